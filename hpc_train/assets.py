@@ -51,36 +51,37 @@ def template_path(profile: Path) -> tuple[Path, ...]:
     They are the `templates` here, beside the profile, and in the folders of the site.
     """
     # No folder twice: it would follow itself in the search.
-    searched = {template_folder().resolve()}
+    searched = {template_folder()}
     found = []
     for folder in (Path(), profile.parent, *site_folders()):
         templates = folder / "templates"
-        if templates.is_dir() and templates.resolve() not in searched:
-            searched.add(templates.resolve())
+        if templates.is_dir() and (place := templates.resolve()) not in searched:
+            searched.add(place)
             found.append(templates)
     return tuple(found)
 
 
 @cache
 def locate(name: str, package: Path) -> Path:
-    """Return folder `name` of the package: inside the wheel, else in the checkout.
+    """Return folder `name` of the package, resolved: inside the wheel, else in the checkout.
 
     Raises:
         HpcTrainError: neither place has it.
     """
     installed = package / "_data" / name
     if installed.is_dir():
-        return installed
+        return installed.resolve()
     checkout = package.parent
     # A folder `templates` beside an installed package belongs to another package.
     if _is_checkout(checkout) and (checkout / name).is_dir():
-        return checkout / name
+        return (checkout / name).resolve()
     raise HpcTrainError(
         f"the installation has no {name}: neither {installed} nor a checkout around {package}",
         "reinstall hpctrain",
     )
 
 
+@cache
 def _is_checkout(folder: Path) -> bool:
     project = folder / "pyproject.toml"
     return project.is_file() and bool(_OURS.search(project.read_text(encoding="utf-8")))

@@ -79,12 +79,15 @@ class MissingExtraError(HpcTrainError):
 class UnknownNameError(HpcTrainError):
     """A launcher, site, parser, format, run … of that name does not exist."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str], where: str = "") -> None:
+    def __init__(
+        self, kind: str, name: str, known: Iterable[str], where: str = "", hint: str = ""
+    ) -> None:
         names = sorted(known)
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
         place = f"{where}: " if where else ""
         super().__init__(
-            f"{place}unknown {kind} {name!r}{nearest(name, names)}; known: {shown or 'none'}"
+            f"{place}unknown {kind} {name!r}{nearest(name, names)}; known: {shown or 'none'}",
+            hint,
         )
         self.name = name
 

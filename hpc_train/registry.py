@@ -11,9 +11,9 @@ from typing import Literal, NamedTuple
 
 from hpc_train.errors import HpcTrainError, UnknownNameError
 
-Group = Literal["launchers", "parsers", "executors", "formats"]
+PluginGroup = Literal["launchers", "parsers", "executors", "formats"]
 
-BUILT_IN: dict[Group, dict[str, str]] = {
+BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     "launchers": {
         "torchrun": "hpc_train.plans.launchers.torchrun:LAUNCHER",
         "srun": "hpc_train.plans.launchers.srun:LAUNCHER",
@@ -120,7 +120,7 @@ class _Plugin(NamedTuple):
     package: str
 
 
-def load(group: Group, name: str) -> object:
+def load(group: PluginGroup, name: str) -> object:
     """Return the object that `name` refers to.
 
     Raises:
@@ -139,7 +139,7 @@ def load(group: Group, name: str) -> object:
         raise PluginError(_broken(group, name, plugins[name], error)) from error
 
 
-def names(group: Group) -> tuple[str, ...]:
+def names(group: PluginGroup) -> tuple[str, ...]:
     """Return the names that can be loaded: built-ins first, then plug-ins, each in order.
 
     A broken plug-in is left out, with a warning in the log.
@@ -169,7 +169,7 @@ def _resolve(target: str) -> object:
     return found
 
 
-def _plugins(group: Group) -> dict[str, _Plugin]:
+def _plugins(group: PluginGroup) -> dict[str, _Plugin]:
     # Costs 40 ms, which `--help` and the built-ins need not pay.
     from importlib.metadata import entry_points
 
@@ -185,13 +185,13 @@ def _plugins(group: Group) -> dict[str, _Plugin]:
     return found
 
 
-def _duplicate(group: Group, name: str, first: str, second: str) -> PluginError:
+def _duplicate(group: PluginGroup, name: str, first: str, second: str) -> PluginError:
     return PluginError(
         f"two packages provide the {group[:-1]} {name!r}: {first} and {second}",
         f"uninstall one of them, or rename its entry point in hpctrain.{group}",
     )
 
 
-def _broken(group: Group, name: str, plugin: _Plugin, error: BaseException) -> str:
+def _broken(group: PluginGroup, name: str, plugin: _Plugin, error: BaseException) -> str:
     reason = f"{type(error).__name__}: {error}"
     return f"the {group[:-1]} {name!r} of {plugin.package} cannot be loaded: {reason}"

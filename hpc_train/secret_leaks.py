@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import SpecError
-from hpc_train.model.job import JobSpec
+from hpc_train.model.env_variables import looks_secret, without_forms
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Run
-from hpc_train.model.secret import looks_secret, without_forms
-from hpc_train.model.value import Sourced, encode_unit
+from hpc_train.model.value import encode_unit
 
 # Shorter values are words like `true` that occur in many scripts.
 _SHORTEST = 8
@@ -23,7 +23,7 @@ _SHORTEST = 8
 _WORDS = (".json", ".txt", ".md", ".csv", ".html", ".yaml", ".sbatch")
 
 
-def check_disclosure(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
+def check_disclosure(job: SourcedJob, plan: LaunchPlan) -> None:
     """Search a plan for the values of this shell's secrets.
 
     A shell expands `--token $HF_TOKEN` before hpctrain sees it.

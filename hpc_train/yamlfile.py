@@ -207,6 +207,7 @@ def value_of(text: str, label: str, error: type[HpcTrainError], key: str = "") -
 
 
 def nearest_file(path: Path) -> str:
+    """Return `; did you mean 'x'?` for a missing file, or nothing."""
     from hpc_train.errors import nearest
 
     if path.exists() or not path.parent.is_dir():

@@ -11,7 +11,7 @@ import pytest
 from hpc_train import registry
 from hpc_train.errors import UnknownNameError
 
-GROUPS: tuple[registry.Group, ...] = ("launchers", "parsers", "executors", "formats")
+GROUPS: tuple[registry.PluginGroup, ...] = ("launchers", "parsers", "executors", "formats")
 
 
 def install(folder: Path, package: str, entries: str, source: str = "ANSWER = 42\n") -> None:
@@ -31,7 +31,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("group", GROUPS)
-def test_every_built_in_loads(group: registry.Group) -> None:
+def test_every_built_in_loads(group: registry.PluginGroup) -> None:
     for name in registry.BUILT_IN[group]:
         assert registry.load(group, name) is not None
 

@@ -12,7 +12,7 @@ from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
-    from hpc_train.model.record import StatedScope
+    from hpc_train.model.log_selection import StatedScope
     from hpc_train.pipeline.collect import Collection
 
 

@@ -94,7 +94,7 @@ def _row(one: Diagnosed) -> dict[str, Any]:
         "findings": [_finding(finding) for finding in diagnosis.findings],
         "transport": one.transport,
         "first_failure": diagnosis.first_failure,
-        "last_words": diagnosis.last_words,
+        "last_words": diagnosis.last_lines,
         "attempts": _attempts(diagnosis),
         "unreadable": one.unreadable,
     }

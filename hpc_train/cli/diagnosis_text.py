@@ -30,8 +30,8 @@ def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
             yield from _wrapped("why     ", root.message)
         yield from _wrapped("judged  ", diagnosis.why)
         yield from _section("Evidence", _evidence_lines(root))
-    if diagnosis.last_words:
-        words = diagnosis.last_words
+    if diagnosis.last_lines:
+        words = diagnosis.last_lines
         yield from _section(f"Last lines of {words[0].source}", map(_quoted, words))
     yield from _section("Attempts before", _earlier(diagnosis))
     yield from _others(diagnosis, benign=benign)

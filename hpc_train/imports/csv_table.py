@@ -11,8 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.column_headings import plain_name
-from hpc_train.model.result_columns import AMBIGUOUS, RESULTS, SIZES, misspelt
+from hpc_train.model.result_columns import AMBIGUOUS, RESULTS, SIZES, misspelt, plain_name
 
 _FIRST = 64 * 1024
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})

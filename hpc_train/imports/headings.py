@@ -9,11 +9,11 @@ import msgspec
 
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.csv_table import ResultTable
-from hpc_train.model.column_headings import FACTORS, heading, plain_name
 from hpc_train.model.record import UNITS
 from hpc_train.model.result_columns import (
     AMBIGUOUS,
     CONDITIONS,
+    FACTORS,
     KNOWN,
     MEASURES,
     OF_RUN,
@@ -21,7 +21,9 @@ from hpc_train.model.result_columns import (
     RESULTS,
     SIZES,
     UNUSED,
+    heading,
     misspelt,
+    plain_name,
 )
 from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.model.study import Scaling

@@ -13,8 +13,14 @@ from hpc_train.decode import decode
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.files import expanded
 from hpc_train.imports.headings import kind_of
-from hpc_train.model.column_headings import plain_name
-from hpc_train.model.result_columns import BATCH, SIZES, Stated, complete_sizes, misspelt
+from hpc_train.model.result_columns import (
+    BATCH,
+    SIZES,
+    Stated,
+    complete_sizes,
+    misspelt,
+    plain_name,
+)
 from hpc_train.model.study import Gates, Scalar, Scaling, Warmup
 from hpc_train.model.value import Value
 from hpc_train.yamlfile import join, read

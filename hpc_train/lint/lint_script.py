@@ -7,11 +7,10 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from hpc_train.errors import UnknownNameError
-from hpc_train.lint.context import LintContext
-from hpc_train.lint.rule import Edit, LintRule, Subject
+from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.script import read_script
-from hpc_train.lint.suppressions import read_silence
+from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.value import Value
 
@@ -99,13 +98,13 @@ def _examine(
     text: str, context: LintContext, rules: tuple[LintRule, ...]
 ) -> list[tuple[LintFinding, Edit | None]]:
     script = read_script(text)
-    silence = read_silence(script)
+    suppressions = read_suppressions(script)
     subject = Subject(script=script, context=context)
     found = {
         (finding.line, finding.id, finding.message): (finding, edit)
         for rule in rules
         for finding, edit in _findings(rule, subject)
-        if not silence.covers(finding.id, finding.line)
+        if not suppressions.covers(finding.id, finding.line)
     }
     return [found[key] for key in sorted(found)]
 

@@ -23,7 +23,7 @@ class Suppression(Value, frozen=True, kw_only=True):
         return bool({rule, _ALL} & (self.everywhere | here))
 
 
-def read_silence(script: JobScript) -> Suppression:
+def read_suppressions(script: JobScript) -> Suppression:
     """Read the comments; a comment on its own line applies to the next line of code."""
     everywhere: set[str] = set()
     lines: dict[int, set[str]] = {}

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.env_names import Variable
+from hpc_train.model.env_variables import Variable
 from hpc_train.model.value import Value
 
 ContainerRuntime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]
-Line = Annotated[
+OneLine = Annotated[
     str, Meta(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")
 ]
 Mounts = Annotated[
-    tuple[Line, ...],
+    tuple[OneLine, ...],
     Meta(description="Host folders that the ranks see: PATH, SOURCE:TARGET or SOURCE:TARGET:ro."),
 ]
 
@@ -23,11 +23,11 @@ class Container(Value, frozen=True, kw_only=True):
     """The image of a job, independent of the runtime."""
 
     image: Annotated[
-        Line, Meta(description="File or name of the image, as the site's runtime takes it.")
+        OneLine, Meta(description="File or name of the image, as the site's runtime takes it.")
     ]
     mounts: Mounts = ()
     workdir: Annotated[
-        Line | None, Meta(description="Where the command runs inside; default: as outside.")
+        OneLine | None, Meta(description="Where the command runs inside; default: as outside.")
     ] = None
     env: Annotated[
         tuple[Variable, ...],
@@ -41,7 +41,7 @@ class Containers(Value, frozen=True, kw_only=True):
 
     runtime: Annotated[ContainerRuntime, Meta(description="The container runtime.")]
     program: Annotated[
-        Line | None, Meta(description="Its program, if it has another name than the runtime.")
+        OneLine | None, Meta(description="Its program, if it has another name than the runtime.")
     ] = None
     setup: Annotated[
         tuple[str, ...], Meta(description="Shell lines for jobs with a container: module load …")
@@ -49,6 +49,6 @@ class Containers(Value, frozen=True, kw_only=True):
     args: Annotated[tuple[str, ...], Meta(description="More options of the runtime.")] = ()
     mounts: Mounts = ()
     mpi: Annotated[
-        Line | None,
+        OneLine | None,
         Meta(description="srun --mpi=… for MPI ranks in containers; default: as outside."),
     ] = None

@@ -8,7 +8,7 @@ from hpc_train.model.finding import Finding, LogSeverity
 from hpc_train.model.value import Value
 
 Role = Literal["root", "consequence", "other"]
-Outcome = Literal["success", "failed", "unknown"]
+DiagnosedOutcome = Literal["success", "failed", "unknown"]
 
 
 class Evidence(Value, frozen=True, kw_only=True):
@@ -62,7 +62,7 @@ class Attempt(Value, frozen=True, kw_only=True):
     `id` and `title` are those of its root, if known.
     """
 
-    outcome: Outcome
+    outcome: DiagnosedOutcome
     why: str
     line: int
     id: str | None = None
@@ -72,16 +72,16 @@ class Attempt(Value, frozen=True, kw_only=True):
 class Diagnosis(Value, frozen=True, kw_only=True):
     """How a job ended and why; the findings are in the order root, consequences, others.
 
-    `why` is the reason for the outcome. `last_words` are the last lines of the rank that failed
+    `why` is the reason for the outcome. `last_lines` are the last lines of the rank that failed
     first, if there is no other evidence. If a log contains several attempts, all fields describe
     the last one, which begins at `line`; `earlier` are those before it.
     """
 
-    outcome: Outcome
+    outcome: DiagnosedOutcome
     why: str
     findings: tuple[LogFinding, ...] = ()
     first_failure: FirstFailure | None = None
-    last_words: tuple[Evidence, ...] = ()
+    last_lines: tuple[Evidence, ...] = ()
     earlier: tuple[Attempt, ...] = ()
     line: int = 1
 

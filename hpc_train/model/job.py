@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Container, Line
+from hpc_train.model.container import Container, OneLine
 from hpc_train.model.units import Duration, Memory
-from hpc_train.model.value import Value
+from hpc_train.model.value import Sourced, Value
 from hpc_train.model.versions import Version
 
 # `(?!\n)` in patterns, because Python's `$` also matches before a line break at the end.
@@ -19,9 +19,9 @@ Name = Annotated[
         description="1 to 100 letters, digits, '.', '_' and '-'; it names the results folder.",
     ),
 ]
-Word = Annotated[str, Meta(pattern=r"^[!-~]+$(?!\n)", description="One word, no blanks.")]
+OneWord = Annotated[str, Meta(pattern=r"^[!-~]+$(?!\n)", description="One word, no blanks.")]
 # `names` is the group of the registry with the allowed words; error messages list them.
-LauncherName = Annotated[Word, Meta(extra={"names": "launchers"})]
+LauncherName = Annotated[OneWord, Meta(extra={"names": "launchers"})]
 Module = Annotated[
     str,
     Meta(
@@ -108,13 +108,13 @@ class JobSpec(Value, frozen=True, kw_only=True):
         bool, Meta(description="The program itself uses MPI: srun gets the site's --mpi.")
     ] = False
     resources: Resources = Resources()
-    account: Annotated[Word | None, Meta(description="Slurm account.")] = None
-    partition: Annotated[Word | None, Meta(description="Slurm partition.")] = None
-    qos: Annotated[Word | None, Meta(description="Slurm quality of service.")] = None
-    constraint: Annotated[Word | None, Meta(description="Slurm node features.")] = None
+    account: Annotated[OneWord | None, Meta(description="Slurm account.")] = None
+    partition: Annotated[OneWord | None, Meta(description="Slurm partition.")] = None
+    qos: Annotated[OneWord | None, Meta(description="Slurm quality of service.")] = None
+    constraint: Annotated[OneWord | None, Meta(description="Slurm node features.")] = None
     directives: Directives = {}
     storage: Annotated[
-        tuple[Word, ...], Meta(description="File systems of the site that a job must request.")
+        tuple[OneWord, ...], Meta(description="File systems of the site that a job must request.")
     ] = ()
     env: Annotated[
         dict[str, str | int | float],
@@ -123,7 +123,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
     modules: Annotated[
         tuple[Module, ...], Meta(description="Loaded in this order, before the setup lines.")
     ] = ()
-    comment: Annotated[Line | None, Meta(description="Slurm's comment of the job.")] = None
+    comment: Annotated[OneLine | None, Meta(description="Slurm's comment of the job.")] = None
     secrets: Annotated[
         dict[str, str],
         Meta(
@@ -143,3 +143,6 @@ class JobSpec(Value, frozen=True, kw_only=True):
         str | None,
         Meta(description="Working folder, relative to this file; default: the current folder."),
     ] = None
+
+
+SourcedJob = Sourced[JobSpec]

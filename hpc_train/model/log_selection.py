@@ -1,13 +1,43 @@
-"""Options for the search of runs and logs."""
+"""Which logs are read, and the patterns of lines that a user defines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
+from typing import Annotated, Literal
 
-from hpc_train.model.log_pattern import LogPattern
+from msgspec import Meta
+
 from hpc_train.model.value import Value
+
+StatedScope = Literal["global", "per_gpu", "per_rank"]
+PLACES = frozenset({"step", "rank"})
+"""Groups that are no metrics, but say where the metrics belong."""
+MOST_TOUCHING = 3
+"""So many repeats that match the same characters may touch one another, a search among them."""
+
+
+class LogPattern(Value, frozen=True, kw_only=True):
+    """A pattern of log lines, and the meaning of its groups."""
+
+    regex: Annotated[
+        str,
+        Meta(min_length=1, max_length=2000, description="Python regex; named groups are metrics."),
+    ]
+    scope: Annotated[
+        StatedScope, Meta(description="Scope of the values: the job, one GPU or one rank.")
+    ]
+    literal: Annotated[
+        str, Meta(description="Text in every such line; default: the longest in the regex.")
+    ] = ""
+    units: Annotated[
+        dict[str, str], Meta(description="New metric -> its unit, `W` for power.")
+    ] = {}
+    scale: Annotated[
+        dict[str, float],
+        Meta(description="Metric -> factor to the metric's unit, 0.001 for ms."),
+    ] = {}
 
 
 class Search(Value, frozen=True, kw_only=True):

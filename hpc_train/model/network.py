@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.env_names import Variable
-from hpc_train.model.job import Word
+from hpc_train.model.env_variables import Variable
+from hpc_train.model.job import OneWord
 from hpc_train.model.value import Value
 from hpc_train.model.versions import GdrLevel, NodeBounds, Version, VersionBounds
 
@@ -16,7 +16,7 @@ Fabric = Literal[
 ]
 Vendor = Literal["nvidia", "amd", "none"]
 Runtime = Literal["nccl", "rccl", "gloo", "mpi", "ucx"]
-Scope = Literal["job", "ranks", "launcher"]
+EnvScope = Literal["job", "ranks", "launcher"]
 Mode = Literal["set", "default", "prepend", "append"]
 Separator = Literal[":", ",", ";", " "]
 Interface = Annotated[
@@ -56,7 +56,9 @@ class Network(Value, frozen=True, kw_only=True):
     alt_read: Annotated[
         bool, Meta(description="Slingshot: alternative rendezvous, with its --network option.")
     ] = False
-    plugin: Annotated[Word | None, Meta(description="NCCL_NET_PLUGIN: a suffix or a path.")] = None
+    plugin: Annotated[OneWord | None, Meta(description="NCCL_NET_PLUGIN: a suffix or a path.")] = (
+        None
+    )
     script: Annotated[
         Annotated[str, Meta(pattern=r"^/[^\n]*$(?!\n)")] | None,
         Meta(description="Absolute path of the vendor's settings script, which is sourced."),
@@ -79,14 +81,14 @@ class When(Value, frozen=True, kw_only=True):
     """Jobs that a block applies to: all conditions must hold; of a list, one value must match."""
 
     nodes: Annotated[NodeBounds | None, Meta(description="1, '>1', '>=2,<16'.")] = None
-    # Not `Word | …`: with a union of a list and a text with a pattern, msgspec 0.22 crashes when
+    # Not `OneWord | …`: with a union of a list and a text with a pattern, msgspec 0.22 crashes when
     # the interpreter exits.
     partition: Annotated[
-        str | tuple[Word, ...] | None, Meta(description="The job's partition.")
+        str | tuple[OneWord, ...] | None, Meta(description="The job's partition.")
     ] = None
-    launcher: Annotated[str | tuple[Word, ...] | None, Meta(description="The job's launcher.")] = (
-        None
-    )
+    launcher: Annotated[
+        str | tuple[OneWord, ...] | None, Meta(description="The job's launcher.")
+    ] = None
     runtime: Annotated[
         Runtime | tuple[Runtime, ...] | None,
         Meta(description="Library that transfers the ranks' data."),
@@ -104,7 +106,7 @@ class EnvBlock(Value, frozen=True, kw_only=True):
     """Variables for the jobs that `when` describes, or a note that they are already set."""
 
     when: When = When()
-    scope: Annotated[Scope, Meta(description="Processes that get them.")] = "job"
+    scope: Annotated[EnvScope, Meta(description="Processes that get them.")] = "job"
     env: Annotated[dict[str, str | int | float], Meta(description="Variables to set.")] = {}
     unset: Annotated[tuple[Variable, ...], Meta(description="Variables to unset.")] = ()
     already_set_by: Annotated[

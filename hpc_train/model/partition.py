@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import Count, Gpus, Module, Nodes, Word
+from hpc_train.model.job import Count, Gpus, Module, Nodes, OneWord
 from hpc_train.model.network import Hca, Interface
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
@@ -22,13 +22,13 @@ TotalGpus = Annotated[int, Meta(ge=0, le=1_000_000)]
 class Select(Value, frozen=True, kw_only=True):
     """Options that select these nodes; missing keys are not written."""
 
-    partition: Annotated[Word | None, Meta(description="--partition=…")] = None
-    qos: Annotated[Word | None, Meta(description="--qos=…, if the job names none.")] = None
+    partition: Annotated[OneWord | None, Meta(description="--partition=…")] = None
+    qos: Annotated[OneWord | None, Meta(description="--qos=…, if the job names none.")] = None
     constraint: Annotated[
-        Word | None, Meta(description="--constraint=…; the job's own is joined with &.")
+        OneWord | None, Meta(description="--constraint=…; the job's own is joined with &.")
     ] = None
     account_suffix: Annotated[
-        Word | None, Meta(description="Appended to the job's account: @a100, _g.")
+        OneWord | None, Meta(description="Appended to the job's account: @a100, _g.")
     ] = None
 
 
@@ -50,10 +50,10 @@ class Bound(Value, frozen=True, kw_only=True):
 class Qos(Value, frozen=True, kw_only=True):
     """A quality of service and its limits; missing keys are unknown."""
 
-    name: Annotated[Word, Meta(description="Argument of --qos=…; * for any other.")]
+    name: Annotated[OneWord, Meta(description="Argument of --qos=…; * for any other.")]
     default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
     partitions: Annotated[
-        tuple[Word, ...], Meta(description="Partitions that it applies to; default: all.")
+        tuple[OneWord, ...], Meta(description="Partitions that it applies to; default: all.")
     ] = ()
     max_time: Annotated[Duration | None, Meta(description="Longest time limit.")] = None
     max_nodes: Annotated[Nodes | None, Meta(description="Most nodes of one job.")] = None
@@ -79,7 +79,9 @@ class Preemption(Value, frozen=True, kw_only=True):
 class Partition(Value, frozen=True, kw_only=True):
     """A queue and its nodes; missing keys are unknown."""
 
-    name: Annotated[Word, Meta(description="The value of `partition:` in a job; * for any value.")]
+    name: Annotated[
+        OneWord, Meta(description="The value of `partition:` in a job; * for any value.")
+    ]
     description: Annotated[str | None, Meta(description="Purpose, in a few words.")] = None
     default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
     select: Annotated[
@@ -137,7 +139,7 @@ class Partition(Value, frozen=True, kw_only=True):
         ),
     ] = "share"
     cpu_bind: Annotated[
-        Word | None, Meta(description="srun --cpu-bind=… of a rank; masks only on whole nodes.")
+        OneWord | None, Meta(description="srun --cpu-bind=… of a rank; masks only on whole nodes.")
     ] = None
     mem_per_node: Annotated[Memory | None, Meta(description="Most memory of a job on a node.")] = (
         None
@@ -145,7 +147,7 @@ class Partition(Value, frozen=True, kw_only=True):
     mem_per_gpu: Annotated[Memory | None, Meta(description="Memory per GPU.")] = None
     gpus_per_node: Annotated[Gpus | None, Meta(description="GPUs of one node.")] = None
     gpu_type: Annotated[
-        Word | None, Meta(description="Slurm's type of the GPU: a100; a MIG slice's name.")
+        OneWord | None, Meta(description="Slurm's type of the GPU: a100; a MIG slice's name.")
     ] = None
     gpu_model: Annotated[str | None, Meta(description="The GPU's name: A100-SXM4-40GB.")] = None
     gpu_order: Annotated[

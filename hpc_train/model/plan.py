@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.job import Elastic
-from hpc_train.model.network import Mode, Scope, Separator
+from hpc_train.model.network import EnvScope, Mode, Separator
 from hpc_train.model.site_launch import Rendezvous
 from hpc_train.model.value import Value
 
@@ -200,7 +200,7 @@ class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
     name: str
     value: str | None
     mode: Mode = "set"
-    scope: Scope = "job"
+    scope: EnvScope = "job"
     separator: Separator = ":"
 
 

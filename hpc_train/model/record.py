@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 import msgspec
 
+from hpc_train.model.log_selection import StatedScope
 from hpc_train.model.metrics import METRICS
 from hpc_train.model.value import Value
 
-StatedScope = Literal["global", "per_gpu", "per_rank"]
 Scope = Literal[StatedScope, "unknown"]
 
 # Those that become metrics of runs, and those that stay what one line says.

@@ -97,3 +97,23 @@ class Report(Value, frozen=True, kw_only=True):
     def run_rows(self) -> tuple[dict[str, Any], ...]:
         """Every run that was expected, with its `state` and `problem`."""
         return tuple(row for table in self.tables if table.key == "runs" for row in table.records)
+
+
+GateOutcome = Literal["met", "not met", "not decided"]
+
+
+class GateResult(Value, frozen=True, kw_only=True):
+    """The result of one gate at one point, for one run, or for a whole series.
+
+    `reason` is a text with the value, its interval and the limit; `low` and `high` are None if
+    there is no interval, `value` is None if there is no number.
+    """
+
+    gate: str
+    where: str
+    outcome: GateOutcome
+    reason: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    limit: float | None = None

@@ -6,15 +6,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Containers, Line
-from hpc_train.model.job import Count, Directives, Module, Name, Nodes, Word
+from hpc_train.model.container import Containers, OneLine
+from hpc_train.model.job import Count, Directives, Module, Name, Nodes, OneWord
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import Arch, Partition, Qos
-from hpc_train.model.site_facilities import Detect, Internet, Lifecycle, Storage
+from hpc_train.model.site_facilities import Account, Detect, Internet, Lifecycle, Storage
 from hpc_train.model.site_launch import Launchers, Preflight, Rendezvous
 from hpc_train.model.study import Gates
 from hpc_train.model.units import Duration
-from hpc_train.model.value import Value
+from hpc_train.model.value import Sourced, Value
 from hpc_train.model.versions import Version
 
 SCHEMA = 1
@@ -22,7 +22,7 @@ Confidence = Literal["high", "medium", "low"]
 Date = Annotated[
     str, Meta(pattern=r"^\d{4}-\d{2}(-\d{2})?$(?!\n)", description="2026-08-20 or 2026-08.")
 ]
-Key = Annotated[
+ProfileKey = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9_*-]+(\.[^.\s]+)*$(?!\n)",
@@ -41,27 +41,16 @@ Template = Annotated[
 class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
-    what: Annotated[Line, Meta(description="Document, repository or person.")]
+    what: Annotated[OneLine, Meta(description="Document, repository or person.")]
     date: Annotated[Date | None, Meta(description="Its date; absent if it has none.")] = None
     confidence: Annotated[
         Confidence,
         Meta(description="high: stated by the operator; medium: by several scripts; low: by one."),
     ]
     covers: Annotated[
-        tuple[Key, ...],
+        tuple[ProfileKey, ...],
         Meta(description="Keys that it is the source of; default: all not covered by others."),
     ] = ()
-
-
-class Account(Value, frozen=True, kw_only=True):
-    """Accounting rules of the site."""
-
-    required: Annotated[bool, Meta(description="Whether a job must name one.")] = False
-    pattern: Annotated[str | None, Meta(description="Regular expression of accounts.")] = None
-    example: Annotated[str | None, Meta(description="Example of an account, for messages.")] = None
-    command: Annotated[
-        Line | None, Meta(description="Command that prints the user's accounts.")
-    ] = None
 
 
 class Limits(Value, frozen=True, kw_only=True):
@@ -96,9 +85,9 @@ class Expected(Value, frozen=True, kw_only=True):
 
     date: Annotated[Date, Meta(description="Of the job.")]
     nodes: Annotated[Nodes, Meta(description="Of the job.")]
-    launcher: Annotated[Word, Meta(description="Of the job.")]
-    backend: Annotated[Word, Meta(description="torch.distributed's.")]
-    interface: Annotated[Word | None, Meta(description="Interface of its sockets.")] = None
+    launcher: Annotated[OneWord, Meta(description="Of the job.")]
+    backend: Annotated[OneWord, Meta(description="torch.distributed's.")]
+    interface: Annotated[OneWord | None, Meta(description="Interface of its sockets.")] = None
     transport: Annotated[str | None, Meta(description="Transport that NCCL printed.")] = None
     busbw_gbs: Annotated[
         float | None, Meta(description="Bus bandwidth of a large all-reduce, GB/s.")
@@ -152,7 +141,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = None
     sources: Annotated[tuple[Source, ...], Meta(description="Where the facts come from.")] = ()
     locked: Annotated[
-        tuple[Key, ...],
+        tuple[ProfileKey, ...],
         Meta(description="Keys that no profile above this one may change; below /etc/hpctrain."),
     ] = ()
     detect: Annotated[Detect | None, Meta(description="Rules that detect the site's hosts.")] = None
@@ -223,7 +212,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = None
     modules_purge: Annotated[bool, Meta(description="`module purge` before any load.")] = False
     modules_use: Annotated[
-        tuple[Line, ...], Meta(description="Folders for `module use`, in this order.")
+        tuple[OneLine, ...], Meta(description="Folders for `module use`, in this order.")
     ] = ()
     modules: Annotated[
         tuple[Module, ...], Meta(description="Loaded in this order, before any setup line.")
@@ -238,7 +227,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = ()
     storage: Annotated[dict[str, Storage], Meta(description="Name -> file system.")] = {}
     submit_from: Annotated[
-        Line | None, Meta(description="The folder that jobs must be submitted from: $SCRATCH.")
+        OneLine | None, Meta(description="The folder that jobs must be submitted from: $SCRATCH.")
     ] = None
     internet: Annotated[Internet | None, Meta(description="Internet access of the nodes.")] = None
     lifecycle: Annotated[Lifecycle | None, Meta(description="Actions of the site on jobs.")] = None
@@ -247,3 +236,6 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = None
     tests: Annotated[Tests | None, Meta(description="Test results of the site.")] = None
     report: Annotated[Reporting, Meta(description="Gates and price for reports.")] = Reporting()
+
+
+SourcedSite = Sourced[SiteProfile]

@@ -1,21 +1,41 @@
-"""Facilities of a site: file systems, internet access, and detection of its hosts."""
+"""Facilities of a site: accounts, file systems, internet access, and detection of its hosts."""
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Line
-from hpc_train.model.job import Word
+from hpc_train.model.container import OneLine
+from hpc_train.model.job import OneWord
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
+
+_ANY = "project"
+# Sample texts for the elements of a simple pattern: project_[0-9]+, (def|rrg)-.+
+_SIGNS = (
+    (r"\(([^|)]*)[^)]*\)", r"\1"),
+    (r"(\[0-9\]|\\d)[+*]?", "1"),
+    (r"\.[+*]|\[a-z\][+*]?", "x"),
+)
+
+
+class Account(Value, frozen=True, kw_only=True):
+    """Accounting rules of the site."""
+
+    required: Annotated[bool, Meta(description="Whether a job must name one.")] = False
+    pattern: Annotated[str | None, Meta(description="Regular expression of accounts.")] = None
+    example: Annotated[str | None, Meta(description="Example of an account, for messages.")] = None
+    command: Annotated[
+        OneLine | None, Meta(description="Command that prints the user's accounts.")
+    ] = None
 
 
 class Storage(Value, frozen=True, kw_only=True):
     """One file system, as jobs see it."""
 
-    path: Annotated[Line | None, Meta(description="Path, with variables: $SCRATCH.")] = None
+    path: Annotated[OneLine | None, Meta(description="Path, with variables: $SCRATCH.")] = None
     purge: Annotated[
         Duration | None, Meta(description="Files that were not used for this time are removed.")
     ] = None
@@ -48,9 +68,9 @@ class Detect(Value, frozen=True, kw_only=True):
     env: Annotated[
         dict[str, str], Meta(description="Variable -> its value, with * for any letters.")
     ] = {}
-    clusters: Annotated[tuple[Word, ...], Meta(description="Slurm's ClusterName.")] = ()
+    clusters: Annotated[tuple[OneWord, ...], Meta(description="Slurm's ClusterName.")] = ()
     hosts: Annotated[
-        tuple[Word, ...], Meta(description="Whole host names, with * for any letters.")
+        tuple[OneWord, ...], Meta(description="Whole host names, with * for any letters.")
     ] = ()
 
 
@@ -65,3 +85,13 @@ class Lifecycle(Value, frozen=True, kw_only=True):
         Meta(description="Time before the end at which the site recommends a signal."),
     ] = None
     note: Annotated[str | None, Meta(description="Further information.")] = None
+
+
+def sample_account(account: Account) -> str:
+    """Return the site's example of an account, else a text that matches its pattern."""
+    if account.example:
+        return account.example
+    pattern = text = account.pattern or ""
+    for sign, word in _SIGNS:
+        text = re.sub(sign, word, text)
+    return text if text and re.fullmatch(pattern, text) else _ANY

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import LauncherName, Word
+from hpc_train.model.job import LauncherName, OneWord
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Version
@@ -31,13 +31,14 @@ class Launchers(Value, frozen=True, kw_only=True):
         Meta(description="More options of each srun, which has --kill-on-bad-exit=1 --wait=60."),
     ] = ()
     mpi: Annotated[
-        Word | None, Meta(description="srun --mpi=… of MPI ranks: pmix, pmi2, cray_shasta, none.")
+        OneWord | None,
+        Meta(description="srun --mpi=… for MPI: pmix, pmi2, cray_shasta, none."),
     ] = None
     cpu_bind: Annotated[
-        Word | None, Meta(description="srun --cpu-bind=… of a rank, if the partition has none.")
+        OneWord | None, Meta(description="srun --cpu-bind=… of a rank, if the partition has none.")
     ] = None
     gpu_bind: Annotated[
-        Word | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
+        OneWord | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
     ] = None
     numa_binding: Annotated[
         Literal["node", "socket", "exclusive", "core-complex"] | None,
@@ -83,10 +84,11 @@ class Preflight(Value, frozen=True, kw_only=True):
         bool, Meta(description="The node resolves rank 0's host, and that host resolves the node.")
     ] = True
     interfaces: Annotated[
-        tuple[Word, ...], Meta(description="Network interfaces that exist and are up.")
+        tuple[OneWord, ...], Meta(description="Network interfaces that exist and are up.")
     ] = ()
     hcas: Annotated[
-        tuple[Word, ...], Meta(description="InfiniBand adapters that need an active port: mlx5_0.")
+        tuple[OneWord, ...],
+        Meta(description="InfiniBand adapters that need an active port: mlx5_0."),
     ] = ()
     space: Annotated[
         dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$(?!\n)")], Memory],

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import JobSpec, Name
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.job import Name, SourcedJob
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.plan import Topology
 from hpc_train.model.run import ManifestSchema
-from hpc_train.model.value import Sourced, Value
+from hpc_train.model.value import Value
 
 Scalar = str | int | float | bool
 Scaling = Literal["strong", "weak"]
@@ -128,7 +129,7 @@ class Point(Value, frozen=True, kw_only=True):
     """One cell of the grid: its axis values and its job."""
 
     axes: dict[str, Any]
-    job: Sourced[JobSpec]
+    job: SourcedJob
 
 
 class Study(Value, frozen=True, kw_only=True):
@@ -154,3 +155,29 @@ class StudyManifest(Value, frozen=True, kw_only=True):
     spec: StudySpec
     baseline: dict[str, Any]
     points: tuple[StudyPoint, ...]
+
+
+SIZE_AXES = frozenset({"nodes", "gpus_per_node", "tasks_per_node"})
+ALONE = "all"
+
+
+def axis_name(key: str) -> str:
+    """Return the short name of an axis: `nodes` for `resources.nodes`."""
+    return key.removeprefix("resources.")
+
+
+def series_label(axes: Mapping[str, Any]) -> str:
+    """Return `launcher=srun, env.X=1` from the axes that are not sizes; `all` without any."""
+    parts = [f"{axis_name(k)}={v}" for k, v in axes.items() if axis_name(k) not in SIZE_AXES]
+    return ", ".join(parts) or ALONE
+
+
+def size_of(axes: Mapping[str, Any], name: str) -> int | None:
+    """Return the value of a size axis, None where the study does not vary it."""
+    value = next((v for k, v in axes.items() if axis_name(k) == name), None)
+    return value if isinstance(value, int) else None
+
+
+def narrowed(label: str, name: str, value: str) -> str:
+    """Return the label of the part of a series in which something has one value."""
+    return f"{name}={value}" if label == ALONE else f"{label}, {name}={value}"

@@ -1,4 +1,4 @@
-"""Submission, JobState, JobReport: a submission to an executor, and its state."""
+"""What is submitted (a script, for one run or a shared allocation), and its state."""
 
 from __future__ import annotations
 
@@ -7,6 +7,45 @@ from enum import Enum
 import msgspec
 
 from hpc_train.model.value import Value
+
+
+class TemplateFile(Value, frozen=True, kw_only=True):
+    """A template that was used: path, sha256 of its bytes, and whether it is shipped."""
+
+    name: str
+    path: str
+    shipped: bool
+    digest: str
+
+
+class Script(Value, frozen=True, kw_only=True):
+    """A rendered job script; `digest` is the sha256 of its UTF-8 bytes, in hex.
+
+    `templates` are its files, in the order of their use; `template_digest` changes with the name or
+    the bytes of any of them.
+    """
+
+    text: str
+    digest: str
+    template_digest: str
+    templates: tuple[TemplateFile, ...] = ()
+
+
+class NestedRun(Value, frozen=True, kw_only=True):
+    """A run in a shared allocation, with a time limit of `time_s` seconds."""
+
+    run_id: str
+    time_s: int | None
+
+
+class Allocation(Value, frozen=True, kw_only=True):
+    """One allocation, and the runs that use it one after the other."""
+
+    name: str
+    site: str
+    directives: tuple[tuple[str, str], ...]
+    turns: tuple[NestedRun, ...]
+    warnings: tuple[str, ...]
 
 
 class JobState(str, Enum):

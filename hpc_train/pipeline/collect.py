@@ -13,8 +13,8 @@ import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
 from hpc_train.files import write_file
-from hpc_train.model.log_selection import Search
-from hpc_train.model.record import Pack, Record, StatedScope, packs_of
+from hpc_train.model.log_selection import Search, StatedScope
+from hpc_train.model.record import Pack, Record, packs_of
 from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.study_runs import indexed, study_runs

@@ -27,7 +27,7 @@ from hpc_train.records.signatures import failures_page as catalogue_page
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.regularfile import is_folder
-from hpc_train.runs.attempts import latest_attempts
+from hpc_train.runs.expected_runs import latest_attempts
 
 _log = logging.getLogger(__name__)
 # States of a run that count as a failure.

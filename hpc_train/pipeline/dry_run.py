@@ -7,16 +7,15 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpc_train.model.script import Script
-from hpc_train.model.submission import SlurmEndpoint
+from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.study_preview import preview
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
-from hpc_train.plans.cost import bill, check_budget, cost_of
-from hpc_train.submissions.notices import notices
-from hpc_train.submissions.slurm.test_only import test_only
+from hpc_train.plans.cost import check_budget, cost_line, cost_of
+from hpc_train.submissions.slurm.sbatch import test_only
+from hpc_train.submissions.slurm.sbatch_environment import notices_before
 
 
 def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
@@ -33,10 +32,10 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
         check_start(prepared)
         yield from preview(prepared)
         return
-    yield from notices(prepared.site, plans[0])
+    yield from notices_before(prepared.site, plans[0])
     # Existing runs would be kept; whether there are any depends on the results folder.
     whole = " for the whole study" if prepared.study else ""
-    yield f"cost{whole}: {bill(cost, prepared.site.value.report)}"
+    yield f"cost{whole}: {cost_line(cost, prepared.site.value.report)}"
     yield from preview(prepared)
     if not shutil.which("sbatch"):
         yield "sbatch is not installed here, so it was not tested whether the cluster accepts this"

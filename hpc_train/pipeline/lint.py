@@ -10,22 +10,21 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.files import cannot_write, write_file
-from hpc_train.lint.context import NCCL, OPEN_MPI, Fabric, LintContext, parse_version
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
-from hpc_train.lint.rule import LintRule
+from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, LintFabric, LintRule, parse_version
 from hpc_train.lint.rules_page import rules_page
 from hpc_train.lint.script import read_script
-from hpc_train.lint.suppressions import read_silence
+from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.scripts.source_map import at_home
+from hpc_train.scripts.source_map import at_origin
 from hpc_train.sites.load import load_site
 from hpc_train.yamlfile import nearest_file
 
 # RoCE uses the same verbs; Google's stacks are different.
-_FABRICS: dict[str, Fabric] = {
+_FABRICS: dict[str, LintFabric] = {
     "infiniband": "infiniband",
     "roce": "infiniband",
     "slingshot": "slingshot",
@@ -107,7 +106,7 @@ def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
     )
 
 
-def _fabric(site: SiteProfile) -> Fabric | None:
+def _fabric(site: SiteProfile) -> LintFabric | None:
     """Return the profile's fabric, or the one that its variables belong to."""
     network = site.network
     if network is not None and network.fabric is not None:
@@ -188,8 +187,8 @@ def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
     findings: dict[LintFinding, None] = {}
     for point in prepared.points:
         for finding in lint_script(point.script.text, context, linter.rules):
-            findings[at_home(finding, point.script, point.plan, str(path))] = None
-    suppressions = read_silence(read_script(raw.decode("utf-8", "replace")))
+            findings[at_origin(finding, point.script, point.plan, str(path))] = None
+    suppressions = read_suppressions(read_script(raw.decode("utf-8", "replace")))
     for finding in sorted(findings, key=lambda one: (one.line, one.id, one.message)):
         if not suppressions.covers(finding.id, finding.line):
             yield finding

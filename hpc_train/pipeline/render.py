@@ -17,23 +17,19 @@ from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
-from hpc_train.model.script import Script
-from hpc_train.model.shared_allocation import Allocation
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
+from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Sourced, Value, encode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.distributed_backend import follows_from_gpus
-from hpc_train.plans.shared_allocation import allocate
-from hpc_train.plans.study_limits import check_study
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
-from hpc_train.specs.job import build_job, command_job
+from hpc_train.specs.job import build_job, command_job, is_study
 from hpc_train.specs.override import Override, option_override, parse_setting
-from hpc_train.specs.study import build_study, is_study
-from hpc_train.yamlfile import read
+from hpc_train.yamlfile import Document, nearest_file, read
 
 T = TypeVar("T")
 
@@ -109,6 +105,8 @@ def prepare(request: Request) -> Prepared:
     folders = template_path(profile)
     prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
     if study is not None:
+        from hpc_train.plans.cost import check_study
+
         check_study(study, [point.plan for point in prepared], site)
     name = study.spec.name if study else prepared[0].plan.name
     warnings = [*announcement(named, profile)]
@@ -133,6 +131,8 @@ def _allocation(
     study: Study, points: Sequence[PreparedPoint], site: Sourced[SiteProfile]
 ) -> Allocation:
     """Return the script of the allocation of a nested study without runs."""
+    from hpc_train.plans.shared_allocation import allocate
+
     runs = [
         (str(RunName(stem=point.stem, repetition=repetition)), point.plan)
         for point in points
@@ -157,12 +157,25 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
             f"{request.path}: arguments after -- are for a script; a YAML file contains its own",
             "change the file's command",
         )
-    document = read(request.path, SpecError)
+    document = _read(request.path)
     if is_study(document):
+        # A single job, the most frequent input, needs no module of studies.
+        from hpc_train.specs.study import build_study
+
         study = build_study(document, request.overrides, request.path)
         return study, study.points
     job = build_job(document.data, document.origins, request.overrides, request.path)
     return None, (Point(axes={}, job=job),)
+
+
+def _read(path: Path) -> Document:
+    """Read a file; if there is none, and none with a similar name, the hint needs no file."""
+    try:
+        return read(path, SpecError)
+    except SpecError as failure:
+        if not path.exists() and not nearest_file(path):
+            failure.hint = "a script needs no file: hpctrain render train.py --tasks-per-node 2"
+        raise
 
 
 def _prepare_point(
@@ -183,7 +196,7 @@ def _prepare_point(
 def schema(kind: Literal["job", "study"]) -> bytes:
     """Return the JSON Schema of a job or study file."""
 
-    from hpc_train.specs.json_schema import json_schema
+    from hpc_train.specs.schema import json_schema
 
     return json_schema(kind)
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpc_train.model.report import Report
-from hpc_train.model.report_options import ReportOptions
-from hpc_train.model.training_target import Target
+from hpc_train.model.report_options import ReportOptions, Target
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_gates import with_gate_results, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
@@ -82,7 +81,7 @@ def target(text: str | None) -> Target | None:
     Raises:
         SpecError: an unknown metric, or a value that is not a number.
     """
-    from hpc_train.specs.targets import target_of
+    from hpc_train.specs.report_options import target_of
 
     return target_of(text)
 

@@ -33,7 +33,7 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.singleton_processes import apart_warnings
 from hpc_train.runs.read_bundle import open_bundle
 from hpc_train.runs.run_conditions import conditions_of
-from hpc_train.specs.exclusions import exclusions, without
+from hpc_train.specs.report_options import exclusions, without
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays

@@ -14,7 +14,7 @@ from hpc_train.model.scaling_input import INTERVALS, ExpectedStudy
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs
-from hpc_train.runs.run_metadata import run_facts
+from hpc_train.runs.provenance import run_facts
 from hpc_train.version import VERSION
 
 # Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not

@@ -12,9 +12,8 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.files import exclusive
 from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder, RunName
-from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
-from hpc_train.model.submission import JobState
+from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.run_states import combine, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
@@ -26,7 +25,7 @@ from hpc_train.pipeline.submit_by_site import (
 )
 from hpc_train.pipeline.submit_runs import Entry, Submitted
 from hpc_train.regularfile import read_regular
-from hpc_train.runs.attempts import latest_attempts
+from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import is_run, read_study
 from hpc_train.runs.run_state import is_untouched, never_submitted

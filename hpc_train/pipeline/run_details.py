@@ -90,9 +90,9 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
             yield f"  {one.source}:{one.line}  {one.text}" if one.line else f"  {one.source}"
         if finding.role == "root":
             yield f"  do: {finding.advice}"
-    if diagnosis.last_words:
-        yield f"last lines of {diagnosis.last_words[0].source}:"
-        yield from (f"  {one.line}  {one.text}" for one in diagnosis.last_words)
+    if diagnosis.last_lines:
+        yield f"last lines of {diagnosis.last_lines[0].source}:"
+        yield from (f"  {one.line}  {one.text}" for one in diagnosis.last_lines)
 
 
 def _harmful(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:

@@ -12,7 +12,7 @@ import msgspec
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.run_states import combine, query_executors, read_runs, runs_of
-from hpc_train.runs.attempts import missing_runs
+from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.run_folders import RunFiles, find, homes
 
 # Clocks of the nodes and of this machine may differ by so much [s].

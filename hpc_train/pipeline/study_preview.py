@@ -6,8 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from hpc_train.model.scaling_fit import Law
-from hpc_train.model.study import Scaling
-from hpc_train.model.study_axes import series_label
+from hpc_train.model.study import Scaling, series_label
 from hpc_train.pipeline.render import Prepared
 from hpc_train.tables.study_power import expected_width, fit_needs
 

@@ -21,8 +21,7 @@ from hpc_train.records.record_file import json_lines, read_record_file
 from hpc_train.records.record_index import Index
 from hpc_train.regularfile import is_folder, is_regular, read_regular
 from hpc_train.runs.cache_file import read_cache, write_cache
-from hpc_train.runs.expected_runs import expected_study, single_jobs
-from hpc_train.runs.run_copies import without_copies
+from hpc_train.runs.expected_runs import expected_study, single_jobs, without_copies
 from hpc_train.runs.run_folders import read_study
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines

@@ -17,9 +17,8 @@ from hpc_train.model.run import (
     RunFolder,
     RunName,
 )
-from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
-from hpc_train.model.submission import JobState
+from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared, PreparedPoint, shuffled
@@ -31,13 +30,13 @@ from hpc_train.pipeline.submit_runs import (
     executor_options,
     submit_runs,
 )
-from hpc_train.plans.cost import bill, check_budget, cost_of
+from hpc_train.plans.cost import check_budget, cost_line, cost_of
 from hpc_train.regularfile import sha256_of
-from hpc_train.runs.attempts import latest_attempts
+from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import remove_home, remove_root, remove_runs
 from hpc_train.runs.run_state import is_untouched, never_submitted
-from hpc_train.submissions.notices import notices
+from hpc_train.submissions.slurm.sbatch_environment import notices_before
 
 # States without a result that are not failures of the job; a study reruns them.
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
@@ -111,8 +110,8 @@ def _announce(
         return
     texts: list[str] = []
     if prepared.site.value.scheduler != "local":
-        cost_text = bill(cost, prepared.site.value.report)
-        texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {cost_text}"]
+        cost_text = cost_line(cost, prepared.site.value.report)
+        texts += [*notices_before(prepared.site, entries[0][0].plan), f"cost: {cost_text}"]
     for text in (*texts, *preview(prepared)):
         say(text)
 

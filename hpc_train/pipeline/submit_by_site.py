@@ -17,8 +17,8 @@ from hpc_train.pipeline.submit_runs import Entry, executor_options, submit_runs
 from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.notices import notices
-from hpc_train.submissions.slurm.broken_nodes import broken_nodes
+from hpc_train.submissions.slurm.sbatch_environment import notices_before
+from hpc_train.submissions.slurm.slurm_commands import broken_nodes
 
 
 class SiteBatch(Value, frozen=True, kw_only=True):
@@ -89,7 +89,9 @@ def submission_notices(
     scheduled = [batch for batch in batches if not batch.is_local]
     if not scheduled:
         return ()
-    texts = (text for batch in scheduled for text in notices(batch.site, batch.entries[0][0].plan))
+    texts = (
+        text for batch in scheduled for text in notices_before(batch.site, batch.entries[0][0].plan)
+    )
     return (*dict.fromkeys(texts), f"cost: {_cost(scheduled)}")
 
 

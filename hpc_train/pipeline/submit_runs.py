@@ -13,10 +13,9 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.files import write_file
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
-from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import StudyManifest
-from hpc_train.model.submission import SlurmEndpoint
+from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.plans.shared_allocation import allocate

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import PlanError
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.plans.binding import resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import check_starter, container_settings
 from hpc_train.plans.context import (
     Context,
-    Job,
-    Site,
     from_job,
     from_site,
     launcher_warnings,
@@ -32,10 +32,14 @@ from hpc_train.plans.environment import (
     secret_settings,
 )
 from hpc_train.plans.explanations import directive_notes
+from hpc_train.plans.job_setup import (
+    preflight_settings,
+    resolve_preflight,
+    setup_settings,
+    values_of,
+)
 from hpc_train.plans.launch_request import check_arguments, make_request
 from hpc_train.plans.network_context import network_of
-from hpc_train.plans.node_checks import preflight_settings, resolve_preflight
-from hpc_train.plans.openmpi import openmpi_warnings
 from hpc_train.plans.partition_choice import check_limits, choose_partition
 from hpc_train.plans.rendezvous import (
     check_elastic,
@@ -45,8 +49,7 @@ from hpc_train.plans.rendezvous import (
     rendezvous_settings,
 )
 from hpc_train.plans.resource_requests import memory_warnings, request_settings
-from hpc_train.plans.setup_lines import setup_settings, values_of
-from hpc_train.plans.site_defaults import default_settings, default_warnings
+from hpc_train.plans.site_differences import default_settings, default_warnings, openmpi_warnings
 from hpc_train.plans.storage import with_storage
 from hpc_train.plans.time_limit_signal import (
     check_signal,
@@ -59,7 +62,7 @@ from hpc_train.plans.topology import gpu_warnings, resolve_topology
 _TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
 
 
-def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
+def make_plan(job: SourcedJob, site: SourcedSite, *, nested: bool = False) -> LaunchPlan:
     """Resolve a job for a site; the same input gives the same plan.
 
     With `nested` the job is planned for the first nodes of an allocation that may be larger.
@@ -175,7 +178,7 @@ def _identity(context: Context) -> dict[str, Setting]:
     return {"name": name, "command": command, "launcher": context.chosen}
 
 
-def _check_placement(site: Site, *, nested: bool) -> None:
+def _check_placement(site: SourcedSite, *, nested: bool) -> None:
     if nested and site.value.scheduler != "slurm":
         raise PlanError(
             f"placement nested needs one allocation for all runs, which {site.value.name} "
@@ -210,7 +213,7 @@ def _inside(
     }
 
 
-def _launching(job: Job, site: Site) -> dict[str, Setting]:
+def _launching(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     args, torch = list(job.value.launcher_args), job.value.torch or site.value.torch
     given = {
         "launcher_args": Setting(value=args, origin=job.near("launcher_args")) if args else None,
@@ -219,6 +222,6 @@ def _launching(job: Job, site: Site) -> dict[str, Setting]:
     return {key: setting for key, setting in given.items() if setting is not None}
 
 
-def _template(site: Site) -> dict[str, Setting]:
+def _template(site: SourcedSite) -> dict[str, Setting]:
     own = from_site(site, "template", site.value.template, "instead of the scheduler's")
     return {"template": own} if own else {}

@@ -10,17 +10,14 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.job import JobSpec
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.plan import Setting
 from hpc_train.model.queue_limits import JobQueue, partition_named, qos_named
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced, Value
+from hpc_train.model.site import SourcedSite
+from hpc_train.model.value import Value
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.registry import names
-
-Job = Sourced[JobSpec]
-Site = Sourced[SiteProfile]
 
 
 class Context(Value, frozen=True, kw_only=True):
@@ -30,8 +27,8 @@ class Context(Value, frozen=True, kw_only=True):
     `chosen` is the origin of the launcher.
     """
 
-    job: Job
-    site: Site
+    job: SourcedJob
+    site: SourcedSite
     launcher: Launcher
     chosen: Setting
     queue: JobQueue
@@ -56,7 +53,7 @@ class Context(Value, frozen=True, kw_only=True):
         return self.site.near(self.key(name))
 
 
-def resolve_context(job: Job, site: Site) -> Context:
+def resolve_context(job: SourcedJob, site: SourcedSite) -> Context:
     """Look up the launcher, the partition and the quality of service of a job.
 
     Raises:
@@ -98,7 +95,7 @@ def launcher_warnings(context: Context) -> tuple[str, ...]:
     return (f"{chosen.origin}: {name} advises against {chosen.value}: {why} ({place})",)
 
 
-def from_job(job: Job, key: str, why: str = "") -> Setting | None:
+def from_job(job: SourcedJob, key: str, why: str = "") -> Setting | None:
     """Return the job's value (or an option's) of a dotted key, if any."""
     value: Any = job.value
     for part in key.split("."):
@@ -106,7 +103,7 @@ def from_job(job: Job, key: str, why: str = "") -> Setting | None:
     return None if value is None else Setting(value=value, origin=job.origin(key), why=why)
 
 
-def from_site(site: Site, key: str, value: Any, why: str = "") -> Setting | None:
+def from_site(site: SourcedSite, key: str, value: Any, why: str = "") -> Setting | None:
     """Return the site's value, if any; `key` is its key in the profile."""
     return None if value is None else Setting(value=value, origin=site.origin(key), why=why)
 
@@ -121,18 +118,18 @@ def default(value: Any, why: str) -> Setting:
     return Setting(value=value, origin="default", why=why)
 
 
-def asked_at(job: Job, key: str) -> str:
+def asked_at(job: SourcedJob, key: str) -> str:
     """Return the beginning of a message about a value of the job."""
     place = job.near(key)
     return f"{place}: " if place else ""
 
 
-def _with_job(context: Context, job: Job) -> Context:
+def _with_job(context: Context, job: SourcedJob) -> Context:
     queue, partition = _queue(job, context.site)
     return msgspec.structs.replace(context, job=job, queue=queue, partition=partition)
 
 
-def _queue(job: Job, site: Site) -> tuple[JobQueue, Partition]:
+def _queue(job: SourcedJob, site: SourcedSite) -> tuple[JobQueue, Partition]:
     """A job without a qos gets that of the partition, or the default one."""
     found = partition_named(site.value, job.value.partition)
     partition = found[1] if found else Partition(name=ANY)
@@ -142,7 +139,7 @@ def _queue(job: Job, site: Site) -> tuple[JobQueue, Partition]:
     return JobQueue(partition=found, qos=qos, account=job.value.account), partition
 
 
-def _choose_launcher(job: Job, site: Site) -> Setting:
+def _choose_launcher(job: SourcedJob, site: SourcedSite) -> Setting:
     launchers = site.value.launchers
     chosen = from_job(job, "launcher") or Setting(
         value=launchers.default, origin=site.origin("launchers.default"), why="the site's default"

@@ -6,14 +6,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hpc_train.errors import PlanError
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
-from hpc_train.plans.context import Job, Site
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
-from hpc_train.plans.queue_options import QUEUE_OPTIONS, written
-from hpc_train.plans.resource_requests import memory_options
+from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
 from hpc_train.slurm_options import directive_text
 
 # Prefix of the settings of options that job and site add.
@@ -37,7 +37,7 @@ class Size(Value, frozen=True, kw_only=True):
 
 
 def resolve_directives(
-    site: Site, settings: dict[str, Setting], topology: Topology, launch: Launch
+    site: SourcedSite, settings: dict[str, Setting], topology: Topology, launch: Launch
 ) -> tuple[tuple[str, str], ...]:
     """Return sbatch options in order; a launcher that starts one process a node gets one slot
     with all the cores of its ranks.
@@ -62,7 +62,7 @@ def resolve_directives(
 
 
 def sbatch_options(
-    site: Site, name: str, queue: Mapping[str, str | None], size: Size
+    site: SourcedSite, name: str, queue: Mapping[str, str | None], size: Size
 ) -> tuple[tuple[str, str], ...]:
     """Return options and values in order; an empty value is a bare flag."""
     cores = size.slots_per_node * size.cpus_per_slot
@@ -83,7 +83,7 @@ def sbatch_options(
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
 
 
-def extra_settings(job: Job, site: Site) -> dict[str, Setting]:
+def extra_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     """Return `directives.NAME` for each option that job or site adds; a job's wins."""
     both = (site.value.directives, site), (job.value.directives, job)
     return {
@@ -118,7 +118,7 @@ def extra_directives(
 
 
 def check_forbidden(
-    directives: tuple[tuple[str, str], ...], site: Site, settings: dict[str, Setting]
+    directives: tuple[tuple[str, str], ...], site: SourcedSite, settings: dict[str, Setting]
 ) -> None:
     """Refuse a job that needs an option which the site refuses.
 
@@ -136,7 +136,7 @@ def check_forbidden(
             )
 
 
-def _refused(option: str, site: Site) -> str | None:
+def _refused(option: str, site: SourcedSite) -> str | None:
     """Return the profile's spelling of an option that the site refuses; None if it is allowed."""
     spelled = (name for name in site.value.forbidden if name.lstrip("-") == option)
     return next(spelled, None)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.network import Network
 from hpc_train.model.plan import Setting, Topology
-from hpc_train.plans.context import Context, Job, Site, rule
+from hpc_train.model.site import SourcedSite
+from hpc_train.plans.context import Context, rule
 from hpc_train.plans.launchers.base import Launcher, launchers_where
 
 VARIABLE = "HPCTRAIN_BACKEND"
@@ -66,7 +68,7 @@ def _automatic(context: Context, topology: Topology) -> Setting:
     return Setting(value="mpi", origin="rule", why=f"{without_ip}: mpi", source=SOURCE)
 
 
-def _obstacle(job: Job, network: Network, launcher: Launcher) -> str:
+def _obstacle(job: SourcedJob, network: Network, launcher: Launcher) -> str:
     """Return why mpi, which would use InfiniBand, cannot be selected automatically."""
     if not network.torch_mpi:
         return "the profile does not say that torch has MPI (network.torch_mpi)"
@@ -75,7 +77,7 @@ def _obstacle(job: Job, network: Network, launcher: Launcher) -> str:
     return "mpi cannot carry FSDP" if asks_for_fsdp(job.value.command) else ""
 
 
-def _check_variable(job: Job, site: Site) -> None:
+def _check_variable(job: SourcedJob, site: SourcedSite) -> None:
     for sourced in (job, site):
         if VARIABLE in sourced.value.env:
             raise PlanError(

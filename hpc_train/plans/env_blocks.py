@@ -6,9 +6,9 @@ import msgspec
 
 from hpc_train.model.network import EnvBlock, When
 from hpc_train.model.plan import EnvChange, Setting
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.model.versions import within
-from hpc_train.plans.context import Site
 from hpc_train.plans.network_context import NetworkContext
 
 
@@ -26,7 +26,7 @@ class Environment(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def apply_blocks(environment: Environment, facts: NetworkContext, site: Site) -> Environment:
+def apply_blocks(environment: Environment, facts: NetworkContext, site: SourcedSite) -> Environment:
     """Apply the matching blocks to the environment, in order; a later one takes precedence."""
     for index, block in enumerate(site.value.env_blocks):
         unknown = _unknown(block.when, facts)
@@ -102,7 +102,7 @@ def _words(wanted: str | tuple[str, ...]) -> tuple[str, ...]:
     return (wanted,) if isinstance(wanted, str) else wanted
 
 
-def _skipped(environment: Environment, key: str, unknown: str, site: Site) -> Environment:
+def _skipped(environment: Environment, key: str, unknown: str, site: SourcedSite) -> Environment:
     place = site.near(f"{key}.when")
     warning = f"{place}: {key} is left out, because {unknown}"
     return msgspec.structs.replace(environment, warnings=(*environment.warnings, warning))
@@ -112,7 +112,7 @@ def _setting(block: EnvBlock, value: object, origin: str) -> Setting:
     return Setting(value=value, origin=origin, why=block.why, source=block.source)
 
 
-def _leave(environment: Environment, block: EnvBlock, key: str, site: Site) -> Environment:
+def _leave(environment: Environment, block: EnvBlock, key: str, site: SourcedSite) -> Environment:
     """Omit variables that are set elsewhere; their values are known to dependent rules."""
     reason = f"set by {block.already_set_by}, so the script does not set it"
     there = {
@@ -133,7 +133,7 @@ def _leave(environment: Environment, block: EnvBlock, key: str, site: Site) -> E
     )
 
 
-def _write(environment: Environment, block: EnvBlock, key: str, site: Site) -> Environment:
+def _write(environment: Environment, block: EnvBlock, key: str, site: SourcedSite) -> Environment:
     for name in block.unset:
         change = EnvChange(name=name, value=None, scope=block.scope)
         setting = _setting(block, None, site.near(f"{key}.unset"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.env_names import ENV
+from hpc_train.model.env_variables import ENV
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.plans.binding import GpuOrder, gpu_order
-from hpc_train.plans.context import Context, Job, Site, rule
+from hpc_train.plans.context import Context, rule
 from hpc_train.plans.distributed_backend import resolve_backend
 from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, overlay
 from hpc_train.plans.network_context import NetworkContext, network_context
@@ -124,7 +126,7 @@ def _protocols(environment: Environment) -> dict[str, Setting]:
     return {str(s.value): s for name, s in settings if name == RDZV_VARIABLE}
 
 
-def _way_out(site: Site) -> dict[str, Setting]:
+def _way_out(site: SourcedSite) -> dict[str, Setting]:
     """Variables for internet access, or for offline mode if the node has none."""
     internet = site.value.internet
     if internet is None:
@@ -145,7 +147,7 @@ def _rules(topology: Topology) -> dict[str, Setting]:
     }
 
 
-def resolve_secrets(job: Job) -> tuple[Secret, ...]:
+def resolve_secrets(job: SourcedJob) -> tuple[Secret, ...]:
     """Return the secret variables: inherited, or read from a file."""
     return tuple(
         Secret(name=name, file=None if where == ENV else where)
@@ -153,7 +155,7 @@ def resolve_secrets(job: Job) -> tuple[Secret, ...]:
     )
 
 
-def secret_settings(job: Job) -> dict[str, Setting]:
+def secret_settings(job: SourcedJob) -> dict[str, Setting]:
     """Return where each secret comes from; its value is never printed."""
     why = {True: "from the shell you submit from", False: "read by the job, mode 0600"}
     return {

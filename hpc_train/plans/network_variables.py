@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from hpc_train.model.plan import Setting
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.versions import within
-from hpc_train.plans.context import Site
 from hpc_train.plans.network_context import NetworkContext
 
 NCCL_DOCS = "NVIDIA, NCCL user guide: environment variables"
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     key: str = "network.fabric"
 
 
-def network_settings(facts: NetworkContext, site: Site) -> dict[str, Setting]:
+def network_settings(facts: NetworkContext, site: SourcedSite) -> dict[str, Setting]:
     """Return variable -> setting for a job; empty if the fabric is unknown."""
     return {
         rule.name: Setting(
@@ -66,7 +66,7 @@ def script_of(facts: NetworkContext) -> str | None:
     return facts.network.script if _collective(facts) else None
 
 
-def _origin(key: str, site: Site) -> str:
+def _origin(key: str, site: SourcedSite) -> str:
     return "rule" if key == "network.fabric" else site.near(key)
 
 

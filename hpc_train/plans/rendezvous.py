@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from hpc_train.errors import PlanError
-from hpc_train.model.job import Elastic
+from hpc_train.model.job import Elastic, SourcedJob
 from hpc_train.model.plan import Setting
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_launch import Rendezvous
-from hpc_train.plans.context import Context, Job, Site
+from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import launchers_where
 
 # net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
 _EPHEMERAL = range(32768, 61000)
 
 
-def rendezvous_settings(site: Site) -> dict[str, Setting]:
+def rendezvous_settings(site: SourcedSite) -> dict[str, Setting]:
     """Return the host and the port, with their reasons."""
     meeting = site.value.rendezvous
     free = f"first free one of {meeting.ports}, tried on rank 0's host when the job starts"
@@ -22,7 +23,7 @@ def rendezvous_settings(site: Site) -> dict[str, Setting]:
     return {"rendezvous.host": host, "rendezvous.port": port}
 
 
-def port_warnings(site: Site) -> tuple[str, ...]:
+def port_warnings(site: SourcedSite) -> tuple[str, ...]:
     """Warn of ports in the ephemeral range, which may be in use when the ranks start."""
     meeting: Rendezvous = site.value.rendezvous
     last = meeting.port + meeting.ports - 1
@@ -34,7 +35,7 @@ def port_warnings(site: Site) -> tuple[str, ...]:
     )
 
 
-def resolve_elastic(job: Job) -> Elastic | None:
+def resolve_elastic(job: SourcedJob) -> Elastic | None:
     """Return the complete bounds; None for a job that is not elastic.
 
     Raises:
@@ -54,7 +55,7 @@ def resolve_elastic(job: Job) -> Elastic | None:
     return Elastic(min_nodes=fewest, max_nodes=most, max_restarts=wanted.max_restarts)
 
 
-def elastic_settings(job: Job, elastic: Elastic | None) -> dict[str, Setting]:
+def elastic_settings(job: SourcedJob, elastic: Elastic | None) -> dict[str, Setting]:
     """Return the bounds as `explain` shows them."""
     if elastic is None:
         return {}

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.job import JobSpec, Resources, SourcedJob
 from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.placeholder_account import sample_account
 from hpc_train.model.queue_limits import JobQueue, SizeName, limits_on, queue_named
-from hpc_train.model.site import SiteProfile
+from hpc_train.model.site import SiteProfile, SourcedSite
+from hpc_train.model.site_facilities import sample_account
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
 from hpc_train.plans.launchers.base import Launcher, find_launcher
@@ -26,7 +26,7 @@ _WORD = "any"
 class QueueSlot(Value, frozen=True, kw_only=True):
     """The queue of a sample job: a partition, and a quality of service if required."""
 
-    site: Sourced[SiteProfile]
+    site: SourcedSite
     partition: Partition
     qos: str | None
 
@@ -42,7 +42,9 @@ class QueueSlot(Value, frozen=True, kw_only=True):
         """Return the limits of jobs in this queue."""
         select = self.partition.select
         qos = self.qos or (select.qos if select else None)
-        return queue_named(self.site.value, self.named, qos, sample_account(self.site.value))
+        return queue_named(
+            self.site.value, self.named, qos, sample_account(self.site.value.account)
+        )
 
     @property
     def least(self) -> int:
@@ -56,31 +58,31 @@ class QueueSlot(Value, frozen=True, kw_only=True):
         return min((limit.value for limit in limits_on(size, self.queue, nodes)), default=None)
 
 
-def sample_jobs(profile: SiteProfile) -> Iterator[Sourced[JobSpec]]:
+def sample_jobs(profile: SiteProfile) -> Iterator[SourcedJob]:
     """Yield jobs within the profile's limits, on each partition."""
-    for spot in spots(profile):
-        yield from jobs_at(spot)
+    for slot in queue_slots(profile):
+        yield from jobs_at(slot)
 
 
-def jobs_at(spot: QueueSlot) -> Iterator[Sourced[JobSpec]]:
+def jobs_at(slot: QueueSlot) -> Iterator[SourcedJob]:
     """Yield jobs of one partition: launcher x {1, 2, max} nodes; none if none fits.
 
     For the default launcher also the longest time, each quality of service, a part of a shared
     node.
     """
-    launchers = spot.site.value.launchers
+    launchers = slot.site.value.launchers
     for launcher in launchers.allowed:
-        for nodes in _counts(spot, launcher):
-            yield sample(spot, launcher, nodes=nodes)
-    if _counts(spot, launchers.default):
-        yield from _edges(spot)
+        for nodes in _counts(slot, launcher):
+            yield sample(slot, launcher, nodes=nodes)
+    if _counts(slot, launchers.default):
+        yield from _edges(slot)
 
 
-def nameless_job(profile: SiteProfile) -> Sourced[JobSpec] | None:
+def nameless_job(profile: SiteProfile) -> SourcedJob | None:
     """Return a job without a partition; None if it must name one."""
     if not profile.partitions or must_name(profile):
         return None
-    found = sorted(spots(profile), key=lambda spot: not spot.partition.default)
+    found = sorted(queue_slots(profile), key=lambda slot: not slot.partition.default)
     job = next(jobs_at(found[0]), None)
     if job is None:
         return None
@@ -93,7 +95,7 @@ def must_name(profile: SiteProfile) -> bool:
     return profile.partition_choice == "job" or "partition" in profile.required
 
 
-def spots(profile: SiteProfile) -> Iterator[QueueSlot]:
+def queue_slots(profile: SiteProfile) -> Iterator[QueueSlot]:
     """Yield each partition, with a quality of service if the site requires one."""
     site = Sourced(value=profile, origins={})
     for partition in profile.partitions or (Partition(name=ANY),):
@@ -115,19 +117,19 @@ def _any_qos(profile: SiteProfile) -> str | None:
     return _WORD if all(qos.name == ANY for qos in profile.qos) else None
 
 
-def sample(spot: QueueSlot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
+def sample(slot: QueueSlot, launcher: str, **asked: Any) -> SourcedJob:
     """Return a job that requests all GPUs of the nodes by default."""
-    profile = spot.site.value
-    nodes = asked.pop("nodes", spot.least)
-    gpus = spot.partition.gpus_per_node or 0
-    total = spot.most("gpus", nodes)
-    time = max(_SHORT, spot.partition.min_time or _SHORT)
+    profile = slot.site.value
+    nodes = asked.pop("nodes", slot.least)
+    gpus = slot.partition.gpus_per_node or 0
+    total = slot.most("gpus", nodes)
+    time = max(_SHORT, slot.partition.min_time or _SHORT)
     found = known_launcher(launcher)
     resources = Resources(
         nodes=nodes,
         gpus_per_node=gpus if total is None else min(gpus, max(min(1, total), total // nodes)),
-        time=Duration(min(time, spot.most("time", nodes) or time)),
-        mem=_MEMORY if _wants_memory(spot) else None,
+        time=Duration(min(time, slot.most("time", nodes) or time)),
+        mem=_MEMORY if _wants_memory(slot) else None,
         # One process, whatever it has of GPUs.
         tasks_per_node=1 if found and found.one_rank else None,
     )
@@ -135,14 +137,14 @@ def sample(spot: QueueSlot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
         name=f"sample-{launcher}-{nodes}",
         command=("python", "train.py"),
         launcher=launcher,
-        partition=spot.named,
-        account=sample_account(profile) if _wants_account(profile) else None,
-        qos=spot.qos,
-        constraint=_WORD if _wants_constraint(spot) else None,
+        partition=slot.named,
+        account=sample_account(profile.account) if _wants_account(profile) else None,
+        qos=slot.qos,
+        constraint=_WORD if _wants_constraint(slot) else None,
         resources=msgspec.structs.replace(resources, **asked),
     )
-    place = f"{spot.partition.name}, {launcher}, {nodes} node{'s' if nodes > 1 else ''}"
-    return Sourced(value=job, origins={"": ", ".join((place, *_words(spot, asked)))})
+    place = f"{slot.partition.name}, {launcher}, {nodes} node{'s' if nodes > 1 else ''}"
+    return Sourced(value=job, origins={"": ", ".join((place, *_words(slot, asked)))})
 
 
 def is_for_one_node(launcher: str) -> bool:
@@ -159,38 +161,38 @@ def known_launcher(name: str) -> Launcher | None:
         return None
 
 
-def _counts(spot: QueueSlot, launcher: str) -> tuple[int, ...]:
-    least = spot.least
-    most = spot.most("nodes", least) or max(2, least)
-    total = spot.most("gpus", least)
+def _counts(slot: QueueSlot, launcher: str) -> tuple[int, ...]:
+    least = slot.least
+    most = slot.most("nodes", least) or max(2, least)
+    total = slot.most("gpus", least)
     if total:
         # All GPUs of the nodes, or some of each of the fewest.
-        whole = total // (spot.partition.gpus_per_node or 1)
+        whole = total // (slot.partition.gpus_per_node or 1)
         most = min(most, max(whole, least if least <= total else 0))
     wanted = dict.fromkeys(count for count in (1, 2, least, most) if least <= count <= most)
     return tuple(n for n in wanted if n == 1) if is_for_one_node(launcher) else tuple(wanted)
 
 
-def _edges(spot: QueueSlot) -> Iterator[Sourced[JobSpec]]:
-    profile, partition = spot.site.value, spot.partition
-    launcher, least = profile.launchers.default, spot.least
-    longest = spot.most("time", least)
+def _edges(slot: QueueSlot) -> Iterator[SourcedJob]:
+    profile, partition = slot.site.value, slot.partition
+    launcher, least = profile.launchers.default, slot.least
+    longest = slot.most("time", least)
     if longest is not None:
-        yield sample(spot, launcher, time=Duration(longest))
+        yield sample(slot, launcher, time=Duration(longest))
     if partition.shared and partition.gpus_per_node and (partition.min_gpus or 1) == 1:
-        yield sample(spot, launcher, gpus_per_node=1)
+        yield sample(slot, launcher, gpus_per_node=1)
     for qos in qualities(profile, partition):
-        yield sample(msgspec.structs.replace(spot, qos=qos.name), launcher)
+        yield sample(msgspec.structs.replace(slot, qos=qos.name), launcher)
 
 
-def _wants_memory(spot: QueueSlot) -> bool:
-    required = "mem" in spot.site.value.required or spot.site.value.mem_request == "required"
-    return required and spot.partition.mem_per_gpu is None
+def _wants_memory(slot: QueueSlot) -> bool:
+    required = "mem" in slot.site.value.required or slot.site.value.mem_request == "required"
+    return required and slot.partition.mem_per_gpu is None
 
 
-def _wants_constraint(spot: QueueSlot) -> bool:
-    select = spot.partition.select
-    return "constraint" in spot.site.value.required and not (select and select.constraint)
+def _wants_constraint(slot: QueueSlot) -> bool:
+    select = slot.partition.select
+    return "constraint" in slot.site.value.required and not (select and select.constraint)
 
 
 def _wants_account(profile: SiteProfile) -> bool:
@@ -200,6 +202,6 @@ def _wants_account(profile: SiteProfile) -> bool:
     return bool(known or "account" in profile.required)
 
 
-def _words(spot: QueueSlot, asked: dict[str, Any]) -> tuple[str, ...]:
+def _words(slot: QueueSlot, asked: dict[str, Any]) -> tuple[str, ...]:
     said = (f"{key} = {value}" for key, value in asked.items())
-    return ((f"qos {spot.qos}",) if spot.qos else ()) + tuple(said)
+    return ((f"qos {slot.qos}",) if slot.qos else ()) + tuple(said)

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.queue_limits import JobQueue, limits_on, queue_named
-from hpc_train.model.shared_allocation import Allocation, NestedRun
+from hpc_train.model.site import SourcedSite
+from hpc_train.model.submission import Allocation, NestedRun
 from hpc_train.model.units import Duration, Memory
-from hpc_train.plans.context import Site
 from hpc_train.plans.directives import EXTRA, Size, sbatch_options
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import request_of
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.plans.queue_options import QUEUE_OPTIONS
-from hpc_train.plans.resource_requests import ALL
+from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS
 from hpc_train.plans.storage import needed_options
 
 # A run takes longer than its limit: it is started, and gets 30 s to end after TERM.
@@ -23,7 +22,7 @@ TURN_S = 30
 _ALONE = "`placement: independent` gives each run an allocation of its own"
 
 
-def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> Allocation:
+def allocate(site: SourcedSite, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> Allocation:
     """Request the resources of the largest plan; the runs (id, plan) execute in this order.
 
     Raises:
@@ -107,7 +106,7 @@ def _items(option: str, plans: Sequence[LaunchPlan], value: str) -> Iterator[str
     yield from dict.fromkeys(part for part in (value, *ours) if part)
 
 
-def _size(plans: Sequence[LaunchPlan], site: Site, time: Duration | None) -> Size:
+def _size(plans: Sequence[LaunchPlan], site: SourcedSite, time: Duration | None) -> Size:
     slots, cpus = _slots(plans)
     options = [dict(plan.directives) for plan in plans]
     # In a plan that was read from a file, sizes are texts.
@@ -139,7 +138,9 @@ def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
     return fewest, cores // fewest
 
 
-def _time(site: Site, turns: Sequence[NestedRun], queue: JobQueue, nodes: int) -> Duration | None:
+def _time(
+    site: SourcedSite, turns: Sequence[NestedRun], queue: JobQueue, nodes: int
+) -> Duration | None:
     """Return the sum of the time limits; None if a run has none."""
     limits = [turn.time_s for turn in turns if turn.time_s is not None]
     if len(limits) < len(turns):

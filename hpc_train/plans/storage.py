@@ -6,15 +6,16 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
-from hpc_train.plans.context import Job, Site
+from hpc_train.model.site import SourcedSite
 
 _OPTION = re.compile(r"[a-z][a-z-]*")
 # Options whose value is a list.
 _JOINED = {"gres": ",", "constraint": "&", "licenses": ","}
 
 
-def storage_settings(job: Job, site: Site) -> dict[str, Setting]:
+def storage_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     """Return each file system with its path, and the options that it needs.
 
     Raises:
@@ -39,7 +40,7 @@ def storage_settings(job: Job, site: Site) -> dict[str, Setting]:
 
 
 def with_storage(
-    directives: tuple[tuple[str, str], ...], job: Job, site: Site
+    directives: tuple[tuple[str, str], ...], job: SourcedJob, site: SourcedSite
 ) -> tuple[tuple[str, str], ...]:
     """Return the directives with the options of the job's storage.
 
@@ -67,7 +68,7 @@ def needed_options(settings: Mapping[str, Setting]) -> tuple[str, ...]:
     return tuple(key.rpartition(" --")[2] for key in keys)
 
 
-def _requests(job: Job, site: Site) -> Iterator[tuple[str, str, str]]:
+def _requests(job: SourcedJob, site: SourcedSite) -> Iterator[tuple[str, str, str]]:
     if site.value.scheduler != "slurm":
         return
     for name in job.value.storage:

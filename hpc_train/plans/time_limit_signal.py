@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from hpc_train.errors import PlanError
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Setting
-from hpc_train.plans.context import Context, Job, Site, from_job
+from hpc_train.model.site import SourcedSite
+from hpc_train.plans.context import Context, from_job
 from hpc_train.plans.launchers.base import Launcher, launchers_where
 
 # Slurm stores the number of seconds in 16 bits.
@@ -12,7 +14,7 @@ _LONGEST_S = 65535
 _KEY = "signal_before_end"
 
 
-def signal_settings(job: Job) -> dict[str, Setting]:
+def signal_settings(job: SourcedJob) -> dict[str, Setting]:
     """Return the job's setting."""
     found = from_job(job, _KEY, "USR1 reaches every rank, up to a minute earlier than asked")
     return {_KEY: found} if found else {}
@@ -38,7 +40,7 @@ def passes_signal(directives: tuple[tuple[str, str], ...]) -> bool:
     return dict(directives).get("signal", "").startswith("B:")
 
 
-def check_signal(job: Job, site: Site, *, nested: bool) -> tuple[str, ...]:
+def check_signal(job: SourcedJob, site: SourcedSite, *, nested: bool) -> tuple[str, ...]:
     """Warn if no signal is sent.
 
     Raises:
@@ -57,7 +59,7 @@ def check_signal(job: Job, site: Site, *, nested: bool) -> tuple[str, ...]:
     return ()
 
 
-def _check(job: Job, launcher: Launcher) -> None:
+def _check(job: SourcedJob, launcher: Launcher) -> None:
     lead, limit = job.value.signal_before_end or 0, job.value.resources.time
     most = min(_LONGEST_S, limit - 1) if limit else _LONGEST_S
     if lead > most:

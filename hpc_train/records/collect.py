@@ -9,10 +9,9 @@ from pathlib import Path
 
 from hpc_train import registry
 from hpc_train.errors import LogParseError
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import LOT, Pack, Record, joined_packs
-from hpc_train.model.regex_analysis import may_explode
-from hpc_train.model.regex_cost import touching
+from hpc_train.model.regex_analysis import may_explode, touching
 from hpc_train.records.find_logs import log_files, readable
 from hpc_train.records.line_dispatch import Mark
 from hpc_train.records.parallel import spread, worth_it

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import Pack
 from hpc_train.records.find_logs import rank_of, readable
 from hpc_train.records.line_dispatch import Asked, Mark, dispatch, dispatch_runs

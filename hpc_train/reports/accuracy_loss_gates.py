@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
-from hpc_train.model.gate_result import GateResult
 from hpc_train.model.quality_flag import LOSS_LOST
+from hpc_train.model.report import GateResult
 from hpc_train.model.study import Gates
 from hpc_train.reports.gate_results import key_of
 from hpc_train.reports.labels import names

@@ -7,8 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.gate_result import GateResult
-from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.model.report import Cell, Column, GateResult, Report, ReportTable
 from hpc_train.model.scaling_input import CONTRADICTED, EXCLUDED
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import ABSENT

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hpc_train.model.gate_result import GateResult, Outcome
-from hpc_train.model.study import Gates
-from hpc_train.model.study_axes import ALONE
+from hpc_train.model.report import GateOutcome, GateResult
+from hpc_train.model.study import ALONE, Gates
 from hpc_train.reports.accuracy_loss_gates import quality
 from hpc_train.reports.gate_results import benchmarked, key_of
 from hpc_train.reports.labels import names
@@ -102,7 +101,7 @@ def _missing(points: Sequence[Row], known: GateInputs) -> Iterator[GateResult]:
         measured = benchmarks.get(key_of(row), 0)
         if measured:
             reason = f"{measured} with a bandwidth"
-        outcome: Outcome = "met" if row["n_ok"] or measured else "not met"
+        outcome: GateOutcome = "met" if row["n_ok"] or measured else "not met"
         where = name(row)
         yield GateResult(gate="missing", where=where, outcome=outcome, reason=reason)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 from xml.etree import ElementTree as Xml
 
 from hpc_train.files import write_file
-from hpc_train.model.gate_result import GateResult
-from hpc_train.model.report import Report
+from hpc_train.model.report import GateResult, Report
 from hpc_train.reports.gate_results import verdicts_of
 from hpc_train.reports.value_format import one_line
 

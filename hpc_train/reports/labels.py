@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from hpc_train.model.scaling_input import MISSING, ExpectedStudy
-from hpc_train.model.study_axes import ALONE
+from hpc_train.model.study import ALONE
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import whole
 

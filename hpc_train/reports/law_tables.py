@@ -10,7 +10,7 @@ import msgspec
 
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
-from hpc_train.model.study_axes import ALONE
+from hpc_train.model.study import ALONE
 from hpc_train.reports.labels import by_series, under
 from hpc_train.reports.value_format import ABSENT, significant, whole
 

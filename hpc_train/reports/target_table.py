@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.model.study_axes import ALONE
-from hpc_train.model.training_target import Target
+from hpc_train.model.report_options import Target
+from hpc_train.model.study import ALONE
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
 

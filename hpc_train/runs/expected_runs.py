@@ -1,17 +1,50 @@
-"""A study or job and its run folders -> every requested run, including missing ones."""
+"""The runs that a study or job requests: their last attempts, copies, and missing ones."""
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hpc_train.errors import StoreError
-from hpc_train.model.run import Run
+from hpc_train.model.run import Run, RunName
 from hpc_train.model.scaling_input import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.study import StudyManifest
-from hpc_train.runs.attempts import latest_attempts
+from hpc_train.runs.run_folders import read_study
+
+
+def latest_attempts(runs: Sequence[Run]) -> dict[str, tuple[int, Run]]:
+    """Return `<stem>-r<repetition>` -> (number, run) of its last attempt."""
+    latest: dict[str, tuple[int, Run]] = {}
+    for run in runs:
+        name = RunName.parse(run.folder.run_id)
+        if name:
+            point = f"{name.stem}-r{name.repetition}"
+            known, _ = latest.get(point, (0, run))
+            if name.attempt > known:
+                latest[point] = (name.attempt, run)
+    return latest
+
+
+def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the ids of the requested runs of a study without a folder."""
+    try:
+        study = read_study(home)
+    except StoreError as failure:
+        logging.getLogger(__name__).warning("%s, so missing runs are unknown", failure.message)
+        return ()
+    if study is None:
+        return ()
+    latest = latest_attempts(runs)
+    names = (
+        str(RunName(stem=point.stem, repetition=repetition))
+        for point in study.points
+        for repetition in range(1, study.spec.repetitions + 1)
+    )
+    return tuple(name for name in names if name not in latest)
+
 
 _NEVER = "never submitted, or its folder was removed"
 
@@ -117,3 +150,54 @@ def single_jobs(home: Path, runs: Sequence[Run], problem_of: Callable[[Run], str
             )
         )
     return undeclared(home.name, tuple(expected))
+
+
+class _Job(NamedTuple):
+    """The values that identify a submission: the name of the run, and that of the job."""
+
+    run_id: str
+    created: str
+    executor: str
+    native_id: str
+    submitted: str
+
+
+def without_copies(runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+    """Return the runs with one folder for each job, and a note on each other folder of the job.
+
+    The folder with the name of the run is kept, else the first one. A run that was copied and then
+    submitted again is another job. A run that was never submitted has no result and is not checked.
+    """
+    kept: dict[_Job, Run] = {}
+    for run in sorted(runs, key=lambda run: not _has_own_name(run)):
+        if (job := _job(run)) is not None:
+            kept.setdefault(job, run)
+    notes, found = [], []
+    for run in runs:
+        job = _job(run)
+        first = run if job is None else kept[job]
+        if job is None or first is run:
+            found.append(run)
+            continue
+        notes.append(
+            f"{run.folder.path.name} is left out: a copy of the folder {first.folder.path.name} "
+            f"(run {job.run_id}, job {job.native_id}); one job, not two repetitions"
+        )
+    return tuple(found), tuple(notes)
+
+
+def _has_own_name(run: Run) -> bool:
+    return run.manifest is not None and run.manifest.run_id == run.folder.run_id
+
+
+def _job(run: Run) -> _Job | None:
+    manifest, submission = run.manifest, run.submission
+    if manifest is None or submission is None or not submission.answered:
+        return None
+    return _Job(
+        manifest.run_id,
+        manifest.created,
+        submission.executor,
+        submission.native_id,
+        submission.submitted,
+    )

@@ -14,9 +14,8 @@ from typing import TypeVar
 from hpc_train.errors import StoreError, UnknownNameError
 from hpc_train.files import cannot_write, read_json, to_json, write_file
 from hpc_train.model.run import JobStatus, Manifest, RunFolder
-from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
-from hpc_train.model.submission import Submission
+from hpc_train.model.submission import Script, Submission
 from hpc_train.model.value import Value
 from hpc_train.regularfile import is_there
 
@@ -197,11 +196,18 @@ def find(root: Path, word: str) -> Path:
         names = ", ".join(sorted(path.name for path in exact)[:5])
         raise StoreError(f"{word!r} is the prefix of {len(exact)} runs: {names} …")
     known = [home.name for home in homes(root)] + list(runs)
-    raise UnknownNameError("run or study", word, known, str(root))
+    hint = "hpctrain status lists them" if known else "start with: hpctrain submit FILE"
+    raise UnknownNameError("run or study", word, known, str(root), hint)
 
 
 def homes(root: Path) -> Iterator[Path]:
-    """Yield the folders of all jobs and studies that have or expect runs."""
+    """Yield the folders of all jobs and studies that have or expect runs.
+
+    Raises:
+        StoreError: the path is that of a file.
+    """
+    if root.exists() and not root.is_dir():
+        raise StoreError(f"{root}: not a folder", "--results names the folder of all results")
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         try:
             wanted = path.is_dir() and (run_folders(path) or is_there(path / STUDY_FILE))

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from hpc_train.model.env_variables import looks_secret, secret_form, secret_set
 from hpc_train.model.run import Manifest, Run
-from hpc_train.model.secret import looks_secret, secret_form, secret_set
 
 _LONGEST = 60
 _SHOWN = 3
@@ -20,12 +20,12 @@ _OF_SIZE = frozenset(
 )
 _MACHINE = ("hpctrain", "python", "host", "kernel", "cpu")
 
-Difference = tuple[str, str, str]
+SettingDifference = tuple[str, str, str]
 
 
 def differences(
     a: Sequence[Run], b: Sequence[Run], conditions: Sequence[Sequence[Mapping[str, str]]]
-) -> tuple[Difference, ...]:
+) -> tuple[SettingDifference, ...]:
     """Return name, values in A, values in B, of each setting that differs.
 
     Values are those of all runs of a side. `conditions` are recorded values of runs apart from

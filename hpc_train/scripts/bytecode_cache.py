@@ -21,7 +21,7 @@ MODULES = tuple(Path(__file__).with_name(name) for name in _DETERMINING)
 PATTERN = "template-%s.bin"
 
 
-def remembered(
+def cached_code(
     environment: Environment, name: str, path: str, text: str, compiled: Callable[[], CodeType]
 ) -> CodeType:
     """Return the cached result of `compiled` for a template, if nothing has changed."""

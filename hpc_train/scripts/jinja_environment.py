@@ -12,10 +12,9 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
 from hpc_train.scripts import quote_filters
-from hpc_train.scripts.render_state import current
-from hpc_train.scripts.template_blocks import EXTENDED, extended
+from hpc_train.scripts.errors import PlanUndefined
+from hpc_train.scripts.template_blocks import EXTENDED, current, extended
 from hpc_train.scripts.template_loader import TemplateLoader
-from hpc_train.scripts.undefined_names import PlanUndefined
 
 OURS = ("sh", "line", "token", "required", "directive", "command", "comment", "note")
 # Excluded: filters that escape for HTML (`e`), are random, pad, or read attributes by name.

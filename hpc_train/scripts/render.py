@@ -9,13 +9,11 @@ from pathlib import Path
 
 from hpc_train.assets import template_folder
 from hpc_train.model.plan import LaunchPlan, Setting
-from hpc_train.model.script import Script
-from hpc_train.model.shared_allocation import Allocation
+from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Value
 from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.jinja_environment import TemplateEnvironment
-from hpc_train.scripts.render_state import Rendering, current
-from hpc_train.scripts.template_blocks import EXTENDED, check_blocks
+from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks, current
 from hpc_train.scripts.template_loader import TemplateLoader
 
 ALLOCATION = "nested.sbatch.j2"

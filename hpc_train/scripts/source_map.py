@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.script import Script
+from hpc_train.model.submission import Script
 
 _DIRECTIVE = re.compile(r"#SBATCH --([a-z-]+)")
 _EXPORT = re.compile(r"export (\w+)=")
@@ -16,7 +16,7 @@ _EXPORT = re.compile(r"export (\w+)=")
 _SETTINGS = {"job-name": "name", "ntasks-per-node": "tasks_per_node", "gres": "gpus_per_node"}
 
 
-def at_home(finding: LintFinding, script: Script, plan: LaunchPlan, label: str) -> LintFinding:
+def at_origin(finding: LintFinding, script: Script, plan: LaunchPlan, label: str) -> LintFinding:
     """Return the finding with the line of the job file; otherwise line 1, and the place as text."""
     origin = _origin(finding, script, plan)
     match = re.fullmatch(rf"{re.escape(label)}:(\d+)", origin)

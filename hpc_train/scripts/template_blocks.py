@@ -1,8 +1,9 @@
-"""Blocks of a template that extends another: each must exist in one of its ancestors."""
+"""Blocks of templates that extend another, and the state of the rendering in progress."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from contextvars import ContextVar
 
 import jinja2
 from jinja2 import nodes
@@ -10,7 +11,21 @@ from jinja2.runtime import Context
 
 from hpc_train.errors import nearest
 from hpc_train.model.value import Value
-from hpc_train.scripts.render_state import current
+
+
+class Rendering:
+    """One script on its way."""
+
+    def __init__(self, values: Mapping[str, Value]) -> None:
+        self.values = values
+        # In order, each once.
+        self.used: dict[str, None] = {}
+        # Template and the one that it extends.
+        self.extends: set[tuple[str, str]] = set()
+
+
+current: ContextVar[Rendering] = ContextVar("current")
+
 
 EXTENDED = "extended"
 

@@ -13,8 +13,8 @@ import jinja2
 from jinja2 import nodes
 
 from hpc_train.errors import RenderError, nearest
-from hpc_train.model.script import TemplateFile
-from hpc_train.scripts.bytecode_cache import remembered
+from hpc_train.model.submission import TemplateFile
+from hpc_train.scripts.bytecode_cache import cached_code
 from hpc_train.scripts.template_blocks import Blocks, note_ancestors, read_blocks
 
 PACKAGE = "package:"
@@ -77,7 +77,7 @@ class TemplateLoader(jinja2.BaseLoader):
 
         try:
             shipped = self._files[name].shipped
-            code = remembered(environment, name, path, text, compiled) if shipped else compiled()
+            code = cached_code(environment, name, path, text, compiled) if shipped else compiled()
         except RecursionError:
             raise RenderError(f"{path}: nested too deeply") from None
         made = environment.template_class.from_code(environment, code, globals or {}, uptodate)

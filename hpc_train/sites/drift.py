@@ -7,11 +7,9 @@ from typing import Any
 
 from hpc_train.model.cluster import Cluster, LivePartition
 from hpc_train.model.partition import Partition
-from hpc_train.model.site import SiteProfile
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.units import Memory
-from hpc_train.model.value import Sourced, Value
-
-Site = Sourced[SiteProfile]
+from hpc_train.model.value import Value
 
 # Names of values, in Slurm and in the profile.
 _SAME = ("max_time", "default_time", "min_nodes", "nodes")
@@ -35,10 +33,10 @@ class Drift(Value, frozen=True, kw_only=True):
 
 
 # None if both are equal.
-Compared = Iterator[Difference | None]
+Differences = Iterator[Difference | None]
 
 
-def compare(site: Site, cluster: Cluster) -> Drift:
+def compare(site: SourcedSite, cluster: Cluster) -> Drift:
     """Return the differences; values that only one of the two has are not compared."""
     compared = [
         difference
@@ -49,7 +47,7 @@ def compare(site: Site, cluster: Cluster) -> Drift:
     return Drift(compared=len(compared), differences=differences)
 
 
-def _identity(site: Site, cluster: Cluster) -> Compared:
+def _identity(site: SourcedSite, cluster: Cluster) -> Differences:
     said = site.value.slurm
     if said is not None and cluster.version:
         same = f"{cluster.version}.".startswith(f"{said}.")
@@ -60,7 +58,7 @@ def _identity(site: Site, cluster: Cluster) -> Compared:
         yield _pair(site, "detect.clusters", ", ".join(known), cluster.name, same=same)
 
 
-def _partitions(site: Site, cluster: Cluster) -> Compared:
+def _partitions(site: SourcedSite, cluster: Cluster) -> Differences:
     live = {one.name: one for one in cluster.partitions}
     said = [name for one in site.value.partitions if (name := _slurms_name(one))]
     for index, partition in enumerate(site.value.partitions):
@@ -82,7 +80,9 @@ def _slurms_name(partition: Partition) -> str | None:
     return partition.name if partition.name != "*" else None
 
 
-def _of_partition(site: Site, key: str, partition: Partition, live: LivePartition) -> Compared:
+def _of_partition(
+    site: SourcedSite, key: str, partition: Partition, live: LivePartition
+) -> Differences:
     for name in _SAME:
         said, found = getattr(partition, name), getattr(live, name)
         if said is not None:
@@ -96,7 +96,7 @@ def _of_partition(site: Site, key: str, partition: Partition, live: LivePartitio
         yield _pair(site, f"{key}.default", "true", "false", same=live.default)
 
 
-def _of_nodes(site: Site, key: str, partition: Partition, cluster: Cluster) -> Compared:
+def _of_nodes(site: SourcedSite, key: str, partition: Partition, cluster: Cluster) -> Differences:
     name = _slurms_name(partition)
     nodes = [node for node in cluster.nodes if name in node.partitions]
     facts: dict[str, set[Any]] = {
@@ -121,7 +121,7 @@ def _of_nodes(site: Site, key: str, partition: Partition, cluster: Cluster) -> C
         yield _pair(site, f"{key}.select.constraint", wanted, _NOT_SLURMS, same=same)
 
 
-def _qos(site: Site, cluster: Cluster) -> Compared:
+def _qos(site: SourcedSite, cluster: Cluster) -> Differences:
     live = {one.name: one for one in cluster.qos}
     for index, qos in enumerate(site.value.qos if live else ()):
         key = f"qos.{index}"
@@ -136,7 +136,7 @@ def _qos(site: Site, cluster: Cluster) -> Compared:
                 yield _pair(site, f"{key}.{name}", said, found, same=said == found)
 
 
-def _launchers(site: Site, cluster: Cluster) -> Compared:
+def _launchers(site: SourcedSite, cluster: Cluster) -> Differences:
     containers = site.value.containers
     said = {
         "launchers.mpi": site.value.launchers.mpi,
@@ -151,7 +151,7 @@ def _launchers(site: Site, cluster: Cluster) -> Compared:
         yield _pair(site, key, plugin, found, same=plugin in known and not broken)
 
 
-def _limits(site: Site, cluster: Cluster) -> Compared:
+def _limits(site: SourcedSite, cluster: Cluster) -> Differences:
     said, found = site.value.limits.max_array_size, cluster.limits.max_array_size
     if said is not None and found is not None:
         yield _pair(site, "limits.max_array_size", said, found, same=said <= found)
@@ -161,7 +161,9 @@ def _limits(site: Site, cluster: Cluster) -> Compared:
         yield _pair(site, "lifecycle.requeue", requeue, live, same=requeue == live)
 
 
-def _pair(site: Site, key: str, said: object, found: object, *, same: bool) -> Difference | None:
+def _pair(
+    site: SourcedSite, key: str, said: object, found: object, *, same: bool
+) -> Difference | None:
     if same:
         return None
     return Difference(

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.site import SCHEMA
-from hpc_train.sites.locked_keys import check_locks
-from hpc_train.sites.merge import Part, overlay
+from hpc_train.sites.merge import Part, check_locks, overlay
 from hpc_train.sites.search import files_named, label_of, layer_of, profile_files, system_files
 from hpc_train.yamlfile import read
 

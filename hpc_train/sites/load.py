@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -9,19 +10,33 @@ import msgspec
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import Partition
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.model.site import SiteProfile, SourcedSite
+from hpc_train.model.value import Sourced, Value
 from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.inheritance import read_profile
-from hpc_train.sites.local_machine import Machine, this_machine
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.validate_env import check_variables
-from hpc_train.sites.validate_names import check_words
+from hpc_train.sites.validate_names import check_variables, check_words
 from hpc_train.sites.validate_network import check_blocks, check_network, check_rendezvous
 from hpc_train.sites.validate_partitions import check_queues
 
 
-def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:
+class Machine(Value, frozen=True, kw_only=True):
+    """Cores in this process's affinity mask, and NVIDIA devices."""
+
+    cpus: int
+    gpus: int
+
+
+def this_machine() -> Machine:
+    """Count cores and GPUs; CUDA_VISIBLE_DEVICES restricts the GPUs as it does for torch."""
+    devices = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        devices = min(devices, len([item for item in visible.split(",") if item.strip()]))
+    return Machine(cpus=len(os.sched_getaffinity(0)), gpus=devices)
+
+
+def load_site(name: str, machine: Machine | None = None) -> SourcedSite:
     """Load the profile `name`, or the file if it is a path.
 
     A `local` site is completed with the facts of `machine` (default: this one).
@@ -52,7 +67,7 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
     return site
 
 
-def _check_scheduler(site: Sourced[SiteProfile]) -> None:
+def _check_scheduler(site: SourcedSite) -> None:
     """The scheduler of a profile is the name of an executor, ours or a plug-in's."""
     wanted = site.value.scheduler
     if wanted not in BUILT_IN["executors"] and wanted not in (known := names("executors")):
@@ -62,7 +77,7 @@ def _check_scheduler(site: Sourced[SiteProfile]) -> None:
         )
 
 
-def _check_launchers(site: Sourced[SiteProfile]) -> None:
+def _check_launchers(site: SourcedSite) -> None:
     launchers = site.value.launchers
     place = site.origin("launchers.default")
     if launchers.default in launchers.forbidden:
@@ -79,7 +94,7 @@ def _check_launchers(site: Sourced[SiteProfile]) -> None:
             )
 
 
-def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
+def _check_name(site: SourcedSite, path: Path) -> None:
     """A profile is found by its file name, so the name in it must be equal."""
     if site.value.name != path.stem:
         raise SiteProfileError(
@@ -88,7 +103,7 @@ def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
         )
 
 
-def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:
+def _on_this_machine(site: SourcedSite, machine: Machine) -> SourcedSite:
     given = site.value.partitions[0] if site.value.partitions else Partition(name="machine")
     origins = dict(site.origins)
     facts = {"cpus_per_node": machine.cpus, "gpus_per_node": machine.gpus}

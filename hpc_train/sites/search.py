@@ -75,7 +75,7 @@ def profile_files() -> Iterator[Path]:
 
 def label_of(path: Path) -> str:
     """Return the path of a shipped profile in the project, independent of the installation."""
-    shipped, place = profile_folder().resolve(), path.resolve()
+    shipped, place = profile_folder(), path.resolve()
     if place.is_relative_to(shipped):
         return f"site_profiles/{place.relative_to(shipped)}"
     # The current folder may contain a folder with that name, too.
@@ -86,10 +86,11 @@ def layer_of(path: Path) -> str:
     """Return the layer of a file: family, shipped, system, user, or this folder."""
     if path.parent.name == FAMILIES:
         return "family"
-    whose = {"shipped": profile_folder(), "system": system_folder()}
-    for layer, folder in whose.items():
-        if path.resolve().is_relative_to(folder.resolve()):
-            return layer
+    place = path.resolve()
+    if place.is_relative_to(profile_folder()):
+        return "shipped"
+    if place.is_relative_to(system_folder().resolve()):
+        return "system"
     return "here" if path.parent in _places(Path()) else "user"
 
 

@@ -6,11 +6,10 @@ import os
 from pathlib import Path
 
 from hpc_train.errors import PlanError
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.model.site import SourcedSite
 
 
-def wrong_place(site: Sourced[SiteProfile]) -> str:
+def wrong_place(site: SourcedSite) -> str:
     """Return why a site does not accept submissions from this folder; empty if it does.
 
     Variables in the profile's value are those of this shell.
@@ -28,7 +27,7 @@ def wrong_place(site: Sourced[SiteProfile]) -> str:
     return f"{start} ({folder}), and this is {here}"
 
 
-def check_place(site: Sourced[SiteProfile]) -> None:
+def check_place(site: SourcedSite) -> None:
     """Refuse to submit from another folder.
 
     Raises:

@@ -10,12 +10,9 @@ import msgspec
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import ANY
-from hpc_train.model.site import SiteProfile
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_launch import HOST_METHOD
-from hpc_train.model.value import Sourced
 from hpc_train.model.versions import parts, within
-
-Site = Sourced[SiteProfile]
 
 _HOST_METHODS = (
     "loopback",
@@ -43,7 +40,7 @@ _ONLY = {
 _WITHOUT_FABRIC = ("nccl", "gpus", "torch_mpi", "script")
 
 
-def check_network(site: Site) -> None:
+def check_network(site: SourcedSite) -> None:
     """Refuse keys without effect, and missing keys that every job needs.
 
     Raises:
@@ -68,7 +65,7 @@ def check_network(site: Site) -> None:
         _check_gid(site, network)
 
 
-def check_blocks(site: Site) -> None:
+def check_blocks(site: SourcedSite) -> None:
     """Refuse blocks without effect or with contradictions.
 
     Raises:
@@ -85,7 +82,7 @@ def _given(network: Network) -> list[str]:
     return [key for key, value in plain.items() if value not in (None, (), False)]
 
 
-def _check_key(site: Site, network: Network, key: str) -> None:
+def _check_key(site: SourcedSite, network: Network, key: str) -> None:
     place = site.near(f"network.{key}")
     if network.fabric is None and key not in _WITHOUT_FABRIC:
         raise SiteProfileError(
@@ -100,7 +97,7 @@ def _check_key(site: Site, network: Network, key: str) -> None:
         )
 
 
-def _check_gid(site: Site, network: Network) -> None:
+def _check_gid(site: SourcedSite, network: Network) -> None:
     place = site.near("network.gid_index")
     if network.nccl is None or not within(parts(network.nccl), "<2.21"):
         raise SiteProfileError(
@@ -110,7 +107,7 @@ def _check_gid(site: Site, network: Network) -> None:
         )
 
 
-def _check_content(site: Site, block: EnvBlock, key: str) -> None:
+def _check_content(site: SourcedSite, block: EnvBlock, key: str) -> None:
     if not block.env and not block.unset:
         raise SiteProfileError(f"{site.near(key)}: {key}: env or unset is required")
     if block.already_set_by is not None and block.unset:
@@ -124,7 +121,7 @@ def _check_content(site: Site, block: EnvBlock, key: str) -> None:
         )
 
 
-def _check_words(site: Site, block: EnvBlock, key: str) -> None:
+def _check_words(site: SourcedSite, block: EnvBlock, key: str) -> None:
     """Refuse a launcher or partition that does not exist."""
     known: dict[str, tuple[Any, tuple[str, ...]]] = {
         "launcher": (block.when.launcher, site.value.launchers.allowed),
@@ -141,7 +138,7 @@ def _check_words(site: Site, block: EnvBlock, key: str) -> None:
                 )
 
 
-def check_rendezvous(site: Site) -> None:
+def check_rendezvous(site: SourcedSite) -> None:
     """Refuse an unknown method, and a suffix of an address.
 
     Raises:

@@ -8,19 +8,15 @@ from typing import NoReturn
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.regex_analysis import may_explode
-from hpc_train.model.regex_cost import touching
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.model.site import SourcedSite
 
-Site = Sourced[SiteProfile]
 Queue = Partition | Qos
 
 _MOST_TOUCHING = 2
 _PAIRS = (("min_nodes", "max_nodes"), ("min_gpus", "max_gpus"), ("min_time", "max_time"))
 
 
-def check_queues(site: Site) -> None:
+def check_queues(site: SourcedSite) -> None:
     """Refuse duplicate names, two defaults, empty ranges, and unknown names.
 
     Raises:
@@ -43,7 +39,7 @@ def check_queues(site: Site) -> None:
     _check_account(site)
 
 
-def _check_list(site: Site, key: str, items: Sequence[Queue]) -> None:
+def _check_list(site: SourcedSite, key: str, items: Sequence[Queue]) -> None:
     seen: dict[str, int] = {}
     defaults: list[int] = []
     for index in range(len(items)):
@@ -60,7 +56,9 @@ def _check_list(site: Site, key: str, items: Sequence[Queue]) -> None:
             defaults.append(index)
 
 
-def _check_default(site: Site, key: str, items: Sequence[Queue], pair: tuple[int, int]) -> None:
+def _check_default(
+    site: SourcedSite, key: str, items: Sequence[Queue], pair: tuple[int, int]
+) -> None:
     """Each partition may have its own default quality of service."""
     first, second = pair
     ours, theirs = _partitions(items[second]), _partitions(items[first])
@@ -75,7 +73,7 @@ def _partitions(item: Queue) -> set[str]:
     return set(item.partitions) if isinstance(item, Qos) else set()
 
 
-def _check_partition(site: Site, partition: Partition, key: str) -> None:
+def _check_partition(site: SourcedSite, partition: Partition, key: str) -> None:
     for low, high in _PAIRS:
         least, most = getattr(partition, low), getattr(partition, high)
         if least is not None and most is not None and least > most:
@@ -95,7 +93,7 @@ def _check_partition(site: Site, partition: Partition, key: str) -> None:
         _refuse(site, f"{key}.gpu_order", f"gpu_order must name each GPU of 0 to {gpus - 1} once")
 
 
-def _check_shares(site: Site, partition: Partition, key: str) -> None:
+def _check_shares(site: SourcedSite, partition: Partition, key: str) -> None:
     """Check that the shares of all GPUs of a node do not exceed the node."""
     for share, whole in (("cpus_per_gpu", "cpus_per_node"), ("mem_per_gpu", "mem_per_node")):
         each, there = getattr(partition, share), getattr(partition, whole)
@@ -107,7 +105,7 @@ def _check_shares(site: Site, partition: Partition, key: str) -> None:
             )
 
 
-def _check_choice(site: Site) -> None:
+def _check_choice(site: SourcedSite) -> None:
     profile = site.value
     defaults = [one.name for one in profile.partitions if one.default]
     if defaults and profile.partition_choice == "job":
@@ -118,10 +116,12 @@ def _check_choice(site: Site) -> None:
         _refuse(site, "partitions", f"{ANY!r} is a wildcard, and cannot be the default")
 
 
-def _check_account(site: Site) -> None:
+def _check_account(site: SourcedSite) -> None:
     account = site.value.account
     if account.pattern is None:
         return
+    from hpc_train.model.regex_analysis import may_explode, touching
+
     try:
         pattern = re.compile(account.pattern)
     except re.error as failure:
@@ -135,5 +135,5 @@ def _check_account(site: Site) -> None:
         _refuse(site, "account.example", f"{account.example!r} does not match the pattern")
 
 
-def _refuse(site: Site, key: str, text: str) -> NoReturn:
+def _refuse(site: SourcedSite, key: str, text: str) -> NoReturn:
     raise SiteProfileError(f"{site.near(key)}: {key}: {text}")

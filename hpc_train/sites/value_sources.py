@@ -6,15 +6,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from hpc_train.model.site import SiteProfile, Source
-from hpc_train.model.value import Sourced
+from hpc_train.model.site import Source, SourcedSite
 from hpc_train.sites.inheritance import File, lineage
-from hpc_train.sites.locked_keys import find
-
-Site = Sourced[SiteProfile]
+from hpc_train.sites.merge import find
 
 
-def source_of(site: Site, key: str) -> Source | None:
+def source_of(site: SourcedSite, key: str) -> Source | None:
     """Return the source of a key; items of lists are addressed by name or number.
 
     It is in the file that contains the value. The longest key in `covers` wins; a source without
@@ -41,7 +38,7 @@ def source_of(site: Site, key: str) -> Source | None:
     return max((*found, *rest), key=lambda pair: pair[0], default=(0, None))[1]
 
 
-def strays(path: Path) -> Iterator[str]:
+def unknown_covers(path: Path) -> Iterator[str]:
     """Yield errors for keys in `covers` that the file of the source does not contain."""
     for file in lineage(path):
         for index, source in enumerate(file.part.values.get("sources") or ()):
@@ -56,7 +53,7 @@ def _says(file: File, key: str) -> bool:
     return value is not None
 
 
-def _file(site: Site, path: str) -> str:
+def _file(site: SourcedSite, path: str) -> str:
     return site.origin(path).rpartition(":")[0]
 
 
@@ -77,7 +74,7 @@ def _path(value: Any, key: str) -> str | None:
     return ".".join(words)
 
 
-def _in_file(site: Site, path: str) -> str:
+def _in_file(site: SourcedSite, path: str) -> str:
     """Return the key as in `covers`: by name, or by its number in its file."""
     words: list[str] = []
     value: Any = site.value

@@ -11,28 +11,23 @@ from typing import Any
 
 from hpc_train.decode import decode
 from hpc_train.errors import SpecError
-from hpc_train.model.env_names import ENV
-from hpc_train.model.job import JobSpec
+from hpc_train.model.env_variables import ENV
+from hpc_train.model.job import JobSpec, SourcedJob
 from hpc_train.model.value import Sourced
 from hpc_train.slurm_options import directive_problem
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.specs.validate_env import check_variables
-from hpc_train.yamlfile import read
+from hpc_train.yamlfile import Document
 
 
-def load_job(path: Path, overrides: Sequence[Override]) -> Sourced[JobSpec]:
-    """Read a job file and apply the overrides.
-
-    Raises:
-        SpecError: an error in the file or the overrides, with file:line.
-    """
-    document = read(path, SpecError)
-    return build_job(document.data, document.origins, overrides, path)
+def is_study(document: Document) -> bool:
+    """Whether a file is a study: it has axes."""
+    return isinstance(document.data, dict) and "axes" in document.data
 
 
 def build_job(
     data: Any, origins: dict[str, str], overrides: Sequence[Override], path: Path
-) -> Sourced[JobSpec]:
+) -> SourcedJob:
     """Decode a job's plain values; `path` is the file they came from.
 
     The name defaults to that of the file; `workdir` and the files of `secrets` are relative to
@@ -61,14 +56,14 @@ def build_job(
 
 def command_job(
     script: Path, arguments: Sequence[str], overrides: Sequence[Override]
-) -> Sourced[JobSpec]:
+) -> SourcedJob:
     """Return a job from a script and its arguments: `.py` runs under python, others as programs."""
     program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
     data: dict[str, Any] = {"command": [*program, *arguments]}
     return build_job(data, {"": "command line", "command": "command line"}, overrides, script)
 
 
-def _check_text(job: Sourced[JobSpec]) -> None:
+def _check_text(job: SourcedJob) -> None:
     """Check for UTF-8: a script must be UTF-8, but the command line may contain other bytes."""
     words = [("command", word) for word in job.value.command]
     words += [("workdir", job.value.workdir or "")]
@@ -80,7 +75,7 @@ def _check_text(job: Sourced[JobSpec]) -> None:
             raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
 
 
-def _check_directives(job: Sourced[JobSpec]) -> None:
+def _check_directives(job: SourcedJob) -> None:
     for name, value in job.value.directives.items():
         problem = directive_problem(name, value)
         if problem:
@@ -88,14 +83,14 @@ def _check_directives(job: Sourced[JobSpec]) -> None:
             raise SpecError(f"{place}: directives.{name}: {problem[0]}", problem[1])
 
 
-def _check_image(job: Sourced[JobSpec]) -> None:
+def _check_image(job: SourcedJob) -> None:
     container = job.value.container
     if container is not None and container.image.startswith("-"):
         place = job.near("container.image")
         raise SpecError(f"{place}: the image {container.image!r} would be parsed as an option")
 
 
-def _with_paths(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:
+def _with_paths(job: SourcedJob, path: Path) -> SourcedJob:
     """Make paths absolute: those in a file are relative to its folder."""
     import msgspec
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpc_train.decode import decode, keys_of
 from hpc_train.errors import SpecError, nearest
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.study import Point, Study, StudySpec
 from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job
@@ -20,11 +20,6 @@ from hpc_train.yamlfile import Document, read
 
 MAX_RUNS = 100_000
 SIZE_AXES = ("nodes", "gpus_per_node", "tasks_per_node")
-
-
-def is_study(document: Document) -> bool:
-    """Whether a file is a study: it has axes."""
-    return isinstance(document.data, dict) and "axes" in document.data
 
 
 def build_study(document: Document, overrides: Sequence[Override], path: Path) -> Study:
@@ -146,8 +141,3 @@ def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
                 f"{axis} has {', '.join(map(str, axes[axis]))}"
             )
     return dict(chosen)
-
-
-def load_study(path: Path, overrides: Sequence[Override]) -> Study:
-    """Read a study file and expand it; see `build_study`."""
-    return build_study(read(path, SpecError), overrides, path)

@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import SpecError
-from hpc_train.model.env_names import ENV, is_reserved, is_variable, why_not_empty
-from hpc_train.model.job import JobSpec
-from hpc_train.model.secret import KEPT, looks_secret, named_by_job, secret_in
-from hpc_train.model.value import Sourced
+from hpc_train.model.env_variables import (
+    ENV,
+    KEPT,
+    is_reserved,
+    is_variable,
+    looks_secret,
+    named_by_job,
+    secret_in,
+    why_not_empty,
+)
+from hpc_train.model.job import SourcedJob
 
-Job = Sourced[JobSpec]
 # MAX_ARG_STRLEN of Linux: one argument, or one variable with its name.
 _LONGEST = 128 * 1024 - 256
 
 
-def check_variables(job: Job) -> None:
+def check_variables(job: SourcedJob) -> None:
     """Refuse invalid names, variables that the script sets itself, and plain-text secrets.
 
     Raises:
@@ -26,7 +32,7 @@ def check_variables(job: Job) -> None:
     _check_texts(job)
 
 
-def _check_env(job: Job) -> None:
+def _check_env(job: SourcedJob) -> None:
     passed = job.value.container.env if job.value.container else ()
     for key, names in (("env", tuple(job.value.env)), ("container.env", passed)):
         for name in names:
@@ -47,7 +53,7 @@ def _check_env(job: Job) -> None:
             raise SpecError(f"{place}: env.{name} is empty: {why_not_empty(name)}")
 
 
-def _check_secrets(job: Job) -> None:
+def _check_secrets(job: SourcedJob) -> None:
     for name, where in job.value.secrets.items():
         place = job.near(f"secrets.{name}")
         if not is_variable(name):
@@ -63,7 +69,7 @@ def _check_secrets(job: Job) -> None:
             )
 
 
-def _check_texts(job: Job) -> None:
+def _check_texts(job: SourcedJob) -> None:
     for key, text in _texts(job):
         if key != "command" and len(text.encode()) >= _LONGEST:
             raise SpecError(
@@ -78,7 +84,7 @@ def _check_texts(job: Job) -> None:
             raise SpecError(f"{job.near(key)}: {message}", hint)
 
 
-def _texts(job: Job) -> Iterator[tuple[str, str]]:
+def _texts(job: SourcedJob) -> Iterator[tuple[str, str]]:
     """Yield all texts that are written unchanged, with their keys."""
     spec = job.value
     for name, value in spec.env.items():

@@ -7,10 +7,9 @@ import re
 from collections.abc import Sequence
 
 from hpc_train.errors import SpecError, nearest
-from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
-from hpc_train.model.record import UNITS, StatedScope
-from hpc_train.model.regex_analysis import literal_of, may_explode
-from hpc_train.model.regex_cost import touching
+from hpc_train.model.log_selection import MOST_TOUCHING, PLACES, LogPattern, StatedScope
+from hpc_train.model.record import UNITS
+from hpc_train.model.regex_analysis import literal_of, may_explode, touching
 
 _LEAST = 4
 

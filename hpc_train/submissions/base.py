@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Protocol
 
 from hpc_train.model.run import RunFolder
-from hpc_train.model.script import Script
 from hpc_train.model.site import Limits
-from hpc_train.model.submission import JobReport, SlurmEndpoint, Submission
+from hpc_train.model.submission import JobReport, Script, SlurmEndpoint, Submission
 from hpc_train.model.value import Value
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.scaling_input import ExpectedStudy
-from hpc_train.model.study_axes import axis_name
+from hpc_train.model.study import axis_name
 from hpc_train.tables.group_values import Floats, codes, numbers
 from hpc_train.tables.points import Grouped, not_ok, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hpc_train.errors import ReportError, nearest
 from hpc_train.model.metrics import RUN_METRICS
-from hpc_train.model.study_axes import ALONE, axis_name
+from hpc_train.model.study import ALONE, axis_name
 from hpc_train.tables.runs import COLUMNS
 
 _FLOATS = tuple(metric.key for metric in RUN_METRICS if not metric.counts)

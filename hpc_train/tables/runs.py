@@ -15,7 +15,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
 from hpc_train.model.scaling_input import CONTRADICTED, ExpectedStudy
-from hpc_train.model.study_axes import axis_name
+from hpc_train.model.study import axis_name
 from hpc_train.model.submission import JobState
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_values import NAN, Floats

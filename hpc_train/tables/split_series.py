@@ -9,8 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.scaling_input import ExpectedStudy
-from hpc_train.model.study import Scaling
-from hpc_train.model.study_axes import narrowed
+from hpc_train.model.study import Scaling, narrowed
 from hpc_train.tables.group_values import SAME, Floats, codes, filled, levels_of, numbers
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.record import Record
-from hpc_train.model.training_target import Target
+from hpc_train.model.report_options import Target
 from hpc_train.tables.group_values import lengths, starts
 from hpc_train.tables.intervals import ratio_interval
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated

@@ -25,7 +25,7 @@ from typing import Any
 
 from hpc_train.model.run import RunFolder
 from hpc_train.model.value import Value
-from hpc_train.submissions.slurm.find_submitted_jobs import WITHIN_S
+from hpc_train.submissions.slurm.job_states import WITHIN_S
 from tests.bench.about import machine
 from tests.bench.copies import Copy, copies
 from tests.bench.place import HPCTRAIN, NoLab, Place, place

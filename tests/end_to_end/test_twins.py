@@ -18,11 +18,11 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.over_limit_jobs import OverLimitJob, jobs_beyond
 from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from tests.conftest import ROOT, Hpctrain, refuse
+from tests.end_to_end.over_limit_jobs import OverLimitJob, jobs_beyond
 
 pytestmark = pytest.mark.slurm
 

@@ -13,7 +13,7 @@ from hpc_train.model.log_selection import Search
 from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
-from hpc_train.specs.exclusions import exclusions, without
+from hpc_train.specs.report_options import exclusions, without
 
 
 def steps(seconds: float, world: int | None = None) -> str:

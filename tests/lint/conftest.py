@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError
-from hpc_train.lint.context import LintContext
+from hpc_train.lint.rule import LintContext
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.versions import Version
 

@@ -8,8 +8,8 @@ import pytest
 
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError
-from hpc_train.lint.context import LintContext
 from hpc_train.lint.lint_script import lint_script
+from hpc_train.lint.rule import LintContext
 from hpc_train.model.queue_limits import SizeName, limits_on, queue_named
 from hpc_train.model.site import SiteProfile
 

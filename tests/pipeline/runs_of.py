@@ -13,12 +13,10 @@ from hpc_train.errors import SpecError
 from hpc_train.files import to_json
 from hpc_train.model.job import JobSpec
 from hpc_train.model.run import MANIFEST_SCHEMA, PROFILE, JobStatus, Manifest, Run, RunFolder
-from hpc_train.model.script import Script
-from hpc_train.model.submission import JobState, Submission
+from hpc_train.model.submission import JobState, Script, Submission
 from hpc_train.plans.build import make_plan
 from hpc_train.runs.run_folders import create_runs, read_run
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine
+from hpc_train.sites.load import Machine, load_site
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

@@ -14,8 +14,7 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine
+from hpc_train.sites.load import Machine, load_site
 
 Job = Sourced[JobSpec]
 Site = Sourced[SiteProfile]

@@ -15,8 +15,8 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.specs.job import load_job
 from hpc_train.specs.override import parse_setting
+from tests.specs.read_files import load_job
 
 SITE: dict[str, Any] = {
     "schema": 1,

@@ -14,8 +14,7 @@ from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.topology import resolve_topology
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine
+from hpc_train.sites.load import Machine, load_site
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

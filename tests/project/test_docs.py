@@ -17,7 +17,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.job_state import job_state
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import UNITS
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
@@ -26,8 +26,8 @@ from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.site.check import check_site
 from hpc_train.records.signatures.signature_file import read_own
 from hpc_train.sites.load import load_site
-from hpc_train.specs.job import build_job
-from hpc_train.specs.study import build_study, is_study
+from hpc_train.specs.job import build_job, is_study
+from hpc_train.specs.study import build_study
 from hpc_train.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]

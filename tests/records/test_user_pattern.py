@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.records.collect import collect, wanted
 
 TOOK = LogPattern(

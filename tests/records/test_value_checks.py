@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import LOT, UNITS, Record, packs_of
 from hpc_train.records.collect import collect, wanted
 from hpc_train.records.parse_stats import ParseStats

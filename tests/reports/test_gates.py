@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.gate_result import GateResult
+from hpc_train.model.report import GateResult
 from hpc_train.model.study import Gates, Regression
 from hpc_train.reports.formats import json_table, text
 from hpc_train.reports.gate_results import gated, sentence, undecided, verdicts_of

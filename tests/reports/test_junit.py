@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
-from hpc_train.model.gate_result import GateResult, Outcome
+from hpc_train.model.report import GateOutcome, GateResult
 from hpc_train.reports.gate_results import gated
 from hpc_train.reports.junit import junit
 from tests.reports.finished import empty
@@ -10,7 +10,7 @@ from tests.reports.finished import empty
 HOSTILE = 'a & <b> "c" ]]>\x00\x1b[31m\ud800\ufffe\n'
 
 
-def verdict(gate: str, outcome: Outcome) -> GateResult:
+def verdict(gate: str, outcome: GateOutcome) -> GateResult:
     return GateResult(gate=gate, where=HOSTILE, outcome=outcome, reason=f"because {HOSTILE}")
 
 

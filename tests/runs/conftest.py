@@ -10,10 +10,9 @@ from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.run import MANIFEST_SCHEMA, Manifest
-from hpc_train.model.script import Script
+from hpc_train.model.submission import Script
 from hpc_train.plans.build import make_plan
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine
+from hpc_train.sites.load import Machine, load_site
 
 Entry = tuple[Manifest, Script]
 

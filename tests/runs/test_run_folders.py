@@ -12,7 +12,7 @@ import pytest
 from hpc_train.errors import StoreError, UnknownNameError
 from hpc_train.files import to_json, write_file
 from hpc_train.model.run import Manifest, RunFolder
-from hpc_train.model.script import Script
+from hpc_train.model.submission import Script
 from hpc_train.runs.run_folders import (
     create_runs,
     find,

@@ -9,8 +9,7 @@ import msgspec
 import pytest
 
 from hpc_train.model.run import Failure, JobStatus, Manifest, Run, RunFolder
-from hpc_train.model.script import Script
-from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.model.submission import JobReport, JobState, Script, Submission
 from hpc_train.runs.run_folders import RunFiles
 from hpc_train.runs.run_state import run_of
 

@@ -16,8 +16,7 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine
+from hpc_train.sites.load import Machine, load_site
 
 # As with --kill-on-bad-exit: when a rank fails, all processes of the others get TERM. BEFORE is run
 # before them.

@@ -12,7 +12,7 @@ from jinja2 import Environment
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.scripts import bytecode_cache, render
-from hpc_train.scripts.bytecode_cache import remembered
+from hpc_train.scripts.bytecode_cache import cached_code
 
 Places = tuple[Path, Path]
 TEXT = "{{ plan.name }}"
@@ -45,7 +45,7 @@ def times(*texts: str, before: Callable[[], object] = lambda: None) -> int:
     for number, text in enumerate(texts):
         if number:
             before()
-        code = remembered(Environment(), "0:t", "t", text, lambda: make(text))  # noqa: B023, S701
+        code = cached_code(Environment(), "0:t", "t", text, lambda: make(text))  # noqa: B023, S701
         assert eval(code) == text  # noqa: S307
     return len(made)
 

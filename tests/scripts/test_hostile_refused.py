@@ -22,7 +22,7 @@ from hpc_train.errors import (
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.specs.job import load_job
+from tests.specs.read_files import load_job
 
 # The last one: of launchers and partitions.
 REFUSALS = (SpecError, SiteProfileError, PlanError, RenderError, UnknownNameError)

@@ -14,7 +14,7 @@ import msgspec
 import pytest
 
 from hpc_train.model.run import JobStatus
-from hpc_train.model.shared_allocation import Allocation, NestedRun
+from hpc_train.model.submission import Allocation, NestedRun
 from hpc_train.scripts.render import render_allocation
 from tests.pipeline.waiting import wait_for
 

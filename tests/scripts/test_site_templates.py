@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.errors import RenderError
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.script import Script
+from hpc_train.model.submission import Script
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import SiteProfileError, UnknownNameError
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine, this_machine
+from hpc_train.sites.load import Machine, load_site, this_machine
 from hpc_train.sites.search import profile_files
 
 SITE = """\

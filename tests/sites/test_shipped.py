@@ -14,9 +14,8 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, encode_unit
 from hpc_train.sites.inheritance import lineage
 from hpc_train.sites.load import load_site
-from hpc_train.sites.locked_keys import find
-from hpc_train.sites.merge import Part
-from hpc_train.sites.value_sources import source_of, strays
+from hpc_train.sites.merge import Part, find
+from hpc_train.sites.value_sources import source_of, unknown_covers
 from tests.sites.facts import FACTS, WARNINGS
 
 FOLDER = profile_folder()
@@ -125,7 +124,7 @@ def test_what_nccl_conf_has_is_not_set_again() -> None:
 def test_every_file_has_sources_that_cover_something(path: Path) -> None:
     own = lineage(path)[0].part.values
     assert own["sources"], "a shipped profile names its sources"
-    assert list(strays(path)) == []
+    assert list(unknown_covers(path)) == []
 
 
 @pytest.mark.parametrize("name", PROFILES)

@@ -1,4 +1,4 @@
-"""Words that would do nothing in silence."""
+"""Names in a profile: words that would do nothing in silence, and variables that are refused."""
 
 from __future__ import annotations
 
@@ -61,3 +61,53 @@ def test_words_of_other_tools_may_be_forbidden(tmp_path: Path) -> None:
         "account: {pattern: 'proj[0-9]{4}(_g)?'}\nlocked: [account, partitions.p.max_time, env.X]\n"
     )
     assert "mpiexec" in load_site(str(path)).value.launchers.forbidden
+
+
+PROFILE = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+"""
+GIVEN_AWAY = "ghp_" + "aB3" * 9
+SECRET_HERE = [
+    ("env: {WANDB_API_KEY: hush}", "6: env.WANDB_API_KEY looks like a secret"),
+    ("env_blocks: [{env: {DB_PASS: hush}}]", "6: env_blocks.0.env.DB_PASS looks like a secret"),
+    ("env_blocks: [{env: {X: 'http://a:hush@b'}}]", "6: env_blocks.0.env.X contains what looks"),
+    ("setup: [a, export API_TOKEN=hush]", "6: setup.1 sets API_TOKEN, which looks like a"),
+    ("containers: {runtime: edf, setup: [A_PAT=hush-hush b]}", "6: containers.setup.0 sets A_PAT"),
+    (f"containers: {{runtime: edf, args: [{GIVEN_AWAY}]}}", "6: containers.args.0 contains what"),
+]
+NEEDED = [
+    ("env: {PATH: ''}", "6: env.PATH is empty: without it, the script finds no program"),
+    ("env_blocks: [{unset: [A, HOME]}]", "6: env_blocks.0.unset: HOME: without it, ~ is"),
+    ("env_blocks: [{env: {PATH: ''}}]", "6: env_blocks.0.env.PATH is empty: without it"),
+]
+
+
+def refusal(folder: Path, text: str) -> SiteProfileError:
+    (folder / "mine.yaml").write_text(PROFILE + text)
+    with pytest.raises(SiteProfileError) as failure:
+        load_site(str(folder / "mine.yaml"))
+    return failure.value
+
+
+@pytest.mark.parametrize(("text", "said"), SECRET_HERE)
+def test_a_secret_is_refused_and_jobs_name_it(tmp_path: Path, text: str, said: str) -> None:
+    failure = refusal(tmp_path, text)
+    assert failure.message.startswith(f"{tmp_path}/mine.yaml:{said}")
+    assert "hush" not in failure.message + failure.hint
+    assert GIVEN_AWAY not in failure.message + failure.hint
+    assert "remove it from the profile" in failure.hint
+
+
+@pytest.mark.parametrize(("text", "said"), NEEDED)
+def test_what_every_script_needs_stays(tmp_path: Path, text: str, said: str) -> None:
+    assert refusal(tmp_path, text).message.startswith(f"{tmp_path}/mine.yaml:{said}")
+
+
+def test_a_path_grows_and_others_go(tmp_path: Path) -> None:
+    blocks = "env_blocks: [{unset: [LD_PRELOAD], env: {PATH: /x}, mode: prepend}]"
+    (tmp_path / "mine.yaml").write_text(PROFILE + blocks)
+    assert load_site(str(tmp_path / "mine.yaml")).value.env_blocks[0].unset == ("LD_PRELOAD",)

@@ -9,7 +9,7 @@ import pytest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.sites.load import load_site
-from hpc_train.sites.value_sources import source_of, strays
+from hpc_train.sites.value_sources import source_of, unknown_covers
 
 FAMILY = """\
 schema: 1
@@ -84,9 +84,9 @@ def test_a_file_whose_sources_cover_other_keys_has_none(tmp_path: Path) -> None:
 
 def test_what_is_covered_and_not_there_is_named(site: Sourced[SiteProfile], tmp_path: Path) -> None:
     path = tmp_path / "mine.yaml"
-    assert list(strays(path)) == []
+    assert list(unknown_covers(path)) == []
     path.write_text(SITE.replace("[partitions.gpu,", "[partitions.gpus, launchers.mpi,"))
-    assert list(strays(path)) == [
+    assert list(unknown_covers(path)) == [
         f"{path}:7: this file has no key partitions.gpus",
         f"{path}:7: this file has no key launchers.mpi",
     ]

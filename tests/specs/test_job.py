@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import SpecError
-from hpc_train.specs.job import command_job, load_job
+from hpc_train.specs.job import command_job
 from hpc_train.specs.override import Override, parse_setting
+from tests.specs.read_files import load_job
 
 
 def job_file(folder: Path, text: str) -> Path:

@@ -9,7 +9,7 @@ import pytest
 from hpc_train.errors import SpecError
 from hpc_train.model.study import Study
 from hpc_train.specs.override import parse_setting
-from hpc_train.specs.study import load_study
+from tests.specs.read_files import load_study
 
 STUDY = """\
 name: s

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import SpecError
-from hpc_train.specs.job import load_job
+from tests.specs.read_files import load_job
 
 GIVEN_AWAY = "hf_" + "aB3" * 7
 HUSH = "hush"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import SpecError
-from hpc_train.specs.study import load_study
+from tests.specs.read_files import load_study
 
 STUDY = """\
 name: s

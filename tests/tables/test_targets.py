@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.model.record import Record
-from hpc_train.model.training_target import Target
+from hpc_train.model.report_options import Target
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from hpc_train.tables.targets import target_rows

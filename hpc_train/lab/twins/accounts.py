@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hpc_train.lab.twins.slurm_conf import cluster_name
 from hpc_train.model.partition import ANY, Qos
-from hpc_train.model.placeholder_account import sample_account
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.site_facilities import sample_account
 
 # Slurm defines this one itself.
 NORMAL = "normal"
@@ -31,7 +31,7 @@ def account_settings(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
 
 def accounts_of(profile: SiteProfile) -> tuple[str, ...]:
     """Return the accounts of the twin: the profile's example, with each suffix."""
-    base = sample_account(profile)
+    base = sample_account(profile.account)
     suffixes = [one.select.account_suffix or "" for one in profile.partitions if one.select]
     suffixed = (base if base.endswith(suffix) else base + suffix for suffix in suffixes)
     return tuple(dict.fromkeys((base, *suffixed)))

@@ -1,7 +1,7 @@
 """All rules.
 
 Here: one module for each subject; a function with `@rule` is a rule.
-Not here: reading scripts (`lint`, `lint.shell`), queues and limits of a site (`model.limits`).
+Not here: reading scripts (`lint`, `lint.shell`), queues and their limits (`model.queue_limits`).
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from types import ModuleType
 
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
-    devices,
     directive,
     environment,
     exit_and_requeue,
@@ -35,7 +34,6 @@ _MODULES: tuple[ModuleType, ...] = (
     srun,
     torchrun,
     rendezvous,
-    devices,
     exit_and_requeue,
     environment,
     variable_names,

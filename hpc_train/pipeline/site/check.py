@@ -10,29 +10,26 @@ from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.finding import Finding
-from hpc_train.model.job import JobSpec
+from hpc_train.model.job import JobSpec, SourcedJob
 from hpc_train.model.queue_limits import partition_named
-from hpc_train.model.site import SiteProfile
+from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.context import Job
 from hpc_train.plans.sample_jobs import (
     QueueSlot,
     is_for_one_node,
     jobs_at,
     must_name,
     nameless_job,
+    queue_slots,
     sample,
     sample_jobs,
-    spots,
 )
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.value_sources import strays
-
-Site = Sourced[SiteProfile]
+from hpc_train.sites.value_sources import unknown_covers
 
 STALE_DAYS = 365
 # Scripts for more nodes differ from that for two only in the number.
@@ -56,12 +53,14 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
     """Load a profile, and plan, render and lint its sample jobs.
 
     Raises:
-        HpcTrainError: no such profile.
+        HpcTrainError: no such profile or file.
     """
     path = find_profile(name)
     try:
         site = load_site(str(path))
     except HpcTrainError as failure:
+        if not path.is_file():
+            raise
         return ProfileCheck(findings=(_error("", failure),), jobs=0)
     jobs = list(sample_jobs(site.value))
     nameless = nameless_job(site.value)
@@ -76,7 +75,7 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
     return ProfileCheck(findings=tuple(dict.fromkeys(findings)), jobs=len(jobs))
 
 
-def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[ProfileFinding]:
+def _jobs(jobs: Iterable[SourcedJob], site: SourcedSite, path: Path) -> Iterator[ProfileFinding]:
     linter = make_linter(LintOptions(site=str(path)))
     folders = template_path(path)
     for job in jobs:
@@ -109,9 +108,9 @@ def _without(place: str, failure: HpcTrainError) -> str:
     return failure.message.removeprefix(f"{place}: ")
 
 
-def _queues(site: Site) -> Iterator[ProfileFinding]:
+def _queues(site: SourcedSite) -> Iterator[ProfileFinding]:
     """Yield partitions that no job can use, and missing checks of jobs without a partition."""
-    for index, slot in enumerate(spots(site.value)):
+    for index, slot in enumerate(queue_slots(site.value)):
         if any(jobs_at(slot)):
             continue
         key = f"partitions.{index}" if site.value.partitions else "launchers"
@@ -125,7 +124,7 @@ def _queues(site: Site) -> Iterator[ProfileFinding]:
         yield ProfileFinding(severity="warning", place=site.near("partitions"), message=message)
 
 
-def _reason(slot: QueueSlot, site: Site) -> str:
+def _reason(slot: QueueSlot, site: SourcedSite) -> str:
     launchers = site.value.launchers
     several = (name for name in launchers.allowed if not is_for_one_node(name))
     job = sample(slot, next(several, launchers.default))
@@ -143,7 +142,7 @@ def _lint(text: str, linter: Linter, place: str) -> Iterator[ProfileFinding]:
             yield ProfileFinding(severity=finding.severity, place=place, message=message)
 
 
-def _age(site: Site, today: datetime.date) -> Iterator[ProfileFinding]:
+def _age(site: SourcedSite, today: datetime.date) -> Iterator[ProfileFinding]:
     verified = site.value.verified_on
     if site.value.scheduler == "local":
         return
@@ -167,7 +166,7 @@ def _age(site: Site, today: datetime.date) -> Iterator[ProfileFinding]:
         yield ProfileFinding(severity="warning", place=site.near("verified_on"), message=text)
 
 
-def _empty_rules(site: Site) -> Iterator[ProfileFinding]:
+def _empty_rules(site: SourcedSite) -> Iterator[ProfileFinding]:
     """Warn of rules without the value that they need."""
     profile = site.value
     for index, partition in enumerate(profile.partitions):
@@ -184,10 +183,10 @@ def _empty_rules(site: Site) -> Iterator[ProfileFinding]:
                 yield ProfileFinding(severity="warning", place=place, message=text)
 
 
-def _sources(site: Site, path: Path) -> Iterator[ProfileFinding]:
+def _sources(site: SourcedSite, path: Path) -> Iterator[ProfileFinding]:
     if not site.value.sources:
         text = "no sources: the values cannot be checked"
         yield ProfileFinding(severity="warning", place=site.origin(""), message=text)
-    for stray in strays(path):
+    for stray in unknown_covers(path):
         place, _, text = stray.partition(": ")
         yield ProfileFinding(severity="error", place=place, message=f"covers: {text}")

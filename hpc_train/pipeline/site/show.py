@@ -9,14 +9,12 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpc_train.errors import HpcTrainError, SiteProfileError
-from hpc_train.model.site import Confidence, SiteProfile, Source
-from hpc_train.model.value import Sourced, Value, encode_unit
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine
+from hpc_train.model.site import Confidence, SiteProfile, Source, SourcedSite
+from hpc_train.model.value import Value, encode_unit
+from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
 from hpc_train.sites.value_sources import source_of
-from hpc_train.specs.json_schema import json_schema
-from hpc_train.specs.site_keys_page import site_reference
+from hpc_train.specs.schema import json_schema, site_reference
 
 _WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 
@@ -72,8 +70,6 @@ def _listed(profile: SiteProfile, path: Path) -> ProfileSummary:
     )
 
 
-Site = Sourced[SiteProfile]
-
 # Facts that improve job scripts; not every site has the other keys.
 _WANTED = ("contact", "url", "verified_on", "slurm", "partitions", "network", "internet", "storage")
 _WANTED_OF_PARTITION = ("max_time", "max_nodes", "gpus_per_node", "cpus_per_node")
@@ -120,7 +116,7 @@ def site_keys_page() -> str:
     return site_reference()
 
 
-def show_site(site: Site, *, defaults: bool = False) -> tuple[ProfileValue, ...]:
+def show_site(site: SourcedSite, *, defaults: bool = False) -> tuple[ProfileValue, ...]:
     """Return the values in the order of the schema, lists by names, without defaults.
 
     With `defaults`, including defaults.
@@ -134,7 +130,7 @@ def show_site(site: Site, *, defaults: bool = False) -> tuple[ProfileValue, ...]
     )
 
 
-def unknown_keys(site: Site) -> tuple[str, ...]:
+def unknown_keys(site: SourcedSite) -> tuple[str, ...]:
     """Return the useful facts that the profile does not state."""
     profile = site.value
     missing = [key for key in _WANTED if getattr(profile, key) in (None, (), {})]
@@ -147,7 +143,7 @@ def unknown_keys(site: Site) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _shown(site: Site, key: str, name: str, value: Any) -> ProfileValue:
+def _shown(site: SourcedSite, key: str, name: str, value: Any) -> ProfileValue:
     origin = site.origin(key)
     source = source_of(site, key) if key in site.origins else None
     return ProfileValue(

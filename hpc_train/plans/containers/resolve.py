@@ -7,16 +7,20 @@ from typing import Literal
 
 from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
-from hpc_train.model.env_names import FROM_SCRIPT
+from hpc_train.model.env_variables import FROM_SCRIPT
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import ContainerPlan, Setting, Topology
-from hpc_train.plans.containers.mount_syntax import (
+from hpc_train.model.site import SourcedSite
+from hpc_train.plans.containers.runtimes import (
+    FORMS,
+    ContainerRequest,
     Mount,
+    RuntimeForm,
     check_characters,
     check_whole,
     parse_mount,
 )
-from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
-from hpc_train.plans.context import Context, Job, Site
+from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.launchers.base import launchers_where
 from hpc_train.plans.network_context import vendor_of
@@ -37,7 +41,7 @@ def resolve_container(
     form, env = FORMS[offered.runtime], environment.variables
     of_ranks = dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")
     _check(job, form, offered.runtime)
-    opening = Opening(
+    request = ContainerRequest(
         program=offered.program or offered.runtime,
         image=wanted.image,
         mounts=tuple(_mounts(job, site, env, form)),
@@ -50,24 +54,24 @@ def resolve_container(
         vendors=environment.script is not None,
         args=offered.args,
     )
-    return _plan(offered, form, opening)
+    return _plan(offered, form, request)
 
 
-def _plan(offered: Containers, form: Form, opening: Opening) -> ContainerPlan:
-    words = form.words(opening)
+def _plan(offered: Containers, form: RuntimeForm, request: ContainerRequest) -> ContainerPlan:
+    words = form.words(request)
     return ContainerPlan(
         runtime=offered.runtime,
-        program=None if form.by_srun else opening.program,
-        image=opening.image,
+        program=None if form.by_srun else request.program,
+        image=request.image,
         around=() if form.by_srun else words,
         step=words if form.by_srun else (),
-        mounts=opening.all_mounts() if offered.runtime == "edf" else (),
-        workdir=opening.place(),
-        writable=opening.writable,
-        passed=opening.passed,
+        mounts=request.all_mounts() if offered.runtime == "edf" else (),
+        workdir=request.place(),
+        writable=request.writable,
+        passed=request.passed,
         prefix=form.prefix,
         forbidden=form.forbidden,
-        vendors=opening.vendors and offered.runtime == "pyxis",
+        vendors=request.vendors and offered.runtime == "pyxis",
     )
 
 
@@ -85,7 +89,7 @@ def check_starter(context: Context, container: ContainerPlan | None) -> None:
         )
 
 
-def container_settings(job: Job, site: Site) -> dict[str, Setting]:
+def container_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     """Return the settings of a job's container for `explain`."""
     wanted, offered = job.value.container, site.value.containers
     if wanted is None or offered is None:
@@ -95,7 +99,7 @@ def container_settings(job: Job, site: Site) -> dict[str, Setting]:
     return {"container.image": image, "container.runtime": runtime}
 
 
-def container_setup(job: Job, site: Site) -> tuple[tuple[str, str], ...]:
+def container_setup(job: SourcedJob, site: SourcedSite) -> tuple[tuple[str, str], ...]:
     """Return the site's setup lines for jobs with a container, each with its place."""
     offered = site.value.containers
     if job.value.container is None or offered is None:
@@ -105,7 +109,7 @@ def container_setup(job: Job, site: Site) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _offered(job: Job, site: Site) -> Containers:
+def _offered(job: SourcedJob, site: SourcedSite) -> Containers:
     if site.value.containers is None:
         raise PlanError(
             f"{job.near('container')}: {site.value.name} names no runtime of containers",
@@ -114,7 +118,7 @@ def _offered(job: Job, site: Site) -> Containers:
     return site.value.containers
 
 
-def _check(job: Job, form: Form, runtime: str) -> None:
+def _check(job: SourcedJob, form: RuntimeForm, runtime: str) -> None:
     wanted = job.value.container or Container(image="")
     if wanted.writable and not form.writable:
         raise PlanError(f"{job.near('container.writable')}: {runtime} has no writable images")
@@ -126,7 +130,9 @@ def _check(job: Job, form: Form, runtime: str) -> None:
         check_characters(job.value.workdir, form.forbidden, runtime, job.near("workdir"))
 
 
-def _mounts(job: Job, site: Site, env: Mapping[str, Setting], form: Form) -> Iterator[Mount]:
+def _mounts(
+    job: SourcedJob, site: SourcedSite, env: Mapping[str, Setting], form: RuntimeForm
+) -> Iterator[Mount]:
     for mount in _asked_for(job, site, env):
         runtime = _offered(job, site).runtime
         for path in (mount.source, mount.target):
@@ -134,7 +140,7 @@ def _mounts(job: Job, site: Site, env: Mapping[str, Setting], form: Form) -> Ite
         yield mount
 
 
-def _asked_for(job: Job, site: Site, env: Mapping[str, Setting]) -> Iterator[Mount]:
+def _asked_for(job: SourcedJob, site: SourcedSite, env: Mapping[str, Setting]) -> Iterator[Mount]:
     """NCCL reads its topology file inside the container, so the file is mounted."""
     offered, wanted = site.value.containers, job.value.container
     for number, text in enumerate(offered.mounts if offered else ()):

@@ -7,7 +7,7 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
-from hpc_train.model.env_names import FROM_SCRIPT
+from hpc_train.model.env_variables import FROM_SCRIPT
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
 from hpc_train.model.versions import at_least
 from hpc_train.plans.explanations import Reason

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from hpc_train.model.diagnosis import (
+    DiagnosedOutcome,
     Diagnosis,
     Evidence,
     JobEnd,
     LogFinding,
-    Outcome,
     Role,
 )
 from hpc_train.model.finding import LogSeverity
@@ -82,7 +82,7 @@ def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
 def _findings(
     seen: Iterable[OrderedSighting],
     root: OrderedSighting | None,
-    outcome: Outcome,
+    outcome: DiagnosedOutcome,
     counts: Mapping[str, int],
 ) -> list[LogFinding]:
     by_id: dict[str, list[OrderedSighting]] = defaultdict(list)
@@ -94,7 +94,7 @@ def _findings(
 def _finding(
     several: list[OrderedSighting],
     root: OrderedSighting | None,
-    outcome: Outcome,
+    outcome: DiagnosedOutcome,
     counts: Mapping[str, int],
 ) -> LogFinding:
     role = _role(several[0], root)
@@ -118,7 +118,7 @@ def _finding(
     )
 
 
-def _severity(chief: OrderedSighting, role: Role, outcome: Outcome) -> LogSeverity:
+def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> LogSeverity:
     """Return the severity in this job: survived errors and errors at teardown are benign."""
     signature = chief.signature
     if chief.survived and signature.severity == "fatal":

@@ -48,11 +48,11 @@ def diagnose_logs(
     if found.outcome == "failed" and found.root is None:
         words = _last_words(files, names, found.first_failure)
         unknown = _unknown(end, words)
-        found = replace(found, findings=(unknown, *found.findings), last_words=words)
+        found = replace(found, findings=(unknown, *found.findings), last_lines=words)
     elif found.root is not None and found.root.id in _WORDLESS:
         own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
         words = _last_words([path for path, _ in own], [name for _, name in own], None)
-        found = replace(found, last_words=words)
+        found = replace(found, last_lines=words)
     return found, observed.failed
 
 

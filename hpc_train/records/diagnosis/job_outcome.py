@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.model.diagnosis import Evidence, JobEnd, LogFinding, Outcome
+from hpc_train.model.diagnosis import DiagnosedOutcome, Evidence, JobEnd, LogFinding
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.end_markers import Ending, EndingKind
 from hpc_train.records.diagnosis.root_cause import (
@@ -56,7 +56,7 @@ Endings = Sequence[tuple[int, Ending]]
 class JobOutcome(Value, frozen=True, kw_only=True):
     """How the job ended, and the evidence; `failure` is a failure that the program reports."""
 
-    outcome: Outcome
+    outcome: DiagnosedOutcome
     why: str
     failure: Ending | None = None
     source: str = ""

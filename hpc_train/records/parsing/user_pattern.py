@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
-from hpc_train.model.regex_analysis import literal_of
-from hpc_train.model.regex_cost import touching
+from hpc_train.model.log_selection import MOST_TOUCHING, PLACES, LogPattern
+from hpc_train.model.regex_analysis import literal_of, touching
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit
 from hpc_train.records.parsing.pattern import PatternParser

@@ -9,8 +9,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from hpc_train.model.finding import LogSeverity
-from hpc_train.model.log_pattern import MOST_TOUCHING
-from hpc_train.model.regex_cost import touching
+from hpc_train.model.log_selection import MOST_TOUCHING
+from hpc_train.model.regex_analysis import touching
 from hpc_train.model.value import Value
 
 PACKAGED = "hpctrain"

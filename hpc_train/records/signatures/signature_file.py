@@ -11,9 +11,8 @@ from msgspec import Meta
 
 from hpc_train.decode import decode
 from hpc_train.errors import SignatureError, nearest
-from hpc_train.model.log_pattern import MOST_TOUCHING
-from hpc_train.model.regex_analysis import literal_of, may_explode
-from hpc_train.model.regex_cost import touching
+from hpc_train.model.log_selection import MOST_TOUCHING
+from hpc_train.model.regex_analysis import literal_of, may_explode, touching
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.signatures.base import Signature, SignatureEntry
 from hpc_train.yamlfile import read

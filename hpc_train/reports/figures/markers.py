@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpc_train.model.study_axes import ALONE
+from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import Canvas, explain
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.series_styles import Style

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.model.study_axes import ALONE
+from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
 from hpc_train.reports.figures.markers import DOTTED, GATE, GREY
 from hpc_train.reports.figures.plot_data import PlotData

@@ -15,9 +15,8 @@ from hpc_train.job_state import is_ending, nested_report
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.find_submitted_jobs import search
 from hpc_train.submissions.slurm.job_arrays import SbatchCall, allocation, batches
-from hpc_train.submissions.slurm.job_states import job_reports
+from hpc_train.submissions.slurm.job_states import job_reports, search
 from hpc_train.submissions.slurm.slurm_commands import call_slurm
 from hpc_train.submissions.slurm.submit import submit_batches
 from hpc_train.submissions.submission_file import mark, status_of

@@ -1,4 +1,4 @@
-"""One call of sbatch, through submitit: retried if Slurm is slow, never submitted twice."""
+"""Calls of sbatch: a submission, retried if Slurm is slow, never made twice; `--test-only`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING
 from hpc_train.errors import SubmitError
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.find_submitted_jobs import find, owner
 from hpc_train.submissions.slurm.job_arrays import SbatchCall
+from hpc_train.submissions.slurm.job_states import find, owner
 from hpc_train.submissions.slurm.sbatch_environment import environment_changes, options_in
-from hpc_train.submissions.slurm.sbatch_errors import advice
 from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient
 
 if TYPE_CHECKING:
@@ -22,6 +21,32 @@ if TYPE_CHECKING:
 
     from hpc_train.shell import Finished
     from hpc_train.submissions.slurm.submitit_script import ScriptExecutor
+
+
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from hpc_train.decode import load_data
+from hpc_train.model.submission import SlurmEndpoint
+from hpc_train.shell import run
+
+
+class _File(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    refusals: dict[str, str]
+
+
+@cache
+def _refusals() -> dict[str, str]:
+    return load_data("slurm_refusals.yaml", _File).refusals
+
+
+def advice(message: str) -> str:
+    """Return the next command, or an empty text for an unknown message."""
+    lowercase = message.lower()
+    return next((hint for words, hint in _refusals().items() if words in lowercase), "")
+
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
 # After these errors the request was not accepted; after any other it may have been.
@@ -158,3 +183,26 @@ def _line(text: str) -> str:
     return "; ".join(
         line.removeprefix("sbatch: error: ").strip() for line in text.splitlines() if line.strip()
     )
+
+
+def test_only(cluster: SlurmEndpoint, script: Path) -> str:
+    """Return the message of sbatch on one line, and the remedy if it refuses.
+
+    sbatch gets the environment of the submission, because an effective SBATCH_… variable may be the
+    reason for a refusal.
+    """
+    environment = _environment(cluster, script.read_text(encoding="utf-8"))
+    done = run(["sbatch", "--test-only", str(script)], 30.0, environment=environment)
+    lines = (done.stderr + done.stdout).strip().splitlines()
+    words = "; ".join(line.removeprefix("sbatch: ").removeprefix("error: ") for line in lines)
+    if done.returncode == 0:
+        return words
+    hint = advice(words)
+    return f"refused: {words}" + (f" ({hint})" if hint else "")
+
+
+def _environment(cluster: SlurmEndpoint, script: str) -> dict[str, str]:
+    changes = environment_changes(os.environ, cluster, options_in(script))
+    # The remedies are found from sbatch's messages in English.
+    changed = {**os.environ, **changes, "LC_ALL": "C"}
+    return {name: value for name, value in changed.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Calls of Slurm's commands, and the classification of transient errors."""
+"""Calls of Slurm's commands, the classification of transient errors, and broken nodes."""
 
 from __future__ import annotations
 
@@ -90,3 +90,11 @@ def unanswered(done: Finished) -> str:
         return ""
     lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
     return _PREFIX.sub("", lines[-1], count=1).strip()
+
+
+def broken_nodes(cluster: SlurmEndpoint) -> tuple[str, ...]:
+    """Return the nodes that are down, draining, drained or failing; none without an answer."""
+    answer = call_slurm(
+        cluster, "sinfo", "--Node", "--noheader", "--states=down,drain,fail", "--format=%N"
+    )
+    return tuple(sorted(set(answer.stdout.split())))

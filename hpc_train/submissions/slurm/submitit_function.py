@@ -17,8 +17,7 @@ from submitit.core import core, utils
 from submitit.slurm import slurm
 
 from hpc_train.model.run import RunFolder
-from hpc_train.model.script import Script
-from hpc_train.model.submission import SlurmEndpoint
+from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.model.value import Value
 from hpc_train.submissions.slurm.sbatch_environment import as_arguments, environment_changes
 from hpc_train.submissions.slurm.submitit_script import QueueWatcher, job_id_of

@@ -16,7 +16,7 @@ from hpc_train.pipeline.site.show import ProfileSummary, list_sites, show_site, 
 from hpc_train.plans.sample_jobs import nameless_job
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
-from hpc_train.sites.value_sources import source_of, strays
+from hpc_train.sites.value_sources import source_of, unknown_covers
 from tests.probe.machines import Slurm
 
 TODAY = datetime.date(2026, 11, 21)
@@ -188,7 +188,7 @@ def test_covers_of_a_family_are_looked_for_in_the_family(mine: Path) -> None:
         "schema: 1\nname: child\nextends: mine\nenv: {A: 1}\n"
         "sources: [{what: x, confidence: low, covers: [env]}]\n"
     )
-    (stray,) = strays(mine.with_name("child.yaml"))
+    (stray,) = unknown_covers(mine.with_name("child.yaml"))
     assert "mine.yaml:8: this file has no key env" in stray
 
 

@@ -128,11 +128,11 @@ def test_unknown_failure_shows_the_end_of_the_first_failing_rank(tmp_path: Path)
         "unknown_failure",
         "It failed (rank 1: 4), and no line that is known says why",
     )
-    assert [(one.source, one.line, one.text) for one in diagnosis.last_words[-2:]] == [
+    assert [(one.source, one.line, one.text) for one in diagnosis.last_lines[-2:]] == [
         ("rank-1.out", 19, "line 18"),
         ("rank-1.out", 20, "bar 9"),
     ]
-    assert len(diagnosis.last_words) == 8
+    assert len(diagnosis.last_lines) == 8
 
 
 def test_failed_run_without_any_log(tmp_path: Path) -> None:

@@ -174,13 +174,13 @@ def test_of_the_report_the_first_failure_is_named(tmp_path: Path) -> None:
 
 def test_a_rank_that_ended_without_a_word_is_heard_once_more(tmp_path: Path) -> None:
     found = judged(tmp_path, box(1, code=3), rank_0="I wait\n", rank_1="step 4\nbye\n")
-    assert [one.text for one in found.last_words] == ["step 4", "bye"]
+    assert [one.text for one in found.last_lines] == ["step 4", "bye"]
     silent = judged(tmp_path, box(1, code=3), rank_0="I wait\n", rank_1="")
-    assert silent.last_words == ()
+    assert silent.last_lines == ()
 
 
 def test_where_only_the_scheduler_tells_of_the_time(tmp_path: Path) -> None:
     end = JobEnd(state="TIMEOUT", problem="the time limit of 60 s was reached")
     found = judged(tmp_path, rank_0="step 1\n", end=end)
     assert root(found).title == "The run reached its time limit"
-    assert [one.text for one in found.last_words] == ["step 1"]
+    assert [one.text for one in found.last_lines] == ["step 1"]

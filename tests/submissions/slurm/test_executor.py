@@ -10,8 +10,7 @@ import pytest
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
-from hpc_train.model.script import Script
-from hpc_train.model.submission import JobState, SlurmEndpoint
+from hpc_train.model.submission import JobState, Script, SlurmEndpoint
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.executor import ALLOCATIONS, SlurmExecutor
 from hpc_train.submissions.submission_file import write

@@ -9,7 +9,13 @@ import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.shell import Finished
-from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient, unanswered
+from hpc_train.submissions.slurm.slurm_commands import (
+    broken_nodes,
+    call_slurm,
+    transient,
+    unanswered,
+)
+from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 
 # What commands of Slurm 22.05 printed when the controller was stopped, hung, or closed the line.
 PASSING = [
@@ -149,3 +155,17 @@ def test_a_stopped_controller_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     done = call_slurm(SlurmEndpoint(conf=str(conf)), "squeue")
     assert transient(done.stderr), done.stderr
     assert unanswered(done)
+
+
+def test_each_broken_node_once(slurm: FakeSlurm) -> None:
+    # sinfo --Node names a node once for each of its partitions.
+    slurm.on("sinfo", "printf 'n3\\nn1\\nn3\\n'")
+    assert broken_nodes(SlurmEndpoint()) == ("n1", "n3")
+    (argv,) = slurm.calls("sinfo")
+    assert option(argv, "states") == "down,drain,fail"
+    assert option(argv, "format") == "%N"
+
+
+def test_a_silent_slurm_blames_nobody(slurm: FakeSlurm) -> None:
+    slurm.on("sinfo", f"echo '{BUSY}' >&2; exit 1")
+    assert broken_nodes(SlurmEndpoint()) == ()

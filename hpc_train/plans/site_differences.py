@@ -1,12 +1,15 @@
-"""Defaults of a site that differ from Slurm's, for `explain`."""
+"""How a site differs from what a job may expect: other defaults than Slurm's, Open MPI 5."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 
 from hpc_train.model.partition import Preemption
 from hpc_train.model.plan import Setting
-from hpc_train.plans.context import Context, Site
+from hpc_train.model.site import SourcedSite
+from hpc_train.model.versions import at_least
+from hpc_train.plans.context import Context
 
 
 def default_settings(context: Context) -> dict[str, Setting]:
@@ -64,7 +67,7 @@ def _default_time(context: Context) -> dict[str, Setting]:
     return {"default_time": Setting(value=limit, origin=origin, why=why)}
 
 
-def _requeue(site: Site) -> dict[str, Setting]:
+def _requeue(site: SourcedSite) -> dict[str, Setting]:
     lifecycle = site.value.lifecycle
     if lifecycle is None or lifecycle.requeue is None:
         return {}
@@ -78,7 +81,7 @@ def _requeue(site: Site) -> dict[str, Setting]:
     }
 
 
-def _steps(site: Site) -> dict[str, Setting]:
+def _steps(site: SourcedSite) -> dict[str, Setting]:
     """psid differs from srun in options that a step only inherits."""
     if site.value.step_manager == "slurmd":
         return {}
@@ -87,7 +90,7 @@ def _steps(site: Site) -> dict[str, Setting]:
     return {"step_manager": Setting(value=site.value.step_manager, origin=origin, why=why)}
 
 
-def _cores(site: Site) -> dict[str, Setting]:
+def _cores(site: SourcedSite) -> dict[str, Setting]:
     if site.value.cpu_request == "allowed":
         return {}
     why = "cores come with the nodes or GPUs; only the job's steps count them"
@@ -107,3 +110,36 @@ def _ended(rules: Preemption) -> str:
     words += [f"not in its first {rules.safe}"] if rules.safe else []
     words += [f"{rules.grace} after the first signal"] if rules.grace else []
     return "; ".join([*words, *([] if rules.warning else ["without any signal before"])])
+
+
+# Pattern of an option or a variable's name -> its replacement in Open MPI 5.
+_GONE = {
+    r"(OMPI_MCA_)?orte_tag_output": "PRTE_MCA_output=tag, or --output tag",
+    r"(OMPI_MCA_)?orte_base_help_aggregate": "OMPI_MCA_opal_base_help_aggregate",
+    r"orte_ess_base_stream_buffering": "OMPI_MCA_ompi_stream_buffering",
+    r"(OMPI_MCA_)?oob_tcp_if_(in|ex)clude": "PRTE_MCA_prte_if_include",
+    r"(OMPI_MCA_)?(orte|plm|rmaps|ras|oob|ess)_\w+": "PRTE_MCA_…, its runtime is PRRTE",
+    r"PRRTE_MCA_\w+": "PRTE_MCA_…, with one R",
+    r"--?(npernode|npersocket|cpus-per-proc|bind-to-core)": "--map-by ppr:N:node:PE=M, --bind-to",
+}
+
+
+def openmpi_warnings(context: Context, env: Mapping[str, Setting]) -> tuple[str, ...]:
+    """Warn of options that Open MPI 5 no longer has and silently ignores."""
+    if not at_least(context.site.value.launchers.openmpi, "5"):
+        return ()
+    return tuple(_old_words(context, env))
+
+
+def _old_words(context: Context, env: Mapping[str, Setting]) -> Iterator[str]:
+    site, launcher = context.site, context.launcher
+    launchers = site.value.launchers
+    if launcher.mpi and launcher.through_srun and launchers.mpi == "pmi2":
+        yield f"{site.origin('launchers.mpi')}: Open MPI 5 has no PMI-2; use pmix"
+    places = [(word, site.near("launchers.mpirun_args")) for word in launchers.mpirun_args]
+    places = places if launcher.open_mpi else []
+    for word, origin in [*places, *((name, setting.origin) for name, setting in env.items())]:
+        for pattern, instead in _GONE.items():
+            if re.fullmatch(pattern, word):
+                yield f"{origin}: Open MPI 5 has no {word}: {instead}"
+                break

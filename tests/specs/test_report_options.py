@@ -12,7 +12,7 @@ from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import render_report
-from hpc_train.specs.targets import target_of
+from hpc_train.specs.report_options import target_of
 
 DEMO = Path(__file__).parents[2] / "results" / "studies" / "digits-two-cores"
 

@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.find_submitted_jobs import find, owner, search
+from hpc_train.submissions.slurm.job_states import find, owner, search
 from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, says, submission, submitted

@@ -13,7 +13,7 @@ from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
-from hpc_train.plans.sample_jobs import QueueSlot, known_launcher, qualities, sample, spots
+from hpc_train.plans.sample_jobs import QueueSlot, known_launcher, qualities, queue_slots, sample
 
 _HOUR = 3600
 _MOST_MEMORY = Memory.parse("1024T")
@@ -42,12 +42,12 @@ class OverLimitJob(Value, frozen=True, kw_only=True):
 
 def jobs_beyond(profile: SiteProfile) -> Iterator[OverLimitJob]:
     """Yield jobs beyond the limits that the profile knows."""
-    for spot in spots(profile):
-        yield from _beyond_queue(spot)
-        for qos in qualities(profile, spot.partition):
-            yield from _beyond_queue(msgspec.structs.replace(spot, qos=qos.name))
-        yield from _beyond_node(spot)
-        yield from _below(spot)
+    for slot in queue_slots(profile):
+        yield from _beyond_queue(slot)
+        for qos in qualities(profile, slot.partition):
+            yield from _beyond_queue(msgspec.structs.replace(slot, qos=qos.name))
+        yield from _beyond_node(slot)
+        yield from _below(slot)
     yield from _beyond_site(profile)
 
 
@@ -68,21 +68,21 @@ def lift(profile: SiteProfile, what: str) -> SiteProfile:
     )
 
 
-def _beyond_queue(spot: QueueSlot) -> Iterator[OverLimitJob]:
+def _beyond_queue(slot: QueueSlot) -> Iterator[OverLimitJob]:
     """Too many nodes or GPUs in all, too long, on the fewest and on the most nodes."""
-    least, most = spot.least, spot.most("nodes", spot.least)
-    gpus = spot.most("gpus", least)
-    each = spot.partition.gpus_per_node or 0
+    least, most = slot.least, slot.most("nodes", slot.least)
+    gpus = slot.most("gpus", least)
+    each = slot.partition.gpus_per_node or 0
     if most is not None:
-        yield _job(spot, "nodes", str(most), nodes=most + 1, gpus_per_node=min(each, 1))
+        yield _job(slot, "nodes", str(most), nodes=most + 1, gpus_per_node=min(each, 1))
     if gpus is not None and each and (most is None or gpus // each < most):
-        yield _job(spot, "nodes", str(gpus), nodes=gpus // each + 1, gpus_per_node=each)
-    edges = (n for n in _edges(spot.partition) if least <= n <= (most or n))
+        yield _job(slot, "nodes", str(gpus), nodes=gpus // each + 1, gpus_per_node=each)
+    edges = (n for n in _edges(slot.partition) if least <= n <= (most or n))
     for nodes in dict.fromkeys((least, *edges, most or least)):
-        longest = spot.most("time", nodes)
+        longest = slot.most("time", nodes)
         if longest is not None:
             time = Duration(longest + _HOUR)
-            yield _job(spot, "time", str(Duration(longest)), nodes=nodes, time=time)
+            yield _job(slot, "time", str(Duration(longest)), nodes=nodes, time=time)
 
 
 def _edges(partition: Partition) -> Iterator[int]:
@@ -92,46 +92,46 @@ def _edges(partition: Partition) -> Iterator[int]:
             yield int(number)
 
 
-def _beyond_node(spot: QueueSlot) -> Iterator[OverLimitJob]:
+def _beyond_node(slot: QueueSlot) -> Iterator[OverLimitJob]:
     """Too many GPUs, cores or bytes of one node."""
-    partition, profile = spot.partition, spot.site.value
+    partition, profile = slot.partition, slot.site.value
     gpus, cores = partition.gpus_per_node, partition.cpus_per_node
     one: dict[str, Any] = {"tasks_per_node": 1, "cpus_per_task": 1}
     if gpus is not None and gpus < 64 and profile.gpu_request != "none":
-        says = str(min(gpus, spot.most("gpus", spot.least) or gpus))
-        yield _job(spot, "gpus_per_node", says, gpus_per_node=gpus + 1, **one)
+        says = str(min(gpus, slot.most("gpus", slot.least) or gpus))
+        yield _job(slot, "gpus_per_node", says, gpus_per_node=gpus + 1, **one)
     if partition.mem_per_node and profile.mem_request != "forbidden":
         says = str(partition.mem_per_node)
-        yield _job(spot, "mem", says, mem=Memory(min(2 * partition.mem_per_node, _MOST_MEMORY)))
+        yield _job(slot, "mem", says, mem=Memory(min(2 * partition.mem_per_node, _MOST_MEMORY)))
     if profile.cpu_request == "forbidden":
         return
     if cores is not None:
         many = {"tasks_per_node": 1, "cpus_per_task": cores + 1}
-        yield _job(spot, "cpus_per_task", str(cores), **many)
+        yield _job(slot, "cpus_per_task", str(cores), **many)
     if gpus and partition.cpus_per_gpu and partition.cpu_rule != "share":
         share = partition.cpus_per_gpu
         wrong = share + 1 if partition.cpu_rule == "max" or share == 1 else share - 1
         many = {"gpus_per_node": 1, "tasks_per_node": 1, "cpus_per_task": wrong}
-        yield _job(spot, "cpus_per_task", str(share), **many)
+        yield _job(slot, "cpus_per_task", str(share), **many)
 
 
-def _below(spot: QueueSlot) -> Iterator[OverLimitJob]:
-    partition = spot.partition
+def _below(slot: QueueSlot) -> Iterator[OverLimitJob]:
+    partition = slot.partition
     if (partition.min_nodes or 1) > 1:
-        yield _job(spot, "least", str(partition.min_nodes), nodes=(partition.min_nodes or 1) - 1)
+        yield _job(slot, "least", str(partition.min_nodes), nodes=(partition.min_nodes or 1) - 1)
     if (partition.min_gpus or 1) > 1 and (partition.min_nodes or 1) == 1:
         few: dict[str, Any] = {"nodes": 1, "gpus_per_node": 1}
-        yield _job(spot, "least", str(partition.min_gpus), **few)
+        yield _job(slot, "least", str(partition.min_gpus), **few)
     # sbatch counts whole minutes.
     if partition.min_time and partition.min_time >= 120:
         short = Duration(partition.min_time - 60)
-        yield _job(spot, "least", str(partition.min_time), time=short)
+        yield _job(slot, "least", str(partition.min_time), time=short)
 
 
 def _beyond_site(profile: SiteProfile) -> Iterator[OverLimitJob]:
     """What the site wants to hear, and does not want to."""
-    spot = next(spots(profile))
-    job = sample(spot, profile.launchers.default)
+    slot = next(queue_slots(profile))
+    job = sample(slot, profile.launchers.default)
     for key in dict.fromkeys((*profile.required, *_payer(profile))):
         free = msgspec.structs.replace(profile.account, required=False)
         lifted = msgspec.structs.replace(profile, required=(), account=free)
@@ -149,12 +149,12 @@ def _payer(profile: SiteProfile) -> tuple[str, ...]:
     return ("account",) if profile.account.required else ()
 
 
-def _job(spot: QueueSlot, what: str, says: str, **asked: Any) -> OverLimitJob:
-    profile = spot.site.value
+def _job(slot: QueueSlot, what: str, says: str, **asked: Any) -> OverLimitJob:
+    profile = slot.site.value
     found = map(known_launcher, profile.launchers.allowed)
     of_slurm = (one.name for one in found if one and one.ranks_are_tasks)
     launcher = next(of_slurm, profile.launchers.default)
-    job = sample(spot, launcher, **asked)
+    job = sample(slot, launcher, **asked)
     return OverLimitJob(what=what, says=says, job=job, lifted=lift(profile, what))
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.submissions.slurm.test_only import test_only as verdict
+from hpc_train.submissions.slurm.sbatch import test_only as verdict
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 
