@@ -33,7 +33,7 @@ def collect(
         HpcTrainError: no such file or parser, none of the files can be read, or no line of them.
     """
     # Pandas takes half a second, and most users of the package never call this.
-    from hpc_train.files import default_results
+    from hpc_train.json_files import default_results
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.collect import collection
     from hpc_train.tables.parquet import records_frame

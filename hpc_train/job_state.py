@@ -10,7 +10,7 @@ from typing import Literal
 
 import msgspec
 
-from hpc_train.decode import load_data
+from hpc_train.decode_with_origins import load_data
 from hpc_train.model.run import JobStatus
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value

@@ -88,7 +88,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "text": "hpc_train.reports.formats.text:render",
         "markdown": "hpc_train.reports.formats.markdown:render",
         "csv": "hpc_train.reports.formats.csv_table:render",
-        "json": "hpc_train.reports.formats.json_table:render",
+        "json": "hpc_train.reports.formats.json_report:render",
         "latex": "hpc_train.reports.formats.latex:render",
         "tidy": "hpc_train.reports.formats.csv_table:render_tidy",
         "html": "hpc_train.reports.formats.page.render:render",

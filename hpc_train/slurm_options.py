@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode import load_data
+from hpc_train.decode_with_origins import load_data
 from hpc_train.errors import nearest
 from hpc_train.model.plan import DIRECTIVE_VALUE
 from hpc_train.model.value import Value

@@ -10,9 +10,9 @@ import click
 from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
-    from hpc_train.model.cluster import Cluster
     from hpc_train.model.finding import Finding
     from hpc_train.model.hardware import Hardware
+    from hpc_train.model.live_cluster import Cluster
     from hpc_train.pipeline.doctor import Examined
 
 Line = tuple[str, str]

@@ -51,7 +51,7 @@ def job_options(command: F) -> F:
 
 
 def _default_results() -> Path:
-    from hpc_train.files import default_results
+    from hpc_train.json_files import default_results
 
     return default_results()
 

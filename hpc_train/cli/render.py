@@ -90,7 +90,7 @@ def _echo_templates(prepared: Prepared) -> None:
 
 
 def _write_scripts(prepared: Prepared, output: Path) -> None:
-    from hpc_train.files import cannot_write, write_file
+    from hpc_train.json_files import cannot_write, write_file
 
     if prepared.study is None:
         write_file(output, prepared.points[0].script.text.encode())

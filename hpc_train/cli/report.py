@@ -93,7 +93,7 @@ def report(
 
     check_format(form, output)
     if options["bundle"]:
-        from hpc_train.pipeline.bundle import check_ending
+        from hpc_train.pipeline.write_bundle import check_ending
 
         check_ending(options["bundle"])
     show_warnings()
@@ -127,7 +127,7 @@ def _write(built: Report, warnings: Sequence[str], output: Path | None, form: st
 
 def _pack(inputs: ReportInputs, built: Report, report_options: ReportOptions, path: Path) -> None:
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.bundle import write_bundle
+    from hpc_train.pipeline.write_bundle import write_bundle
 
     write_bundle(inputs, built, report_options, path)
     say(f"packed: {path}")
@@ -156,7 +156,7 @@ def _report_options(
     names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")
     report_options = default_options(output, form)
     if options["bundle"]:
-        from hpc_train.pipeline.bundle import bundle_options
+        from hpc_train.pipeline.write_bundle import bundle_options
 
         report_options = bundle_options(report_options)
     return msgspec.structs.replace(

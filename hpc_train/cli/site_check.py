@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hpc_train.model.cluster import Cluster
+    from hpc_train.model.live_cluster import Cluster
     from hpc_train.pipeline.site.check import ProfileFinding
 
 

@@ -100,7 +100,7 @@ def announce(done: Submitted, *, as_json: bool) -> None:
 def _word(done: Submitted) -> str:
     """Return the argument that selects the new runs on the command line, from this folder."""
 
-    from hpc_train.files import default_results
+    from hpc_train.json_files import default_results
 
     path = done.new[0].path if len(done.new) == 1 and not done.kept else done.home
     return path.name if done.home.parent == default_results() else shlex.quote(str(path))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.scaling_input import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.submission import JobState
 from hpc_train.regularfile import sha256_of
 

@@ -9,10 +9,10 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.files import expanded
-from hpc_train.imports.headings import kind_of
+from hpc_train.imports.column_kinds import kind_of
+from hpc_train.json_files import expanded
 from hpc_train.model.result_columns import (
     BATCH,
     SIZES,

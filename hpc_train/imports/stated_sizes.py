@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.imports.points_file import Points, by_run
+from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
 from hpc_train.model.result_columns import BATCH, Stated
-from hpc_train.model.scaling_input import EXCLUDED, ExpectedRun, ExpectedStudy
 
 # As in the run table: the log contradicts the stated value.
 _UNPARSED = "UNPARSED"

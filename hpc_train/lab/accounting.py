@@ -6,9 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpc_train.lab.daemons import Daemon, launch, wait_for
+from hpc_train.lab.run_program import ask, must, slurm
 from hpc_train.lab.settings import CONTROLLER, Settings
 from hpc_train.lab.slurm_conf import slurmdbd_conf
-from hpc_train.lab.system_programs import ask, must, slurm
 
 _SETTINGS = (
     "add cluster lab",

@@ -14,10 +14,10 @@ from pathlib import Path
 
 from hpc_train.errors import LabError
 from hpc_train.lab.network import namespace
+from hpc_train.lab.run_program import SEARCH_PATH
 from hpc_train.lab.settings import Settings
-from hpc_train.lab.system_programs import SEARCH_PATH
 from hpc_train.model.value import Value
-from hpc_train.shell import start
+from hpc_train.subprocesses import start
 
 # A host of the lab has a host name, an /etc/hosts, and its own shared memory.
 # `ip netns exec` would mount a new /sys, without the cgroups that slurmd needs.

@@ -11,9 +11,9 @@ from hpc_train.lab.daemons import end, is_alive, members
 from hpc_train.lab.network import HOST_LINK
 from hpc_train.lab.profile import is_ours, profile_path, remove
 from hpc_train.lab.requirements import check_root, is_lab_folder
+from hpc_train.lab.run_program import ask
 from hpc_train.lab.running_lab import check_within_reach
 from hpc_train.lab.settings import DEFAULT_FOLDER
-from hpc_train.lab.system_programs import ask
 
 _GRACE_S = 2.0
 

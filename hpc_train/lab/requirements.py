@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hpc_train.errors import LabError
 from hpc_train.lab.network import SUBNETS
+from hpc_train.lab.run_program import ask, installed, must
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_conf import MARK
-from hpc_train.lab.system_programs import ask, installed, must
 
 _PACKAGES = {
     "slurmctld": "slurmctld",

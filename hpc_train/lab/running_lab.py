@@ -13,9 +13,9 @@ from pathlib import Path
 from hpc_train.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import is_alive, members
+from hpc_train.lab.run_program import ask, slurm
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.state_file import Lab
-from hpc_train.lab.system_programs import ask, slurm
 from hpc_train.model.value import Value
 
 

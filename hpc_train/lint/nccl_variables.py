@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode import load_data
+from hpc_train.decode_with_origins import load_data
 from hpc_train.model.value import Value
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from hpc_train.lint.directives import Directive
 from hpc_train.lint.option_parser import Option
-from hpc_train.model.cluster import gres
+from hpc_train.model.live_cluster import gres
 from hpc_train.model.value import Value
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.lint.script import JobScript
+from hpc_train.lint.job_script import JobScript
 from hpc_train.model.value import Value
 
 _COMMENT = re.compile(r"#\s*hpctrain:\s*(ignore(?:-file)?)\b[ \t:]*((?:HT\d+[ \t,]*)*)")

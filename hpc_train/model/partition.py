@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.job import Count, Gpus, Module, Nodes, OneWord
-from hpc_train.model.network import Hca, Interface
+from hpc_train.model.site_network import Hca, Interface
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 from hpc_train.model.versions import NodeBounds, within

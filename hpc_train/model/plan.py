@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.job import Elastic
-from hpc_train.model.network import EnvScope, Mode, Separator
 from hpc_train.model.site_launch import Rendezvous
+from hpc_train.model.site_network import EnvScope, Mode, Separator
 from hpc_train.model.value import Value
 
 # Characters of a value of an sbatch option, which cannot be quoted and ends at a blank.

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.log_selection import Search
-from hpc_train.model.scaling_input import IntervalKind
 from hpc_train.model.value import Value
 
 

@@ -8,10 +8,10 @@ from msgspec import Meta
 
 from hpc_train.model.container import Containers, OneLine
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, OneWord
-from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import Arch, Partition, Qos
 from hpc_train.model.site_facilities import Account, Detect, Internet, Lifecycle, Storage
 from hpc_train.model.site_launch import Launchers, Preflight, Rendezvous
+from hpc_train.model.site_network import EnvBlock, Network
 from hpc_train.model.study import Gates
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Sourced, Value

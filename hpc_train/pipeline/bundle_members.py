@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.files import to_json
+from hpc_train.json_files import to_json
+from hpc_train.model.expected_study import EXCLUDED
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Run
-from hpc_train.model.scaling_input import EXCLUDED
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline import log_digests, run_details
 from hpc_train.pipeline.report_inputs import ReportInputs
@@ -23,7 +23,7 @@ from hpc_train.pipeline.report_provenance import file_lines
 from hpc_train.pipeline.write_report import render_report
 from hpc_train.registry import names
 from hpc_train.regularfile import is_regular, sha256_of
-from hpc_train.runs.bundle_layout import EVIDENCE, PICTURES, RECORDS, StoredResults, StoredState
+from hpc_train.runs.bundle_format import EVIDENCE, PICTURES, RECORDS, StoredResults, StoredState
 from hpc_train.runs.run_folders import STUDY_FILE
 
 Make = Callable[[], bytes]

@@ -9,7 +9,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.run_states import executor_of, runs_below
-from hpc_train.runs.run_state import never_submitted
+from hpc_train.runs.run_state_and_reason import never_submitted
 
 
 def _runs(count: int) -> str:

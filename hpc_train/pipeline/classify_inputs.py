@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Literal
 
 from hpc_train.errors import LogParseError, StoreError, UnknownNameError
-from hpc_train.files import expanded
 from hpc_train.imports.csv_table import is_result_table
-from hpc_train.records.log_arguments import no_such_file
+from hpc_train.json_files import expanded
+from hpc_train.records.foreign_logs_by_run import no_such_file
 from hpc_train.records.record_file import is_record_file
-from hpc_train.runs.bundle_layout import ENDING
+from hpc_train.runs.bundle_format import ENDING
 from hpc_train.runs.run_folders import find
 
 

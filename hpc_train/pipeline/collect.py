@@ -12,14 +12,14 @@ from typing import Literal
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
-from hpc_train.files import write_file
+from hpc_train.json_files import write_file
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search, StatedScope
 from hpc_train.model.record import Pack, Record, packs_of
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.study_runs import indexed, study_runs
 from hpc_train.records.collect import packs_in, wanted
-from hpc_train.records.log_arguments import foreign_runs, nothing
+from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_file import csv_rows, json_lines

@@ -19,10 +19,10 @@ from hpc_train.pipeline.nccl_transport import run_network
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.find_logs import jobs_of, log_files, readable
-from hpc_train.records.log_arguments import files_of, refuse_empty
+from hpc_train.records.foreign_logs_by_run import files_of, refuse_empty
 from hpc_train.records.log_file import BINARY, is_binary
-from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.read_transport import transport_in
+from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.signatures import failures_page as catalogue_page
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.catalogue import catalogue

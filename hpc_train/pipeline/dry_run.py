@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpc_train.model.submission import Script, SlurmEndpoint
-from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared
-from hpc_train.pipeline.study_preview import preview
+from hpc_train.pipeline.study_precision import preview
+from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import check_budget, cost_line, cost_of

@@ -13,7 +13,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
 from hpc_train.plans.launchers.base import Program, find_launcher
-from hpc_train.sites.value_sources import source_of
+from hpc_train.sites.cited_sources import source_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]
 _NONE = Reason(why="")

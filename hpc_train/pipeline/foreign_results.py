@@ -13,11 +13,11 @@ import msgspec
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.duplicates import refuse_same_files
 from hpc_train.imports.points_file import Points, logs_named, read_points
+from hpc_train.imports.runs_from_table import table_study
 from hpc_train.imports.stated_sizes import sized
-from hpc_train.imports.table_study import table_study
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import UNITS
-from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
@@ -25,7 +25,7 @@ from hpc_train.pipeline.classify_inputs import one_kind
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.find_logs import rank_of
-from hpc_train.records.log_arguments import foreign_runs, nothing
+from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file

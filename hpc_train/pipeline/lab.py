@@ -10,7 +10,7 @@ from hpc_train.lab.down import down
 from hpc_train.lab.running_lab import LabState, state_of
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.state_file import Lab, read
-from hpc_train.lab.twins.start import start, stop
+from hpc_train.lab.twins.start_and_stop import start, stop
 from hpc_train.lab.twins.state_file import read_all
 from hpc_train.lab.up import up
 from hpc_train.sites.load import load_site

@@ -9,11 +9,11 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
-from hpc_train.files import cannot_write, write_file
+from hpc_train.json_files import cannot_write, write_file
+from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
 from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, LintFabric, LintRule, parse_version
 from hpc_train.lint.rules_page import rules_page
-from hpc_train.lint.script import read_script
 from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.site import SiteProfile

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.files import to_json
+from hpc_train.json_files import to_json
 from hpc_train.model.run import Run
 from hpc_train.records.find_logs import log_files, readable
 from hpc_train.regularfile import is_folder, sha256_of
-from hpc_train.runs.cache_file import read_cache, write_cache
+from hpc_train.runs.log_result_cache import read_cache, write_cache
 
 # Stored in the run folder, in case the logs are deleted, and in a bundle, which has no logs.
 FILE = "logs.json"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpc_train.errors import LogParseError
 from hpc_train.records.mlperf_run import MlperfRun, mlperf_run, scaling_factor
-from hpc_train.tables.time_to_accuracy import LEAST_RUNS, score
+from hpc_train.tables.time_to_accuracy_formulas import LEAST_RUNS, score
 
 # Names of the logs of one result in the rules of MLPerf.
 _RESULTS = "result_*.txt"

@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeVar
 
 import msgspec
 
-from hpc_train.assets import template_path
+from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan

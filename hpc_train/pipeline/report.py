@@ -25,7 +25,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     Raises:
         ReportError: the runs contradict what the study declares.
     """
-    from hpc_train.reports.law_tables import with_laws
+    from hpc_train.reports.fit_and_forecast_tables import with_laws
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.scaling_fits import fits
@@ -63,14 +63,14 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
 
 def without_result(report: Report) -> bool:
     """Whether a run has neither a result nor a bandwidth that a gate decided on."""
-    from hpc_train.reports.gate_results import without_result as runs_without
+    from hpc_train.reports.gate_table_and_sentences import without_result as runs_without
 
     return any(runs_without(report))
 
 
 def open_checks(report: Report) -> tuple[str, ...]:
     """Return a line for each point at which a gate of the report is not decided."""
-    from hpc_train.reports.gate_results import undecided
+    from hpc_train.reports.gate_table_and_sentences import undecided
 
     return undecided(report)
 
@@ -90,6 +90,6 @@ def _with_target(
     report: Report, inputs: ReportInputs, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
 ) -> Report:
     from hpc_train.reports.target_table import with_target
-    from hpc_train.tables.targets import target_rows
+    from hpc_train.tables.time_to_accuracy_by_point import target_rows
 
     return with_target(report, target_rows(inputs.records, *frames, target), target)

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Gates, Regression
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.regularfile import is_regular
-from hpc_train.sites.site_gates import SiteReporting, site_reporting
+from hpc_train.sites.gates_and_price import SiteReporting, site_reporting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -80,8 +80,8 @@ def with_gate_results(
     Raises:
         ReportError: the reference of the regression gate does not exist.
     """
-    from hpc_train.reports.gate_results import gated
-    from hpc_train.reports.gates import OF_RUN, GateInputs, verdicts
+    from hpc_train.reports.gate_table_and_sentences import gated
+    from hpc_train.reports.gate_verdicts import OF_RUN, GateInputs, verdicts
     from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.largest_message_bandwidth import largest_busbw
 

@@ -13,9 +13,9 @@ import msgspec
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.duplicates import refuse_same_logs
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.run import Run
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.classify_inputs import bundle_of, classify

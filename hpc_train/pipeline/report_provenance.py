@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
-from hpc_train.model.scaling_input import INTERVALS, ExpectedStudy
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.files import exclusive
+from hpc_train.json_files import exclusive
 from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder, RunName
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState, Script
@@ -28,7 +28,7 @@ from hpc_train.regularfile import read_regular
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import is_run, read_study
-from hpc_train.runs.run_state import is_untouched, never_submitted
+from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
 
 # In a new run's provenance: the run that it repeats.
 _RETRY_OF = "retry_of"

@@ -10,9 +10,9 @@ import msgspec
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Diagnosis, LogFinding
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.report import RunDetail
 from hpc_train.model.run import Manifest, Run
-from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.model.value import encode_unit
 from hpc_train.pipeline.diagnose import FAILED, diagnosis_of
 from hpc_train.pipeline.report_inputs import ReportInputs

@@ -11,14 +11,14 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.files import read_json
 from hpc_train.job_state import has_ended, is_settled
+from hpc_train.json_files import read_json
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, Submission
 from hpc_train.registry import load
 from hpc_train.regularfile import is_there
 from hpc_train.runs.run_folders import RunFiles, is_run, read_run, run_folders
-from hpc_train.runs.run_state import run_of
+from hpc_train.runs.run_state_and_reason import run_of
 from hpc_train.submissions.base import Executor
 from hpc_train.submissions.submission_file import write as write_submission
 

@@ -10,9 +10,9 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Pack, Record, packs_of
 from hpc_train.model.run import Run
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.collect import each_once, logs_of, packs_in
 from hpc_train.records.parse_stats import ParseStats
@@ -20,8 +20,8 @@ from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import json_lines, read_record_file
 from hpc_train.records.record_index import Index
 from hpc_train.regularfile import is_folder, is_regular, read_regular
-from hpc_train.runs.cache_file import read_cache, write_cache
 from hpc_train.runs.expected_runs import expected_study, single_jobs, without_copies
+from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.run_folders import read_study
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines

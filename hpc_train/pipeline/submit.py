@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.files import exclusive
+from hpc_train.json_files import exclusive
 from hpc_train.model.run import (
     MANIFEST_SCHEMA,
     PROFILE,
@@ -20,10 +20,10 @@ from hpc_train.model.run import (
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
-from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared, PreparedPoint, shuffled
 from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.study_preview import preview
+from hpc_train.pipeline.study_precision import preview
+from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit_runs import (
     Entry,
     Submitted,
@@ -35,7 +35,7 @@ from hpc_train.regularfile import sha256_of
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import remove_home, remove_root, remove_runs
-from hpc_train.runs.run_state import is_untouched, never_submitted
+from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
 from hpc_train.submissions.slurm.sbatch_environment import notices_before
 
 # States without a result that are not failures of the job; a study reruns them.

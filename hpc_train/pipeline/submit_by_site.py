@@ -12,7 +12,7 @@ from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.preflight import check_slurm
+from hpc_train.pipeline.submission_checks import check_slurm
 from hpc_train.pipeline.submit_runs import Entry, executor_options, submit_runs
 from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.sites.load import load_site

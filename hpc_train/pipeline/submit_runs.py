@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.assets import template_path
+from hpc_train.data_folders import template_path
 from hpc_train.errors import HpcTrainError
-from hpc_train.files import write_file
+from hpc_train.json_files import write_file
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
 from hpc_train.model.site import SiteProfile

@@ -11,10 +11,10 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hpc_train.assets import template_path
+from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec, Resources
-from hpc_train.pipeline.preflight import check_slurm
+from hpc_train.pipeline.submission_checks import check_slurm
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script

@@ -10,7 +10,7 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.files import write_file
+from hpc_train.json_files import write_file
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.registry import load

@@ -5,8 +5,8 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.network import Vendor
 from hpc_train.model.plan import EnvChange, LaunchRequest, Setting, Topology
+from hpc_train.model.site_network import Vendor
 from hpc_train.plans.context import Context
 
 _LISTS = ("mask_cpu:", "map_cpu:", "mask_ldom:", "map_ldom:")

@@ -40,6 +40,7 @@ from hpc_train.plans.job_setup import (
 )
 from hpc_train.plans.launch_request import check_arguments, make_request
 from hpc_train.plans.network_context import network_of
+from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
 from hpc_train.plans.partition_choice import check_limits, choose_partition
 from hpc_train.plans.rendezvous import (
     check_elastic,
@@ -57,7 +58,6 @@ from hpc_train.plans.time_limit_signal import (
     signal_directives,
     signal_settings,
 )
-from hpc_train.plans.topology import gpu_warnings, resolve_topology
 
 _TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
 

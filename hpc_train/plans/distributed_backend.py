@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
-from hpc_train.model.network import Network
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.site import SourcedSite
+from hpc_train.model.site_network import Network
 from hpc_train.plans.context import Context, rule
 from hpc_train.plans.launchers.base import Launcher, launchers_where
 

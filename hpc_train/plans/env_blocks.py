@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.network import EnvBlock, When
 from hpc_train.model.plan import EnvChange, Setting
 from hpc_train.model.site import SourcedSite
+from hpc_train.model.site_network import EnvBlock, When
 from hpc_train.model.value import Value
 from hpc_train.model.versions import within
 from hpc_train.plans.network_context import NetworkContext

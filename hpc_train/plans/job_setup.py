@@ -6,9 +6,9 @@ import shlex
 
 import msgspec
 
-from hpc_train.model.network import Network
 from hpc_train.model.plan import Checks, JobVar, LaunchRequest, Setting, Token
 from hpc_train.model.site import SourcedSite
+from hpc_train.model.site_network import Network
 from hpc_train.plans.containers.resolve import container_setup
 from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import srun, texts

@@ -10,7 +10,7 @@ from hpc_train.model.queue_limits import SizeName, limits_on
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value
 from hpc_train.plans.context import Context, asked_at
-from hpc_train.plans.topology import resolve_topology
+from hpc_train.plans.node_and_rank_counts import resolve_topology
 
 # SizeName -> the job's key, and its name in messages.
 _SIZES: dict[SizeName, tuple[str, str]] = {

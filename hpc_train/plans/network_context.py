@@ -6,8 +6,8 @@ import re
 
 import msgspec
 
-from hpc_train.model.network import Network, Runtime, Vendor
 from hpc_train.model.plan import Topology
+from hpc_train.model.site_network import Network, Runtime, Vendor
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Parts, parts
 from hpc_train.plans.context import Context

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.model.cluster import Cluster
 from hpc_train.model.hardware import Hardware, Software
+from hpc_train.model.live_cluster import Cluster
 from hpc_train.probe.infer_settings import Guess, nearest_nics
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 

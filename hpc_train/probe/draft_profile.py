@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from hpc_train.model.cluster import Cluster, Mpi
 from hpc_train.model.hardware import Hardware
+from hpc_train.model.live_cluster import Cluster, Mpi
 from hpc_train.model.partition import Arch
 from hpc_train.model.site import SCHEMA
 from hpc_train.model.value import Value

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hpc_train.model.cluster import Cluster, LiveNode, LivePartition, LiveQos
 from hpc_train.model.hardware import Hardware
+from hpc_train.model.live_cluster import Cluster, LiveNode, LivePartition, LiveQos
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.node_kinds import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time

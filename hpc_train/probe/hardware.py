@@ -14,7 +14,7 @@ from hpc_train.probe.probe_script import Section, probe_script, sections
 from hpc_train.probe.processor import processor
 from hpc_train.probe.run_program import answer_of, environment, printable, whole
 from hpc_train.probe.software import setting, software
-from hpc_train.shell import run
+from hpc_train.subprocesses import run
 
 _PATIENCE_S = 240.0
 _EMPTY = Section(text="", returncode=1)

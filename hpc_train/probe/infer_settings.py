@@ -6,7 +6,7 @@ import ipaddress
 import re
 
 from hpc_train.model.hardware import Hardware, Link, Near, Port
-from hpc_train.model.network import Fabric
+from hpc_train.model.site_network import Fabric
 from hpc_train.model.value import Value
 from hpc_train.probe.gpu_tools import LEVELS
 

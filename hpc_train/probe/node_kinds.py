@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from hpc_train.model.cluster import Cluster, Gres, LiveNode, LivePartition
+from hpc_train.model.live_cluster import Cluster, Gres, LiveNode, LivePartition
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value
 

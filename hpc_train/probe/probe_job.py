@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.errors import ProbeError, UnknownNameError
-from hpc_train.model.cluster import Cluster
 from hpc_train.model.hardware import Hardware
+from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.value import Value
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.node_kinds import NodeKind, NodeShape, kinds, shape
 from hpc_train.probe.probe_script import MARK, probe_script
 from hpc_train.probe.run_program import answer_of, environment
-from hpc_train.shell import Finished, collect, launch
+from hpc_train.subprocesses import Finished, collect, launch
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 
 from hpc_train.model.value import Value
-from hpc_train.shell import Finished, clean_environment, run
+from hpc_train.subprocesses import Finished, clean_environment, run
 
 # Variables that set options of the commands: SINFO_FORMAT would change the output.
 _OPTIONS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_TIME_FORMAT")

@@ -14,14 +14,14 @@ from hpc_train.model.record import LOT, Pack, Record, joined_packs
 from hpc_train.model.regex_analysis import may_explode, touching
 from hpc_train.records.find_logs import log_files, readable
 from hpc_train.records.line_dispatch import Mark
-from hpc_train.records.parallel import spread, worth_it
+from hpc_train.records.live_pipe_batches import is_live, lots
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of, read
 from hpc_train.records.record_codec import unpressed
 from hpc_train.records.record_index import Index
 from hpc_train.records.run_parsers import maker
-from hpc_train.records.stream_batches import is_live, lots
 from hpc_train.records.value_checks import possible
+from hpc_train.records.worker_processes import spread, worth_it
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
 _PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"

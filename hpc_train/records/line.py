@@ -8,7 +8,7 @@ from functools import lru_cache
 
 import msgspec
 
-from hpc_train.records.multi_search import Occurrence
+from hpc_train.records.literal_positions import Occurrence
 
 # A time counts as a prefix only in front of another one: alone, it belongs to the line.
 _TIME = (

@@ -7,10 +7,10 @@ from functools import lru_cache
 from typing import NamedTuple, Protocol, cast
 
 from hpc_train.records.line import Line
-from hpc_train.records.line_reader import lines_of
+from hpc_train.records.lines_with_literals import lines_of
+from hpc_train.records.literal_positions import Occurrence, finder
 from hpc_train.records.log_blocks import Block, Stream, blocks
-from hpc_train.records.multi_search import Occurrence, finder
-from hpc_train.records.parsing.columnar_reader import FormReader
+from hpc_train.records.parsing.line_form import FormReader
 
 _LINE_FEED = 10
 _FEW = 8

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hpc_train.model.record import UNITS
-from hpc_train.records.parsing.base import LogParser
+from hpc_train.records.parsing.log_parser import LogParser
 
 _HEAD = """# Supported logs
 

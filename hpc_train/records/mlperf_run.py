@@ -11,7 +11,7 @@ from hpc_train.model.value import Value
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.log_file import open_log
 from hpc_train.records.parsers.mlperf import Mlperf
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.log_parser import Hit
 
 
 class MlperfRun(Value, frozen=True, kw_only=True):

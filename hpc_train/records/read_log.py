@@ -14,14 +14,14 @@ from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import Pack
 from hpc_train.records.find_logs import rank_of, readable
 from hpc_train.records.line_dispatch import Asked, Mark, dispatch, dispatch_runs
-from hpc_train.records.line_runs import LineRun
+from hpc_train.records.live_pipe_batches import is_live
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.base import LogParser
+from hpc_train.records.parsing.log_parser import LogParser
 from hpc_train.records.parsing.user_pattern import UserPattern
 from hpc_train.records.record_codec import Packer, pressed
 from hpc_train.records.run_parsers import hits_in, maker
-from hpc_train.records.stream_batches import is_live
+from hpc_train.records.same_form_lines import LineRun
 
 
 class Log(NamedTuple):

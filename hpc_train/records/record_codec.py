@@ -15,9 +15,9 @@ import zstandard
 
 from hpc_train.model.record import LOT, UNITS, Pack, Record
 from hpc_train.records.line import Line
-from hpc_train.records.line_runs import LineRun
-from hpc_train.records.parsing.base import OF_LINE, Hit
-from hpc_train.records.parsing.columnar_reader import HitColumn
+from hpc_train.records.parsing.line_form import HitColumn
+from hpc_train.records.parsing.log_parser import OF_LINE, Hit
+from hpc_train.records.same_form_lines import LineRun
 
 _LEVEL = 1
 

@@ -13,7 +13,7 @@ import msgspec
 
 from hpc_train.model.record import Pack, Record
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.base import LogParser
+from hpc_train.records.parsing.log_parser import LogParser
 from hpc_train.records.read_log import Log, Reading, Wanted, extend, parsers_of
 from hpc_train.records.record_codec import Packer, unpressed
 from hpc_train.version import VERSION

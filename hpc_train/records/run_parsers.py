@@ -8,11 +8,11 @@ from typing import cast
 
 from hpc_train import registry
 from hpc_train.records.line import Line
-from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parse_stats import ParseStats, count
-from hpc_train.records.parsing.base import Hit, LogParser
-from hpc_train.records.parsing.columnar_reader import FormReader
+from hpc_train.records.parsing.line_form import FormReader
+from hpc_train.records.parsing.log_parser import Hit, LogParser
 from hpc_train.records.parsing.not_finite import may_be_no_number, not_finite
+from hpc_train.records.same_form_lines import LineRun
 
 
 # Looking up all names takes as long as reading a small file, and each file has new parsers.

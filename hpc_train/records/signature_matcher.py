@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.nccl_tests import NcclTests
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.log_parser import Hit
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.catalogue import Catalogue, catalogue
 from hpc_train.records.timestamps import Clock, node_of

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from hpc_train.model.quality_flag import LOSS_LOST
 from hpc_train.model.report import GateResult
 from hpc_train.model.study import Gates
-from hpc_train.reports.gate_results import key_of
-from hpc_train.reports.labels import names
+from hpc_train.reports.gate_table_and_sentences import key_of
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import names
 
 OK = "COMPLETED"
 # A collapse fails the check even without a requested limit.

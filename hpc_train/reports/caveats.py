@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.reports.labels import by_series, size, sizes, under
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import by_series, size, sizes, under
 
 Marks = list[tuple[Row, str]]
 # Number of points named in a line; the column `flags` of the table has all.

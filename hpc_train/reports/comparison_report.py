@@ -14,8 +14,8 @@ from hpc_train.reports.comparison_tables import (
     ratio_text,
     runs_table,
 )
-from hpc_train.reports.labels import size, under
 from hpc_train.reports.plain_rows import Row, plain_rows
+from hpc_train.reports.point_and_series_names import size, under
 
 BETTER, WORSE, UNDECIDED = "B better", "B worse", "n=1: no verdict"
 METHOD = (

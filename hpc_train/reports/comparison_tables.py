@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.labels import series_heading, short_series
 from hpc_train.reports.plain_rows import Row, for_programs, plain_rows
+from hpc_train.reports.point_and_series_names import series_heading, short_series
 from hpc_train.reports.point_columns import PointColumn, table_width
 from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.files import write_file
+from hpc_train.json_files import write_file
 from hpc_train.model.report import Report
 
 IMAGES = (".svg", ".png", ".pdf")

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from hpc_train.files import write_file
+from hpc_train.json_files import write_file
 from hpc_train.model.report import GateResult, Report
-from hpc_train.reports.gate_results import verdicts_of
+from hpc_train.reports.gate_table_and_sentences import verdicts_of
 from hpc_train.reports.value_format import one_line
 
 

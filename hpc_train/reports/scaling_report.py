@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.model.scaling_input import INTERVALS, ExpectedStudy
-from hpc_train.reports.labels import UNKNOWN, foreign, one_size, place, speedup_word
 from hpc_train.reports.plain_rows import Row, plain_rows
+from hpc_train.reports.point_and_series_names import UNKNOWN, foreign, one_size, place, speedup_word
 from hpc_train.reports.study_tables import LESS, absent_notes, points_table, runs_table
 from hpc_train.reports.summary import summary_lines
 

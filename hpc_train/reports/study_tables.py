@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.labels import counted, names, one_size
 from hpc_train.reports.plain_rows import Row, for_programs, nested
+from hpc_train.reports.point_and_series_names import counted, names, one_size
 from hpc_train.reports.point_columns import PointColumn, compact_columns, table_width, wide_columns
 from hpc_train.reports.value_format import ABSENT
 

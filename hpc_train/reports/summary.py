@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Warmup
 from hpc_train.reports.caveats import flag_caveats, transport_caveats
-from hpc_train.reports.labels import (
+from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     by_series,
     counted,
@@ -19,7 +20,6 @@ from hpc_train.reports.labels import (
     sizes,
     under,
 )
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK, constants
 from hpc_train.reports.value_format import fixed, significant, whole, with_limits
 

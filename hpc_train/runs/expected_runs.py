@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpc_train.errors import StoreError
+from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.run import Run, RunName
-from hpc_train.model.scaling_input import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.study import StudyManifest
 from hpc_train.runs.run_folders import read_study
 

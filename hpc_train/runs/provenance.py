@@ -14,7 +14,7 @@ from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Manifest, Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import encode_unit
 from hpc_train.runs.run_conditions import FABRIC, commit_of, cut, variables_of
-from hpc_train.shell import run
+from hpc_train.subprocesses import run
 from hpc_train.version import VERSION
 
 _PACKAGES = ("torch", "numpy", "submitit")

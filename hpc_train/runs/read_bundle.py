@@ -17,12 +17,12 @@ import msgspec
 import zstandard
 
 from hpc_train.errors import StoreError
-from hpc_train.files import read_json
+from hpc_train.json_files import read_json
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run, RunFolder
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.transport import Transport
-from hpc_train.runs.bundle_layout import (
+from hpc_train.runs.bundle_format import (
     EVIDENCE,
     MANIFEST,
     RECORDS,

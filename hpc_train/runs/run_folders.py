@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from hpc_train.errors import StoreError, UnknownNameError
-from hpc_train.files import cannot_write, read_json, to_json, write_file
+from hpc_train.json_files import cannot_write, read_json, to_json, write_file
 from hpc_train.model.run import JobStatus, Manifest, RunFolder
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Script, Submission

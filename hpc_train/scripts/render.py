@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from hpc_train.assets import template_folder
+from hpc_train.data_folders import template_folder
 from hpc_train.model.plan import LaunchPlan, Setting
 from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Value

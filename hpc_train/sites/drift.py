@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hpc_train.model.cluster import Cluster, LivePartition
+from hpc_train.model.live_cluster import Cluster, LivePartition
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.units import Memory

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile, SourcedSite

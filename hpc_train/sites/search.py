@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpc_train.assets import profile_folder, site_folders, system_folder
+from hpc_train.data_folders import profile_folder, site_folders, system_folder
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.yamlfile import lookup, read
 

@@ -14,9 +14,9 @@ from hpc_train.model.env_variables import (
     secret_in,
     why_not_empty,
 )
-from hpc_train.model.network import EnvBlock
 from hpc_train.model.partition import ANY
 from hpc_train.model.site import SiteProfile, SourcedSite
+from hpc_train.model.site_network import EnvBlock
 from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.merge import Part, locked_keys
 from hpc_train.slurm_options import directive_problem, sbatch_grammar

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.env_variables import ENV
 from hpc_train.model.job import JobSpec, SourcedJob

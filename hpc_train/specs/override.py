@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hpc_train.decode import keys_of
+from hpc_train.decode_with_origins import keys_of
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpc_train.decode import decode, keys_of
+from hpc_train.decode_with_origins import decode, keys_of
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.study import Point, Study, StudySpec

@@ -21,10 +21,10 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import decode_unit
 from hpc_train.regularfile import read_regular
-from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.local_queue import LocalQueue, machine_lock, take
 from hpc_train.submissions.run_processes import kill, terminate
 from hpc_train.submissions.submission_file import mark, status_of
+from hpc_train.subprocesses import clean_environment, ended, start
 
 
 class _Limit(msgspec.Struct):

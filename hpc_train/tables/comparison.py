@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.tables.group_values import NAN
-from hpc_train.tables.intervals import CONFIDENCE, ratio_interval
+from hpc_train.tables.confidence_intervals import CONFIDENCE, ratio_interval
+from hpc_train.tables.group_reductions import NAN
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from hpc_train.errors import ReportError
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.metrics import RESULTS
-from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.model.submission import JobState
 from hpc_train.tables.record_arrays import RecordArrays
 

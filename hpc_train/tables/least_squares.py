@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpc_train.model.scaling_fit import Law
-from hpc_train.tables.group_values import Floats
-from hpc_train.tables.intervals import CONFIDENCE, fieller_limits, students_t
+from hpc_train.tables.confidence_intervals import CONFIDENCE, fieller_limits, students_t
+from hpc_train.tables.group_reductions import Floats
 
 # Digits beyond the sixth are not significant: a perfect fit by chance gives no bounds.
 LEAST_SCATTER = 1e-6

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.metrics import METRICS
-from hpc_train.tables.group_values import Floats, any_of, lengths, packed, starts
+from hpc_train.tables.group_reductions import Floats, any_of, lengths, packed, starts
 from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
 
 GLOBAL, PER_RANK, PER_GPU = range(3)

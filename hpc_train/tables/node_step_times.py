@@ -8,10 +8,10 @@ from collections.abc import Iterable
 import numpy as np
 import pandas as pd
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Warmup
-from hpc_train.tables.group_values import packed
+from hpc_train.tables.group_reductions import packed
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
 from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, record_arrays

@@ -10,8 +10,8 @@ import numpy as np
 
 from hpc_train.model.metrics import BASIS_COLUMNS
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.tables.group_values import Moments, moments
-from hpc_train.tables.intervals import LEAST_FOR_MEAN
+from hpc_train.tables.confidence_intervals import LEAST_FOR_MEAN
+from hpc_train.tables.group_reductions import Moments, moments
 from hpc_train.tables.points import Grouped
 from hpc_train.tables.record_arrays import Ints
 

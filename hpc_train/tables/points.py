@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
-from hpc_train.tables.formulas import hours, hours_per_million
-from hpc_train.tables.group_values import (
+from hpc_train.tables.confidence_intervals import IntervalArrays, harmonic_means, means
+from hpc_train.tables.efficiency_and_cost_formulas import hours, hours_per_million
+from hpc_train.tables.group_reductions import (
     NAN,
     Floats,
     Moments,
@@ -22,7 +23,6 @@ from hpc_train.tables.group_values import (
     only,
     sums,
 )
-from hpc_train.tables.intervals import IntervalArrays, harmonic_means, means
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
 

@@ -8,11 +8,11 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
-from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy
 from hpc_train.model.study import Warmup
-from hpc_train.tables.group_values import Floats, counts, packed, starts
+from hpc_train.tables.group_reductions import Floats, counts, packed, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.record import Record
-from hpc_train.tables.group_values import packed
+from hpc_train.tables.group_reductions import packed
 from hpc_train.tables.record_arrays import RecordArrays
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")

@@ -7,9 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpc_train.model.scaling_input import ExpectedRun
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.study import series_label, size_of
-from hpc_train.tables.group_values import Floats
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.record_arrays import Ints
 
 NAMES = ("nodes", "gpus_per_node", "tasks_per_node")

@@ -10,7 +10,7 @@ import numpy as np
 from hpc_train.model.metric import Metric, OfRun
 from hpc_train.model.metrics import RATE_RECORDS, RUN_METRICS
 from hpc_train.model.study import Warmup
-from hpc_train.tables.group_values import (
+from hpc_train.tables.group_reductions import (
     NAN,
     Floats,
     any_of,

@@ -12,23 +12,23 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
+from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
-from hpc_train.model.scaling_input import CONTRADICTED, ExpectedStudy
 from hpc_train.model.study import axis_name
 from hpc_train.model.submission import JobState
-from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.group_values import NAN, Floats
-from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.plausible_range import usable
-from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
-from hpc_train.tables.run_conditions import (
+from hpc_train.tables.condition_differences import (
     Printed,
     conditions_of,
     printed_of,
     together,
     with_programs,
 )
+from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
+from hpc_train.tables.group_reductions import NAN, Floats
+from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
+from hpc_train.tables.plausible_range import usable
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
 from hpc_train.model.scaling_fit import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
-from hpc_train.tables.group_values import Floats
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.least_squares import Solution, basis, half_width, ratio, solve
 
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
-from hpc_train.tables.group_values import Floats, agree, least, most, numbers
+from hpc_train.tables.group_reductions import Floats, agree, least, most, numbers
 from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.runs import OK
 

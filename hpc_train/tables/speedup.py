@@ -8,11 +8,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, POINT_METRICS
-from hpc_train.model.scaling_input import ExpectedStudy
-from hpc_train.tables.formulas import doubling_efficiency, karp_flatt, price_per_million
-from hpc_train.tables.group_values import NAN, Floats, moments
-from hpc_train.tables.intervals import CONFIDENCE, IntervalArrays, divided
+from hpc_train.tables.baseline_and_half_size_points import baselines, halves, refused
+from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, divided
+from hpc_train.tables.efficiency_and_cost_formulas import (
+    doubling_efficiency,
+    karp_flatt,
+    price_per_million,
+)
+from hpc_train.tables.group_reductions import NAN, Floats, moments
 from hpc_train.tables.point_flags import point_flags
 from hpc_train.tables.points import (
     KEY,
@@ -25,9 +30,8 @@ from hpc_train.tables.points import (
     sizes_of,
     variation,
 )
-from hpc_train.tables.rate_samples import Samples, samples
+from hpc_train.tables.rate_ratios import Samples, samples
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.reference_points import baselines, halves, refused
 from hpc_train.tables.scaling_regime import regimes
 
 COUNTS = (

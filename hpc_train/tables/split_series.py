@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.scaling_input import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.study import Scaling, narrowed
-from hpc_train.tables.group_values import SAME, Floats, codes, filled, levels_of, numbers
+from hpc_train.tables.condition_differences import compared, levels, texts
+from hpc_train.tables.group_reductions import SAME, Floats, codes, filled, levels_of, numbers
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.run_conditions import compared, levels, texts
 from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batches
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_train.model.study import Warmup
-from hpc_train.tables.group_values import (
+from hpc_train.tables.group_reductions import (
     NAN,
     Floats,
     any_of,

@@ -59,7 +59,7 @@ from pathlib import Path
 from hpc_train.model.diagnosis import JobEnd
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.nccl.read_transport import transport_in
-from hpc_train.records.nccl.counts import Tally
+from hpc_train.records.nccl.tally import Tally
 tally, wall, cpu = Tally(), time.perf_counter(), time.process_time()
 found, _ = diagnose_logs([Path(sys.argv[1])], ["log"], JobEnd(), tally)
 transport_in(tally)

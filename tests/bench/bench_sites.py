@@ -9,7 +9,7 @@ import datetime
 import statistics
 import time
 
-from hpc_train.assets import profile_folder
+from hpc_train.data_folders import profile_folder
 from hpc_train.pipeline.site.check import check_site
 from hpc_train.sites.load import load_site
 

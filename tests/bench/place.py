@@ -20,7 +20,7 @@ from pathlib import Path
 from hpc_train.lab import state_file
 from hpc_train.lab.state_file import Lab
 from hpc_train.model.value import Value
-from hpc_train.shell import clean_environment
+from hpc_train.subprocesses import clean_environment
 
 ROOT = Path(__file__).resolve().parents[2]
 HPCTRAIN = [sys.executable, "-m", "hpc_train"]

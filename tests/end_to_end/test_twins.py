@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.lab.twins.start import stop
+from hpc_train.lab.twins.start_and_stop import stop
 from hpc_train.lab.twins.state_file import Twin, read
 from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile

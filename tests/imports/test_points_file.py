@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import HpcTrainError, LogParseError, ReportError
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.log_selection import Search
-from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.specs.report_options import exclusions, without

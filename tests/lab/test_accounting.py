@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.lab import state_file
-from hpc_train.lab.system_programs import installed
+from hpc_train.lab.run_program import installed
 from tests.lab.conftest import Hpctrain, Slurm, refuse
 from tests.pipeline.waiting import wait_for
 

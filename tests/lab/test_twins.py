@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lab.daemons import is_alive
-from hpc_train.lab.twins.start import FOLDERS, stop
+from hpc_train.lab.twins.start_and_stop import FOLDERS, stop
 from hpc_train.lab.twins.state_file import Twin, is_running, read
 from tests.lab.conftest import Hpctrain, refuse
 

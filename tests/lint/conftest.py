@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError
 from hpc_train.lint.rule import LintContext
 from hpc_train.model.site import SiteProfile

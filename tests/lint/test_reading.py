@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.lint.directives import split_directive
+from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import lint_script, repair_script
 from hpc_train.lint.rule import LintContext
-from hpc_train.lint.script import read_script
 from hpc_train.lint.shell.commands import read_commands
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.versions import Version

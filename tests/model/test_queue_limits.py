@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.rule import LintContext

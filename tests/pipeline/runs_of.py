@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
-from hpc_train.files import to_json
+from hpc_train.json_files import to_json
 from hpc_train.model.job import JobSpec
 from hpc_train.model.run import MANIFEST_SCHEMA, PROFILE, JobStatus, Manifest, Run, RunFolder
 from hpc_train.model.submission import JobState, Script, Submission

@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.model.log_selection import Search
-from hpc_train.pipeline.bundle import write_bundle
 from hpc_train.pipeline.report import build_report
-from hpc_train.reports.gate_results import verdicts_of
+from hpc_train.pipeline.write_bundle import write_bundle
+from hpc_train.reports.gate_table_and_sentences import verdicts_of
 from hpc_train.sites.search import find_profile
 from tests.pipeline.runs_of import written
-from tests.pipeline.test_bundle import ASKED, STEPS, found, members, packed
+from tests.pipeline.test_write_bundle import ASKED, STEPS, found, members, packed
 
 
 def test_gates_of_the_site_and_the_reference_travel_along(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import StoreError, SubmitError
-from hpc_train.files import read_json
+from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder, RunName
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.render import Prepared

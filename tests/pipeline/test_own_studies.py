@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.files import read_json, to_json, write_file
+from hpc_train.json_files import read_json, to_json, write_file
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.log_selection import Search
 from hpc_train.model.run import JobStatus
-from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from hpc_train.files import read_json
+from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, Run, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel

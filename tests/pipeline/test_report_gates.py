@@ -12,7 +12,7 @@ from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_gates import merged_gates, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.run_states import runs_below
-from hpc_train.reports.gate_results import verdicts_of
+from hpc_train.reports.gate_table_and_sentences import verdicts_of
 from hpc_train.sites.search import find_profile
 from hpc_train.tables.record_arrays import record_arrays
 from tests.tables.studies import study

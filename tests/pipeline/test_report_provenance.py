@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import PlanError, StoreError, SubmitError
-from hpc_train.files import read_json
+from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.retry import retry

@@ -16,9 +16,9 @@ from hpc_train.model.submission import JobState
 from hpc_train.pipeline.run_states import runs_below, runs_of
 from hpc_train.pipeline.submit import submit
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
-from hpc_train.shell import run as call
 from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from hpc_train.submissions.submission_file import write
+from hpc_train.subprocesses import run as call
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 

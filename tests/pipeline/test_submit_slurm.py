@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError, PlanError, SubmitError
-from hpc_train.files import read_json
+from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.run_states import runs_below

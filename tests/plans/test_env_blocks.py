@@ -9,15 +9,15 @@ import msgspec
 import pytest
 
 from hpc_train.model.job import JobSpec
-from hpc_train.model.network import When
 from hpc_train.model.plan import EnvChange, LaunchPlan
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.site_network import When
 from hpc_train.model.value import Sourced, decode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.env_blocks import meets
 from hpc_train.plans.network_context import network_context
-from hpc_train.plans.topology import resolve_topology
+from hpc_train.plans.node_and_rank_counts import resolve_topology
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -13,7 +13,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.plans.topology import gpu_warnings
+from hpc_train.plans.node_and_rank_counts import gpu_warnings
 from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -10,9 +10,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.job import JobSpec
-from hpc_train.model.network import Fabric
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.site_network import Fabric
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.shared_allocation import allocate

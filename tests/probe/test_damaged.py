@@ -11,8 +11,8 @@ from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.infer_settings import gpu_order, guess
-from hpc_train.probe.live_cluster import read_cluster
 from hpc_train.probe.node_kinds import kinds, shape
+from hpc_train.probe.query_slurm import read_cluster
 from hpc_train.probe.run_program import Answer
 from hpc_train.registry import BUILT_IN
 from tests.probe.machines import CLUSTERS, SHAPES, Slurm, output

@@ -13,8 +13,8 @@ from hpc_train.pipeline.render import Request, prepare
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.live_cluster import read_cluster
 from hpc_train.probe.node_kinds import kinds, shape
+from hpc_train.probe.query_slurm import read_cluster
 from hpc_train.probe.yaml_text import line, remark, text, time
 from hpc_train.registry import BUILT_IN
 from hpc_train.sites.load import load_site

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import pytest
 
 from hpc_train.cli.commands import COMMANDS
-from hpc_train.decode import keys_of
+from hpc_train.decode_with_origins import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.job_state import job_state
 from hpc_train.model.container import Container

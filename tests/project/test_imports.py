@@ -123,7 +123,7 @@ def test_event_emitter_needs_the_standard_library_only() -> None:
 def test_a_report_as_text_loads_neither_figures_nor_bundles(tmp_path: Path) -> None:
     found = modules_after("report", str(sized_table(tmp_path, 1, 2, 4, 8, 16, 32)))
     assert "scipy.optimize" in found
-    unused = {"matplotlib", "scipy.stats", "hpc_train.pipeline.bundle"}
+    unused = {"matplotlib", "scipy.stats", "hpc_train.pipeline.write_bundle"}
     assert not found & {*unused, "hpc_train.pipeline.run_details"}
 
 

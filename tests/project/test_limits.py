@@ -50,7 +50,7 @@ def test_no_broad_except() -> None:
     broad = [at.partition(":")[0] for at, handler in handlers if caught(handler) & BROAD]
     # What hands an error on to another thread or process has to catch any.
     assert broad == [
-        "hpc_train/records/stream_batches.py",
+        "hpc_train/records/live_pipe_batches.py",
         "hpc_train/workload/spawn_ranks.py",
         "tests/cli/preloaded.py",
     ]

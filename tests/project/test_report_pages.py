@@ -17,10 +17,10 @@ import pytest
 
 from hpc_train.cli.compare import compare
 from hpc_train.cli.report import report
+from hpc_train.model.expected_study import EXCLUDED, MISSING
 from hpc_train.model.log_selection import Search
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report_options import ReportOptions
-from hpc_train.model.scaling_input import EXCLUDED, MISSING
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs

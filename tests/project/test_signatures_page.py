@@ -10,7 +10,7 @@ from typing import get_args
 
 import pytest
 
-from hpc_train.decode import keys_of
+from hpc_train.decode_with_origins import keys_of
 from hpc_train.records.signatures.base import SignatureEntry, SignatureGroup, SignatureKind
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-signature.md").read_text()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.assets import profile_folder
+from hpc_train.data_folders import profile_folder
 from hpc_train.pipeline.site.profile_comparison_page import site_matrix
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "sites.md"

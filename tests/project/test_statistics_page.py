@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpc_train.tables.group_values import Floats
-from hpc_train.tables.intervals import bootstrap
+from hpc_train.tables.confidence_intervals import bootstrap
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.scaling_fits import fits
 from tests.project.shown_commands import ROOT
 from tests.tables.arrays import fieller, welch

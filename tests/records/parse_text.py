@@ -7,7 +7,7 @@ import io
 from hpc_train import registry
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.log_parser import OF_LINE, Hit
 from hpc_train.records.run_parsers import hits_in, maker
 
 Brief = tuple[str, float, str, int | None, int | None]

@@ -10,8 +10,8 @@ import pytest
 
 from hpc_train.records import line_dispatch
 from hpc_train.records.line_dispatch import Mark, dispatch
+from hpc_train.records.literal_positions import Find, finder, turns
 from hpc_train.records.log_blocks import Block, Stream, blocks
-from hpc_train.records.multi_search import Find, finder, turns
 
 TEXT = (
     b"head one\r\n\none two\rtwo bar\r\rtwo\n\x00\xff one\n" + b"x" * 300 + b"one\nrow\n\nlast two"

@@ -11,8 +11,8 @@ from hpc_train.records.collect import collect
 from hpc_train.records.line import Line
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.hf_trainer import HfTrainer
-from hpc_train.records.parsing.base import Unreadable
-from hpc_train.records.parsing.number import seconds
+from hpc_train.records.parsing.log_parser import Unreadable
+from hpc_train.records.parsing.printed_numbers import seconds
 from tests.records.parse_text import brief, parse, values
 
 LOGS = Path(__file__).parents[1] / "logs"

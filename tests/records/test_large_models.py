@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.records.line import Line
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.log_parser import Hit
 from hpc_train.records.run_parsers import maker
 from tests.records.parse_text import brief, parse, values
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.log_parser import Hit
 from hpc_train.records.run_parsers import maker
 from tests.records.parse_text import brief, parse, values
 

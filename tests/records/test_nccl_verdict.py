@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.network import Network
+from hpc_train.model.site_network import Network
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.records.nccl.transport_verdict import verdict
 

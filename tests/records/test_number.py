@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.parsing.number import scaled
+from hpc_train.records.parsing.printed_numbers import scaled
 from tests.records.parse_text import values
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from hpc_train.model.record import Record
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.log_parser import Hit
 from hpc_train.records.record_codec import Packer
 
 

@@ -9,11 +9,11 @@ import pytest
 from hpc_train import registry
 from hpc_train.model.record import UNITS
 from hpc_train.records import parsers
-from hpc_train.records.multi_search import finder
+from hpc_train.records.literal_positions import finder
 from hpc_train.records.parsers import base as plugin_base
 from hpc_train.records.parsers import number as plugin_number
 from hpc_train.records.parsers import pattern as plugin_pattern
-from hpc_train.records.parsing import base, number, pattern
+from hpc_train.records.parsing import log_parser, printed_numbers, single_regex_parser
 from hpc_train.records.run_parsers import maker
 from tests.records.noise import noise
 from tests.records.parse_text import parse
@@ -73,7 +73,7 @@ def test_parsers_holds_registered_parsers_and_the_plugin_interface_only() -> Non
 
 
 def test_plugins_get_the_types_that_the_reader_compares_with() -> None:
-    assert plugin_base.Hit is base.Hit
-    assert plugin_base.Unreadable is base.Unreadable
-    assert plugin_pattern.PatternParser is pattern.PatternParser
-    assert plugin_number.number is number.number
+    assert plugin_base.Hit is log_parser.Hit
+    assert plugin_base.Unreadable is log_parser.Unreadable
+    assert plugin_pattern.PatternParser is single_regex_parser.PatternParser
+    assert plugin_number.number is printed_numbers.number

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records import collect as collecting
-from hpc_train.records import parallel as spreading
+from hpc_train.records import worker_processes as spreading
 from hpc_train.records.collect import collect, logs_of, records_of, wanted
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Reading, Wanted, whole

@@ -7,13 +7,13 @@ from typing import Any
 
 import msgspec
 
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
-from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy
 from hpc_train.model.study import Gates, Warmup
-from hpc_train.reports.gate_results import gated
-from hpc_train.reports.gates import GateInputs, verdicts
+from hpc_train.reports.gate_table_and_sentences import gated
+from hpc_train.reports.gate_verdicts import GateInputs, verdicts
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.runs import run_frame

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pandas as pd
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Gates
 from hpc_train.reports.figures.plot_data import Measured
 from hpc_train.tables.runs import run_frame

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 from PIL import Image
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.cost import pareto
 from hpc_train.reports.figures.plot_data import MOST_RUNS, Measured, plot_data_of

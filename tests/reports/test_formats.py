@@ -10,11 +10,11 @@ import msgspec
 import pytest
 
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
-from hpc_train.reports.formats import csv_table, json_table, markdown, text
+from hpc_train.reports.formats import csv_table, json_report, markdown, text
 from hpc_train.reports.formats.page import render
 from tests.reports.finished import empty, report
 
-FORMATS = (text, markdown, render, csv_table, json_table)
+FORMATS = (text, markdown, render, csv_table, json_report)
 
 
 @pytest.mark.parametrize("form", FORMATS)
@@ -78,7 +78,7 @@ def test_csv_of_a_table_without_records_takes_its_cells() -> None:
 
 
 def test_json_keeps_its_contract() -> None:
-    made = json.loads(json_table.render(report()), parse_constant=pytest.fail)
+    made = json.loads(json_report.render(report()), parse_constant=pytest.fail)
     assert made["schema"] == 1
     assert made["name"] == "resnet"
     first, second, last = made["rows"][0], made["rows"][1], made["rows"][5]

@@ -3,7 +3,7 @@ from __future__ import annotations
 from xml.etree import ElementTree as Xml
 
 from hpc_train.model.report import GateOutcome, GateResult
-from hpc_train.reports.gate_results import gated
+from hpc_train.reports.gate_table_and_sentences import gated
 from hpc_train.reports.junit import junit
 from tests.reports.finished import empty
 

@@ -2,9 +2,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
-from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.reports.formats import text
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.runs import run_frame

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.run import MANIFEST_SCHEMA, Manifest

@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.files import read_json, to_json
+from hpc_train.json_files import read_json, to_json
 from hpc_train.model.log_selection import Search
 from hpc_train.model.submission import Submission
 from hpc_train.pipeline.report import build_report

@@ -10,8 +10,17 @@ import pytest
 from hpc_train.model.run import Failure, JobStatus, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state import run_of
-from tests.runs.test_run_state import BAD, CANCELLED, GONE, OK, RUNS, SUBMITTED, WAITS, judged
+from hpc_train.runs.run_state_and_reason import run_of
+from tests.runs.test_run_state_and_reason import (
+    BAD,
+    CANCELLED,
+    GONE,
+    OK,
+    RUNS,
+    SUBMITTED,
+    WAITS,
+    judged,
+)
 
 CODE = JobStatus(started=1.0, ended=2.0, exit_code=3)
 SLURM_SAYS = JobReport(state=JobState.NODE_FAIL, reason="one of its nodes failed")

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import StoreError, UnknownNameError
-from hpc_train.files import to_json, write_file
+from hpc_train.json_files import to_json, write_file
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import Script
 from hpc_train.runs.run_folders import (

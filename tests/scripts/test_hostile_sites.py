@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError, SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan

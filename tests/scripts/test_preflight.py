@@ -13,12 +13,12 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
-from hpc_train.model.network import Network
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site_launch import Preflight
+from hpc_train.model.site_network import Network
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.model.cluster import (
+from hpc_train.model.live_cluster import (
     Bounds,
     Cluster,
     Gres,

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.run import RunFolder
-from hpc_train.shell import ended, start
 from hpc_train.submissions.run_processes import processes_of, terminate
+from hpc_train.subprocesses import ended, start
 from tests.pipeline.waiting import wait_for
 
 SCRIPT = """\

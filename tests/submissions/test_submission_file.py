@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import StoreError
-from hpc_train.files import read_json
 from hpc_train.job_state import has_ended
+from hpc_train.json_files import read_json
 from hpc_train.model.run import Failure, RunFolder
 from hpc_train.model.submission import JobState, SlurmEndpoint, Submission
 from hpc_train.submissions.submission_file import mark, status_of, write

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpc_train.tables import intervals
-from hpc_train.tables.group_values import Floats, Moments
+from hpc_train.tables import confidence_intervals as intervals
+from hpc_train.tables.group_reductions import Floats, Moments
 
 
 def welch(a: Floats, b: Floats, confidence: float) -> intervals.IntervalArrays:

@@ -9,9 +9,9 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
-from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy
 from hpc_train.model.study import Scaling
 from tests.tables.studies import record, study
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
-from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy
 from hpc_train.model.study import Gates, Scaling, Warmup
 
 NO_WARMUP = Warmup(steps=0)

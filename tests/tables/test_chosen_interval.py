@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.model.scaling_input import IntervalKind
-from hpc_train.tables.formulas import karp_flatt
-from hpc_train.tables.group_values import Floats
-from hpc_train.tables.intervals import bootstrap
+from hpc_train.tables.confidence_intervals import bootstrap
+from hpc_train.tables.efficiency_and_cost_formulas import karp_flatt
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.arrays import fieller, welch

@@ -9,7 +9,7 @@ import pytest
 from hpc_train.errors import ReportError
 from hpc_train.reports.comparison_tables import level_word
 from hpc_train.tables.comparison import Demands, comparison_frame
-from hpc_train.tables.intervals import ratio_interval
+from hpc_train.tables.confidence_intervals import ratio_interval
 from hpc_train.tables.largest_message_bandwidth import largest_busbw
 from hpc_train.tables.record_arrays import record_arrays
 from hpc_train.tables.run_selection import selected

@@ -7,8 +7,8 @@ import time
 import numpy as np
 import pytest
 
-from hpc_train.tables.group_values import Floats
-from hpc_train.tables.intervals import bootstrap, fieller_limits
+from hpc_train.tables.confidence_intervals import bootstrap, fieller_limits
+from hpc_train.tables.group_reductions import Floats
 from tests.tables.arrays import fieller, welch
 
 TRUTH = 4.0

@@ -13,9 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpc_train.errors import ReportError
-from hpc_train.tables import formulas
-from hpc_train.tables.group_values import moments
-from hpc_train.tables.intervals import (
+from hpc_train.tables import efficiency_and_cost_formulas as formulas
+from hpc_train.tables.confidence_intervals import (
     IntervalArrays,
     divided,
     fieller,
@@ -24,8 +23,13 @@ from hpc_train.tables.intervals import (
     ratio_interval,
     welch,
 )
+from hpc_train.tables.group_reductions import moments
 from hpc_train.tables.plausible_range import LEAST, MOST
-from hpc_train.tables.time_to_accuracy import score, statistical_efficiency, time_to_accuracy
+from hpc_train.tables.time_to_accuracy_formulas import (
+    score,
+    statistical_efficiency,
+    time_to_accuracy,
+)
 
 # Subnormal, the smallest normal, beside the bounds, beside 1, the largest; no numbers.
 EXTREMES = (

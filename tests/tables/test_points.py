@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.tables.group_values import Moments
-from hpc_train.tables.intervals import harmonic_means, ratio_interval
+from hpc_train.tables.confidence_intervals import harmonic_means, ratio_interval
+from hpc_train.tables.group_reductions import Moments
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import COLUMNS, speedup_frame
 from tests.tables.studies import expected, rate, record, study

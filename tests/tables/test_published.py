@@ -7,7 +7,7 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
-from hpc_train.tables.formulas import doubling_efficiency
+from hpc_train.tables.efficiency_and_cost_formulas import doubling_efficiency
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
+from hpc_train.model.expected_study import EXCLUDED, ExpectedRun
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record, packs_of
-from hpc_train.model.scaling_input import EXCLUDED, ExpectedRun
 from hpc_train.model.study import Warmup
 from hpc_train.tables.parquet import records_frame
 from hpc_train.tables.runs import COLUMNS, run_frame

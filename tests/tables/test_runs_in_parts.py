@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
-from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy
 from hpc_train.model.study import Gates, Warmup
 from hpc_train.tables import runs
 from hpc_train.tables.record_arrays import record_arrays

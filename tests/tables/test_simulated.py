@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.tables.formulas import karp_flatt
+from hpc_train.tables.efficiency_and_cost_formulas import karp_flatt
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, record, study

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.record import Record
-from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, record, study

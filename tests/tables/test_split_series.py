@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
-from hpc_train.model.scaling_input import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from hpc_train.tables.split_series import Separated, separated

@@ -11,7 +11,7 @@ import msgspec
 from hpc_train.errors import LabError
 from hpc_train.lab.accounting import answers, install_database, mariadbd
 from hpc_train.lab.daemons import Daemon, end, is_alive, start_daemon, wait_for
-from hpc_train.lab.system_programs import ask, must
+from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.twins.state_file import RECORDS, locked, read_all
 
 _FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lab.twins.network import ADDRESS
+from hpc_train.lab.twins.loopback_address import ADDRESS
 from hpc_train.lab.twins.partitions import (
     Pool,
     default_queue,

@@ -11,10 +11,13 @@ from types import ModuleType
 
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
-    directive,
-    environment,
+    directive_syntax as directive,
+)
+from hpc_train.lint.rules import (
+    environment_variables as environment,
+)
+from hpc_train.lint.rules import (
     exit_and_requeue,
-    fabric,
     header,
     mpi,
     nccl,
@@ -25,6 +28,9 @@ from hpc_train.lint.rules import (
     srun,
     torchrun,
     variable_names,
+)
+from hpc_train.lint.rules import (
+    ucx_and_libfabric as fabric,
 )
 
 _MODULES: tuple[ModuleType, ...] = (

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import islice, pairwise
 
+from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.ranks import rank_launches
-from hpc_train.lint.script import JobScript
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.shell.ast import Command
 
 _SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.ranks import rank_launches
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.script_variables import Assignment
 from hpc_train.model.finding import Severity
 

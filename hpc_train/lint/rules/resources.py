@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.ranks import rank_launches, tasks_of
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.ranks import rank_launches, starts_several, tasks_of
-from hpc_train.lint.script import JobScript
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches, starts_several, tasks_of
 
 
 def _sruns(script: JobScript) -> Iterator[LaunchCommand]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.ranks import (
+from hpc_train.lint.rules.rank_and_node_counts import (
     flag_number,
     hides_flags,
     nodes_of,
@@ -14,7 +15,6 @@ from hpc_train.lint.rules.ranks import (
     tasks_of,
     workers_of,
 )
-from hpc_train.lint.script import JobScript
 
 
 def _torchruns(script: JobScript) -> Iterator[LaunchCommand]:

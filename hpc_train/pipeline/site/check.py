@@ -6,7 +6,7 @@ import datetime
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from hpc_train.assets import template_path
+from hpc_train.data_folders import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.finding import Finding
@@ -27,9 +27,9 @@ from hpc_train.plans.sample_jobs import (
     sample_jobs,
 )
 from hpc_train.scripts.render import render_script
+from hpc_train.sites.cited_sources import unknown_covers
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.value_sources import unknown_covers
 
 STALE_DAYS = 365
 # Scripts for more nodes differ from that for two only in the number.

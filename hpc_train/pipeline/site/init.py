@@ -11,14 +11,14 @@ from pathlib import Path
 
 from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import HpcTrainError, ProbeError, SpecError
-from hpc_train.files import cannot_write
-from hpc_train.model.cluster import Cluster
+from hpc_train.json_files import cannot_write
+from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
-from hpc_train.probe.live_cluster import read_cluster
 from hpc_train.probe.probe_job import Probed, ProbeJob, probe
+from hpc_train.probe.query_slurm import read_cluster
 from hpc_train.registry import BUILT_IN
 from hpc_train.sites.load import load_site
 from hpc_train.specs.override import Override

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hpc_train.model.cluster import Cluster
-from hpc_train.probe.live_cluster import read_cluster
+from hpc_train.model.live_cluster import Cluster
+from hpc_train.probe.query_slurm import read_cluster
 from hpc_train.sites.drift import Drift, compare
 from hpc_train.sites.load import load_site
 

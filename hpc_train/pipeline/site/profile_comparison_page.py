@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from hpc_train.assets import profile_folder
+from hpc_train.data_folders import profile_folder
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.pipeline.site.show import confidence_of

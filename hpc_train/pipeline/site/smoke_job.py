@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.assets import user_folder
+from hpc_train.data_folders import user_folder
 from hpc_train.errors import HpcTrainError, SiteProfileError
-from hpc_train.files import cannot_write, write_file
+from hpc_train.json_files import cannot_write, write_file
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
 from hpc_train.model.value import Value

@@ -10,7 +10,7 @@ from types import MappingProxyType
 from msgspec.structs import replace
 
 from hpc_train.model.value import Value
-from hpc_train.records.diagnosis.collectives import Progress, Wait
+from hpc_train.records.diagnosis.collective_timeouts import Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending
 from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, rung
 from hpc_train.records.line import Line

@@ -15,8 +15,8 @@ from hpc_train.records.diagnosis.attempts import Observed, attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
 from hpc_train.records.diagnosis.scan_logs import last_words, scan
 from hpc_train.records.find_logs import rank_of
-from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.read_transport import transport_in
+from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.read_log import Log
 
 UNKNOWN = "unknown_failure"

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from hpc_train.model.value import Value
-from hpc_train.records.diagnosis.collectives import Progress, Wait
+from hpc_train.records.diagnosis.collective_timeouts import Progress, Wait
 
 # A job that hangs in one of its first collectives has never communicated.
 _FIRST = 20

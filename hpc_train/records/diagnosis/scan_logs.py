@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
 from hpc_train.records.diagnosis.attempts import AGAIN, Observed, Start, StartReader
-from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
+from hpc_train.records.diagnosis.collective_timeouts import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending, EndingReader
 from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, rung
 from hpc_train.records.diagnosis.training_completed import EpochReader, StepReader
@@ -23,8 +23,8 @@ from hpc_train.records.line import Line
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.log_blocks import blocks
 from hpc_train.records.log_file import open_log
-from hpc_train.records.nccl.counts import Tally
-from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.read_nccl_lines import TransportReader
+from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.signature_matcher import SymptomReader
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue

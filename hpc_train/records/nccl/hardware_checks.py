@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.model.network import Network
+from hpc_train.model.site_network import Network
 from hpc_train.model.transport import Adapter, Transport, TransportFinding
 
 _SHOWN = 12

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hpc_train.records.nccl.counts import RankPlacement, Tally
+from hpc_train.records.nccl.tally import RankPlacement, Tally
 
 
 class MessageMatch(NamedTuple):

@@ -8,13 +8,13 @@ from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.network import Network
+from hpc_train.model.site_network import Network
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.records.find_logs import log_files
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.log_file import open_log
-from hpc_train.records.nccl.counts import Tally
-from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.read_nccl_lines import TransportReader
+from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.nccl.transport_verdict import verdict
 
 # A name with fewer lines may be a fragment of two interleaved lines.

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 
 import msgspec
 
-from hpc_train.model.network import Fabric, Network
+from hpc_train.model.site_network import Fabric, Network
 from hpc_train.model.transport import Transport, TransportFinding
 from hpc_train.records.nccl.hardware_checks import link_layers, link_speeds, p2p_disabled
-from hpc_train.records.nccl.labels import GDR, SOCKET, fabric_of, network_names, word_of
+from hpc_train.records.nccl.transport_labels import GDR, SOCKET, fabric_of, network_names, word_of
 
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
 # Fabrics for which NCCL needs a plug-in; without it, NCCL uses sockets.

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import countable, number, scaled
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import countable, number, scaled
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,10})?)"
 _SIZE = re.compile(rf"data size: {_NUMBER} GB$")

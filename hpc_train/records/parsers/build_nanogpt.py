@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.key_value_fields import Field
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 
 _HEAD = re.compile(
     r"\bstep:? {0,8}(?P<step>\d{1,12})(?:/\d{1,12})?(?P<share> \(\d{1,3}\.\d{1,3}%\))?(?: \||,)"

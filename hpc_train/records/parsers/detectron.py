@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.number import (
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import (
     CLOCK,
     NUMBER,
     VALUE,

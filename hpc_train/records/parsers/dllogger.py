@@ -14,8 +14,15 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.number import NUMBER, finite, number, scaled, scan_object, whole
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import (
+    NUMBER,
+    finite,
+    number,
+    scaled,
+    scan_object,
+    whole,
+)
 from hpc_train.records.parsing.step_counts import RunningStep
 
 # `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is the variant of AWS's examples for Neuron.

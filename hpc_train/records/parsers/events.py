@@ -19,8 +19,8 @@ import msgspec
 from hpc_train.model.env_variables import looks_secret, secret_form
 from hpc_train.model.record import UNITS, Scope
 from hpc_train.records.line import Line, clean, peel
-from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.number import finite, scan, whole
+from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import finite, scan, whole
 
 MOST_CONDITIONS = 50
 _LONGEST_CONDITION = 200

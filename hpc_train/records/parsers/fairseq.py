@@ -13,8 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.number import NUMBER, VALUE, number, quotient
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import NUMBER, VALUE, number, quotient
 
 _JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.hf_log import accuracy_hits, hits_of_log, step_of, summary_hits
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
 
 _HISTORY = '"log_history": ['
 _ENTRY = re.compile(r"\{[^{}]{0,16384}\}")

@@ -14,8 +14,6 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.hf_bar import HfBar
 from hpc_train.records.parsing.hf_log import (
     accuracy_hits,
     hits_of_log,
@@ -23,7 +21,9 @@ from hpc_train.records.parsing.hf_log import (
     summary_hits,
     total_of,
 )
-from hpc_train.records.parsing.number import NUMBER, countable, number, quotient
+from hpc_train.records.parsing.hf_training_bar import HfBar
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import NUMBER, countable, number, quotient
 from hpc_train.records.parsing.progress_bar import Bar, bar_of
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)

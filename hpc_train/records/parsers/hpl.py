@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import number
 
 _ROW = re.compile(
     r"^\s{0,8}W[A-Z0-9]{5,9} {1,20}(?P<N>\d{1,12}) {1,20}(?P<NB>\d{1,7}) {1,20}(?P<P>\d{1,7})"

@@ -23,8 +23,8 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import number, scaled
 
 _HEAD = re.compile(
     r"\s{0,12}(?P<done>\d{1,12})/(?P<total>\d{1,12}|Unknown)"

@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 
 _LINE = re.compile(
     r"\biter {1,8}(?P<iteration>\d{1,15})(?:/\d{1,15})?"

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 
 _Z = r" \([-+.\da-z]{1,20}z\)\|"
 _STEP = r"\bstep {1,8}(?P<step>\d{1,12})/\d{1,12} \| "

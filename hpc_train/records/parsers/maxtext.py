@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import number
 
 # All have three decimals: a truncated number has fewer.
 _N = r"\d{1,15}\.\d{3}(?!\d)"

@@ -22,12 +22,12 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.fields import fields
+from hpc_train.records.parsing.key_value_fields import fields
+from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
 from hpc_train.records.parsing.megatron_fields import FIELDS, MOST, reading
-from hpc_train.records.parsing.megatron_sizes import MODEL, SETUP, memory, model, setup
+from hpc_train.records.parsing.megatron_setup_and_memory import MODEL, SETUP, memory, model, setup
 from hpc_train.records.parsing.megatron_timers import Table, phases
-from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import Intervals
 
 _HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")

@@ -14,9 +14,9 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
-from hpc_train.records.parsing.number import number, quotient, scaled
+from hpc_train.records.parsing.line_form import HitColumn, line_form
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import number, quotient, scaled
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 _CELL = r"[-+.\deE]{0,40}"

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
 from hpc_train.records.parsing.mlperf_event import (
     Event,
     events_in,
@@ -25,7 +25,7 @@ from hpc_train.records.parsing.mlperf_event import (
     silent_form,
     sole_event,
 )
-from hpc_train.records.parsing.number import finite, whole
+from hpc_train.records.parsing.printed_numbers import finite, whole
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
 _WORDS = frozenset({"submission_benchmark", "submission_platform", "submission_org"})

@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.number import finite, scaled, scan_object, whole
+from hpc_train.records.parsing.key_value_fields import Field
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import finite, scaled, scan_object, whole
 from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
 _FIELDS = {

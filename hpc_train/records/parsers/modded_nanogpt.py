@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import NUMBER, number
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import NUMBER, number
 
 _LINE = re.compile(
     rf"\bstep:(?P<step>\d{{1,15}})/\d{{1,15}} (?:(?P<kind>train|val)_loss:(?P<loss>{NUMBER}) )?"

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import OF_LINE, Hit
-from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
-from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.line_form import HitColumn, line_form
+from hpc_train.records.parsing.log_parser import OF_LINE, Hit
+from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
 _LINE = re.compile(

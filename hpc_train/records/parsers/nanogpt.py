@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.records.parsing.columnar_reader import line_form
-from hpc_train.records.parsing.pattern import PatternParser
+from hpc_train.records.parsing.line_form import line_form
+from hpc_train.records.parsing.single_regex_parser import PatternParser
 
 PARSER = PatternParser(
     title="nanoGPT",

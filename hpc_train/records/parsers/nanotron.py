@@ -13,9 +13,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.fields import Field, fields
-from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.key_value_fields import Field, fields
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import number, scaled
 
 _HEAD = re.compile(r"\biteration: (?P<step>\d{1,15}) ?/ ?\d{1,15} \|")
 _TIME = Field("step_time", "global", 1e-3)

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, TableState
-from hpc_train.records.parsing.number import countable, number
+from hpc_train.records.parsing.log_parser import Hit, TableState
+from hpc_train.records.parsing.printed_numbers import countable, number
 
 _METRICS = {
     "time": "latency",

@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, TableState, Unreadable
-from hpc_train.records.parsing.nccl_row import RowLayout, are_values, layout, starts_row
-from hpc_train.records.parsing.number import NUMBER, number
+from hpc_train.records.parsing.log_parser import Hit, TableState, Unreadable
+from hpc_train.records.parsing.nccl_tests_table import RowLayout, are_values, layout, starts_row
+from hpc_train.records.parsing.printed_numbers import NUMBER, number
 
 _DEVICE = re.compile(
     # A pasted copy of the table may lack the `#`.

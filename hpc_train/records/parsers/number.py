@@ -1,6 +1,6 @@
 """Interface for plug-ins: numbers as programs print them."""
 
-from hpc_train.records.parsing.number import (
+from hpc_train.records.parsing.printed_numbers import (
     COUNTABLE,
     NUMBER,
     VALUE,

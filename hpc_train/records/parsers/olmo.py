@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.key_value_fields import Field
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 
 _HEAD = re.compile(r"\[step=(\d{1,15})/(?:\d{1,15}|\?\?\?)[],]")
 _ROW = re.compile(rf"\s{{1,12}}(?P<key>[a-zA-Z][^=]{{3,80}})=(?P<value>{NUMBER}[TP]?)")

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, TableState, Unreadable
-from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.log_parser import Hit, TableState, Unreadable
+from hpc_train.records.parsing.printed_numbers import number, scaled
 
 _TITLE = re.compile(r"(?:^|# ?)OSU [A-Z][^\n]{0,60}\b(?:Test|Benchmark)\b")
 _COLUMN = re.compile(

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.number import NUMBER, countable, number, scaled
+from hpc_train.records.parsing.key_value_fields import Field
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import NUMBER, countable, number, scaled
 
 _HEAD = re.compile(r"(?:^|\s)loss: (?=[-\d])")
 _FIELD = re.compile(rf"(?P<key>[a-z_]{{1,60}}): (?P<value>{NUMBER}), ")

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, TableState, Unreadable
-from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.log_parser import Hit, TableState, Unreadable
+from hpc_train.records.parsing.printed_numbers import number, scaled
 
 _HEAD = re.compile(r"#bytes\s{1,20}#(?!repetitions)")
 _TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b")

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import OF_LINE, Hit
-from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.log_parser import OF_LINE, Hit
+from hpc_train.records.parsing.printed_numbers import number
 
 _LINE = re.compile(
     r"(?:Worker (?P<rank>\d{1,7}) - )?(?:"

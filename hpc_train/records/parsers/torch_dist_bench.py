@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, TableState
-from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.log_parser import Hit, TableState
+from hpc_train.records.parsing.printed_numbers import number
 
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([KMGTP]?)i?B")

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line, clean, peel
-from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.key_value_fields import Field
+from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import Intervals
 
 _STEP = re.compile(r"(?P<validate>validate )?\bstep: {1,12}(?P<step>\d{1,15})  (?=[a-z_]{1,40}: )")

@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.number import NUMBER, number
+from hpc_train.records.parsing.key_value_fields import Field
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import NUMBER, number
 
 _HEAD = re.compile(r"\bStep (?P<step>\d{1,12}) \|(?= [a-z_]{1,40}:)")
 _FIELD = re.compile(rf" (?P<key>[a-z_]{{1,40}}):(?P<value>{NUMBER})(?P<end> |$)")

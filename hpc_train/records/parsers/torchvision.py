@@ -14,9 +14,9 @@ from itertools import pairwise
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.columnar_reader import HitColumn, floats, line_form
-from hpc_train.records.parsing.number import CLOCK, NUMBER, VALUE, number, seconds
+from hpc_train.records.parsing.line_form import HitColumn, floats, line_form
+from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsing.printed_numbers import CLOCK, NUMBER, VALUE, number, seconds
 
 # A number at the end of its line may be truncated; only the last field ends the line.
 _LAST = rf"({NUMBER})"

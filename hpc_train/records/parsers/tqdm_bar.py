@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.log_parser import Hit
 from hpc_train.records.parsing.progress_bar import bar_of
 
 _LONGEST = 40

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import scaled
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import scaled
 
 _N = r"(?:\d{1,9}(?:\.\d{0,9})?(?:e[+-]\d\d)?|nan|inf)"
 _EPOCH = re.compile(

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import number, seconds
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import number, seconds
 
 TrainerLog = Mapping[str, str]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.number import NUMBER, number
+from hpc_train.records.parsing.key_value_fields import Field
+from hpc_train.records.parsing.printed_numbers import NUMBER, number
 
 _TFLOPS = Field("tflops", "per_gpu", mean=True)
 _TOKENS_OF_GPU = Field("tokens_per_second", "per_gpu", mean=True)

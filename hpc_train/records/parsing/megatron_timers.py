@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.model.record import Scope
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.printed_numbers import number, scaled
 
 _HEAD = re.compile(r"(?:^|\s)time \(ms\) \|")
 # Timers have two decimals: with fewer, the line was cut.

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hpc_train.records.parsing.base import Unreadable
-from hpc_train.records.parsing.columnar_reader import line_form
-from hpc_train.records.parsing.number import finite, scan, scan_object
+from hpc_train.records.parsing.line_form import line_form
+from hpc_train.records.parsing.log_parser import Unreadable
+from hpc_train.records.parsing.printed_numbers import finite, scan, scan_object
 
 _MARK = ":::SYSJSON "
 # `2xXE8545x4A100-SXM-40GB`; and DGX with eight GPUs, which those before the A100 did not all have.

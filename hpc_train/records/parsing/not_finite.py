@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.log_parser import Hit
 
 _NO_NUMBER = re.compile(rb"oss[^\w|,;]{1,8}[-+]?(?:nan|NaN|NAN|inf|Inf|INF|null)")
 may_be_no_number = _NO_NUMBER.search

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from hpc_train.model.log_selection import MOST_TOUCHING, PLACES, LogPattern
 from hpc_train.model.regex_analysis import literal_of, touching
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.pattern import PatternParser
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsing.single_regex_parser import PatternParser
 
 # Before and after the literal. The pattern may be unbounded; if its time grows with the cube
 # of the length (`MOST_TOUCHING`), 1,024 characters would take seconds, and 384 take 0.1 s.

@@ -8,8 +8,8 @@ from functools import cache, lru_cache
 from pathlib import Path
 from typing import Literal
 
-from hpc_train.assets import data_file, site_folders
-from hpc_train.decode import load_data
+from hpc_train.data_folders import data_file, site_folders
+from hpc_train.decode_with_origins import load_data
 from hpc_train.errors import SignatureError
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import PACKAGED, Signature

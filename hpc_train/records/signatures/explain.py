@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode import load_data
+from hpc_train.decode_with_origins import load_data
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Explanation, MemoryShortage, Sighting, Signature
 

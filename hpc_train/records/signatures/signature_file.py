@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SignatureError, nearest
 from hpc_train.model.log_selection import MOST_TOUCHING
 from hpc_train.model.regex_analysis import literal_of, may_explode, touching

@@ -10,17 +10,19 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.reports.figures import (
     cost,
     efficiency,
     fits,
     karp_flatt,
-    nodes,
     scaling,
     step_times,
     time_split,
+)
+from hpc_train.reports.figures import (
+    step_times_by_node as nodes,
 )
 from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.images import STYLE, finished

@@ -17,8 +17,8 @@ from hpc_train.reports.figures.titles_and_legend import (
     draw_title,
     heading_lines,
 )
-from hpc_train.reports.labels import counted
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import counted
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 

@@ -9,8 +9,8 @@ from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import Canvas, explain
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.series_styles import Style
-from hpc_train.reports.labels import counted, place
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import counted, place
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import one_line
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASIS_COLUMNS
 from hpc_train.model.scaling_fit import Fit
-from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
-from hpc_train.reports.labels import speedup_word
 from hpc_train.reports.plain_rows import Row, plain_rows
+from hpc_train.reports.point_and_series_names import speedup_word
 from hpc_train.reports.study_tables import OK
 
 if TYPE_CHECKING:

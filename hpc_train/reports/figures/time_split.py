@@ -19,8 +19,8 @@ from hpc_train.reports.figures.titles_and_legend import (
     shown_in,
     titled,
 )
-from hpc_train.reports.labels import place
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import place
 from hpc_train.reports.value_format import one_line
 
 if TYPE_CHECKING:

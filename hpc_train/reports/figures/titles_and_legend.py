@@ -11,8 +11,8 @@ from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
 from hpc_train.reports.figures.markers import DOTTED, GATE, GREY
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.series_styles import Style
-from hpc_train.reports.labels import counted, series_heading, short_series
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import one_line, whole
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hpc_train.model.report import Column, Report, ReportTable
-from hpc_train.reports.provenance import short_lines
+from hpc_train.reports.provenance_lines import short_lines
 from hpc_train.reports.value_format import one_line
 
 WIDTH = 100

@@ -18,7 +18,7 @@ from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.job_arrays import SbatchCall, allocation, batches
 from hpc_train.submissions.slurm.job_states import job_reports, search
 from hpc_train.submissions.slurm.slurm_commands import call_slurm
-from hpc_train.submissions.slurm.submit import submit_batches
+from hpc_train.submissions.slurm.submit_batches import submit_batches
 from hpc_train.submissions.submission_file import mark, status_of
 
 ALLOCATIONS = ".allocations"

@@ -6,7 +6,7 @@ import re
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode import load_data
+from hpc_train.decode_with_origins import load_data
 from hpc_train.model.value import Value
 
 _LIMIT = re.compile(

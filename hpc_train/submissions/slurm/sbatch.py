@@ -19,17 +19,17 @@ from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient
 if TYPE_CHECKING:
     from subprocess import Popen
 
-    from hpc_train.shell import Finished
     from hpc_train.submissions.slurm.submitit_script import ScriptExecutor
+    from hpc_train.subprocesses import Finished
 
 
 from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from hpc_train.decode import load_data
+from hpc_train.decode_with_origins import load_data
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.shell import run
+from hpc_train.subprocesses import run
 
 
 class _File(Value, frozen=True, kw_only=True):

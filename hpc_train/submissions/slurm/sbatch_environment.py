@@ -9,8 +9,8 @@ from hpc_train.errors import nearest
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.shell import clean_environment
 from hpc_train.slurm_options import sbatch_variables
+from hpc_train.subprocesses import clean_environment
 
 # They would change the submission itself; `wait` would block until the job ends.
 _NEVER = frozenset({"wait", "array", "output", "error", "open-mode", "comment", "exclude"})

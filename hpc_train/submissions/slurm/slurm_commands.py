@@ -6,7 +6,7 @@ import os
 import re
 
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.shell import Finished, clean_environment, run
+from hpc_train.subprocesses import Finished, clean_environment, run
 
 # Variables that set options of the commands: SQUEUE_STATES, for example, would hide jobs.
 _OPTIONS = ("SQUEUE_", "SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_")

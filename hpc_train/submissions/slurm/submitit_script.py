@@ -24,9 +24,9 @@ from submitit.slurm import slurm
 from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.shell import Finished, collect, launch
 from hpc_train.submissions.slurm.job_states import job_reports
 from hpc_train.submissions.submission_file import status_of
+from hpc_train.subprocesses import Finished, collect, launch
 
 if TYPE_CHECKING:
     from subprocess import Popen

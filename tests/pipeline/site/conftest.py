@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import assets
+from hpc_train import data_folders
 
 
 @pytest.fixture
@@ -15,6 +15,6 @@ def profiles(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HPCTRAIN_SITE_PATH", str(tmp_path / "own"))
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(assets, "_SYSTEM", tmp_path / "system")
+    monkeypatch.setattr(data_folders, "_SYSTEM", tmp_path / "system")
     (tmp_path / "own").mkdir()
     return tmp_path / "own"

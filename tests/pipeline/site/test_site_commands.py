@@ -14,9 +14,9 @@ from hpc_train.pipeline.site.check import ProfileCheck, check_site
 from hpc_train.pipeline.site.detect import Host, detect_site, this_host
 from hpc_train.pipeline.site.show import ProfileSummary, list_sites, show_site, unknown_keys
 from hpc_train.plans.sample_jobs import nameless_job
+from hpc_train.sites.cited_sources import source_of, unknown_covers
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
-from hpc_train.sites.value_sources import source_of, unknown_covers
 from tests.probe.machines import Slurm
 
 TODAY = datetime.date(2026, 11, 21)

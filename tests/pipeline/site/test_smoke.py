@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import assets
+from hpc_train import data_folders
 from hpc_train.errors import SiteProfileError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
@@ -123,7 +123,7 @@ def test_keys_behind_the_results_stay(file: Path) -> None:
 def test_a_shipped_profile_gets_one_that_extends_it(file: Path) -> None:
     shipped = load_site("slurm-generic").value
     target = save_result(
-        shipped, assets.profile_folder() / "slurm-generic.yaml", smoke(file).expected
+        shipped, data_folders.profile_folder() / "slurm-generic.yaml", smoke(file).expected
     )
     assert target == file.parents[1] / "config" / "hpctrain" / "slurm-generic.yaml"
     tests = load_site("slurm-generic").value.tests

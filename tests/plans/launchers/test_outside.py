@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.decode import decode
+from hpc_train.decode_with_origins import decode
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.job import JobSpec

@@ -7,7 +7,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from hpc_train.files import read_json
+from hpc_train.json_files import read_json
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
 from hpc_train.submissions.submission_file import write

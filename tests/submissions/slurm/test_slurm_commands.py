@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.shell import Finished
 from hpc_train.submissions.slurm.slurm_commands import (
     broken_nodes,
     call_slurm,
     transient,
     unanswered,
 )
+from hpc_train.subprocesses import Finished
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 
 # What commands of Slurm 22.05 printed when the controller was stopped, hung, or closed the line.

@@ -14,7 +14,7 @@ from hpc_train.model.metrics import RUN_METRICS, in_text_order
 from hpc_train.model.report import Report, RunDetail
 from hpc_train.model.submission import JobState
 from hpc_train.reports.formats.page.tables import Grid, point_words, text_of
-from hpc_train.reports.labels import counted, series_heading, short_series
+from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.value_format import ABSENT, significant, whole
 
 OK = JobState.COMPLETED.value

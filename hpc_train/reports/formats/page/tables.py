@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from hpc_train.model.report import Fact, ReportTable
 from hpc_train.model.study import ALONE
-from hpc_train.reports.labels import counted, series_heading, short_series
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.value_format import ABSENT, significant, whole
 
 

@@ -1,0 +1,135 @@
+"""The header of a foreign table -> the meaning of its columns, and the scaling of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+
+from hpc_train.errors import LogParseError, nearest
+from hpc_train.imports.csv_table import ResultTable
+from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.model.record import UNITS
+from hpc_train.model.result_columns import (
+    AMBIGUOUS,
+    CONDITIONS,
+    FACTORS,
+    KNOWN,
+    MEASURES,
+    OF_RUN,
+    PER_GPU,
+    RESULTS,
+    SIZES,
+    UNUSED,
+    heading,
+    misspelt,
+    plain_name,
+)
+from hpc_train.model.study import Scaling
+
+ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run"]
+_ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
+
+
+class TableColumn(NamedTuple):
+    """Kind, name and unit of a column."""
+
+    kind: ColumnKind
+    name: str
+    factor: float = 1.0
+    unit: str = ""
+
+
+def columns(table: ResultTable) -> tuple[TableColumn, ...]:
+    """Return the meaning of each column; an unknown name is an axis.
+
+    Raises:
+        LogParseError: a name is misspelt or duplicate, or no column has a size or a result.
+    """
+    where = f"{table.path}:{table.line}"
+    found = tuple(_column(name, where) for name in table.names)
+    positions: dict[str, int] = {}
+    for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
+        first = table.names[positions.setdefault(column.name, place)]
+        if column.name and positions[column.name] != place:
+            both = repr(name) if first == name else f"{first!r} as {name!r}"
+            raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
+    _check_enough(found, table.names, where)
+    return found
+
+
+def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
+    names = ", ".join(written)
+    if not any(column.kind == "size" for column in found):
+        raise LogParseError(
+            f"{where}: no column of a size; the columns are {names}",
+            f"add nodes and gpus_per_node, or others of: {', '.join(SIZES)}",
+        )
+    if not any(column.name in (*RESULTS, *PER_GPU) for column in found):
+        near = next(filter(None, (nearest(name, RESULTS) for name in written)), "")
+        raise LogParseError(
+            f"{where}: no column of a measurement{near}; the columns are {names}",
+            f"add one of: {', '.join(RESULTS)} (times in seconds, rates over all ranks)",
+        )
+
+
+def _column(name: str, where: str) -> TableColumn:
+    word, factor, unit = heading(name)
+    if word in AMBIGUOUS:
+        raise LogParseError(f"{where}: {name!r} is ambiguous; call it {AMBIGUOUS[word]}")
+    bare = plain_name(name.replace("(", "[").partition("[")[0])
+    if word not in KNOWN and bare in MEASURES and bare != plain_name(name):
+        ours = UNITS[PER_GPU.get(bare, bare)]
+        known = ", ".join(FACTORS.get(ours, {ours: 1}))
+        raise LogParseError(f"{where}: {name!r}: {bare} is in {ours}", f"allowed units: {known}")
+    meant = misspelt(word, KNOWN)
+    if meant:
+        raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)
+    return TableColumn(kind_of(word), word, factor, unit)
+
+
+def kind_of(word: str) -> ColumnKind:
+    """Return the kind of a name."""
+    if word in SIZES:
+        return "size"
+    if word in MEASURES:
+        return "measure"
+    if word in OF_RUN:
+        return "run"
+    if word in CONDITIONS:
+        return "condition"
+    return "unused" if word in UNUSED or not word else "axis"
+
+
+LABEL = "scaling"
+_WORDS: tuple[Scaling, ...] = get_args(Scaling)
+
+
+def with_scaling(axes: dict[str, str]) -> dict[str, str]:
+    """Return the axes of a row, with a validated scaling.
+
+    Raises:
+        ValueError: the scaling is not a known one.
+    """
+    if LABEL not in axes:
+        return axes
+    word = axes[LABEL].lower().removesuffix(" scaling")
+    if word not in _WORDS:
+        near = nearest(word, _WORDS)
+        raise ValueError(
+            f"{axes[LABEL]!r} is not a scaling{near}; allowed: {', '.join(_WORDS)}, or empty"
+        )
+    return {**axes, LABEL: word}
+
+
+def declared_scaling(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Scaling | None]:
+    """Return the scaling that all runs declare; if they declare two, each is a series."""
+    regimes = {run.axes.get(LABEL) for run in runs} - {None}
+    if len(regimes) != 1:
+        return list(runs), None
+    bare = [{name: v for name, v in run.axes.items() if name != LABEL} for run in runs]
+    unlabelled = [
+        msgspec.structs.replace(run, axes=axes) for run, axes in zip(runs, bare, strict=True)
+    ]
+    return unlabelled, regimes.pop()

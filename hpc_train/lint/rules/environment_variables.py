@@ -1,0 +1,184 @@
+"""Rules on variables: visible GPUs, secrets, shell errors, leftover debug settings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+from hpc_train.model.env_variables import looks_secret, secret_form
+
+_PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
+_READ_BY_RANKS = re.compile(
+    r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
+    r"WORLD_SIZE|PYTHONUNBUFFERED"
+)
+_DEBUG: dict[str, tuple[str, str]] = {
+    "CUDA_LAUNCH_BLOCKING": (r"1", "makes every kernel launch synchronous"),
+    "TORCH_DISTRIBUTED_DEBUG": (
+        r"DETAIL",
+        "checks the consistency of every collective among all ranks",
+    ),
+    "TORCH_NCCL_BLOCKING_WAIT": (r"1", "makes the host wait for every collective"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (r"1", "allocates every tensor from the driver"),
+    "AUTOGRAD_ANOMALY": (r"1", "keeps a traceback of every operation"),
+    "NCCL_CHECK_POINTERS": (r"1", "checks every pointer of every collective"),
+    "TORCH_CPP_LOG_LEVEL": (r"INFO", "prints many lines"),
+    "FI_LOG_LEVEL": (r"info|debug|trace", "prints many lines"),
+    "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints many lines"),
+}
+_USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
+_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
+
+
+@rule(
+    "HT309",
+    "error",
+    "CUDA_VISIBLE_DEVICES by local rank, and --gpus-per-task",
+    why="With --gpus-per-task only its own GPU is visible to each rank, as device 0; "
+    "CUDA_VISIBLE_DEVICES=3 then selects no device.",
+    advice="do not set CUDA_VISIBLE_DEVICES, and request GPUs with --gpus-per-node",
+)
+def visible_devices_by_rank(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    bound = script.asked.has("gpus-per-task") or any(
+        launch.option("gpus-per-task") for launch in script.launches
+    )
+    for found in script.settings("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
+        if bound and {"SLURM_LOCALID", "LOCAL_RANK"} & {*found.word.expanded, *found.word.held}:
+            yield RuleHit(
+                line=found.line,
+                message=f"{found.name} selects a device that is not visible to the rank",
+            )
+
+
+@rule(
+    "HT310",
+    "info",
+    "CUDA_VISIBLE_DEVICES set by the script",
+    why="Slurm sets it to the GPUs of the job. Other numbers select GPUs of other jobs if no "
+    "cgroup hides them, and otherwise hide the job's own GPUs.",
+    advice="leave it out; ask for the GPUs with --gpus-per-node",
+)
+def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for found in script.settings("CUDA_VISIBLE_DEVICES"):
+        asked = script.asked.gpus_per_node or script.asked.has("gpus", "gpus-per-task")
+        if asked and re.fullmatch(r"\d+(,\d+)*", found.value) and found.inside != "task":
+            message = f"CUDA_VISIBLE_DEVICES={found.value} replaces what Slurm gives the job"
+            yield RuleHit(line=found.line, message=message)
+
+
+@rule(
+    "HT311",
+    "warning",
+    "two lists of visible GPUs",
+    why="ROCR_VISIBLE_DEVICES renumbers the devices before HIP_VISIBLE_DEVICES counts them: "
+    "with both, ranks use other devices than intended, or none.",
+    advice="set one of them",
+)
+def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    first = script.settings("ROCR_VISIBLE_DEVICES")
+    for found in script.settings("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
+        if first and first[-1].value != found.value:
+            message = f"{found.name} numbers the devices that ROCR_VISIBLE_DEVICES leaves visible"
+            yield RuleHit(line=found.line, message=message)
+
+
+@rule(
+    "HT410",
+    "error",
+    "secret in the script",
+    why="Scripts are copied into the scheduler's spool directory, kept with the results and "
+    "shared, so a token in a script is disclosed.",
+    advice="export it in the shell that you submit from, or read it from a file that only you "
+    "can read: $(cat ~/.config/token)",
+)
+def secret(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.assignments:
+        value = found.value
+        if not found.literal or len(value) < 8 or found.word.items:
+            continue
+        named = looks_secret(found.name, value) and not _PLACEHOLDER.search(value)
+        if named or secret_form(value):
+            yield RuleHit(line=found.line, message=f"{found.name} looks like a secret")
+
+
+@fixable
+@rule(
+    "HT411",
+    "error",
+    "unquoted value with whitespace",
+    why="The shell ends the value at the space: NCCL_NET=AWS Libfabric sets it to AWS, and NCCL "
+    "finds no network with that name.",
+    advice="write NCCL_NET='AWS Libfabric', or NCCL_NET=Libfabric with aws-ofi-nccl after 1.11",
+)
+def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
+    for command in (*subject.script.commands, *subject.script.task_commands):
+        words = (*command.assignments, *command.words)
+        for word, following in pairwise(words):
+            if word.text.lower() == "nccl_net=aws" and following.text.lower() == "libfabric":
+                before = f"{word.raw} {following.raw}"
+                after = f"{word.raw[:9]}'{word.text[9:]} {following.text}'"
+                edit = Edit(line=word.line, before=before, after=after)
+                message = f"{before} sets NCCL_NET to {word.text[9:]}"
+                yield RuleHit(line=word.line, message=message, edit=edit)
+
+
+@rule(
+    "HT412",
+    "error",
+    "whitespace around = in an assignment",
+    why="In a shell `NAME = value` runs a program named NAME, and `export NAME = value` fails.",
+    advice="write NAME=value without whitespace",
+)
+def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
+    for command in subject.script.commands:
+        texts = [word.text for word in command.words]
+        start = 1 if texts[:1] == ["export"] else 0
+        if texts[start + 1 : start + 2] == ["="] and re.fullmatch(
+            r"[A-Z_][A-Z0-9_]*", texts[start]
+        ):
+            message = f"{texts[start]} = … sets nothing"
+            yield RuleHit(line=command.line, message=message)
+
+
+@rule(
+    "HT413",
+    "warning",
+    "variable that is not exported",
+    why="Programs that a shell starts inherit only its exported variables.",
+    advice="write export NAME=value",
+)
+def not_exported(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if not any(rank_launches(script)):
+        return
+    used = set(_USED.findall(script.text))
+    for found in script.assignments:
+        if found.exported or found.inside or not _READ_BY_RANKS.fullmatch(found.name):
+            continue
+        if found.name not in used:
+            message = f"{found.name} is neither exported nor used: the ranks do not inherit it"
+            yield RuleHit(line=found.line, message=message)
+
+
+@rule(
+    "HT414",
+    "warning",
+    "debug setting left on",
+    why="Debug settings slow every step, or fill the logs.",
+    advice="remove it when the fault is found",
+)
+def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.assignments:
+        pattern, effect = _DEBUG.get(found.name, ("", ""))
+        if pattern and found.exported and re.fullmatch(pattern, found.value, re.IGNORECASE):
+            yield RuleHit(
+                line=found.line,
+                message=f"{found.name}={found.value} {effect}",
+                severity="info" if found.name in _LOUD else None,
+            )

@@ -1,0 +1,176 @@
+"""Fitted laws -> their table, and the rows of a forecast."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from operator import attrgetter
+from typing import Any
+
+import msgspec
+
+from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
+from hpc_train.model.study import ALONE
+from hpc_train.reports.point_and_series_names import by_series, under
+from hpc_train.reports.value_format import ABSENT, significant, whole
+
+LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
+LEAST_PLAIN = 1e-3
+BEYOND = "beyond the measurements"
+FORMULAS = (
+    "Laws are fitted to the points' speedups at q times the baseline's resources: Amdahl S = L/(f "
+    "+ (1-f)/q); Gustafson S = L(q - f'(q-1)); USL S = L q/(1 + a(q-1) + b q(q-1)). L is the law's "
+    "speedup at q = 1; residual is the root mean square of the relative residuals."
+)
+
+
+def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) -> Report:
+    """Return the report with its laws after the points, and with forecasts if requested.
+
+    A series without any law is a note instead of a row. JSON has every law.
+    """
+    table = _laws(laws, shown=_fitted(laws))
+    tables, notes = [table], [*report.notes]
+    if forecast:
+        tables.append(_forecast(laws))
+    if table.rows:
+        notes += [FORMULAS, *_remarks(laws)]
+    if table.rows or forecast:
+        notes += _without(laws)
+    first, *others = report.tables
+    return msgspec.structs.replace(report, tables=(first, *tables, *others), notes=tuple(notes))
+
+
+def _fitted(laws: Sequence[Fit]) -> set[str]:
+    return {law.series for law in laws if not law.refused}
+
+
+def _laws(laws: Sequence[Fit], shown: set[str]) -> ReportTable:
+    columns = (
+        Column(key="series", heading="series", align="left"),
+        Column(key="law", heading="law", align="left"),
+        Column(key="points", heading="points"),
+        Column(key="largest_q", heading="largest\nq"),
+        Column(key="parameters", heading="parameters [95%]", align="left"),
+        Column(key="rms", heading="resi-\ndual %"),
+        Column(key="peak", heading="peak q [95%]", align="left"),
+    )
+    rows = [(law, _row(law)) for law in laws if law.series in shown]
+    # A single series has no name.
+    skip = 1 if {law.series for law, _ in rows} <= {ALONE} else 0
+    return ReportTable(
+        title="Laws",
+        columns=columns[skip:],
+        rows=tuple(row[skip:] for _, row in rows),
+        key="laws",
+        records=tuple(map(_record, laws)),
+    )
+
+
+def _row(law: Fit) -> tuple[Cell, ...]:
+    found = (
+        ("; ".join(map(_named, law.parameters)), f"{100 * law.rms:.2g}", _peak(law))
+        if not law.refused
+        else (f"refused: {law.refused}", ABSENT, ABSENT)
+    )
+    largest = whole(law.largest_q) if law.largest_q else ABSENT
+    texts = (law.series, LAWS[law.law], str(law.points), largest, *found)
+    return tuple(Cell(text=text) for text in texts)
+
+
+def _record(law: Fit) -> dict[str, Any]:
+    """Return the row for JSON; the curve is in the data of the figure."""
+    plain = msgspec.to_builtins(law)
+    del plain["curve"]
+    return {**plain, "parameters": {one.name: _limits(one) for one in law.parameters},
+            "peak": _limits(law.peak) if law.peak else None}  # fmt: skip
+
+
+def _limits(one: Parameter) -> dict[str, float | None]:
+    return {"value": one.value, "low": one.low, "high": one.high}
+
+
+def _named(one: Parameter) -> str:
+    return f"{one.name} {_with_limits(one.value, one.low, one.high)}"
+
+
+def _with_limits(value: float, low: float | None, high: float | None) -> str:
+    if low is None and high is None:
+        return f"{_short(value)} [no bound]"
+    return f"{_short(value)} [{_short(low or 0)}, {'no bound' if high is None else _short(high)}]"
+
+
+def _short(value: float) -> str:
+    """Return three significant digits, because the coherence of a large machine is small."""
+    return f"{value:.2e}" if 0 < abs(value) < LEAST_PLAIN else significant(value, 3)
+
+
+def _peak(law: Fit) -> str:
+    if law.peak is not None:
+        return _with_limits(law.peak.value, law.peak.low, law.peak.high)
+    return f"none: {law.no_peak}" if law.no_peak else ABSENT
+
+
+def _remarks(laws: Sequence[Fit]) -> Iterator[str]:
+    for series, own in _by_series(laws).items():
+        for note in dict.fromkeys(note for law in own if not law.refused for note in law.notes):
+            yield f"laws{under(series)}: {note}."
+
+
+def _without(laws: Sequence[Fit]) -> Iterator[str]:
+    """Yield a note per reason with the series that have no law."""
+    reasons: dict[str, list[str]] = {}
+    fitted = _fitted(laws)
+    for series, own in _by_series(laws).items():
+        if series not in fitted:
+            why = "; ".join(f"{LAWS[law.law]} {law.refused}" for law in own)
+            reasons.setdefault(why, []).append("" if series == ALONE else series)
+    for why, names in reasons.items():
+        where = f" ({', '.join(names)})" if any(names) else ""
+        yield f"no law is fitted{where}: {why}."
+
+
+def _by_series(laws: Sequence[Fit]) -> dict[str, list[Fit]]:
+    return by_series(laws, attrgetter("series"))
+
+
+def _forecast(laws: Sequence[Fit]) -> ReportTable:
+    found = [(law, point) for law in laws for point in _beyond(law)]
+    names = ("series", "law", "q", "speedup", "where")
+    heads = ("series", "law", "q", "speedup [95%]", "where")
+    skip = 1 if {law.series for law, _ in found} <= {ALONE} else 0
+    aligned = [
+        Column(key=key, heading=head, align="right" if key in ("q", "speedup") else "left")
+        for key, head in zip(names, heads, strict=True)
+    ]
+    rows = tuple(
+        tuple(
+            Cell(text=text)
+            for text in (
+                law.series, LAWS[law.law], whole(point.q),
+                _with_limits(point.speedup, point.low, point.high), BEYOND,
+            )
+        )[skip:]
+        for law, point in found
+    )  # fmt: skip
+    records = tuple(
+        {
+            "series": law.series,
+            "law": law.law,
+            "q": point.q,
+            "speedup": {"value": point.speedup, "low": point.low, "high": point.high},
+            "measured": point.measured,
+        }
+        for law, point in found
+    )
+    return ReportTable(
+        title="Forecast", columns=tuple(aligned[skip:]), rows=rows, key="forecast", records=records
+    )
+
+
+def _beyond(law: Fit) -> list[CurvePoint]:
+    """Return the points at doublings of the largest measured size, and the last one."""
+    curve = {point.q: point for point in law.curve if not point.measured}
+    doublings = [law.largest_q * 2.0**power for power in range(1, 64)]
+    last = max(curve, default=0.0)
+    return [curve[q] for q in dict.fromkeys([*(q for q in doublings if q in curve), last]) if q]

@@ -1,0 +1,105 @@
+"""Results of gates -> their table and sentences, and the runs that a bandwidth gate decided."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from hpc_train.model.expected_study import CONTRADICTED, EXCLUDED
+from hpc_train.model.report import Cell, Column, GateResult, Report, ReportTable
+from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.value_format import ABSENT
+
+HEADINGS = ("gate", "limit", "met", "not met at", "not decided at")
+PointKey = tuple[Any, ...]
+_SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
+_DONE = ("COMPLETED", EXCLUDED)
+
+
+def gated(report: Report, found: Sequence[GateResult]) -> Report:
+    """Return the report with the verdicts: a table, and in `checks` those that are not met."""
+    checks = tuple(sentence(verdict) for verdict in found if verdict.outcome == "not met")
+    return msgspec.structs.replace(
+        report, tables=(*report.tables, _table(found)), checks=(*report.checks, *checks)
+    )
+
+
+def sentence(verdict: GateResult) -> str:
+    """Return `gate not met: 8 GPUs: efficiency 0.600 [0.590, 0.610] < 0.75`."""
+    if verdict.gate == "missing" and verdict.outcome == "not met":
+        return f"missing point: {verdict.where}: {verdict.reason}"
+    return f"gate {verdict.outcome}: {verdict.where}: {verdict.reason}"
+
+
+def undecided(report: Report) -> tuple[str, ...]:
+    """Return a line for each point at which a gate of a report is not decided."""
+    return tuple(sentence(v) for v in verdicts_of(report) if v.outcome == "not decided")
+
+
+def verdicts_of(report: Report) -> tuple[GateResult, ...]:
+    """Return the verdicts of a report."""
+    rows = (row for table in report.tables if table.key == "gates" for row in table.records)
+    return tuple(msgspec.convert(row, GateResult) for row in rows)
+
+
+def _table(found: Sequence[GateResult]) -> ReportTable:
+    """Return one row per gate, without met points; the records have all of them."""
+    gates = dict.fromkeys(verdict.gate for verdict in found)
+    if not any(v.gate != "missing" or v.outcome != "met" for v in found):
+        gates = {}
+    return ReportTable(
+        title="Gates",
+        columns=tuple(Column(key=name, heading=name, align="left") for name in HEADINGS),
+        rows=tuple(_row([v for v in found if v.gate == gate]) for gate in gates),
+        key="gates",
+        records=tuple(msgspec.structs.asdict(verdict) for verdict in found),
+    )
+
+
+def _row(own: Sequence[GateResult]) -> tuple[Cell, ...]:
+    limit = own[0].limit
+    met = sum(verdict.outcome == "met" for verdict in own)
+    return (
+        Cell(text=own[0].gate, value=own[0].gate),
+        Cell(text=ABSENT if limit is None else f"{limit:g}", value=limit),
+        Cell(text=f"{met} of {len(own)}", value=met),
+        *(
+            Cell(text=", ".join(v.where for v in own if v.outcome == outcome) or ABSENT)
+            for outcome in ("not met", "not decided")
+        ),
+    )
+
+
+def key_of(row: Row) -> PointKey:
+    """Return the key of a point, or of the point of a run."""
+    return tuple(row.get(name) for name in _SIZES)
+
+
+def benchmarked(runs: Sequence[Row], measured: Collection[str]) -> dict[PointKey, int]:
+    """Return the points whose runs are all successful benchmarks, with their number of runs."""
+    found: dict[PointKey, int] = {}
+    lacking = set()
+    for row in runs:
+        if row["state"] == EXCLUDED:
+            continue
+        if _is_benchmark(row, measured):
+            found[key_of(row)] = found.get(key_of(row), 0) + 1
+        else:
+            lacking.add(key_of(row))
+    return {key: count for key, count in found.items() if key not in lacking}
+
+
+def without_result(report: Report) -> Iterator[Row]:
+    """Yield the runs that have neither a result nor a bandwidth that a gate decided on."""
+    measured = {verdict.where for verdict in verdicts_of(report) if verdict.gate == "busbw"}
+    for row in report.run_rows:
+        if row["state"] not in _DONE and not _is_benchmark(row, measured):
+            yield row
+
+
+def _is_benchmark(row: Row, measured: Collection[str]) -> bool:
+    """Whether a run succeeded and has a bandwidth, and its log does not contradict its size."""
+    own = row["state"] == "UNPARSED" and row["run_id"] in measured
+    return own and not str(row["problem"]).startswith(CONTRADICTED)

@@ -1,0 +1,230 @@
+"""Gates and plain rows -> a verdict on each gate at each point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hpc_train.model.report import GateOutcome, GateResult
+from hpc_train.model.study import ALONE, Gates
+from hpc_train.reports.accuracy_loss_gates import quality
+from hpc_train.reports.gate_table_and_sentences import benchmarked, key_of
+from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import names
+
+# 2 x 0.75 may differ from 1.5 by rounding.
+_ROUNDING = 1e-9
+WHOLE = "the study"
+OF_RUN = (
+    "run_id", "state", "problem", "flags", "accuracy", "loss", "samples_seen", "series", "nodes",
+    "gpus_per_node", "tasks_per_node", "ranks", "gpus",
+)  # fmt: skip
+
+
+class GateInputs(NamedTuple):
+    """Input of gates in addition to the points.
+
+    `scripts`: number of runs, and of runs with a script. `busbw`: GB/s by run. `runs`: rows of the
+    runs, with the columns OF_RUN. `changes`: rows of a comparison with `against`. `site_unknown`:
+    why the site's gates are not known.
+    """
+
+    scripts: tuple[int, int] = (0, 0)
+    busbw: Mapping[str, float] = {}
+    runs: tuple[Row, ...] = ()
+    changes: tuple[Row, ...] = ()
+    site_unknown: str = ""
+
+
+class GateValue(NamedTuple):
+    """A value with the limits of its interval, if it has one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        """Write `0.600 [0.590, 0.610]`."""
+        return self.beside(None)
+
+    def beside(self, limit: float | None) -> str:
+        """Format with enough digits to distinguish it from a limit: not `0.750 < 0.75`."""
+        same = (n for n in range(3, 9) if limit is None or round(self.value, n) != round(limit, n))
+        digits = next(same, 3)
+        value = f"{self.value:.{digits}f}"
+        if self.low is None or self.high is None:
+            return value
+        return f"{value} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
+
+
+class Least(NamedTuple):
+    """A gate on a column of the points: the column's value times `factor` must reach `limit`."""
+
+    gate: str
+    words: str
+    limit: float
+    factor: float = 1
+
+
+def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[GateResult, ...]:
+    """Decide each requested gate at each point.
+
+    Efficiency and the speedup from half the size are compared by their value; the interval is in
+    the reason. The baseline, 1 by definition, is not tested. A gate that cannot be decided at any
+    point is not met, because a check without data must not pass.
+    """
+    found = [
+        *_efficiency(gates.efficiency, points),
+        *_doubling(gates.doubling, points),
+        *_node_counts(gates.node_counts, points),
+        *(_script(known.scripts) if gates.script else ()),
+        *_busbw(gates.busbw, known.busbw),
+        *_regressions(gates, known.changes),
+        *quality(gates, points, known.runs),
+        *_site(known.site_unknown),
+        *(_missing(points, known) if gates.missing is not False else ()),
+    ]
+    asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
+    decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
+    nothing = [
+        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"no point decides {name}")
+        for name in asked
+        if name not in decided
+    ]
+    return (*found, *nothing)
+
+
+def _missing(points: Sequence[Row], known: GateInputs) -> Iterator[GateResult]:
+    name, benchmarks = names(points), benchmarked(known.runs, known.busbw)
+    for row in points:
+        reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
+        measured = benchmarks.get(key_of(row), 0)
+        if measured:
+            reason = f"{measured} with a bandwidth"
+        outcome: GateOutcome = "met" if row["n_ok"] or measured else "not met"
+        where = name(row)
+        yield GateResult(gate="missing", where=where, outcome=outcome, reason=reason)
+
+
+def _efficiency(limit: float | None, points: Sequence[Row]) -> Iterator[GateResult]:
+    if limit is not None:
+        least, name = Least("efficiency", "efficiency", limit), names(points)
+        yield from (_decided(least, row, name) for row in points if not row["is_baseline"])
+
+
+def _doubling(limit: float | None, points: Sequence[Row]) -> Iterator[GateResult]:
+    """Rule of CSC: a job on twice the nodes is 1.5 times as fast; doubling efficiency times 2."""
+    if limit is not None:
+        least = Least("doubling", "speedup from half the size", limit, 2)
+        name, doubles = names(points), _doubles(points)
+        yield from (_decided(least, row, name) for row in points if _key(row) in doubles)
+
+
+def _key(row: Row) -> tuple[str, str, float]:
+    unit = "gpus" if row["gpus"] else "ranks"
+    return (row["series"], unit, row[unit] or 0)
+
+
+def _doubles(points: Sequence[Row]) -> frozenset[tuple[str, str, float]]:
+    """Return the keys of points with a point of half the size in the same series."""
+    units = ("gpus", "ranks")
+    return frozenset((row["series"], u, 2 * row[u]) for row in points for u in units if row[u])
+
+
+def _number(row: Row, name: str, factor: float = 1) -> GateValue | None:
+    parts = [row.get(f"{name}{end}") for end in ("", "_low", "_high")]
+    value, low, high = (None if part is None else factor * part for part in parts)
+    return None if value is None else GateValue(value, low, high)
+
+
+def _decided(least: Least, row: Row, name: Callable[[Row], str]) -> GateResult:
+    gate, words, limit, factor = least
+    where, number = name(row), _number(row, gate, factor)
+    if number is None:
+        reason = f"no {words}: {row['not_ok'] or row['note'] or 'not known'}"
+        return GateResult(gate=gate, where=where, outcome="not decided", reason=reason, limit=limit)
+    met = number.value >= limit - _ROUNDING
+    return GateResult(
+        gate=gate,
+        where=where,
+        outcome="met" if met else "not met",
+        reason=f"{words} {number.beside(limit)} {'>=' if met else '<'} {limit:g}",
+        limit=limit,
+        **number._asdict(),
+    )
+
+
+def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[GateResult]:
+    if limit is None:
+        return
+    for series in dict.fromkeys(row["series"] for row in points):
+        own = [row for row in points if row["series"] == series and row["n_ok"]]
+        counts = sorted({row["nodes"] for row in own if row["nodes"]})
+        met = len(counts) >= limit
+        shown = ", ".join(map(str, counts)) or "none known"
+        plural = "" if len(counts) == 1 else "s"
+        yield GateResult(
+            gate="node_counts",
+            where=WHOLE if series == ALONE else str(series),
+            outcome="met" if met else "not met",
+            reason=f"{len(counts)} node count{plural} ({shown}) {'>=' if met else '<'} {limit}",
+            value=len(counts),
+            limit=limit,
+        )
+
+
+def _script(scripts: tuple[int, int]) -> Iterator[GateResult]:
+    runs, there = scripts
+    met = 0 < runs == there
+    reason = f"scripts of {there} of {runs} runs" if runs else "no script: the input is logs only"
+    yield GateResult(gate="script", where=WHOLE, outcome="met" if met else "not met", reason=reason)
+
+
+def _site(unknown: str) -> Iterator[GateResult]:
+    """Fail if the gates of the site cannot be read."""
+    if unknown:
+        reason = f"the gates of the site are not known: {unknown}"
+        yield GateResult(gate="site", where=WHOLE, outcome="not met", reason=reason)
+
+
+def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateResult]:
+    for run, value in measured.items() if limit is not None else ():
+        met = value >= (limit or 0) - _ROUNDING
+        yield GateResult(
+            gate="busbw",
+            where=run,
+            outcome="met" if met else "not met",
+            reason=f"busbw {value:.4g} GB/s {'>=' if met else '<'} {limit:g}",
+            value=value,
+            limit=limit,
+        )
+
+
+def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[GateResult]:
+    """Yield regressions: the interval of new/old, or the value if n=1, is below 1 - tolerance."""
+    if gates.regression is None:
+        return
+    limit, old = 1 - gates.regression.tolerance, gates.regression.against
+    name = names(changes)
+    for row in changes:
+        where, number = name(row), _number(row, "ratio")
+        if number is None:
+            why = row["why"].replace("A: ", f"{old}: ").replace("B: ", "")
+            why = {"not in A": f"not in {old}", "not in B": f"only in {old}"}.get(why, why)
+            reason = f"no ratio to {old}: {why}"
+            yield GateResult(
+                gate="regression", where=where, outcome="not decided", reason=reason, limit=limit
+            )
+            continue
+        decisive = number.value if number.low is None else number.high
+        met = decisive is None or decisive >= limit - _ROUNDING
+        single = ", n=1" if number.low is None else ""
+        yield GateResult(
+            gate="regression",
+            where=where,
+            outcome="met" if met else "not met",
+            reason=f"{number} times the speed of {old}{single}; "
+            f"{'not ' if met else ''}below {limit:g}",
+            limit=limit,
+            **number._asdict(),
+        )

@@ -1,0 +1,102 @@
+"""Plain rows -> the names of points, series and quantities in a sentence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
+
+from hpc_train.model.expected_study import MISSING, ExpectedStudy
+from hpc_train.model.study import ALONE
+from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.value_format import whole
+
+T = TypeVar("T")
+UNKNOWN = "an unknown number of ranks"
+
+
+def speedup_word(points: Sequence[Row]) -> str:
+    """Return `scaled speedup` for weak scaling, to tell it from that of strong scaling."""
+    return "scaled speedup" if points and points[0]["regime"] == "weak" else "speedup"
+
+
+def counted(count: float, word: str) -> str:
+    """Return `1 run`, `3 runs`."""
+    return f"{whole(count)} {word}{'s' if count != 1 else ''}"
+
+
+def place(row: Row) -> str:
+    """Return `4 nodes, 16 GPUs`: the point of a row, without its series.
+
+    Ranks are named if there is not one per GPU.
+    """
+    names = [("nodes", "node"), ("gpus", "GPU")]
+    if row["ranks"] != row["gpus"]:
+        names.append(("ranks", "rank"))
+    return ", ".join(counted(row[name], word) for name, word in names if row[name]) or UNKNOWN
+
+
+def size(row: Row, points: Sequence[Row]) -> str:
+    """Return `16 ranks` or `16 GPUs` if that identifies the point; else all sizes."""
+    return sizes(points)(row)
+
+
+def sizes(points: Sequence[Row]) -> Callable[[Row], str]:
+    """Return a function that names points by size, as `size` does, with one pass over them."""
+    alike = Counter((row["series"], row["ranks"]) for row in points)
+    word = "GPU" if all(row["gpus"] == row["ranks"] for row in points) else "rank"
+
+    def named(row: Row) -> str:
+        if not row["ranks"] or alike[row["series"], row["ranks"]] > 1:
+            return place(row)
+        return counted(row["ranks"], word)
+
+    return named
+
+
+def names(points: Sequence[Row]) -> Callable[[Row], str]:
+    """Return a function that names points by size and series."""
+    named = sizes(points)
+    return lambda row: f"{named(row)}{under(row['series'])}"
+
+
+def under(series: str) -> str:
+    """Return ` under torchrun`, ` with env.X=1`, or nothing for the only series."""
+    if series == ALONE:
+        return ""
+    axis, _, value = series.partition("=")
+    return f" under {value}" if axis == "launcher" and ", " not in series else f" with {series}"
+
+
+def by_series(points: Iterable[T], series: Callable[[T], str]) -> dict[str, list[T]]:
+    """Group by series in one pass: there may be a series for each log."""
+    found: dict[str, list[T]] = {}
+    for point in points:
+        found.setdefault(series(point), []).append(point)
+    return found
+
+
+def series_heading(points: Sequence[Row]) -> str:
+    """Return the axis that names the series, if it is the same single axis for all."""
+    labels = {str(row["series"]) for row in points}
+    axes = {label.partition("=")[0] for label in labels if "=" in label}
+    return axes.pop() if len(axes) == 1 and not any(", " in label for label in labels) else ""
+
+
+def short_series(label: str, heading: str) -> str:
+    """Return the label without the axis that is in the heading."""
+    return label.removeprefix(f"{heading}=") if heading else label
+
+
+def one_size(points: Sequence[Row]) -> bool:
+    """Whether there are points, all of them of one size."""
+    names = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
+    return len({tuple(row[name] for name in names) for row in points}) == 1
+
+
+def foreign(study: ExpectedStudy) -> bool:
+    """Whether the study is logs without run folders: how they began and ended is not recorded."""
+    return bool(study.runs) and all(
+        run.topology is None and not (run.axes or run.sizes) and run.state != MISSING
+        for run in study.runs
+    )

@@ -1,0 +1,192 @@
+"""Intervals for ratios and means of a few jobs; the replicate is the job, never the step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+# Not scipy.stats, whose import takes a second.
+from scipy import special
+
+from hpc_train.errors import ReportError
+from hpc_train.tables.group_reductions import NAN, Floats, Moments
+from hpc_train.tables.plausible_range import LEAST, MOST, known, usable
+
+CONFIDENCE = 0.95
+# With fewer values, the intervals of a bootstrap are too narrow.
+LEAST_FOR_MEAN = 20
+BOOTSTRAP_SEED, RESAMPLES = 20260101, 4000
+
+
+class Interval(NamedTuple):
+    """A value and its confidence limits; the limits are None without an interval."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+
+class IntervalArrays(NamedTuple):
+    """Many values with their limits; NaN if there is none."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def students_t(freedom: Any, confidence: float) -> Any:
+    """Return t such that a share `confidence` of the distribution is within -t and t."""
+    return special.stdtrit(freedom, (1 + confidence) / 2)
+
+
+def ratio_interval(
+    a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
+) -> Interval:
+    """Return a/b of two independent samples, with Welch's interval on their logarithms.
+
+    For 3 to 10 jobs its coverage is correct, unlike that of a bootstrap. With one value on either
+    side there is no interval. The upper limit is None when it is beyond all sizes (`magnitudes`);
+    the ratio is NaN then.
+
+    Raises:
+        ReportError: a sample is empty, or a number is outside the range of measurements.
+    """
+    first, second = (Moments.along_axis(np.log(_positive(sample))) for sample in (a, b))
+    value, low, high = (float(one) for one in welch(first, second, confidence))
+    return Interval(value, *(None if np.isnan(limit) else limit for limit in (low, high)))
+
+
+def welch(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
+    """Return a/b from moments of logarithms, with Welch's interval.
+
+    d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
+    Welch-Satterthwaite; no limits where a side has one value, no upper one where it is beyond all
+    sizes (`magnitudes`).
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        difference = a.mean - b.mean
+        spread_a, spread_b = a.variance / a.number, b.variance / b.number
+        half = _quantile(_freedom(spread_a, spread_b, a, b), confidence) * np.sqrt(
+            spread_a + spread_b
+        )
+        limits = (np.exp(difference), np.exp(difference - half), np.exp(difference + half))
+    return _within(IntervalArrays(*limits))
+
+
+def fieller(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
+    """Return mean(a)/mean(b) from moments, with Fieller's interval.
+
+    All R for which |mean(a) - R mean(b)| <= t_v sqrt(sa^2/na + R^2 sb^2/nb) (E. C. Fieller, J. R.
+    Stat. Soc. B 16, 1954), v by Welch-Satterthwaite at the ratio found.
+
+    No limits where a side has one value, or if mean(b) does not differ significantly from zero.
+    Computed relative to the means, so that neither large nor small numbers leave the range.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        value = a.mean / b.mean
+        spread_a = a.variance / a.number / a.mean**2
+        spread_b = b.variance / b.number / b.mean**2
+        t = _quantile(_freedom(spread_a, spread_b, a, b), confidence)
+        low, high = fieller_limits(1.0, 1.0, (spread_a, spread_b, 0.0), t)
+        limits = [np.where(np.isfinite(limit), value * limit, NAN) for limit in (low, high)]
+    return _within(IntervalArrays(value, *limits))
+
+
+def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:
+    """Return the limits of a/b for estimates with variances (of a, of b, covariance).
+
+    They are infinite where b is less than t standard errors from zero: no ratio is excluded then.
+    """
+    var_a, var_b, both = variances
+    bound = b**2 - t**2 * var_b
+    # The discriminant in a form without cancellation of large numbers.
+    inner = b**2 * var_a + a**2 * var_b - 2 * a * b * both - t**2 * (var_a * var_b - both**2)
+    root = t * np.sqrt(np.maximum(inner, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        low, high = (a * b - t**2 * both - root) / bound, (a * b - t**2 * both + root) / bound
+    return np.where(bound > 0, low, -np.inf), np.where(bound > 0, high, np.inf)
+
+
+def bootstrap(
+    a: Floats, b: Floats, confidence: float, seed: int = BOOTSTRAP_SEED
+) -> tuple[Any, Any, Any]:
+    """Return value, low and high of mean(a)/mean(b) along the last axis, by percentiles.
+
+    (B. Efron, Ann. Stat. 7, 1979.) The same seed gives the same interval. With few jobs it is too
+    narrow: 81 % instead of 95 % contain the truth with 3 jobs; LEAST_FOR_MEAN are enough.
+    """
+    random = np.random.default_rng(seed)
+    samples = []
+    for sample in (a, b):
+        drawn = random.integers(sample.shape[-1], size=(RESAMPLES, sample.shape[-1]))
+        samples.append(sample[..., drawn].mean(-1))
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    low, high = np.quantile(samples[0] / samples[1], tails, axis=-1)
+    return a.mean(-1) / b.mean(-1), low, high
+
+
+def means(times: Moments, confidence: float) -> IntervalArrays:
+    """Return arithmetic means of times with Student's limits; no limits for one value.
+
+    There is no lower limit where the interval reaches zero: no time is below it.
+    """
+    half = _half(times, confidence)
+    low = np.where(times.mean > half, times.mean - half, NAN)
+    return _within(IntervalArrays(times.mean, low, times.mean + half))
+
+
+def harmonic_means(times: Moments, confidence: float) -> IntervalArrays:
+    """Return 1/mean(1/x) of rates from the moments of 1/x, with Student's interval of the times.
+
+    There is no upper limit where the interval of the times reaches zero.
+    """
+    half = _half(times, confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        high = np.where(times.mean > half, 1 / (times.mean - half), NAN)
+        return _within(IntervalArrays(1 / times.mean, 1 / (times.mean + half), high))
+
+
+def divided(limits: IntervalArrays, by: Floats) -> IntervalArrays:
+    """Return values with limits, each divided by a number that is known exactly."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return _within(IntervalArrays(*(limit / by for limit in limits)))
+
+
+def _positive(values: Sequence[float]) -> Floats:
+    sample = np.asarray(values, dtype=np.float64)
+    if not sample.size or not bool(np.all(usable(sample) & (sample > 0))):
+        raise ReportError(
+            f"a ratio needs positive numbers, {LEAST:g} to {MOST:g}, not {sample.tolist()}"
+        )
+    return sample
+
+
+def _within(found: IntervalArrays) -> IntervalArrays:
+    """Drop limits outside the range of measurements; a lower limit below it becomes 0."""
+    none = np.isnan(known(found.value))
+    low = np.where(np.abs(found.low) < LEAST, 0.0, known(found.low))
+    return IntervalArrays(
+        *(np.where(none, NAN, one) for one in (found.value, low, known(found.high)))
+    )
+
+
+def _freedom(spread_a: Floats, spread_b: Floats, a: Moments, b: Moments) -> Floats:
+    """Return the degrees of freedom of a sum of two variances (Welch 1947, Satterthwaite 1946)."""
+    spread = spread_a + spread_b
+    # Without any spread there is no number of degrees of freedom to compute, and no width.
+    share = np.where(spread > 0, spread_a / spread, np.where(spread == 0, 0.5, NAN))
+    return 1 / (share**2 / (a.number - 1) + (1 - share) ** 2 / (b.number - 1))
+
+
+def _half(sample: Moments, confidence: float) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt(sample.variance / sample.number)
+        return _quantile(sample.number - 1, confidence) * error
+
+
+def _quantile(freedom: Floats, confidence: float) -> Floats:
+    known = np.where(freedom > 0, freedom, NAN)
+    quantile: Floats = students_t(known, confidence)
+    return quantile

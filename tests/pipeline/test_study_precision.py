@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.study_precision import preview
+from hpc_train.specs.override import parse_setting
+
+
+def said(axes: str, *settings: str) -> list[str]:
+    path = Path("study.yaml")
+    path.write_text(
+        "name: s\njob:\n  command: [python, train.py]\n  launcher: torchrun\n"
+        "  resources: {gpus_per_node: 4, time: 1h}\n"
+        f"axes: {axes}\nrepetitions: 3\nscaling: strong\n"
+    )
+    overrides = tuple(map(parse_setting, settings))
+    return list(preview(prepare(Request(path=path, site="slurm-generic", overrides=overrides))))
+
+
+@pytest.fixture(autouse=True)
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("repetitions", "text"),
+    [
+        (1, "1 repetition: no interval and no verdict; with more, at 2 % noise (3: ±5 %, "),
+        (3, "3 repetitions resolve about ±5 % at 2 % noise (5: ±3 %, 10: ±1.9 %)"),
+        (5, "5 repetitions resolve about ±3 % at 2 % noise (10: ±1.9 %, 20: ±1.3 %)"),
+        (40, "40 repetitions resolve about ±0.9 % at 2 % noise"),
+    ],
+)
+def test_what_repetitions_resolve(repetitions: int, text: str) -> None:
+    (line,) = said("{nodes: [1, 2, 4, 8, 16, 32]}", f"repetitions={repetitions}")
+    assert line.startswith(text)
+    assert line.endswith(text[-1]) or repetitions == 1
+
+
+def test_too_few_sizes() -> None:
+    assert said("{nodes: [1, 2]}")[1:] == [
+        "2 sizes: too few for a fit (Amdahl needs 3, USL needs 6)",
+        "2 node counts: proposals for compute time require 3 (CSC)",
+    ]
+    assert said("{nodes: [1, 2]}", "scaling=weak")[1].endswith("(Gustafson needs 3, USL needs 6)")
+    assert said("{nodes: [1, 2, 4]}")[1:] == ["3 sizes: too few for a fit (USL needs 6)"]
+
+
+def test_sizes_of_a_series_count_not_those_of_all() -> None:
+    _, fit, counts = said("{nodes: [1, 2], env.X: [a, b, c]}")
+    assert fit.startswith("2 sizes")
+    assert counts.startswith("2 node counts")
+    _, fit, counts = said("{nodes: [1, 2], gpus_per_node: [2, 4]}")
+    # 1x2, 1x4 = 2x2, 2x4 GPUs.
+    assert fit.startswith("3 sizes")
+    assert counts.startswith("2 node counts")
+
+
+def test_a_study_of_something_else_than_size() -> None:
+    assert len(said("{env.X: [a, b]}")) == 1

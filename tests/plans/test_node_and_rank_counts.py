@@ -1,0 +1,107 @@
+"""Counts: what is asked for, what follows, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.model.job import JobSpec
+from hpc_train.model.partition import Partition
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.context import resolve_context
+from hpc_train.plans.node_and_rank_counts import resolve_topology
+from hpc_train.sites.load import Machine, load_site
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+
+
+@pytest.mark.parametrize(
+    ("resources", "counts"),
+    [
+        ({}, (1, 0, 8)),
+        ({"tasks_per_node": 2}, (2, 0, 4)),
+        ({"tasks_per_node": 16}, (16, 0, 1)),
+        ({"tasks_per_node": 2, "cpus_per_task": 3}, (2, 0, 3)),
+    ],
+)
+def test_on_this_machine_without_gpus(
+    job: Jobs,
+    local: Sourced[SiteProfile],
+    resources: dict[str, Any],
+    counts: tuple[int, int, int],
+) -> None:
+    found, settings = resolve_topology(resolve_context(job(resources), local))
+    assert (found.tasks_per_node, found.gpus_per_node, found.cpus_per_task) == counts
+    if "cpus_per_task" not in resources:
+        assert settings["cpus_per_task"].origin == "this machine"
+        assert settings["cpus_per_task"].why == (
+            f"8 cores for {counts[0]} rank{'s' if counts[0] > 1 else ''}"
+        )
+
+
+@pytest.mark.parametrize(
+    ("resources", "tasks", "gpus"),
+    [
+        ({}, 1, 1),
+        ({"tasks_per_node": 2}, 2, 2),
+        ({"tasks_per_node": 8}, 8, 4),
+        ({"gpus_per_node": 3}, 3, 3),
+    ],
+)
+def test_on_this_machine_with_four_gpus(
+    job: Jobs, resources: dict[str, Any], tasks: int, gpus: int
+) -> None:
+    topology, _ = resolve_topology(
+        resolve_context(job(resources), load_site("local", Machine(cpus=8, gpus=4)))
+    )
+    assert (topology.tasks_per_node, topology.gpus_per_node) == (tasks, gpus)
+
+
+def test_one_rank_per_gpu_on_a_cluster(job: Jobs, slurm: Sites) -> None:
+    topology, settings = resolve_topology(
+        resolve_context(job({"nodes": 2, "gpus_per_node": 4}), slurm())
+    )
+    assert topology.world_size == 8
+    assert settings["tasks_per_node"].why == "one rank per GPU"
+    assert settings["nodes"].origin == "job.yaml:9"
+    assert settings["cpus_per_task"].why == "the site's cores per node are not known"
+
+
+def test_cores_are_shared_where_the_site_knows_them(job: Jobs, slurm: Sites) -> None:
+    site = slurm(partitions=[{"name": "p", "default": True, "cpus_per_node": 128}])
+    topology, _ = resolve_topology(resolve_context(job({"tasks_per_node": 4}), site))
+    assert topology.cpus_per_task == 32
+
+
+def test_nodes_that_come_with_their_gpus_need_no_number(job: Jobs, slurm: Sites) -> None:
+    site = slurm(
+        gpu_request="none", partitions=(Partition(name="gpu", default=True, gpus_per_node=3),)
+    )
+    plan = make_plan(job({"nodes": 2}), site)
+    assert (plan.topology.gpus_per_node, plan.topology.tasks_per_node, plan.backend) == (
+        3,
+        3,
+        "nccl",
+    )
+    assert not any("gpu" in option for option, _ in plan.directives)
+
+
+def test_a_gpu_with_an_unknown_number_of_cores_is_a_warning(job: Jobs, slurm: Sites) -> None:
+    (warning,) = make_plan(job({"gpus_per_node": 2}), slurm()).warnings
+    assert "how many cores" in warning
+    assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 4}), slurm()).warnings == ()
+    assert make_plan(job({"nodes": 2}), slurm()).warnings == ()
+
+
+def test_gpus_that_nobody_asks_for_are_a_warning(job: Jobs, slurm: Sites) -> None:
+    site = slurm(
+        partitions=(Partition(name="gpu", default=True, gpus_per_node=4, cpus_per_node=8),)
+    )
+    (warning,) = make_plan(job({"nodes": 2}), site).warnings
+    assert "each node of big gpu has 4 GPUs, and the job asks for none" in warning
+    assert make_plan(job({"nodes": 2, "gpus_per_node": 0}), site).warnings == ()

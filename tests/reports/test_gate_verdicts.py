@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hpc_train.model.report import GateResult
+from hpc_train.model.study import Gates, Regression
+from hpc_train.reports.formats import json_report, text
+from hpc_train.reports.gate_table_and_sentences import gated, sentence, undecided, verdicts_of
+from hpc_train.reports.gate_verdicts import GateInputs, verdicts
+from tests.reports.finished import empty, report
+
+BUSBW = {"n1": 190.0, "n2": 150.0}
+
+
+def point(nodes: int, **values: Any) -> dict[str, Any]:
+    return {
+        "series": "all", "nodes": nodes, "gpus": 4 * nodes, "ranks": 4 * nodes, "n_ok": 3,
+        "not_ok": "", "note": "", "is_baseline": nodes == 1, "efficiency": None, **values,
+    }  # fmt: skip
+
+
+def change(nodes: int, value: float | None, low: float | None, high: float | None) -> Any:
+    limits = {"ratio": value, "ratio_low": low, "ratio_high": high}
+    return point(nodes, why="not in B", **limits)
+
+
+def outcomes(gates: Gates, *points: dict[str, Any], **known: Any) -> list[tuple[str, str]]:
+    found = verdicts(gates, points, GateInputs(**known))
+    return [(v.where, v.outcome) for v in found if v.gate != "missing"]
+
+
+def only(gates: Gates, *points: dict[str, Any], **known: Any) -> GateResult:
+    (found,) = (v for v in verdicts(gates, points, GateInputs(**known)) if v.gate != "missing")
+    return found
+
+
+def test_efficiency_is_decided_at_each_point_but_the_baseline() -> None:
+    points = [
+        point(1, efficiency=1.0),
+        point(2, efficiency=0.75 - 1e-12),
+        point(4, efficiency=0.6, efficiency_low=0.5, efficiency_high=0.8),
+        point(8, n_ok=0, not_ok="3 FAILED"),
+    ]
+    assert outcomes(Gates(efficiency=0.75), *points) == [
+        ("8 GPUs", "met"), ("16 GPUs", "not met"), ("32 GPUs", "not decided"),
+    ]  # fmt: skip
+    found = verdicts(Gates(efficiency=0.75), points, GateInputs())
+    said = [sentence(v) for v in found if v.outcome != "met"]
+    assert "missing point: 32 GPUs: 3 FAILED" in said
+    assert "gate not met: 16 GPUs: efficiency 0.600 [0.500, 0.800] < 0.75" in said
+    assert "gate not decided: 32 GPUs: no efficiency: 3 FAILED" in said
+
+
+class Counted(list[dict[str, Any]]):
+    """Points that count how often somebody goes through all of them."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_gates_of_many_points_do_not_look_at_all_of_them_for_each() -> None:
+    points = Counted(point(nodes, efficiency=0.9, doubling=0.9) for nodes in range(1, 101))
+    found = verdicts(Gates(efficiency=0.75, doubling=1.5), points, GateInputs())
+    assert len(found) == 99 + 50 + 100
+    assert points.times < 20
+
+
+def test_doubling_is_a_speedup_and_needs_half_the_size() -> None:
+    points = [point(1), point(2, doubling=0.75), point(3, doubling=None), point(4, doubling=0.7)]
+    assert outcomes(Gates(doubling=1.5), *points) == [("8 GPUs", "met"), ("16 GPUs", "not met")]
+
+
+def test_what_nothing_decides_is_not_met() -> None:
+    found = only(Gates(efficiency=0.5), point(1, efficiency=1.0))
+    assert (found.where, found.outcome) == ("the study", "not met")
+    assert only(Gates(busbw=100)).reason == "no point decides busbw"
+    assert outcomes(Gates(regression=Regression(against="old"))) == [("the study", "not met")]
+
+
+def test_a_missing_point_can_be_allowed() -> None:
+    lost = point(2, n_ok=0, not_ok="1 MISSING")
+    assert [v.outcome for v in verdicts(Gates(), [lost], GateInputs())] == ["not met"]
+    assert verdicts(Gates(missing=False), [lost], GateInputs()) == ()
+
+
+def test_node_counts_are_those_with_a_result() -> None:
+    points = [point(1), point(2), point(4, n_ok=0, not_ok="1 FAILED")]
+    found = only(Gates(node_counts=3), *points)
+    assert (found.outcome, found.reason) == ("not met", "2 node counts (1, 2) < 3")
+    assert only(Gates(node_counts=2), *points).outcome == "met"
+    assert only(Gates(node_counts=3), point(1)).reason == "1 node count (1) < 3"
+
+
+@pytest.mark.parametrize(("scripts", "outcome"), [((3, 3), "met"), ((3, 2), "not met"),
+                                                  ((0, 0), "not met")])  # fmt: skip
+def test_scripts_of_all_runs_must_be_there(scripts: tuple[int, int], outcome: str) -> None:
+    assert only(Gates(script=True), scripts=scripts).outcome == outcome
+
+
+def test_busbw_is_decided_run_by_run() -> None:
+    assert outcomes(Gates(busbw=185), busbw=BUSBW) == [("n1", "met"), ("n2", "not met")]
+
+
+def test_a_regression_is_an_interval_below_the_tolerance() -> None:
+    changes = (
+        change(1, 0.90, 0.80, 0.96), change(2, 0.90, 0.88, 0.94), change(4, 0.94, None, None),
+        change(8, 0.96, None, None), change(16, None, None, None),
+    )  # fmt: skip
+    gates = Gates(regression=Regression(against="old"))
+    found = verdicts(gates, [], GateInputs(changes=changes))
+    assert [v.outcome for v in found] == ["met", "not met", "not met", "met", "not decided"]
+    assert found[1].reason == "0.900 [0.880, 0.940] times the speed of old; below 0.95"
+    assert "n=1" in found[2].reason
+    assert found[4].reason == "no ratio to old: only in old"
+
+
+def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:
+    made = report()
+    gates = made.tables[-1]
+    assert [[cell.text for cell in row] for row in gates.rows] == [
+        ["efficiency", "0.75", "2 of 4", "16 GPUs under srun", "16 GPUs under torchrun"],
+        ["missing", "--", "5 of 6", "16 GPUs under torchrun", "--"],
+    ]
+    assert len(verdicts_of(made)) == 10
+    assert len(made.checks) == 2
+    assert [line.partition(":")[0] for line in undecided(made)] == ["gate not decided"]
+    assert '"gates": [' in json_report.render(made)
+    assert "\nGates\n" in text.render(made)
+
+
+def test_points_that_are_there_need_no_table() -> None:
+    assert gated(empty(), verdicts(Gates(), [point(1)], GateInputs())).tables[-1].rows == ()
+
+
+def test_a_value_is_never_written_as_the_limit_that_it_misses() -> None:
+    found = only(Gates(efficiency=0.75), point(2, efficiency=0.74996))
+    assert found.reason == "efficiency 0.74996 < 0.75"
+    assert only(Gates(efficiency=0.75), point(2, efficiency=0.75)).reason == (
+        "efficiency 0.750 >= 0.75"
+    )
