@@ -11,7 +11,7 @@ from msgspec import Meta
 
 from hpc_train.decode_with_origins import decode
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.imports.column_kinds import kind_of
+from hpc_train.imports.header import kind_of
 from hpc_train.json_files import expanded
 from hpc_train.model.result_columns import (
     BATCH,

@@ -11,15 +11,9 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.imports.column_kinds import (
-    LABEL,
-    TableColumn,
-    columns,
-    declared_scaling,
-    with_scaling,
-)
 from hpc_train.imports.csv_table import ABSENT, ResultTable, number, read_table, whole
 from hpc_train.imports.duplicates import Cells, refuse_same_rows
+from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.record import UNITS, Record, Scope
 from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS, complete_sizes

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import job_state
+from hpc_train import decode_with_origins, job_state
 from hpc_train.data_folders import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.nccl_variables import nccl_variables

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train import decode_with_origins
 from hpc_train.data_folders import data_file
 from hpc_train.errors import SignatureError
 from hpc_train.records import signature_matcher

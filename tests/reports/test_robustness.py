@@ -18,7 +18,7 @@ from hpc_train.model.report import Report
 from hpc_train.reports.figures import figures
 from hpc_train.reports.figures.plot_data import Measured
 from hpc_train.reports.fit_and_forecast_tables import with_laws
-from hpc_train.reports.formats import csv_table, markdown, text
+from hpc_train.reports.formats import csv_table, json_report, markdown, text
 from hpc_train.reports.formats.page import render
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.node_step_times import node_frame
