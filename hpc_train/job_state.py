@@ -10,10 +10,10 @@ from typing import Literal
 
 import msgspec
 
-from hpc_train.decode_with_origins import load_data
 from hpc_train.model.run import JobStatus
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
+from hpc_train.typed_values import load_data
 
 # Largest difference between the clocks of a scheduler and of its nodes.
 _CLOCKS_S = 5.0

@@ -11,11 +11,11 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import SpecError
-from hpc_train.model.env_variables import looks_secret, without_forms
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Run
 from hpc_train.model.value import encode_unit
+from hpc_train.model.variable_names_and_secrets import looks_secret, without_forms
 
 # Shorter values are words like `true` that occur in many scripts.
 _SHORTEST = 8

@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode_with_origins import load_data
 from hpc_train.errors import nearest
 from hpc_train.model.plan import DIRECTIVE_VALUE
 from hpc_train.model.value import Value
+from hpc_train.typed_values import load_data
 
 # Options that hpctrain writes itself -> the key to use instead.
 _OURS = {

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hpc_train.lab.running_lab import LabState
+    from hpc_train.lab.lab_status import LabState
     from hpc_train.lab.settings import Settings
     from hpc_train.lab.state_file import Lab
 

@@ -9,7 +9,6 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.header import kind_of
 from hpc_train.json_files import expanded
@@ -23,6 +22,7 @@ from hpc_train.model.result_columns import (
 )
 from hpc_train.model.study import Gates, Scalar, Scaling, Warmup
 from hpc_train.model.value import Value
+from hpc_train.typed_values import decode
 from hpc_train.yamlfile import join, read
 
 _ALLOWED = (*SIZES, BATCH, "exclude")

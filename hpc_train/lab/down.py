@@ -8,11 +8,11 @@ from pathlib import Path
 from hpc_train.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import end, is_alive, members
+from hpc_train.lab.lab_status import check_within_reach
 from hpc_train.lab.network import HOST_LINK
 from hpc_train.lab.profile import is_ours, profile_path, remove
 from hpc_train.lab.requirements import check_root, is_lab_folder
 from hpc_train.lab.run_program import ask
-from hpc_train.lab.running_lab import check_within_reach
 from hpc_train.lab.settings import DEFAULT_FOLDER
 
 _GRACE_S = 2.0

@@ -27,11 +27,11 @@ from hpc_train.lab.daemons import (
     write_key,
 )
 from hpc_train.lab.down import clear, leftovers
+from hpc_train.lab.lab_status import check_unclaimed, is_live, made_from, node_states
 from hpc_train.lab.network import build
 from hpc_train.lab.profile import MpiPrograms, check_place, install, profile_path, profile_text
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.run_program import ask, installed, must, slurm
-from hpc_train.lab.running_lab import check_unclaimed, is_live, made_from, node_states
 from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
 from hpc_train.lab.slurm_conf import environment, gres_conf, hosts, slurm_conf
 from hpc_train.lab.state_file import Lab

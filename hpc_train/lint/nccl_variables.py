@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode_with_origins import load_data
 from hpc_train.model.value import Value
+from hpc_train.typed_values import load_data
 
 
 class Successor(Value, frozen=True, kw_only=True):

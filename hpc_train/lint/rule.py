@@ -13,7 +13,7 @@ from hpc_train.lint.job_script import JobScript
 from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
-from hpc_train.model.versions import Version, older
+from hpc_train.model.version_ranges import Version, older
 
 LintFabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 

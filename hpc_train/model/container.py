@@ -6,8 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.env_variables import Variable
 from hpc_train.model.value import Value
+from hpc_train.model.variable_names_and_secrets import Variable
 
 ContainerRuntime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]
 OneLine = Annotated[

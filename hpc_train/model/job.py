@@ -9,7 +9,7 @@ from msgspec import Meta
 from hpc_train.model.container import Container, OneLine
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
-from hpc_train.model.versions import Version
+from hpc_train.model.version_ranges import Version
 
 # `(?!\n)` in patterns, because Python's `$` also matches before a line break at the end.
 Name = Annotated[

@@ -11,7 +11,7 @@ from hpc_train.model.job import Count, Gpus, Module, Nodes, OneWord
 from hpc_train.model.site_network import Hca, Interface
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
-from hpc_train.model.versions import NodeBounds, within
+from hpc_train.model.version_ranges import NodeBounds, within
 
 ANY = "*"
 Jobs = Annotated[int, Meta(ge=1)]

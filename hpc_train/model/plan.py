@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.job import Elastic
-from hpc_train.model.site_launch import Rendezvous
+from hpc_train.model.launchers_and_preflight import Rendezvous
 from hpc_train.model.site_network import EnvScope, Mode, Separator
 from hpc_train.model.value import Value
 

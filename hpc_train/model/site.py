@@ -8,14 +8,14 @@ from msgspec import Meta
 
 from hpc_train.model.container import Containers, OneLine
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, OneWord
+from hpc_train.model.launchers_and_preflight import Launchers, Preflight, Rendezvous
 from hpc_train.model.partition import Arch, Partition, Qos
 from hpc_train.model.site_facilities import Account, Detect, Internet, Lifecycle, Storage
-from hpc_train.model.site_launch import Launchers, Preflight, Rendezvous
 from hpc_train.model.site_network import EnvBlock, Network
 from hpc_train.model.study import Gates
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Sourced, Value
-from hpc_train.model.versions import Version
+from hpc_train.model.version_ranges import Version
 
 SCHEMA = 1
 Confidence = Literal["high", "medium", "low"]

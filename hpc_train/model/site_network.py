@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.env_variables import Variable
 from hpc_train.model.job import OneWord
 from hpc_train.model.value import Value
-from hpc_train.model.versions import GdrLevel, NodeBounds, Version, VersionBounds
+from hpc_train.model.variable_names_and_secrets import Variable
+from hpc_train.model.version_ranges import GdrLevel, NodeBounds, Version, VersionBounds
 
 Fabric = Literal[
     "infiniband", "roce", "slingshot", "efa", "gcp-tcpx", "gcp-tcpxo", "gcp-gib", "ethernet"

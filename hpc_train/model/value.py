@@ -8,7 +8,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from hpc_train.model.units import Duration, Memory
-from hpc_train.model.versions import GdrLevel, NodeBounds, Version, VersionBounds
+from hpc_train.model.version_ranges import GdrLevel, NodeBounds, Version, VersionBounds
 
 T = TypeVar("T")
 _UNITS = (Duration, Memory, GdrLevel, Version, VersionBounds, NodeBounds)

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.errors import LabError
 from hpc_train.lab.down import down
-from hpc_train.lab.running_lab import LabState, state_of
+from hpc_train.lab.lab_status import LabState, state_of
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.state_file import Lab, read
 from hpc_train.lab.twins.start_and_stop import start, stop

@@ -196,7 +196,7 @@ def _prepare_point(
 def schema(kind: Literal["job", "study"]) -> bytes:
     """Return the JSON Schema of a job or study file."""
 
-    from hpc_train.specs.schema import json_schema
+    from hpc_train.specs.json_schema_and_keys import json_schema
 
     return json_schema(kind)
 

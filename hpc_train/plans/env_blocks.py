@@ -8,7 +8,7 @@ from hpc_train.model.plan import EnvChange, Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import EnvBlock, When
 from hpc_train.model.value import Value
-from hpc_train.model.versions import within
+from hpc_train.model.version_ranges import within
 from hpc_train.plans.network_context import NetworkContext
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.env_variables import ENV
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
+from hpc_train.model.variable_names_and_secrets import ENV
 from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, rule
 from hpc_train.plans.distributed_backend import resolve_backend

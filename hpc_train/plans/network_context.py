@@ -9,7 +9,7 @@ import msgspec
 from hpc_train.model.plan import Topology
 from hpc_train.model.site_network import Network, Runtime, Vendor
 from hpc_train.model.value import Value
-from hpc_train.model.versions import Parts, parts
+from hpc_train.model.version_ranges import Parts, parts
 from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import Launcher
 

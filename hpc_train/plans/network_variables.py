@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hpc_train.model.plan import Setting
 from hpc_train.model.site import SourcedSite
-from hpc_train.model.versions import within
+from hpc_train.model.version_ranges import within
 from hpc_train.plans.network_context import NetworkContext
 
 NCCL_DOCS = "NVIDIA, NCCL user guide: environment variables"

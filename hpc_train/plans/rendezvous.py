@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import Elastic, SourcedJob
+from hpc_train.model.launchers_and_preflight import Rendezvous
 from hpc_train.model.plan import Setting
 from hpc_train.model.site import SourcedSite
-from hpc_train.model.site_launch import Rendezvous
 from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import launchers_where
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.partition import Preemption
 from hpc_train.model.plan import Setting
 from hpc_train.model.site import SourcedSite
-from hpc_train.model.versions import at_least
+from hpc_train.model.version_ranges import at_least
 from hpc_train.plans.context import Context
 
 

@@ -9,8 +9,8 @@ from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import UNKNOWN, foreign, one_size, place, speedup_word
+from hpc_train.reports.scaling_summary import summary_lines
 from hpc_train.reports.study_tables import LESS, absent_notes, points_table, runs_table
-from hpc_train.reports.summary import summary_lines
 
 if TYPE_CHECKING:
     import pandas as pd

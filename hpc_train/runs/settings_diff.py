@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hpc_train.model.env_variables import looks_secret, secret_form, secret_set
 from hpc_train.model.run import Manifest, Run
+from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form, secret_set
 
 _LONGEST = 60
 _SHOWN = 3

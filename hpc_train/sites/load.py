@@ -7,7 +7,6 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile, SourcedSite
@@ -18,6 +17,7 @@ from hpc_train.sites.search import find_profile
 from hpc_train.sites.validate_names import check_variables, check_words
 from hpc_train.sites.validate_network import check_blocks, check_network, check_rendezvous
 from hpc_train.sites.validate_partitions import check_queues
+from hpc_train.typed_values import decode
 
 
 class Machine(Value, frozen=True, kw_only=True):

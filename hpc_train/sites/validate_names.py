@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import SiteProfileError, nearest
-from hpc_train.model.env_variables import (
+from hpc_train.model.partition import ANY
+from hpc_train.model.site import SiteProfile, SourcedSite
+from hpc_train.model.site_network import EnvBlock
+from hpc_train.model.variable_names_and_secrets import (
     KEPT,
     is_reserved,
     is_variable,
@@ -14,9 +17,6 @@ from hpc_train.model.env_variables import (
     secret_in,
     why_not_empty,
 )
-from hpc_train.model.partition import ANY
-from hpc_train.model.site import SiteProfile, SourcedSite
-from hpc_train.model.site_network import EnvBlock
 from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.merge import Part, locked_keys
 from hpc_train.slurm_options import directive_problem, sbatch_grammar

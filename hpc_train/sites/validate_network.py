@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import SiteProfileError, nearest
+from hpc_train.model.launchers_and_preflight import HOST_METHOD
 from hpc_train.model.partition import ANY
 from hpc_train.model.site import SourcedSite
-from hpc_train.model.site_launch import HOST_METHOD
 from hpc_train.model.site_network import EnvBlock, Network
-from hpc_train.model.versions import parts, within
+from hpc_train.model.version_ranges import parts, within
 
 _HOST_METHODS = (
     "loopback",

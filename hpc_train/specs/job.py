@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
-from hpc_train.model.env_variables import ENV
 from hpc_train.model.job import JobSpec, SourcedJob
 from hpc_train.model.value import Sourced
+from hpc_train.model.variable_names_and_secrets import ENV
 from hpc_train.slurm_options import directive_problem
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.specs.validate_env import check_variables
+from hpc_train.typed_values import decode
 from hpc_train.yamlfile import Document
 
 

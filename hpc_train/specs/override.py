@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hpc_train.decode_with_origins import keys_of
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources
 from hpc_train.model.value import Value
+from hpc_train.typed_values import keys_of
 from hpc_train.yamlfile import value_of
 
 _INNER: dict[str, type[Value]] = {

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import ReportError, nearest
 from hpc_train.model.expected_study import EXCLUDED, ExpectedStudy
 from hpc_train.model.report_options import Target
+from hpc_train.typed_values import decode
 from hpc_train.yamlfile import read
 
 _METRICS = ("accuracy", "loss")

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from hpc_train.decode_with_origins import decode, keys_of
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.study import Point, Study, StudySpec
@@ -16,6 +15,7 @@ from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.specs.validate_log_pattern import check_pattern
+from hpc_train.typed_values import decode, keys_of
 from hpc_train.yamlfile import Document, read
 
 MAX_RUNS = 100_000

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import SpecError
-from hpc_train.model.env_variables import (
+from hpc_train.model.job import SourcedJob
+from hpc_train.model.variable_names_and_secrets import (
     ENV,
     KEPT,
     is_reserved,
@@ -15,7 +16,6 @@ from hpc_train.model.env_variables import (
     secret_in,
     why_not_empty,
 )
-from hpc_train.model.job import SourcedJob
 
 # MAX_ARG_STRLEN of Linux: one argument, or one variable with its name.
 _LONGEST = 128 * 1024 - 256

@@ -47,7 +47,7 @@ def ratio_interval(
     """Return a/b of two independent samples, with Welch's interval on their logarithms.
 
     For 3 to 10 jobs its coverage is correct, unlike that of a bootstrap. With one value on either
-    side there is no interval. The upper limit is None when it is beyond all sizes (`magnitudes`);
+    side there is no interval. The upper limit is None when it is beyond all sizes (`plausible_range`);
     the ratio is NaN then.
 
     Raises:
@@ -63,7 +63,7 @@ def welch(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
 
     d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
     Welch-Satterthwaite; no limits where a side has one value, no upper one where it is beyond all
-    sizes (`magnitudes`).
+    sizes (`plausible_range`).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         difference = a.mean - b.mean

@@ -2,7 +2,7 @@
 
 p resources, p0 those of the baseline, q = p/p0; T time, X rate, S speedup, E efficiency. Hours are
 those of the allocation, also for failed runs; money is in the currency of the price. Arguments and
-results outside the range of measurements (`magnitudes`) are NaN.
+results outside the range of measurements (`plausible_range`) are NaN.
 """
 
 from __future__ import annotations

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError
 from hpc_train.lint.rule import LintContext
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.versions import Version
+from hpc_train.model.version_ranges import Version
+from hpc_train.typed_values import decode
 
 SITE = {
     "schema": 1,

@@ -10,7 +10,7 @@ from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, parse_version
 from hpc_train.lint.rules_page import rules_page
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.versions import Version
+from hpc_train.model.version_ranges import Version
 from tests.project.test_docs import DOCS
 
 PORT = "export MASTER_PORT=29500"

@@ -15,7 +15,7 @@ from hpc_train.lint.lint_script import lint_script, repair_script
 from hpc_train.lint.rule import LintContext
 from hpc_train.lint.shell.commands import read_commands
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.versions import Version
+from hpc_train.model.version_ranges import Version
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 PIECES = st.sampled_from(

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.rule import LintContext
 from hpc_train.model.queue_limits import SizeName, limits_on, queue_named
 from hpc_train.model.site import SiteProfile
+from hpc_train.typed_values import decode
 
 PARTITIONS = [
     {

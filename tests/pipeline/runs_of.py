@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
 from hpc_train.json_files import to_json
 from hpc_train.model.job import JobSpec
@@ -17,6 +16,7 @@ from hpc_train.model.submission import JobState, Script, Submission
 from hpc_train.plans.build import make_plan
 from hpc_train.runs.run_folders import create_runs, read_run
 from hpc_train.sites.load import Machine, load_site
+from hpc_train.typed_values import decode
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 

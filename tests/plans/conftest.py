@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SiteProfileError, SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
@@ -15,6 +14,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.sites.load import Machine, load_site
+from hpc_train.typed_values import decode
 
 Job = Sourced[JobSpec]
 Site = Sourced[SiteProfile]

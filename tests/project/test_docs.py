@@ -12,7 +12,6 @@ from typing import NamedTuple
 import pytest
 
 from hpc_train.cli.commands import COMMANDS
-from hpc_train.decode_with_origins import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.job_state import job_state
 from hpc_train.model.container import Container
@@ -28,6 +27,7 @@ from hpc_train.records.signatures.signature_file import read_own
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job, is_study
 from hpc_train.specs.study import build_study
+from hpc_train.typed_values import keys_of
 from hpc_train.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]

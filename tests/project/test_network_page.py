@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
+from hpc_train.typed_values import decode
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs/network.md").read_text(encoding="utf-8")
 BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import decode_with_origins, job_state
+from hpc_train import job_state, typed_values
 from hpc_train.data_folders import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.nccl_variables import nccl_variables
@@ -51,7 +51,7 @@ def test_a_damaged_file_is_named_with_its_line(
 ) -> None:
     text = data_file("slurm_states.yaml").read_text().replace("state: RUNNING", "state: RUNING", 1)
     (tmp_path / "slurm_states.yaml").write_text(text)
-    monkeypatch.setattr(decode_with_origins, "data_file", lambda name: tmp_path / name)
+    monkeypatch.setattr(typed_values, "data_file", lambda name: tmp_path / name)
     job_state._words.cache_clear()
     with pytest.raises(HpcTrainError, match=r"slurm_states\.yaml:\d+: states\.COMPLETING\.state: "):
         job_state.job_state("RUNNING")

@@ -10,8 +10,8 @@ from typing import get_args
 
 import pytest
 
-from hpc_train.decode_with_origins import keys_of
 from hpc_train.records.signatures.base import SignatureEntry, SignatureGroup, SignatureKind
+from hpc_train.typed_values import keys_of
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-signature.md").read_text()
 LOG = "step 10 loss 2.31\nn17 quotad: project proj0042 is frozen since 2026-11-02\nStopped\n"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.model.launchers_and_preflight import Rendezvous
 from hpc_train.model.plan import Launch, LaunchPlan, Topology
-from hpc_train.model.site_launch import Rendezvous
 from hpc_train.model.submission import Script
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.scripts.jinja_environment import OF_JINJA, OURS

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import decode_with_origins
+from hpc_train import typed_values
 from hpc_train.data_folders import data_file
 from hpc_train.errors import SignatureError
 from hpc_train.records import signature_matcher
@@ -90,7 +90,7 @@ def test_the_recipe_for_the_package_is_a_file_and_a_line(
     (data / "signatures" / "quota_daemon.yaml").write_text(OWN)
     with (data / "signature_files.yaml").open("a") as index:
         index.write("  - quota_daemon\n")
-    for module in (decode_with_origins, catalogues):
+    for module in (typed_values, catalogues):
         monkeypatch.setattr(module, "data_file", data.joinpath)
     packaged.cache_clear()
     try:

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.reports.caveats import flag_caveats, transport_caveats
 from hpc_train.reports.plain_rows import plain_rows
-from hpc_train.reports.summary import answers, baselines
+from hpc_train.reports.scaling_summary import answers, baselines
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame

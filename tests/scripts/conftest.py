@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
+from hpc_train.typed_values import decode
 
 # As with --kill-on-bad-exit: when a rank fails, all processes of the others get TERM. BEFORE is run
 # before them.

@@ -11,12 +11,7 @@ from types import ModuleType
 
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
-    directive_syntax as directive,
-)
-from hpc_train.lint.rules import (
-    environment_variables as environment,
-)
-from hpc_train.lint.rules import (
+    directive_syntax,
     exit_and_requeue,
     header,
     mpi,
@@ -27,26 +22,25 @@ from hpc_train.lint.rules import (
     site,
     srun,
     torchrun,
+    ucx_and_libfabric,
+    variable_assignments,
     variable_names,
-)
-from hpc_train.lint.rules import (
-    ucx_and_libfabric as fabric,
 )
 
 _MODULES: tuple[ModuleType, ...] = (
     header,
-    directive,
+    directive_syntax,
     resources,
     srun,
     torchrun,
     rendezvous,
     exit_and_requeue,
-    environment,
+    variable_assignments,
     variable_names,
     nccl,
     nccl_network,
     mpi,
-    fabric,
+    ucx_and_libfabric,
     site,
 )
 

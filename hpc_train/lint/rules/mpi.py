@@ -9,7 +9,7 @@ from itertools import pairwise
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
-from hpc_train.model.versions import older
+from hpc_train.model.version_ranges import older
 
 _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
 _OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)

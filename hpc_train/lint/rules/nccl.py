@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.model.versions import older
+from hpc_train.model.version_ranges import older
 
 
 @rule(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.model.versions import older
+from hpc_train.model.version_ranges import older
 
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
 

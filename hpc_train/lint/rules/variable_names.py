@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.script_variables import Assignment
-from hpc_train.model.versions import older
+from hpc_train.model.version_ranges import older
 
 _PLACES = re.compile(r"_(HOME|ROOT|DIR|PATH|PREFIX|VERSION|LIBRARY|LIB|LIBS|TESTS?|BIN|ARGS|OPTS)$")
 

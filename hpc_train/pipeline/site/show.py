@@ -14,7 +14,7 @@ from hpc_train.model.value import Value, encode_unit
 from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
-from hpc_train.specs.schema import json_schema, site_reference
+from hpc_train.specs.json_schema_and_keys import json_schema, site_reference
 
 _WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 

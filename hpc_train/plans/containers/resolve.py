@@ -7,10 +7,10 @@ from typing import Literal
 
 from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
-from hpc_train.model.env_variables import FROM_SCRIPT
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import ContainerPlan, Setting, Topology
 from hpc_train.model.site import SourcedSite
+from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT
 from hpc_train.plans.containers.runtimes import (
     FORMS,
     ContainerRequest,

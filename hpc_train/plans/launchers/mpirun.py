@@ -7,9 +7,9 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
-from hpc_train.model.env_variables import FROM_SCRIPT
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
-from hpc_train.model.versions import at_least
+from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT
+from hpc_train.model.version_ranges import at_least
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
 

@@ -18,7 +18,7 @@ from hpc_train.model.plan import (
     Text,
     Token,
 )
-from hpc_train.model.versions import parts, within
+from hpc_train.model.version_ranges import parts, within
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import (
     SRUN,

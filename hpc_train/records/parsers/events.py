@@ -16,8 +16,8 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from hpc_train.model.env_variables import looks_secret, secret_form
 from hpc_train.model.record import UNITS, Scope
+from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.records.line import Line, clean, peel
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
 from hpc_train.records.parsing.printed_numbers import finite, scan, whole

@@ -1,7 +1,7 @@
 """Megatron-LM, Core, Bridge, -DeepSpeed, GPT-NeoX, Primus: `iteration n/ N | key: v |`.
 
 The fields of a line, their order and their spelling (`lm loss`, `lm-loss`, `lm_loss=`) differ by
-generation, so fields are read by name (`megatron_fields`). They are printed by the last rank
+generation, so fields are read by name (`megatron_metrics`). They are printed by the last rank
 (GPT-NeoX, Megatron-DeepSpeed: rank 0) for the whole job: times [ms] and losses are global and the
 mean of the log interval; TFLOP/s and tokens/s are per GPU unless the key states another scope. Of
 a pair `now/mean` (Primus), the first value is used. Also read:
@@ -24,7 +24,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.key_value_fields import fields
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.megatron_fields import FIELDS, MOST, reading
+from hpc_train.records.parsing.megatron_metrics import FIELDS, MOST, reading
 from hpc_train.records.parsing.megatron_setup_and_memory import MODEL, SETUP, memory, model, setup
 from hpc_train.records.parsing.megatron_timers import Table, phases
 from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from hpc_train.data_folders import data_file, site_folders
-from hpc_train.decode_with_origins import load_data
 from hpc_train.errors import SignatureError
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import PACKAGED, Signature
 from hpc_train.records.signatures.signature_file import read_own, read_signatures
+from hpc_train.typed_values import load_data
 
 FOLDER = "signatures"
 

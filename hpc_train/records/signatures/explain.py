@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode_with_origins import load_data
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Explanation, MemoryShortage, Sighting, Signature
+from hpc_train.typed_values import load_data
 
 _NAME = re.compile(r"\{(\w+)\}")
 _UNKNOWN = "?"

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SignatureError, nearest
 from hpc_train.model.log_selection import MOST_TOUCHING
 from hpc_train.model.regex_analysis import literal_of, may_explode, touching
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.signatures.base import Signature, SignatureEntry
+from hpc_train.typed_values import decode
 from hpc_train.yamlfile import read
 
 # Names that a title may contain although they are not groups of the pattern; see `explain`.

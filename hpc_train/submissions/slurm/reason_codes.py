@@ -6,8 +6,8 @@ import re
 from functools import cache
 from typing import Literal
 
-from hpc_train.decode_with_origins import load_data
 from hpc_train.model.value import Value
+from hpc_train.typed_values import load_data
 
 _LIMIT = re.compile(
     r"(?P<whose>Assoc|QOS|)(?P<kind>Grp|Max|Min)(?P<what>[A-Z][A-Za-z]*?)"

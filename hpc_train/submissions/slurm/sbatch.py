@@ -27,9 +27,9 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from hpc_train.decode_with_origins import load_data
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.subprocesses import run
+from hpc_train.typed_values import load_data
 
 
 class _File(Value, frozen=True, kw_only=True):

@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.job import JobSpec
@@ -27,6 +26,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
+from hpc_train.typed_values import decode
 from tests.plans.launchers.made import line
 
 RECIPE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")

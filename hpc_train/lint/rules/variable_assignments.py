@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
-from hpc_train.model.env_variables import looks_secret, secret_form
+from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 
 _PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
 _READ_BY_RANKS = re.compile(

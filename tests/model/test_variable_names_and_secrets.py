@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from hpc_train.model.env_variables import looks_secret, secret_form, secret_set
+from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form, secret_set
 
 SECRETS = """
     HF_TOKEN WANDB_API_KEY AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID ACCESS_KEY_ID API_KEY API_KEYS

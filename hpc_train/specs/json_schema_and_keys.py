@@ -13,7 +13,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import StudySpec
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import encode_unit
-from hpc_train.model.versions import DISTANCES, GdrLevel, NodeBounds, Version, VersionBounds
+from hpc_train.model.version_ranges import DISTANCES, GdrLevel, NodeBounds, Version, VersionBounds
 
 FileKind = Literal["job", "study", "site"]
 _TYPES: dict[FileKind, type] = {"job": JobSpec, "study": StudySpec, "site": SiteProfile}

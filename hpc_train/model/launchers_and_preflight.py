@@ -9,7 +9,7 @@ from msgspec import Meta
 from hpc_train.model.job import LauncherName, OneWord
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
-from hpc_train.model.versions import Version
+from hpc_train.model.version_ranges import Version
 
 HOST_METHOD = (
     r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from hpc_train.specs.schema import site_reference
+from hpc_train.specs.json_schema_and_keys import site_reference
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "site-reference.md"
 

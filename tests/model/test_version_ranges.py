@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.model.versions import GdrLevel, NodeBounds, Version, VersionBounds, parts, within
+from hpc_train.model.version_ranges import (
+    GdrLevel,
+    NodeBounds,
+    Version,
+    VersionBounds,
+    parts,
+    within,
+)
 
 NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.decode_with_origins import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import StudySpec
+from hpc_train.typed_values import decode
 from hpc_train.yamlfile import Document
 
 JOB = "name: a\ncommand: [a]\n"
