@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.json_files import default_results, write_file
+from hpc_train.json_files import default_results, expanded, write_file
 
 
 @contextmanager
@@ -50,3 +50,13 @@ def test_the_default_folder_of_results(monkeypatch: pytest.MonkeyPatch) -> None:
     assert default_results() == Path("results")
     monkeypatch.setenv("HPCTRAIN_RESULTS", "/scratch/r")
     assert default_results() == Path("/scratch/r")
+
+
+def test_a_file_with_the_signs_of_a_pattern_in_its_name_is_that_file(tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("run[1].out", "run1.out", "run2.out")]
+    for file in files:
+        file.touch()
+    assert expanded(str(files[0])) == files[:1]
+    assert expanded(str(tmp_path / "run[12].out")) == files[1:]
+    assert expanded(str(tmp_path / "x*")) == []
+    assert expanded("-") == [Path("/dev/stdin")]

@@ -47,8 +47,8 @@ def ratio_interval(
     """Return a/b of two independent samples, with Welch's interval on their logarithms.
 
     For 3 to 10 jobs its coverage is correct, unlike that of a bootstrap. With one value on either
-    side there is no interval. The upper limit is None when it is beyond all sizes (`plausible_range`);
-    the ratio is NaN then.
+    side there is no interval. The upper limit is None when it is beyond all sizes
+    (`plausible_range`); the ratio is NaN then.
 
     Raises:
         ReportError: a sample is empty, or a number is outside the range of measurements.

@@ -70,7 +70,7 @@ def test_states_and_reasons_of_rows(tmp_path: Path) -> None:
     text = (
         "name,nodes,gpus_per_node,samples_per_second,state,problem,exclude\n"
         "a,1,1,10,ok,,\nb,2,1,20,,,node was hot\nc,4,1,,OUT_OF_MEMORY,no room,\nd,8,1,,,,\n"
-        "e,16,1,1,CANCELLED by 1000,,\nf,32,1,,pending,,\n"
+        "e,16,1,1,CANCELLED by 1000,,\nf,32,1,,pending,,\ng,64,1,1,CANCELLED+,,\n"
     )
     found = read(tmp_path, text)
     runs = build_report(found).run_rows
@@ -81,6 +81,8 @@ def test_states_and_reasons_of_rows(tmp_path: Path) -> None:
     assert ended["d"][0] == "UNPARSED"
     assert ended["d"][1].endswith("table.csv:5: no time and no rate in this row")
     assert ended["e"][0] == "CANCELLED"
+    # sacct cuts its columns.
+    assert ended["g"][0] == "CANCELLED"
     assert [run.run_id for run in found.study.unfinished] == ["f"]
 
 

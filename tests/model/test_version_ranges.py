@@ -30,6 +30,8 @@ NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
         ("3", ">2.21", True),
         ("2.25", ">=2.21, <2.30", True),
         ("2.30", ">=2.21, <2.30", False),
+        ("2.28", "<2.28.0", False),
+        ("2", ">=2.0", True),
     ],
 )
 def test_within(version: str, bounds: str, inside: bool) -> None:

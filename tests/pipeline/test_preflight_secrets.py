@@ -96,10 +96,13 @@ def test_a_value_in_any_text_of_a_job_is_refused(
             prepare(Request(path=Path("train.py"), site="local", overrides=(comment,)))
 
 
-@pytest.mark.parametrize("where", ["env", "./token"])
-def test_a_secret_that_is_gone_when_the_job_starts_ends_it(secret: Path, where: str) -> None:
+@pytest.mark.parametrize(("where", "mode"), [("env", 600), ("./token", 644), ("./token", 640)])
+def test_a_secret_that_is_gone_when_the_job_starts_ends_it(
+    secret: Path, where: str, mode: int
+) -> None:
     """The queue may be long, and a shell may be closed."""
-    done = submit(job(where, setup=f"unset HF_TOKEN; chmod 644 {secret}"), Path("results"), [])
+    setup = f"unset HF_TOKEN; chmod {mode} {secret}"
+    done = submit(job(where, setup=setup), Path("results"), [])
     (run,) = finished(done.home).values()
     assert run.state is JobState.FAILED
     said = (run.folder.logs / "job.out").read_text()

@@ -188,10 +188,11 @@ def test_a_damaged_manifest_is_replaced_from_a_sibling(slurm: FakeSlurm) -> None
     assert new.script.read_bytes() == sibling.script.read_bytes()
 
 
-def test_without_the_nodes_that_are_broken(slurm: FakeSlurm) -> None:
+@pytest.mark.parametrize("known", [True, False])
+def test_without_the_nodes_that_are_broken(slurm: FakeSlurm, known: bool) -> None:
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("sinfo", "printf 'n2\\nn1\\n'")
-    fails(slurm, "1001", "NODE_FAIL")
+    fails(slurm, "1001", "NODE_FAIL") if known else slurm.forgets()
     retry(run.path, [], no_output, exclude_failed_nodes=True)
     assert option(slurm.calls("sbatch")[1], "exclude") == "n1,n2"
 

@@ -178,6 +178,7 @@ def test_missing_runs_are_named(slurm: FakeSlurm) -> None:
     slurm.forgets()
     shutil.rmtree(gone.path)
     assert missing_runs(done.home, runs_below(done.home)) == (gone.run_id,)
+    assert sorted(missing_runs(done.home, ())) == sorted(run.run_id for run in done.new)
     assert missing_runs(submit(job(), RESULTS, []).home, ()) == ()
 
 

@@ -61,6 +61,7 @@ def test_more_than_the_partition_has(
         ({"mem": "1G"}, {}, ""),
         ({"exclusive": False}, {}, ""),
         ({}, {"mem_request": "forbidden"}, ""),
+        ({}, {"mem_request": "zero"}, ""),
         ({}, {"scheduler": "local"}, ""),
     ],
 )

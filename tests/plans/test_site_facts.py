@@ -59,6 +59,8 @@ def test_a_binding_of_ranks_to_gpus_leaves_no_order(job: Jobs, slurm: Sites) -> 
     site = turned(slurm, launchers=launchers)
     assert make_plan(job({"gpus_per_node": 4}), site).changes == ()
     assert make_plan(job({"gpus_per_node": 4}, launcher="torchrun"), site).changes
+    unbound = turned(slurm, launchers={**launchers, "gpu_bind": "none"})
+    assert make_plan(job({"gpus_per_node": 4}), unbound).changes
 
 
 def test_the_job_may_order_its_gpus_itself(job: Jobs, slurm: Sites) -> None:

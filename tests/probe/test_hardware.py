@@ -108,8 +108,12 @@ Filesystem     Type  1024-blocks     Used Available Capacity Mounted on
 /dev/sda2      xfs      52403200 20000000  32403200      39% /
 /dev/sda1      xfs       1038336   300000    738336      29% /boot
 tmpfs          tmpfs   263000000        0 263000000       0% /dev/shm
+/dev/sda3      xfs       1038336   300000    738336      29% /opt
+/dev/sda4      xfs       1038336   300000    738336      29% /opt/site
 /dev/nvme0n1   xfs    1875374592 10000000 1865374592      1% /local scratch
+/dev/pmem0     ext4   1048576000 10000000 1038576000      1% /optane
 df: /gpfs: Stale file handle
 """
-    (disk,) = disks(text)
+    disk, other = disks(text)
     assert (disk.path, disk.kind, disk.size_mib) == ("/local scratch", "xfs", 1831420)
+    assert (other.path, other.kind) == ("/optane", "ext4")

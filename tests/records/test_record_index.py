@@ -53,10 +53,12 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
     return Reads(monkeypatch)
 
 
-def collect(log: Path, kept: bytes = b"", parser: str = "auto") -> tuple[list[Record], bytes]:
+def collect(
+    log: Path, kept: bytes = b"", parser: str = "auto", *others: Path
+) -> tuple[list[Record], bytes]:
     look, census = wanted(parser), ParseStats()
     index = Index(look, kept)
-    records = list(records_of(logs_of("r", [log]), look, census, index))
+    records = list(records_of(logs_of("r", [log, *others]), look, census, index))
     return records, index.content() or kept
 
 
@@ -137,6 +139,12 @@ def test_another_file_does_not_go_on_where_the_old_one_ended(log: Path) -> None:
     other.write_bytes(EVENT % 7 + filler + EVENT % 8)
     other.replace(log)
     assert steps(collect(log, kept)[0]) == [(1, 7), (3, 8)]
+
+
+def test_file_that_could_not_be_read_is_read_again(log: Path, reads: Reads) -> None:
+    (binary := log.with_name("b.log")).write_bytes(bytes(9000))
+    collect(log, collect(log, b"", "auto", binary)[1], "auto", binary)
+    assert reads.offsets == [0, 0, 0]
 
 
 def test_file_of_the_same_size_is_known_by_its_time(log: Path) -> None:

@@ -25,3 +25,9 @@ def test_the_year_of_a_late_line_is_not_looked_for() -> None:
     assert not clock.wants_year
     clock.look("2025-01-31 11:59:59 text")
     assert clock.time(SHORT) is None
+
+
+def test_a_stamp_far_from_the_beginning_is_not_the_time_of_the_line() -> None:
+    stamp = "2025-01-31 11:59:59"
+    assert Clock().time(f"{'x' * 381}{stamp}") == "2025-01-31T11:59:59"
+    assert Clock().time(f"{'x' * 382}{stamp}") is None

@@ -54,6 +54,15 @@ def test_efficiency_is_decided_at_each_point_but_the_baseline() -> None:
     assert "gate not decided: 32 GPUs: no efficiency: 3 FAILED" in said
 
 
+def test_a_gate_that_is_decided_at_no_point_is_not_met() -> None:
+    points = [point(1, efficiency=1.0), point(2), point(4)]
+    assert outcomes(Gates(efficiency=0.75), *points) == [
+        ("8 GPUs", "not decided"), ("16 GPUs", "not decided"), ("the study", "not met"),
+    ]  # fmt: skip
+    last = verdicts(Gates(efficiency=0.75), points, GateInputs())[-1]
+    assert last.reason == "no point decides efficiency"
+
+
 class Counted(list[dict[str, Any]]):
     """Points that count how often somebody goes through all of them."""
 

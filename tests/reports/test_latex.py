@@ -47,8 +47,11 @@ def test_notes_are_comments_of_one_line() -> None:
 
 
 def test_a_row_does_not_begin_with_an_option_of_the_row_above() -> None:
-    row = tuple(Cell(text=text) for text in ("[1, 2]", "*"))
+    texts = (("[1, 2]", "*"), ("*", "1"), ("1", "2"))
+    rows = tuple(tuple(Cell(text=text) for text in row) for row in texts)
     columns = tuple(Column(key=key, heading=key) for key in "ab")
-    table = ReportTable(title="t", columns=columns, rows=(row,))
+    table = ReportTable(title="t", columns=columns, rows=rows)
     shown = latex.render(msgspec.structs.replace(report(), tables=(table,)))
     assert r"    {}[1, 2] & * \\" in shown
+    assert r"    {}* & 1 \\" in shown
+    assert r"    1 & 2 \\" in shown

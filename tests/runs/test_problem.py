@@ -69,6 +69,12 @@ def test_a_rank_without_a_number_is_a_rank() -> None:
     )
 
 
+def test_the_nodes_on_which_the_preflight_failed_are_named_before_its_record() -> None:
+    failure = Failure(rank=None, host="n1", exit_code=1)
+    status = msgspec.structs.replace(BAD, failure=failure, bad_nodes="n1,n3")
+    assert judged(SUBMITTED, status, None).problem == "preflight: checks failed on n1, n3"
+
+
 @pytest.mark.parametrize(
     ("submission", "status", "state", "logged", "said"),
     [

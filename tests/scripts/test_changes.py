@@ -68,6 +68,7 @@ CASES = [
     (change("new", mode="prepend"), "", "new"),
     (change("new", mode="append"), "old", "old:new"),
     (change("new", mode="append"), None, "new"),
+    (change("new", mode="append"), "", "new"),
     (change("new", mode="append", separator=","), "old", "old,new"),
     (change("new", mode="prepend", separator=" "), "old", "new old"),
     (change("new", mode="append", separator=";"), "a b", "a b;new"),

@@ -48,8 +48,10 @@ def cluster(execute: Execute, tmp_path: Path) -> None:
         path.chmod(0o755)
 
 
-def plan(command: str = "true", network: Network | None = None, **checks: Any) -> LaunchPlan:
-    resources = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 2}
+def plan(
+    command: str = "true", network: Network | None = None, nodes: int = 2, **checks: Any
+) -> LaunchPlan:
+    resources = {"nodes": nodes, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 2}
     data = {"name": "j", "command": [command], "launcher": "srun", "resources": resources}
     site = load_site("slurm-generic")
     value = msgspec.structs.replace(site.value, preflight=Preflight(**checks), network=network)
@@ -112,6 +114,18 @@ def test_a_bad_node_is_on_record(execute: Execute, tmp_path: Path) -> None:
     assert found["failure"]["rank"] is None
     log = (tmp_path / "first_failure.log").read_text()
     assert log == done.stderr
+
+
+def test_bad_nodes_are_on_record_as_a_list_of_slurm(execute: Execute, tmp_path: Path) -> None:
+    bodies = {
+        "scontrol": 'printf "node%s\\n" {0..2}',
+        "getent": "[[ $2 == node0 ]] && echo 10.0.0.1",
+    }
+    for name, body in bodies.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{body}\n")
+    done = execute(plan(nodes=3), tmp_path, **WELL)
+    assert done.returncode == 1
+    assert status(tmp_path)["bad_nodes"] == "node1,node2"
 
 
 def test_a_program_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import JobVar, Text
+from hpc_train.model.plan import FirstOf, JobVar, Text
 from hpc_train.scripts.quote_filters import command, comment, directive, line, required, sh, token
 
 
@@ -18,6 +19,28 @@ def test_a_literal_is_quoted_and_a_job_variable_expands() -> None:
     assert token(JobVar(name="MASTER_ADDR")) == '"$MASTER_ADDR"'
     assert required(JobVar(name="R")) == '"${R:?the launcher did not set it}"'
     assert required(Text(text="0")) == "0"
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "value"),
+    [
+        ({"A": "1", "B": "2", "C": "3"}, token, "1"),
+        ({"B": "2", "C": "3"}, token, "2"),
+        ({"A": "", "C": "3"}, required, "3"),
+        ({}, token, ""),
+        ({}, required, None),
+    ],
+)
+def test_of_several_variables_the_first_that_is_set_counts(
+    given: dict[str, str], written: Callable[[FirstOf], str], value: str | None
+) -> None:
+    word = written(FirstOf(names=("A", "B", "C")))
+    script = f'printf "%s" {word}'
+    done = subprocess.run(["bash", "-c", script], env=given, capture_output=True, text=True)
+    if value is None:
+        assert (done.returncode, "the launcher did not set it" in done.stderr) == (127, True)
+    else:
+        assert (done.returncode, done.stdout) == (0, value)
 
 
 def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -99,6 +100,22 @@ def test_a_single_run_has_no_verdict() -> None:
     assert found["why"] == "n=1 in A"
     assert found["ratio"] == pytest.approx(1.5, rel=1e-3)
     assert pd.isna(found["ratio_low"])
+
+
+def test_a_change_of_accuracy_has_the_standard_error_of_both_sides() -> None:
+    sides = []
+    for accuracies in ((0.90, 0.94), (0.80, 0.83, 0.86, 0.91)):
+        names = [f"1-{i}" for i in range(len(accuracies))]
+        records = [r for name in names for r in rate(name, 100, 64)]
+        records += [
+            record(name, "accuracy", value) for name, value in zip(names, accuracies, strict=True)
+        ]
+        sides.append(run_frame(study([expected(name) for name in names]), records))
+    found = row(sides[0], sides[1])
+    assert found["accuracy_change_pp"] == pytest.approx(100 * (0.85 - 0.92))
+    # Variances 0.0008 of two runs, 0.0022 of four.
+    assert found["accuracy_noise_pp"] == pytest.approx(100 * (0.0008 / 2 + 0.0022 / 4) ** 0.5)
+    assert np.isnan(row(sides[0].iloc[:1], sides[1])["accuracy_noise_pp"])
 
 
 def test_a_small_effect_can_be_ruled_out() -> None:

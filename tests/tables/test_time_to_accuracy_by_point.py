@@ -72,6 +72,19 @@ def test_of_five_runs_the_best_and_the_worst_are_dropped() -> None:
     assert one["time_to_target_s"] == pytest.approx(320 / 200)
 
 
+def test_a_time_that_is_not_known_is_not_the_worst() -> None:
+    """It is not dropped as that of a run that failed, but leaves the point without a score."""
+    records = [r for k in range(5) for r in _run(f"1-{k}", 32, 100, (0.95,))]
+    unknown = [r for r in records if not (r.run == "1-4" and r.metric == "samples_per_second")]
+    unknown.append(record("1-4", "epoch_time", 4.0, step=1))
+    one, _ = _rows(unknown, each=5)
+    assert (one["n_ok"], one["n_reached"], one["state"]) == (5, 5, "reached")
+    assert one["runs"][4]["time_to_target_s"] is None
+    assert one["time_to_target_s"] is None
+    one, _ = _rows(records, each=5)
+    assert one["time_to_target_s"] == pytest.approx(3.2)
+
+
 def test_a_validation_counts_more_than_what_is_trained_on() -> None:
     records = _run("1-0", 32, 100, (0.95, 0.95))
     records += [record("1-0", "accuracy", v, step=s, variant="validation", line=50 + s)

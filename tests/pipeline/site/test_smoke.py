@@ -131,6 +131,16 @@ def test_a_shipped_profile_gets_one_that_extends_it(file: Path) -> None:
     assert tests.expect[0].interface == "ib0"
 
 
+def test_a_profile_of_the_administrators_gets_one_that_extends_it(file: Path) -> None:
+    system = file.parents[1] / "system" / "mine.yaml"
+    system.parent.mkdir()
+    file.rename(system)
+    target = save_result(site(), system, smoke(file).expected)
+    assert target == file.parents[1] / "config" / "hpctrain" / "mine.yaml"
+    assert system.read_text() == SITE
+    assert site().tests is not None
+
+
 def test_a_file_that_would_not_load_stays_as_it_is(file: Path) -> None:
     wrong = Expected(date="x", nodes=2, launcher="srun", backend="gloo")
     with pytest.raises(SiteProfileError, match="not written"):

@@ -232,3 +232,11 @@ def test_the_words_of_the_question(program: Path) -> None:
     words = program.with_name("squeue.words").read_text().splitlines()
     assert "--user=ada" in words
     assert not any(word.startswith("--jobs") for word in words)
+
+
+def test_jobs_of_every_state_and_of_hidden_partitions_are_asked_for(program: Path) -> None:
+    """squeue lists neither by itself (man squeue): the job would be lost."""
+    write(program, f'printf "%s\\n" "$@" > {program}.words')
+    squeue(SlurmEndpoint(), ["7"])
+    words = program.with_name("squeue.words").read_text().splitlines()
+    assert {"--all", "--states=all", "--array", "--noheader"} <= set(words)
