@@ -1,7 +1,5 @@
 """Container and Containers: the image of a job, and the container runtime of a site."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """Diagnosis: why a job failed according to its logs, or the evidence that it succeeded."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from hpc_train.model.finding import Finding, LogSeverity

@@ -1,7 +1,5 @@
 """Input of a scaling table: every requested run, and its end."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from hpc_train.model.plan import Topology

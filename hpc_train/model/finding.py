@@ -1,7 +1,5 @@
 """Finding: a problem that a check found, how severe it is, and what to do."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Literal
 

@@ -1,7 +1,5 @@
 """Hardware: devices and limits of one machine, as reported by its tools."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from hpc_train.model.value import Value

@@ -1,7 +1,5 @@
 """JobSpec: a job, independent of the scheduler."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """Launchers, Rendezvous, Preflight: launchers of a site, rendezvous of ranks, checks of nodes."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

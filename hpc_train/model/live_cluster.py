@@ -1,7 +1,5 @@
 """Cluster: partitions, nodes, launchers and limits of a live Slurm."""
 
-from __future__ import annotations
-
 import re
 
 from hpc_train.model.units import Duration, Memory

@@ -1,7 +1,5 @@
 """Which logs are read, and the patterns of lines that a user defines."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType

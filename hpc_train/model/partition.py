@@ -1,7 +1,5 @@
 """Partition and Qos: the queues of a site, their nodes, and their limits."""
 
-from __future__ import annotations
-
 from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 

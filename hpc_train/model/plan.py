@@ -1,7 +1,5 @@
 """LaunchPlan: all resolved values, each with its origin and reason."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

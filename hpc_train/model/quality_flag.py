@@ -1,7 +1,5 @@
 """Flag: one reason to doubt the numbers of a run or of a point."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 from hpc_train.model.value import Value

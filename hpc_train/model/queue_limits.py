@@ -4,8 +4,6 @@ Slurm applies the limits of the partition and those of the quality of service (S
 Limits). An entry is an index into the profile's list, and the partition or the qos itself.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any, Literal
 

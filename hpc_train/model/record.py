@@ -1,7 +1,5 @@
 """Record: one measurement, with its unit, scope and source line; Pack: records as columns."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Iterable, Iterator, Sequence
 from itertools import compress, groupby
 from operator import attrgetter
@@ -109,7 +107,7 @@ class Pack(msgspec.Struct, array_like=True):
         for kind, line, value, step, rank in self.rows:
             yield replace(kinds[kind], line=line, value=value, step=step, rank=rank)
 
-    def without(self, places: Container[int]) -> Pack:
+    def without(self, places: Container[int]) -> "Pack":
         """Return the pack without the records at these positions."""
         kept = [place not in places for place in range(len(self))]
         keys: dict[int, str] = {}
@@ -161,6 +159,6 @@ def joined_packs(packs: Iterable[Pack]) -> Iterator[Pack]:
         yield _pack(kinds, rows)
 
 
-def _pack(kinds: list[Record], rows: Sequence[_Row]) -> Pack:
+def _pack(kinds: list[Record], rows: Sequence[_Row]) -> "Pack":
     kind, line, value, step, rank = zip(*rows, strict=True) if rows else ((),) * 5
     return Pack(kinds, kind, line, value, step, rank, {})

@@ -1,7 +1,5 @@
 """Report: title, tables, figures and notes, before any format."""
 
-from __future__ import annotations
-
 from typing import Any, Literal
 
 from hpc_train.model.value import Value

@@ -1,7 +1,5 @@
 """Options of a report, and the target that a training should reach."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from hpc_train.model.expected_study import IntervalKind

@@ -1,7 +1,5 @@
 """Columns of a table of results: values that a person states, and headings of other programs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple

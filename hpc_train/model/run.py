@@ -1,7 +1,5 @@
 """Run: the folder of one submission, and the contents of its files."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from typing import Annotated, Any
@@ -30,7 +28,7 @@ class RunName(Value, frozen=True, kw_only=True):
     attempt: int = 1
 
     @classmethod
-    def parse(cls, run_id: str) -> RunName | None:
+    def parse(cls, run_id: str) -> "RunName | None":
         """Parse a run id; None if it is that of a single job."""
         match = _RUN_NAME.fullmatch(run_id)
         if match is None:

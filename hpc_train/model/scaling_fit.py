@@ -1,7 +1,5 @@
 """Fit: a law of scaling, fitted to the points of a series."""
 
-from __future__ import annotations
-
 from typing import Literal
 
 from hpc_train.model.value import Value

@@ -1,7 +1,5 @@
 """SiteProfile: what a cluster offers, requires and forbids."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

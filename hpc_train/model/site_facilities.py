@@ -1,7 +1,5 @@
 """Facilities of a site: accounts, file systems, internet access, and detection of its hosts."""
 
-from __future__ import annotations
-
 import re
 from typing import Annotated, Literal
 

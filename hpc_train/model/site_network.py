@@ -1,7 +1,5 @@
 """Network and EnvBlock: the fabric of a site, and variables for some of its jobs."""
 
-from __future__ import annotations
-
 from typing import Annotated, Literal
 
 from msgspec import Meta

@@ -1,7 +1,5 @@
 """Study: a grid of jobs with repetitions, a baseline and a scaling regime."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 

@@ -1,7 +1,5 @@
 """What is submitted (a script, for one run or a shared allocation), and its state."""
 
-from __future__ import annotations
-
 from enum import Enum
 
 import msgspec

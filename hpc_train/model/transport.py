@@ -1,7 +1,5 @@
 """Transport: what NCCL used to move data between GPUs according to its log, with findings."""
 
-from __future__ import annotations
-
 from hpc_train.model.finding import Finding, Severity
 from hpc_train.model.value import Value
 

@@ -1,7 +1,5 @@
 """The base class of all values, and values with the origin of each part."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Generic, TypeVar
 
