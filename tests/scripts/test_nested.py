@@ -163,6 +163,33 @@ def test_term_ends_the_run_and_starts_no_other(bench: Bench, own: int, kept: int
     assert bench.code("now") == kept
 
 
+def test_a_run_gets_term_once(bench: Bench) -> None:
+    """The second of two could end its script before the exit code is recorded."""
+    program = (
+        'trap \'echo term >>"$TRACE"\' TERM; echo ready >>"$TRACE"\n'
+        'until [ -e "$1/go" ]; do sleep 0.05; done; exit 9'
+    )
+    bench.run("now", program)
+    process = bench.start({"now": None})
+    bench.wait_for("ready")
+    for _ in range(3):
+        process.send_signal(signal.SIGTERM)
+        bench.wait_for("term")
+        wait_for(lambda: not _pending(process.pid))
+    (bench.home / "now" / "go").touch()
+    process.communicate(timeout=240)
+    assert bench.traced() == ["now starts", "ready", "term"]
+    assert bench.code("now") == 9
+
+
+def _pending(pid: int) -> bool:
+    """Whether a signal has not been delivered yet (man 5 proc, SigPnd and ShdPnd)."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return any(
+        int(line.split()[1], 16) for line in status.splitlines() if line[:6] in ("SigPnd", "ShdPnd")
+    )
+
+
 def test_a_script_that_cannot_speak_is_spoken_for(bench: Bench) -> None:
     bench.run("killed", "kill -KILL $$")
     bench.run("gone", "")
