@@ -22,13 +22,13 @@ description: d
 scheduler: slurm
 launchers:
   default: srun
-  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn]
+  allowed: [ALLOWED]
   srun_args: [--wait=30]
 """
 
 
 def prepared(launcher: str, *more: str) -> Prepared:
-    Path("big.yaml").write_text(SITE)
+    Path("big.yaml").write_text(SITE.replace("ALLOWED", ", ".join(names("launchers"))))
     path = Path("job.yaml")
     path.write_text("command: [python, t.py]\nenv: {A: b}\nsecrets: {HF_TOKEN: env}\n")
     overrides = tuple(map(parse_setting, (*SIZES, f"launcher={launcher}", *more)))

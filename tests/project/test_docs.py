@@ -17,6 +17,7 @@ from hpc_train.job_state import job_state
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources
 from hpc_train.model.log_selection import LogPattern
+from hpc_train.model.metrics import METRICS
 from hpc_train.model.record import UNITS
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
@@ -118,9 +119,11 @@ def test_slurm_maps_each_state_as_it_is_mapped() -> None:
 
 def test_events_lists_each_metric_with_its_unit() -> None:
     page = (DOCS / "events.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+?) \| R? ?\|", page, re.MULTILINE)
-    units = {name: unit for cell, unit in rows for name in re.findall(r"`([^`]+)`", cell)}
+    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+?) \| (R?) ?\|", page, re.MULTILINE)
+    units = {name: unit for cell, unit, _ in rows for name in re.findall(r"`([^`]+)`", cell)}
     assert units == UNITS
+    marked = {name for cell, _, mark in rows if mark for name in re.findall(r"`([^`]+)`", cell)}
+    assert {metric.record for metric in METRICS if metric.record} <= marked
 
 
 def test_readme_names_each_command() -> None:

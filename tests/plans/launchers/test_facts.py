@@ -32,7 +32,7 @@ def test_argv_in_a_slurm_job_agrees_with_the_facts(name: str) -> None:
     assert (launch.argv[0] == Text(text="srun")) == launcher.through_srun
     if launcher.through_srun:
         assert (launch.slots_per_node == 4) == launcher.ranks_are_tasks
-    if launcher.program:
+    elif launcher.program:
         assert launch.argv[0] == Text(text=launcher.program)
 
 
