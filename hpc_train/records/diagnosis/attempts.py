@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.collective_timeouts import Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending
-from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, rung
+from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, cause_level
 from hpc_train.records.line import Line
 
 # The kind of a start that repeats one of the first lines of its log.
@@ -139,8 +139,8 @@ def _over(
     between = [one for one in seen if since <= one.sighting.line < start.line]
     # Many ranks may start with the same line: then a launcher or Slurm must report the end.
     return any(
-        rung(one) == ENDED
-        or (one.fatal and (start.kind != AGAIN or rung(one) == EXIT or one.by_slurm))
+        cause_level(one) == ENDED
+        or (one.fatal and (start.kind != AGAIN or cause_level(one) == EXIT or one.by_slurm))
         for one in between
     )
 

@@ -21,11 +21,11 @@ from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.job_outcome import decide, missed_target
 from hpc_train.records.diagnosis.root_cause import (
     OrderedSighting,
+    cause_level,
     choose_root,
     exit_code_of,
     first_of,
     is_first,
-    rung,
     specific,
     tells_end,
     with_times,
@@ -147,7 +147,7 @@ def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:
         return "consequence"
     if root is None or not first.fatal:
         return "other"
-    follows = rung(first) > rung(root) or tells_end(first) or _after(first, root)
+    follows = cause_level(first) > cause_level(root) or tells_end(first) or _after(first, root)
     return "consequence" if follows else "other"
 
 

@@ -13,7 +13,7 @@ from hpc_train.model.diagnosis import Attempt, Diagnosis, Evidence, FirstFailure
 from hpc_train.model.transport import Transport
 from hpc_train.records.diagnosis.attempts import Observed, attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
-from hpc_train.records.diagnosis.scan_logs import last_words, scan
+from hpc_train.records.diagnosis.scan_logs import last_lines, scan
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.nccl.read_transport import transport_in
 from hpc_train.records.nccl.tally import Tally
@@ -46,12 +46,12 @@ def diagnose_logs(
     attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
     found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
     if found.outcome == "failed" and found.root is None:
-        words = _last_words(files, names, found.first_failure)
+        words = _last_lines(files, names, found.first_failure)
         unknown = _unknown(end, words)
         found = replace(found, findings=(unknown, *found.findings), last_lines=words)
     elif found.root is not None and found.root.id in _WORDLESS:
         own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
-        words = _last_words([path for path, _ in own], [name for _, name in own], None)
+        words = _last_lines([path for path, _ in own], [name for _, name in own], None)
         found = replace(found, last_lines=words)
     return found, observed.failed
 
@@ -87,14 +87,14 @@ def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
     )
 
 
-def _last_words(
+def _last_lines(
     files: Sequence[Path], names: Sequence[str], first_failure: FirstFailure | None
 ) -> tuple[Evidence, ...]:
     """Return the end of the log of the rank that failed first, else of the first log with text."""
     rank = first_failure.rank if first_failure else None
     order = sorted(zip(files, names, strict=True), key=lambda pair: rank_of(pair[0]) != rank)
     for path, name in order:
-        words = last_words(path, name)
+        words = last_lines(path, name)
         if words:
             return words
     return ()

@@ -16,7 +16,7 @@ from hpc_train.records.diagnosis.root_cause import (
     EXIT,
     RAISED_AGAIN,
     OrderedSighting,
-    rung,
+    cause_level,
 )
 
 _NO_TARGET = LogFinding(
@@ -113,7 +113,7 @@ def _after_work(
 
 def _breaks(seen: OrderedSighting, done: EndingKind) -> bool:
     torn = done in ("success", "work") and seen.signature.group in _TEARDOWN
-    return seen.fatal and rung(seen) <= _MILDEST[done] and not torn
+    return seen.fatal and cause_level(seen) <= _MILDEST[done] and not torn
 
 
 def _before(seen: OrderedSighting, proof: tuple[int, Ending]) -> bool:
@@ -128,7 +128,7 @@ def _quoted(item: tuple[int, Ending], sources: Sequence[str]) -> str:
 
 def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     fatal = [one for one in seen if one.fatal]
-    if any(rung(one) < ENDED for one in fatal):
+    if any(cause_level(one) < ENDED for one in fatal):
         return JobOutcome(outcome="failed", why="no line shows that the work was done")
     if end.exit_code or end.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
         return JobOutcome(outcome="failed", why=end.problem or f"the run is {end.state}")

@@ -87,7 +87,7 @@ class OrderedSighting(Value, frozen=True, kw_only=True):
         return self.work_after > (0 if slight else _BUFFERED)
 
 
-def rung(seen: OrderedSighting) -> int:
+def cause_level(seen: OrderedSighting) -> int:
     """Return the distance from a root cause.
 
     CAUSE, ECHO of another failure, RAISED_AGAIN by a waiting process, EXIT code, ENDED by a
@@ -130,15 +130,15 @@ def _is_echo(sighting: Sighting) -> bool:
 def choose_root(
     candidates: Sequence[OrderedSighting], first_failure: FirstFailure | None
 ) -> OrderedSighting | None:
-    """Return the first failure: of the lowest rung, then by time, rank and line.
+    """Return the first failure: of the lowest cause_level, then by time, rank and line.
 
     Sightings are compared by time in whole seconds, if all of them have one; then by the rank that
     was reported to fail first; then by the order of lines.
     """
     if not candidates:
         return None
-    lowest = min(map(rung, candidates))
-    rivals = specific([seen for seen in candidates if rung(seen) == lowest])
+    lowest = min(map(cause_level, candidates))
+    rivals = specific([seen for seen in candidates if cause_level(seen) == lowest])
     # A missing process is reported by its observer before the scheduler reports its kills.
     if any(seen.signature.late for seen in rivals):
         rivals = [seen for seen in rivals if seen.signature.kind != "general"]

@@ -15,7 +15,7 @@ from hpc_train.model.diagnosis import Evidence
 from hpc_train.records.diagnosis.attempts import AGAIN, Observed, Start, StartReader
 from hpc_train.records.diagnosis.collective_timeouts import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending, EndingReader
-from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, rung
+from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, cause_level
 from hpc_train.records.diagnosis.training_completed import EpochReader, StepReader
 from hpc_train.records.diagnosis.work_after_error import look_again
 from hpc_train.records.find_logs import rank_of
@@ -109,7 +109,11 @@ class _Gathered:
 
     def _again(self, path: Path, number: int) -> None:
         """Read a log with errors again, for the errors that the job survived, and for restarts."""
-        bad = [one for one in self.seen if one.file == number and (one.fatal or rung(one) == ENDED)]
+        bad = [
+            one
+            for one in self.seen
+            if one.file == number and (one.fatal or cause_level(one) == ENDED)
+        ]
         if not bad:
             return
         look = look_again(path, [one.sighting.line for one in bad])
@@ -127,7 +131,7 @@ class _Gathered:
             self.seen.append(OrderedSighting(sighting=sighting, signature=signature, file=number))
 
 
-def last_words(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
+def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
     """Return the last lines of a log that are not empty; none if it cannot be read."""
     tail, number = b"", 1
     with suppress(LogParseError), open_log(path) as stream:
