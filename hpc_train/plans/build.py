@@ -38,7 +38,7 @@ from hpc_train.plans.job_setup import (
     setup_settings,
     values_of,
 )
-from hpc_train.plans.launch_request import check_arguments, make_request
+from hpc_train.plans.launch_request import check_arguments, make_request, mpi_warnings
 from hpc_train.plans.network_context import network_of
 from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
 from hpc_train.plans.partition_choice import check_limits, choose_partition
@@ -97,17 +97,20 @@ def make_plan(job: SourcedJob, site: SourcedSite, *, nested: bool = False) -> La
             launch=launch,
             environment=environment,
             settings={**settings, **bound, **_inside(context, request, environment)},
-            warnings=(*warnings, *_warnings(context, topology, environment)),
+            warnings=(*warnings, *_warnings(context, request, environment)),
         ),
     )
 
 
-def _warnings(context: Context, topology: Topology, environment: JobEnvironment) -> Iterator[str]:
+def _warnings(
+    context: Context, request: LaunchRequest, environment: JobEnvironment
+) -> Iterator[str]:
     yield from default_warnings(context)
     yield from launcher_warnings(context)
     yield from environment.warnings
-    yield from gpu_warnings(topology, context.launcher)
-    yield from openmpi_warnings(context, environment.variables)
+    yield from gpu_warnings(request.topology, context.launcher)
+    yield from mpi_warnings(context, request)
+    yield from openmpi_warnings(context, environment.variables, request.mpi)
     yield from port_warnings(context.site)
 
 

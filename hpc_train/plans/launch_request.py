@@ -10,7 +10,7 @@ from hpc_train.model.plan import Binding, Launch, LaunchRequest, Text, Token, To
 from hpc_train.plans.containers.resolve import resolve_container
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
-from hpc_train.plans.launchers.base import RANK_WRAPPER
+from hpc_train.plans.launchers.base import RANK_WRAPPER, launchers_where
 from hpc_train.plans.rendezvous import resolve_elastic
 from hpc_train.plans.resource_requests import type_settings
 
@@ -32,7 +32,8 @@ def make_request(
     """Collect the values of a job and a site that launchers need.
 
     Raises:
-        PlanError: the container or the elastic bounds are invalid.
+        PlanError: the container or the elastic bounds are invalid, or the launcher starts no ranks
+            of MPI for a program that needs them.
     """
     job, site = context.job.value, context.site.value
     launchers, env = site.launchers, environment.variables
@@ -64,11 +65,38 @@ def _mpi(context: Context, backend: str, *, inside: bool) -> str | None:
     Other ranks do not need it, and a plug-in that they load can fail for reasons of its own: two
     slurmd on one machine, for example, write to the same /tmp/spmix_appdir_*.
     """
+    _check_mpi(context)
     site = context.site.value
     within = site.containers.mpi if inside and site.containers else None
     kind = within or site.launchers.mpi
     used = context.launcher.mpi and (context.job.value.mpi or backend == "mpi")
     return kind if used or kind == "none" else None
+
+
+def _check_mpi(context: Context) -> None:
+    """Refuse `mpi: true` with a launcher whose ranks MPI does not connect.
+
+    Raises:
+        PlanError: with the launchers that it connects.
+    """
+    job, launcher = context.job, context.launcher
+    if job.value.mpi and not (launcher.mpi or launcher.one_rank):
+        able = launchers_where(lambda one: one.mpi)
+        raise PlanError(
+            f"{job.origin('mpi')}: mpi is true, but the launcher {launcher.name} starts ranks that "
+            "MPI does not connect",
+            f"use a launcher that starts ranks of MPI: {able}",
+        )
+
+
+def mpi_warnings(context: Context, request: LaunchRequest) -> Iterator[str]:
+    """Warn of ranks of MPI for which a profile states no type of `srun --mpi`."""
+    stated = any(word.startswith("--mpi") for word in (*request.srun_args, *request.args))
+    if context.job.value.mpi and context.by_srun and not (request.mpi or stated):
+        yield (
+            f"{context.job.origin('mpi')}: {context.site.value.name} states no launchers.mpi, so "
+            "srun uses the MpiDefault of the cluster; launcher_args: [--mpi=pmix] states another"
+        )
 
 
 def check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:

@@ -124,17 +124,19 @@ _GONE = {
 }
 
 
-def openmpi_warnings(context: Context, env: Mapping[str, Setting]) -> tuple[str, ...]:
-    """Warn of options that Open MPI 5 no longer has and silently ignores."""
+def openmpi_warnings(
+    context: Context, env: Mapping[str, Setting], mpi: str | None
+) -> tuple[str, ...]:
+    """Warn of options that Open MPI 5 no longer has and silently ignores; `mpi` is srun's type."""
     if not at_least(context.site.value.launchers.openmpi, "5"):
         return ()
-    return tuple(_old_words(context, env))
+    return tuple(_old_words(context, env, mpi))
 
 
-def _old_words(context: Context, env: Mapping[str, Setting]) -> Iterator[str]:
+def _old_words(context: Context, env: Mapping[str, Setting], mpi: str | None) -> Iterator[str]:
     site, launcher = context.site, context.launcher
     launchers = site.value.launchers
-    if launcher.mpi and launcher.through_srun and launchers.mpi == "pmi2":
+    if launcher.mpi and launcher.through_srun and mpi == "pmi2":
         yield f"{site.origin('launchers.mpi')}: Open MPI 5 has no PMI-2; use pmix"
     places = [(word, site.near("launchers.mpirun_args")) for word in launchers.mpirun_args]
     places = places if launcher.open_mpi else []

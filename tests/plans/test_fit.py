@@ -156,5 +156,6 @@ def test_open_mpi_5_is_not_given_what_it_no_longer_knows(job: Jobs, slurm: Sites
         "OMPI_MCA_oob_tcp_if_include",
     ]
     assert new.warnings[1].startswith("job.yaml:8: ")
-    started = make_plan(job(launcher="srun"), slurm(launchers={**launchers, "openmpi": "5"}))
-    assert "PMI-2; use pmix" in started.warnings[0]
+    site = slurm(launchers={**launchers, "openmpi": "5"})
+    assert "PMI-2; use pmix" in make_plan(job(launcher="srun", mpi=True), site).warnings[0]
+    assert make_plan(job(launcher="srun"), site).warnings == ()

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.errors import PlanError
 from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.sacct import sacct
@@ -31,11 +32,16 @@ def test_f32_the_profile_says_how_ranks_find_each_other(launcher: str) -> None:
     def site(kind: str) -> dict[str, object]:
         return {"launchers": {**dict(SITE["launchers"]), "mpi": kind}}  # type: ignore[call-overload]
 
-    starts_ranks = launcher == "srun"
-    assert (" --mpi=pmix " in argv(launcher, site=site("pmix"), mpi=True)) == starts_ranks
+    if launcher == "srun":
+        assert " --mpi=pmix " in argv(launcher, site=site("pmix"), mpi=True)
+        assert "MpiDefault" in "".join(planned(launcher, mpi=True).warnings)
+        assert planned(launcher, site=site("pmix"), mpi=True).warnings == ()
+        assert planned(launcher, mpi=True, launcher_args=["--mpi=pmi2"]).warnings == ()
+    else:
+        with pytest.raises(PlanError, match=f"mpi is true, but the launcher {launcher} starts"):
+            planned(launcher, site=site("pmix"), mpi=True)
     # torch's ranks do not need PMIx, and its plug-in may fail.
     assert "--mpi" not in argv(launcher, site=site("pmix"))
-    assert "--mpi" not in argv(launcher, mpi=True)
     assert " --mpi=none " in argv(launcher, site=site("none"))
 
 

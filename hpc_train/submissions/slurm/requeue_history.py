@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 from collections.abc import Collection, Mapping
 
 import msgspec
@@ -10,8 +9,9 @@ import msgspec
 from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.reason_codes import sentence
-from hpc_train.submissions.slurm.slurm_commands import call_slurm, unanswered
-from hpc_train.submissions.slurm.squeue import FIELD, job_ids, selection
+from hpc_train.submissions.slurm.sacct import call_sacct
+from hpc_train.submissions.slurm.slurm_commands import unanswered
+from hpc_train.submissions.slurm.squeue import FIELD, job_ids
 
 _FIELDS = "JobID,State,End,NodeList"
 _REQUEUED = {"REQUEUED": "it was requeued"}
@@ -42,26 +42,14 @@ def _may_be_requeued(report: JobReport) -> bool:
 
 def _previous_attempts(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> dict[str, str]:
     """Return job -> a sentence on the end of its last attempt."""
-    day = datetime.date.fromisoformat(since) - datetime.timedelta(days=1)
-    done = call_slurm(
-        cluster,
-        "sacct",
-        "--allocations",
-        "--duplicates",
-        "--noheader",
-        "--parsable2",
-        f"--delimiter={FIELD}",
-        f"--format={_FIELDS}",
-        f"--starttime={day.isoformat()}",
-        *selection(jobs),
-    )
+    done = call_sacct(cluster, jobs, since, "--duplicates", f"--format={_FIELDS}")
     return {} if unanswered(done) else _ends(done.stdout)
 
 
 def _ends(text: str) -> dict[str, str]:
     """Parse the output of sacct; the last record of a job that has a node is its last attempt."""
     ends: dict[str, tuple[str, str]] = {}
-    for line in text.splitlines():
+    for line in text.split("\n"):
         try:
             word, state, end, nodes = line.split(FIELD)
             jobs = job_ids(word)

@@ -20,6 +20,7 @@ from hpc_train.submissions.slurm.squeue import (
     selection,
     wanted,
 )
+from hpc_train.subprocesses import Finished
 
 _FIELDS = "JobID,State,Start,NodeList,ExitCode,Reason,JobName"
 # Not a signal: a real Slurm reported it for a log that could not be opened.
@@ -27,29 +28,36 @@ _NOT_STARTED = "53"
 
 
 def sacct(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> QueueAnswer:
-    """Query the accounting for jobs submitted since a date; there may be no accounting.
+    """Query the accounting for jobs submitted since a date; there may be no accounting."""
+    if not base_ids(jobs):
+        return QueueAnswer()
+    done = call_sacct(cluster, jobs, since, f"--format={_FIELDS}")
+    failure = unanswered(done)
+    if failure:
+        return QueueAnswer(failure=failure)
+    return QueueAnswer(entries=wanted(parse(done.stdout), jobs))
+
+
+def call_sacct(
+    cluster: SlurmEndpoint, jobs: Collection[str], since: str, *options: str
+) -> Finished:
+    """Call sacct for jobs submitted since a date (YYYY-MM-DD); FIELD separates the fields.
 
     The query starts one day earlier: the date may be of another time zone, and Slurm's commands
     refuse a date in the future.
     """
-    if not base_ids(jobs):
-        return QueueAnswer()
     day = datetime.date.fromisoformat(since) - datetime.timedelta(days=1)
-    done = call_slurm(
+    return call_slurm(
         cluster,
         "sacct",
         "--allocations",
         "--noheader",
         "--parsable2",
         f"--delimiter={FIELD}",
-        f"--format={_FIELDS}",
         f"--starttime={day.isoformat()}",
+        *options,
         *selection(jobs),
     )
-    failure = unanswered(done)
-    if failure:
-        return QueueAnswer(failure=failure)
-    return QueueAnswer(entries=wanted(parse(done.stdout), jobs))
 
 
 def parse(text: str) -> tuple[QueueEntry, ...]:
