@@ -68,11 +68,14 @@ def prepare_and_warn(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> Prepared:
     """Prepare the requested job or study and print its warnings."""
+    from msgspec.structs import replace
+
     from hpc_train.pipeline.render import prepare, request_of
 
     options = {key: given[key] for key in _JOB_OPTIONS if given.get(key) is not None}
     settings = given.get("settings", ())
-    prepared = prepare(request_of(file, arguments, site, options, settings))
+    request = request_of(file, arguments, site, options, settings)
+    prepared = prepare(replace(request, plain=bool(given.get("plain"))))
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
     return prepared

@@ -22,6 +22,11 @@ if TYPE_CHECKING:
     help="Write to this file; for a study, one file per point into this folder.",
 )
 @click.option(
+    "--plain",
+    is_flag=True,
+    help="Print a short script without tracking: directives, modules, environment, one launch.",
+)
+@click.option(
     "--show-template",
     "templates",
     is_flag=True,
@@ -45,7 +50,8 @@ def render(
 ) -> None:
     """Print the job script.
 
-    The output is byte for byte what `submit` runs; for a study, one script per point.
+    The output is byte for byte what `submit` runs, unless --plain is given; for a study, one
+    script per point.
     """
     if templates and output is not None:
         raise click.UsageError("--show-template prints; leave out --output")

@@ -111,7 +111,7 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
 
     With `nested`, the job's allocation may have more nodes and GPUs than `topology`: the ranks run
     on the first nodes, and the number of their GPUs must be stated (`gpu_request` is the option,
-    `gpu_type` the type of GPU in it).
+    `gpu_type` the type of GPU in it). With `plain`, the script does not track the run.
     """
 
     topology: Topology
@@ -130,6 +130,7 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
     elastic: Elastic | None = None
     torch: str | None = None
     openmpi: str | None = None
+    plain: bool = False
 
 
 class Definition(Value, frozen=True, kw_only=True):

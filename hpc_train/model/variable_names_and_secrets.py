@@ -15,14 +15,9 @@ Variable = Annotated[
 ENV = "env"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
-# What the script exports for the ranks.
-FROM_SCRIPT = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "HPCTRAIN_RUN",
-    "HPCTRAIN_LOG_DIR",
-    "HPCTRAIN_FAILURE_FILE",
-)
+# What the script exports for the ranks; a plain script exports the rendezvous only.
+RENDEZVOUS = ("MASTER_ADDR", "MASTER_PORT")
+FROM_SCRIPT = (*RENDEZVOUS, "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILURE_FILE")
 # Variables of the script itself, and read-only variables of bash: a value would be lost.
 _OURS = frozenset(
     """

@@ -35,12 +35,16 @@ T = TypeVar("T")
 
 
 class Request(Value, frozen=True, kw_only=True):
-    """A request of the command line: a YAML file, or a program with arguments."""
+    """A request of the command line: a YAML file, or a program with arguments.
+
+    With `plain`, the scripts do not track their runs, and each is a job of its own.
+    """
 
     path: Path
     arguments: tuple[str, ...] = ()
     site: str | None = None
     overrides: tuple[Override, ...] = ()
+    plain: bool = False
 
 
 class PreparedPoint(Value, frozen=True, kw_only=True):
@@ -95,7 +99,7 @@ def prepare(request: Request) -> Prepared:
     profile = find_profile(named)
     site = load_site(str(profile))
     study, points = _points(request)
-    nested = study is not None and study.spec.placement == "nested"
+    nested = study is not None and study.spec.placement == "nested" and not request.plain
     if nested and site.value.scheduler == "local":
         raise PlanError(
             f"{request.path}: placement nested needs one allocation of several nodes, "
@@ -103,7 +107,8 @@ def prepare(request: Request) -> Prepared:
             "remove placement: independent is the default",
         )
     folders = template_path(profile)
-    prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
+    how = {"nested": nested, "plain": request.plain}
+    prepared = tuple(_prepare_point(point, site, folders, **how) for point in points)
     if study is not None:
         from hpc_train.plans.cost import check_study
 
@@ -179,16 +184,21 @@ def _read(path: Path) -> Document:
 
 
 def _prepare_point(
-    point: Point, site: Sourced[SiteProfile], folders: Sequence[Path], *, nested: bool
+    point: Point,
+    site: Sourced[SiteProfile],
+    folders: Sequence[Path],
+    *,
+    nested: bool,
+    plain: bool,
 ) -> PreparedPoint:
-    plan = make_plan(point.job, site, nested=nested)
+    plan = make_plan(point.job, site, nested=nested, plain=plain)
     check_disclosure(point.job, plan)
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
     return PreparedPoint(
         axes=point.axes,
         job=point.job,
         plan=plan,
-        script=render_script(plan, folders),
+        script=render_script(plan, folders, plain=plain),
         stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
     )
 

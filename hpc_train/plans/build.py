@@ -38,7 +38,12 @@ from hpc_train.plans.job_setup import (
     setup_settings,
     values_of,
 )
-from hpc_train.plans.launch_request import check_arguments, make_request, mpi_warnings
+from hpc_train.plans.launch_request import (
+    check_arguments,
+    make_request,
+    mpi_warnings,
+    without_wrapper,
+)
 from hpc_train.plans.network_context import network_of
 from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
 from hpc_train.plans.partition_choice import check_limits, choose_partition
@@ -62,17 +67,20 @@ from hpc_train.plans.time_limit_signal import (
 _TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
 
 
-def make_plan(job: SourcedJob, site: SourcedSite, *, nested: bool = False) -> LaunchPlan:
+def make_plan(
+    job: SourcedJob, site: SourcedSite, *, nested: bool = False, plain: bool = False
+) -> LaunchPlan:
     """Resolve a job for a site; the same input gives the same plan.
 
-    With `nested` the job is planned for the first nodes of an allocation that may be larger.
+    With `nested` the job is planned for the first nodes of an allocation that may be larger; with
+    `plain` for a script that does not track the run.
 
     Raises:
         UnknownNameError: the launcher or the partition does not exist.
         PlanError: the site forbids the launcher, or the job exceeds a limit.
     """
     _check_placement(site, nested=nested)
-    context, partition = choose_partition(resolve_context(job, site))
+    context, partition = choose_partition(resolve_context(job, site, plain=plain))
     topology, settings = resolve_topology(context)
     warnings = (
         *check_limits(context, topology),
@@ -94,7 +102,7 @@ def make_plan(job: SourcedJob, site: SourcedSite, *, nested: bool = False) -> La
         context,
         _Decisions(
             request=request,
-            launch=launch,
+            launch=without_wrapper(launch, environment.changes) if plain else launch,
             environment=environment,
             settings={**settings, **bound, **_inside(context, request, environment)},
             warnings=(*warnings, *_warnings(context, request, environment)),

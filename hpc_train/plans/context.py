@@ -24,7 +24,7 @@ class Context(Value, frozen=True, kw_only=True):
     """A job on a site, with the profile's entries for its partition, qos and launcher.
 
     If the profile does not list the partition, all values of `partition` are absent.
-    `chosen` is the origin of the launcher.
+    `chosen` is the origin of the launcher. With `plain`, the script does not track the run.
     """
 
     job: SourcedJob
@@ -33,6 +33,7 @@ class Context(Value, frozen=True, kw_only=True):
     chosen: Setting
     queue: JobQueue
     partition: Partition
+    plain: bool = False
 
     @property
     def by_srun(self) -> bool:
@@ -53,7 +54,7 @@ class Context(Value, frozen=True, kw_only=True):
         return self.site.near(self.key(name))
 
 
-def resolve_context(job: SourcedJob, site: SourcedSite) -> Context:
+def resolve_context(job: SourcedJob, site: SourcedSite, *, plain: bool = False) -> Context:
     """Look up the launcher, the partition and the quality of service of a job.
 
     Raises:
@@ -64,7 +65,13 @@ def resolve_context(job: SourcedJob, site: SourcedSite) -> Context:
     queue, partition = _queue(job, site)
     launcher = find_launcher(chosen.value)
     return Context(
-        job=job, site=site, launcher=launcher, chosen=chosen, queue=queue, partition=partition
+        job=job,
+        site=site,
+        launcher=launcher,
+        chosen=chosen,
+        queue=queue,
+        partition=partition,
+        plain=plain,
     )
 
 

@@ -5,8 +5,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
+from msgspec.structs import replace
+
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Binding, Launch, LaunchRequest, Text, Token, Topology
+from hpc_train.model.plan import (
+    Binding,
+    EnvChange,
+    Launch,
+    LaunchRequest,
+    Text,
+    Token,
+    Topology,
+)
 from hpc_train.plans.containers.resolve import resolve_container
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
@@ -56,7 +66,17 @@ def make_request(
         elastic=resolve_elastic(context.job),
         torch=job.torch or site.torch,
         openmpi=launchers.openmpi,
+        plain=context.plain,
     )
+
+
+def without_wrapper(launch: Launch, changes: Iterable[EnvChange]) -> Launch:
+    """Start the ranks of a plain script directly, unless their wrapper sets variables."""
+    if launch.rank_env or any(change.scope == "ranks" for change in changes):
+        return launch
+    # Its place in `bash -c "$rank_wrapper" rank`.
+    at = launch.argv.index(RANK_WRAPPER)
+    return replace(launch, argv=(*launch.argv[: at - 2], *launch.argv[at + 2 :]))
 
 
 def _mpi(context: Context, backend: str, *, inside: bool) -> str | None:

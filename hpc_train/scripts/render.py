@@ -8,6 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from hpc_train.data_folders import template_folder
+from hpc_train.errors import RenderError
 from hpc_train.model.plan import LaunchPlan, Setting
 from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Value
@@ -17,19 +18,27 @@ from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks,
 from hpc_train.scripts.template_loader import TemplateLoader
 
 ALLOCATION = "nested.sbatch.j2"
+_PLAIN = dict.fromkeys(("slurm.sbatch.j2", "local.sh.j2"), "plain.sbatch.j2")
 
 
-def render_script(plan: LaunchPlan, folders: Sequence[Path] = ()) -> Script:
+def render_script(plan: LaunchPlan, folders: Sequence[Path] = (), *, plain: bool = False) -> Script:
     """Render a plan; the same plan and templates give the same bytes.
 
-    `folders`: the site's templates, which take precedence over those of the package.
+    `folders`: the site's templates, which take precedence over those of the package. A `plain`
+    script does not track its run; its plan was made as `plain` too.
 
     Raises:
         RenderError: a template has an error or an unknown variable (template:line), or a value
-            cannot be written.
+            cannot be written; the site's template has no plain form.
     """
     named = plan.settings.get("template") or Setting(value=plan.template, origin="")
-    return _render(named, folders, plan=plan)
+    script = _render(named, (folders, plain), plan=plan)
+    if plain and not any(Path(file.path).name in _PLAIN.values() for file in script.templates):
+        raise RenderError(
+            f"{named.origin}: the template {named.value} is a whole script without a plain form",
+            f"leave --plain out, or extend {' or '.join(_PLAIN)}",
+        )
+    return script
 
 
 def render_allocation(allocation: Allocation, folders: Sequence[Path] = ()) -> Script:
@@ -38,13 +47,14 @@ def render_allocation(allocation: Allocation, folders: Sequence[Path] = ()) -> S
     Raises:
         RenderError: as for `render_script`.
     """
-    return _render(Setting(value=ALLOCATION, origin=""), folders, allocation=allocation)
+    return _render(Setting(value=ALLOCATION, origin=""), (folders, False), allocation=allocation)
 
 
-def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Script:
+def _render(template: Setting, search: tuple[Sequence[Path], bool], **values: Value) -> Script:
+    folders, plain = search
     # A relative folder depends on the current folder.
     places = tuple(folder.absolute() for folder in folders)
-    environment = _environment((*folders, template_folder()), places)
+    environment = _environment((*folders, template_folder()), places, plain)
     rendering = Rendering(values)
     token = current.set(rendering)
     try:
@@ -73,5 +83,7 @@ def _text(environment: TemplateEnvironment, template: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _environment(folders: tuple[Path, ...], _places: tuple[Path, ...]) -> TemplateEnvironment:
-    return TemplateEnvironment(TemplateLoader(folders))
+def _environment(
+    folders: tuple[Path, ...], _places: tuple[Path, ...], plain: bool
+) -> TemplateEnvironment:
+    return TemplateEnvironment(TemplateLoader(folders, _PLAIN if plain else {}))

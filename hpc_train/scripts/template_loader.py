@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable, MutableMapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from pathlib import Path
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any
 
 import jinja2
@@ -25,11 +25,13 @@ _LIMIT = 1024 * 1024
 class TemplateLoader(jinja2.BaseLoader):
     """Loads templates from the folders of a site, in order, and then from the package.
 
-    The name in Jinja is `START:NAME`, where START is the first folder to search.
+    The name in Jinja is `START:NAME`, where START is the first folder to search. `instead` maps
+    templates of the package to those that replace them, for the templates of a site too.
     """
 
-    def __init__(self, folders: Sequence[Path]) -> None:
+    def __init__(self, folders: Sequence[Path], instead: Mapping[str, str] = MappingProxyType({})):
         self._folders = tuple(folders)
+        self._instead = instead
         self._roots = tuple(folder.resolve() for folder in folders)
         self._files: dict[str, TemplateFile] = {}
         self.blocks: dict[str, Blocks] = {}
@@ -127,7 +129,8 @@ class TemplateLoader(jinja2.BaseLoader):
     def _is_there(self, reference: str) -> tuple[int, Path] | None:
         start, _, name = reference.partition(":")
         for place in range(int(start), len(self._folders)):
-            path = self._folders[place] / name
+            shipped = place == len(self._folders) - 1
+            path = self._folders[place] / (self._instead.get(name, name) if shipped else name)
             if path.is_file():
                 return place, path
         return None

@@ -10,9 +10,11 @@ from hpc_train.model.container import Container, Containers
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import ContainerPlan, Setting, Topology
 from hpc_train.model.site import SourcedSite
-from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT
+from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.plans.containers.runtimes import (
     FORMS,
+    HERE,
+    RUN,
     ContainerRequest,
     Mount,
     RuntimeForm,
@@ -40,6 +42,7 @@ def resolve_container(
     offered = _offered(job, site)
     form, env = FORMS[offered.runtime], environment.variables
     of_ranks = dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")
+    of_script = RENDEZVOUS if context.plain else FROM_SCRIPT
     _check(job, form, offered.runtime)
     request = ContainerRequest(
         program=offered.program or offered.runtime,
@@ -48,11 +51,12 @@ def resolve_container(
         workdir=wanted.workdir,
         writable=wanted.writable,
         gpus=_gpus(context, topology),
-        passed=tuple(dict.fromkeys((*FROM_SCRIPT, *env, *job.value.secrets, *wanted.env))),
+        passed=tuple(dict.fromkeys((*of_script, *env, *job.value.secrets, *wanted.env))),
         private=tuple(job.value.secrets),
         of_ranks=tuple(of_ranks),
         vendors=environment.script is not None,
         args=offered.args,
+        own_folders=(HERE,) if context.plain else (RUN, HERE),
     )
     return _plan(offered, form, request)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 from hpc_train.errors import PlanError
@@ -103,6 +103,8 @@ class ContainerRequest(Value, frozen=True, kw_only=True):
     # Whether the vendor's script exports further variables, whose names are known only in the job.
     vendors: bool
     args: tuple[str, ...]
+    # The variables of the folders that every image mounts.
+    own_folders: tuple[str, ...] = (RUN, HERE)
 
     def place(self) -> Text | JobVar:
         """Return the working folder inside the container."""
@@ -110,7 +112,7 @@ class ContainerRequest(Value, frozen=True, kw_only=True):
 
     def all_mounts(self) -> tuple[Text | Joined, ...]:
         """Return the mounts of the run's folder, the working folder and the requested folders."""
-        return (own(RUN), own(HERE), *(mount.token() for mount in self.mounts))
+        return (*map(own, self.own_folders), *(mount.token() for mount in self.mounts))
 
 
 class RuntimeForm(Value, frozen=True, kw_only=True):
@@ -134,7 +136,7 @@ def _texts(*words: str) -> tuple[Token, ...]:
 def _apptainer(request: ContainerRequest) -> tuple[Token, ...]:
     """--writable-tmpfs, because --writable requires an image that is a folder."""
     flags = {"nvidia": ("--nv",), "amd": ("--rocm",), None: ()}[request.gpus]
-    own_folders: tuple[Token, ...] = (JobVar(name=RUN), JobVar(name=HERE))
+    own_folders: Iterable[Token] = (JobVar(name=name) for name in request.own_folders)
     binds = (*own_folders, *(mount.token() for mount in request.mounts))
     return (
         *_texts(request.program, "exec", *flags),

@@ -8,7 +8,7 @@ launchers, because that would disable InfiniBand.
 from __future__ import annotations
 
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
-from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT
+from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.model.version_ranges import at_least
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
@@ -28,7 +28,8 @@ def command(request: LaunchRequest) -> Launch:
     topology = request.topology
     hosts = texts("--host", f"localhost:{topology.tasks_per_node}")
     passed = request.container.passed if request.container else ()
-    names = dict.fromkeys((*FROM_SCRIPT, *request.exported, *passed))
+    of_script = RENDEZVOUS if request.plain else FROM_SCRIPT
+    names = dict.fromkeys((*of_script, *request.exported, *passed))
     argv = (
         *texts("mpirun", "-np", topology.world_size),
         *(hosts if request.scheduler == "local" else ()),
