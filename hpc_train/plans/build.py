@@ -39,9 +39,10 @@ from hpc_train.plans.job_setup import (
     values_of,
 )
 from hpc_train.plans.launch_request import check_arguments, make_request, mpi_warnings
+from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network_context import network_of
 from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
-from hpc_train.plans.partition_choice import check_limits, choose_partition
+from hpc_train.plans.partition_choice import Choice, check_limits, choose_partition
 from hpc_train.plans.rendezvous import (
     check_elastic,
     elastic_directives,
@@ -72,7 +73,7 @@ def make_plan(job: SourcedJob, site: SourcedSite, *, nested: bool = False) -> La
         PlanError: the site forbids the launcher, or the job exceeds a limit.
     """
     _check_placement(site, nested=nested)
-    context, partition = choose_partition(resolve_context(job, site))
+    context, partition = _queued(resolve_context(job, site))
     topology, settings = resolve_topology(context)
     warnings = (
         *check_limits(context, topology),
@@ -100,6 +101,14 @@ def make_plan(job: SourcedJob, site: SourcedSite, *, nested: bool = False) -> La
             warnings=(*warnings, *_warnings(context, request, environment)),
         ),
     )
+
+
+def _queued(context: Context) -> Choice:
+    """Which keys are missing may depend on the partition that the job fits."""
+    check_missing(context)
+    choice = choose_partition(context)
+    check_missing(choice.context)
+    return choice
 
 
 def _warnings(

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
+from hpc_train.model.plan import EnvChange, JobVar, Secret, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.model.variable_names_and_secrets import ENV
@@ -33,7 +35,7 @@ class JobEnvironment(Value, frozen=True, kw_only=True):
 
     backend: str
     variables: dict[str, Setting]
-    env: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str | JobVar], ...]
     changes: tuple[EnvChange, ...]
     script: str | None
     settings: dict[str, Setting]
@@ -58,7 +60,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     return JobEnvironment(
         backend=backend.value,
         variables={**found.env, **{n: s for n, s in handed_on.items() if n not in found.env}},
-        env=tuple((name, str(setting.value)) for name, setting in found.env.items()),
+        env=tuple((name, _exported(setting.value)) for name, setting in found.env.items()),
         changes=changes,
         script=script_of(facts),
         settings={
@@ -69,6 +71,10 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
         },
         warnings=(*doubts, *network_warnings(facts), *found.warnings),
     )
+
+
+def _exported(value: Any) -> str | JobVar:
+    return value if isinstance(value, JobVar) else str(value)
 
 
 def resolve_env(
@@ -142,7 +148,7 @@ def _rules(topology: Topology) -> dict[str, Setting]:
     threads = "cores of the rank; unset, torchrun would give 1 and others all cores"
     unbuffered = "a log that a crash cut short must still hold the last line"
     return {
-        "OMP_NUM_THREADS": rule(topology.cpus_per_task, threads),
+        "OMP_NUM_THREADS": rule(topology.cpus_per_task or JobVar(name="cpus_per_rank"), threads),
         "PYTHONUNBUFFERED": rule(1, unbuffered),
     }
 

@@ -78,7 +78,7 @@ def test_apptainer_around_the_agent_and_not_around_its_ranks(
 def test_the_flag_of_the_gpus_maker(
     boxed: Callable[..., LaunchPlan], gpu_type: str | None, flag: str
 ) -> None:
-    partition = {"name": "g", "default": True, "gpu_type": gpu_type}
+    partition = {"name": "g", "default": True, "gpu_type": gpu_type, "cpus_per_gpu": 1}
     plan = boxed(site={"partitions": [partition]}, resources={"gpus_per_node": 2})
     assert f"apptainer exec {flag} --bind" in words(plan.launch)
 
