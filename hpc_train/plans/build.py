@@ -77,7 +77,7 @@ def make_plan(job: SourcedJob, site: SourcedSite, *, nested: bool = False) -> La
     topology, settings = resolve_topology(context)
     warnings = (
         *check_limits(context, topology),
-        *memory_warnings(context),
+        *memory_warnings(context, topology),
         *check_signal(context.job, site, nested=nested),
     )
     requests = request_settings(context, topology, partition)

@@ -82,7 +82,7 @@ def resolve_env(
 ) -> Environment:
     """Return the variables; precedence: job, blocks of the site, env of the site, rules."""
     job, site = context.job, context.site
-    settings = {**_rules(topology), **network_settings(facts, site), **_way_out(site)}
+    settings = {**_rules(context, topology), **network_settings(facts, site), **_way_out(site)}
     given = {**site.value.env, **_way_out(site)}
     ruled = tuple(name for name in settings if name not in given)
     for name, value in site.value.env.items():
@@ -127,7 +127,7 @@ def without_companions(environment: Environment) -> Environment:
 
 def _protocols(environment: Environment) -> dict[str, Setting]:
     """Return the possible protocols of the ranks, in the order of the script."""
-    settings = [*environment.env.items(), *environment.there]
+    settings = [*environment.env.items(), *(p for p in environment.there if p[1].value is not None)]
     settings += [(change.name, setting) for change, setting in environment.changes]
     return {str(s.value): s for name, s in settings if name == RDZV_VARIABLE}
 
@@ -144,11 +144,16 @@ def _way_out(site: SourcedSite) -> dict[str, Setting]:
     }
 
 
-def _rules(topology: Topology) -> dict[str, Setting]:
+def _rules(context: Context, topology: Topology) -> dict[str, Setting]:
     threads = "cores of the rank; unset, torchrun would give 1 and others all cores"
+    cores, each = topology.cpus_per_task, context.partition.threads_per_core or 1
+    # With the hint, the CPUs of a job are cores.
+    if cores and each > 1 and context.site.value.directives.get("hint") != "nomultithread":
+        cores = max(1, cores // each)
+        threads = f"cores of the rank, whose {topology.cpus_per_task} CPUs are hardware threads"
     unbuffered = "a log that a crash cut short must still hold the last line"
     return {
-        "OMP_NUM_THREADS": rule(topology.cpus_per_task or JobVar(name="cpus_per_rank"), threads),
+        "OMP_NUM_THREADS": rule(cores or JobVar(name="cpus_per_rank"), threads),
         "PYTHONUNBUFFERED": rule(1, unbuffered),
     }
 

@@ -101,9 +101,16 @@ def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
     return {"gpu_type": setting} if setting else {}
 
 
-def memory_warnings(context: Context) -> tuple[str, ...]:
-    """An exclusive node has all its cores, but only the requested memory."""
+def memory_warnings(context: Context, topology: Topology) -> tuple[str, ...]:
+    """A job without a request gets only the default, even on an exclusive node."""
     resources, profile = context.job.value.resources, context.site.value
+    each, cores = profile.default_mem_per_cpu, topology.cpus_per_task
+    if each and cores and not resources.mem and profile.mem_request == "allowed":
+        given = Memory(each * cores * topology.tasks_per_node)
+        return (
+            f"no memory request: {profile.name} gives {each} for each core, {given} on each node "
+            f"({context.site.near('default_mem_per_cpu')}); name resources.mem",
+        )
     if not resources.exclusive or resources.mem or profile.scheduler != "slurm":
         return ()
     if profile.mem_request in ("forbidden", "zero"):

@@ -71,6 +71,11 @@ def test_apptainer_around_the_agent_and_not_around_its_ranks(
     assert words(plan.launch).endswith("node sh -c $rank_wrapper rank python t.py")
 
 
+def test_an_image_may_start_by_its_own_script(boxed: Callable[..., LaunchPlan]) -> None:
+    site = {"containers": {"runtime": "singularity", "verb": "run"}}
+    assert "singularity run --bind" in words(boxed(site=site).launch)
+
+
 @pytest.mark.parametrize(
     ("gpu_type", "flag"),
     [("a100", "--nv"), (None, "--nv"), ("mi250x", "--rocm"), ("AMD", "--rocm")],

@@ -94,6 +94,23 @@ def test_memory_in_the_sites_words(
     assert {key: value for key, value in found.items() if key.startswith("mem")} == expected
 
 
+def test_the_memory_of_a_job_that_requests_none_is_announced(job: Jobs, slurm: Sites) -> None:
+    site = slurm(default_mem_per_cpu="1000M", partitions=[{**GPU, "cpus_per_gpu": 16}])
+    (warning,) = make_plan(job({"gpus_per_node": 4}), site).warnings
+    assert "big gives 1000M for each core, 64000M on each node" in warning
+    assert make_plan(job({"gpus_per_node": 4, "mem": "1G"}), site).warnings == ()
+
+
+@pytest.mark.parametrize(("hint", "threads"), [({}, "16"), ({"hint": "nomultithread"}, "32")])
+def test_hardware_threads_are_no_cores(
+    job: Jobs, slurm: Sites, hint: dict[str, str], threads: str
+) -> None:
+    partition = {**GPU, "cpus_per_gpu": 32, "threads_per_core": 2}
+    plan = make_plan(job({"gpus_per_node": 4}), slurm(directives=hint, partitions=[partition]))
+    assert dict(plan.directives)["cpus-per-task"] == "32"
+    assert dict(plan.env)["OMP_NUM_THREADS"] == threads
+
+
 def test_memory_that_nobody_names(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError, match=r"^job\.yaml:1: big needs to know the memory of a node"):
         make_plan(job(), slurm(mem_request="required"))

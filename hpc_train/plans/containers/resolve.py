@@ -53,6 +53,7 @@ def resolve_container(
         of_ranks=tuple(of_ranks),
         vendors=environment.script is not None,
         args=offered.args,
+        verb=offered.verb or "exec",
     )
     return _plan(offered, form, request)
 

@@ -103,6 +103,7 @@ class ContainerRequest(Value, frozen=True, kw_only=True):
     # Whether the vendor's script exports further variables, whose names are known only in the job.
     vendors: bool
     args: tuple[str, ...]
+    verb: str = "exec"
 
     def place(self) -> Text | JobVar:
         """Return the working folder inside the container."""
@@ -137,7 +138,7 @@ def _apptainer(request: ContainerRequest) -> tuple[Token, ...]:
     own_folders: tuple[Token, ...] = (JobVar(name=RUN), JobVar(name=HERE))
     binds = (*own_folders, *(mount.token() for mount in request.mounts))
     return (
-        *_texts(request.program, "exec", *flags),
+        *_texts(request.program, request.verb, *flags),
         *_texts(*(["--writable-tmpfs"] if request.writable else [])),
         *(word for bind in binds for word in (Text(text="--bind"), bind)),
         Text(text="--pwd"),
