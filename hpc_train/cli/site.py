@@ -63,10 +63,19 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
 @site.command()
 @click.argument("name")
 @click.option("--origin", is_flag=True, help="Print the file, line and source of each value.")
+@click.option("--job", is_flag=True, help="Print a job file for the site instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def show(name: str, *, origin: bool, as_json: bool) -> None:
+def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
     """Print the values of a profile, and the keys that are unknown."""
     import msgspec
+
+    if job:
+        from hpc_train.pipeline.site.starter_job import starter_job
+
+        if origin or as_json:
+            raise click.UsageError("--job prints a job file; leave out --origin and --json")
+        click.echo(starter_job(name), nl=False)
+        return
 
     from hpc_train.cli.output import echo_table
     from hpc_train.model.value import encode_unit

@@ -45,6 +45,13 @@ class Containers(Value, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="Shell lines for jobs with a container: module load …")
     ] = ()
     args: Annotated[tuple[str, ...], Meta(description="More options of the runtime.")] = ()
+    verb: Annotated[
+        Literal["exec", "run"] | None,
+        Meta(
+            description="Of apptainer and singularity: exec, the default, or run, by the image's "
+            "own start-up script."
+        ),
+    ] = None
     mounts: Mounts = ()
     mpi: Annotated[
         OneLine | None,

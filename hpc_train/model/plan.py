@@ -37,6 +37,10 @@ class JobVar(Value, frozen=True, kw_only=True, tag="var"):
 
     name: str
 
+    def __str__(self) -> str:
+        """Return the variable as `explain` prints it."""
+        return f"${self.name}"
+
 
 class FirstOf(Value, frozen=True, kw_only=True, tag="first"):
     """The first of several shell variables that is set, depending on the site's MPI."""
@@ -61,12 +65,12 @@ class Secret(Value, frozen=True, kw_only=True):
 
 
 class Topology(Value, frozen=True, kw_only=True):
-    """nodes x tasks x GPUs; `cpus_per_task` cores and as many threads a rank."""
+    """nodes x tasks x GPUs; `cpus_per_task` cores and threads a rank; None: counted in the job."""
 
     nodes: int
     tasks_per_node: int
     gpus_per_node: int
-    cpus_per_task: int
+    cpus_per_task: int | None
 
     @property
     def world_size(self) -> int:
@@ -225,7 +229,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     rendezvous: Rendezvous
     workdir: str | None
     directives: tuple[tuple[str, str], ...]
-    env: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str | JobVar], ...]
     setup: tuple[str, ...]
     launch: Launch
     settings: dict[str, Setting]

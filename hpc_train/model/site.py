@@ -11,7 +11,7 @@ from hpc_train.model.partition import Arch, Partition, Qos
 from hpc_train.model.site_facilities import Account, Detect, Internet, Lifecycle, Storage
 from hpc_train.model.site_network import EnvBlock, Network
 from hpc_train.model.study import Gates
-from hpc_train.model.units import Duration
+from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
 from hpc_train.model.version_ranges import Version
 
@@ -193,6 +193,10 @@ class SiteProfile(Value, frozen=True, kw_only=True):
             )
         ),
     ] = "allowed"
+    default_mem_per_cpu: Annotated[
+        Memory | None,
+        Meta(description="Memory per core of a job that requests none: Slurm's DefMemPerCPU."),
+    ] = None
     required: Annotated[
         tuple[Literal["partition", "account", "qos", "time", "mem", "constraint"], ...],
         Meta(description="Keys that each job must have."),

@@ -7,7 +7,7 @@ import msgspec
 
 from hpc_train.model.plan import EnvChange, LaunchRequest, Setting, Topology
 from hpc_train.model.site_network import Vendor
-from hpc_train.plans.context import Context
+from hpc_train.plans.context import Context, takes_whole_nodes
 
 _LISTS = ("mask_cpu:", "map_cpu:", "mask_ldom:", "map_ldom:")
 # The binding of each rank, or the reason why there is none.
@@ -83,10 +83,10 @@ def _cpus(word: tuple[str, str], context: Context, topology: Topology) -> Settin
 
 def _whole_node(context: Context, topology: Topology) -> bool:
     """`--cpus-per-task` allocates exactly the step's cores, even on an exclusive node."""
-    cores = context.partition.cpus_per_node
-    if cores is None:
-        return bool(context.job.value.resources.exclusive)
-    return topology.tasks_per_node * topology.cpus_per_task >= cores
+    cores, each = context.partition.cpus_per_node, topology.cpus_per_task
+    if cores is None or each is None:
+        return takes_whole_nodes(context)
+    return topology.tasks_per_node * each >= cores
 
 
 def _gpus(word: str, origin: str, topology: Topology) -> Setting:

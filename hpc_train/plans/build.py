@@ -44,9 +44,10 @@ from hpc_train.plans.launch_request import (
     mpi_warnings,
     without_wrapper,
 )
+from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network_context import network_of
 from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
-from hpc_train.plans.partition_choice import check_limits, choose_partition
+from hpc_train.plans.partition_choice import Choice, check_limits, choose_partition
 from hpc_train.plans.rendezvous import (
     check_elastic,
     elastic_directives,
@@ -80,11 +81,11 @@ def make_plan(
         PlanError: the site forbids the launcher, or the job exceeds a limit.
     """
     _check_placement(site, nested=nested)
-    context, partition = choose_partition(resolve_context(job, site, plain=plain))
+    context, partition = _queued(resolve_context(job, site, plain=plain))
     topology, settings = resolve_topology(context)
     warnings = (
         *check_limits(context, topology),
-        *memory_warnings(context),
+        *memory_warnings(context, topology),
         *check_signal(context.job, site, nested=nested),
     )
     requests = request_settings(context, topology, partition)
@@ -108,6 +109,14 @@ def make_plan(
             warnings=(*warnings, *_warnings(context, request, environment)),
         ),
     )
+
+
+def _queued(context: Context) -> Choice:
+    """Which keys are missing may depend on the partition that the job fits."""
+    check_missing(context)
+    choice = choose_partition(context)
+    check_missing(choice.context)
+    return choice
 
 
 def _warnings(

@@ -102,6 +102,12 @@ def launcher_warnings(context: Context) -> tuple[str, ...]:
     return (f"{chosen.origin}: {name} advises against {chosen.value}: {why} ({place})",)
 
 
+def takes_whole_nodes(context: Context) -> bool:
+    """Return whether the job shares its nodes with no other job; its own word takes precedence."""
+    asked = context.job.value.resources.exclusive
+    return context.partition.exclusive if asked is None else asked
+
+
 def from_job(job: SourcedJob, key: str, why: str = "") -> Setting | None:
     """Return the job's value (or an option's) of a dotted key, if any."""
     value: Any = job.value

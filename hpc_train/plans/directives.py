@@ -23,12 +23,13 @@ EXTRA = "directives."
 class Size(Value, frozen=True, kw_only=True):
     """The resources that a job requests; a slot is a task of Slurm.
 
-    `mem` is the memory of a node, a text if it is not a size.
+    `mem` is the memory of a node, a text if it is not a size. Without `cpus_per_slot` the cores
+    come with the nodes.
     """
 
     nodes: int
     slots_per_node: int
-    cpus_per_slot: int
+    cpus_per_slot: int | None
     gpus_per_node: int
     gpu_request: GpuRequest
     mem: Memory | str | None
@@ -46,10 +47,11 @@ def resolve_directives(
         return ()
     _check_words(settings)
     ranks_per_slot = topology.tasks_per_node // launch.slots_per_node
+    each = topology.cpus_per_task
     size = Size(
         nodes=topology.nodes,
         slots_per_node=launch.slots_per_node,
-        cpus_per_slot=topology.cpus_per_task * ranks_per_slot,
+        cpus_per_slot=None if each is None else each * ranks_per_slot,
         gpus_per_node=topology.gpus_per_node,
         gpu_request=request_of(site.value.gpu_request, settings),
         mem=_value(settings, "mem"),
@@ -65,7 +67,7 @@ def sbatch_options(
     site: SourcedSite, name: str, queue: Mapping[str, str | None], size: Size
 ) -> tuple[tuple[str, str], ...]:
     """Return options and values in order; an empty value is a bare flag."""
-    cores = size.slots_per_node * size.cpus_per_slot
+    cores = size.slots_per_node * (size.cpus_per_slot or 0)
     options: dict[str, Any] = {
         "job-name": name,
         **{key: queue[key] for key in QUEUE_OPTIONS},

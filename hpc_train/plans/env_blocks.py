@@ -34,6 +34,8 @@ def apply_blocks(environment: Environment, facts: NetworkContext, site: SourcedS
             continue
         if unknown:
             environment = _skipped(environment, f"env_blocks.{index}", unknown, site)
+        elif block.when.nccl is not None and facts.nccl is None:
+            environment = _of_unknown_nccl(environment, f"env_blocks.{index}", site)
         elif block.already_set_by is not None:
             environment = _leave(environment, block, f"env_blocks.{index}", site)
         else:
@@ -88,9 +90,19 @@ def _unknown(when: When, facts: NetworkContext) -> str:
         return "the job names no partition"
     if when.vendor is not None and facts.vendor is None:
         return "the profile does not say network.gpus"
-    if when.nccl is not None and facts.nccl is None:
-        return "the profile does not say network.nccl"
     return ""
+
+
+def _of_unknown_nccl(environment: Environment, key: str, site: SourcedSite) -> Environment:
+    """Leave out what only some versions of NCCL need; `explain` prints the key to set."""
+    block = site.value.env_blocks[int(key.partition(".")[2])]
+    why = f"left out: it is for NCCL {block.when.nccl}, and the profile does not say network.nccl"
+    found = tuple(
+        (name, Setting(value=None, origin=site.near(f"{key}.when"), why=why, source=block.source))
+        for name in block.env
+        if name not in environment.env
+    )
+    return msgspec.structs.replace(environment, there=(*environment.there, *found))
 
 
 def _among(value: str | None, wanted: str | tuple[str, ...] | None) -> bool:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
 from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
+from hpc_train.model.plan import EnvChange, JobVar, Secret, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.model.variable_names_and_secrets import ENV
@@ -33,7 +35,7 @@ class JobEnvironment(Value, frozen=True, kw_only=True):
 
     backend: str
     variables: dict[str, Setting]
-    env: tuple[tuple[str, str], ...]
+    env: tuple[tuple[str, str | JobVar], ...]
     changes: tuple[EnvChange, ...]
     script: str | None
     settings: dict[str, Setting]
@@ -58,7 +60,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     return JobEnvironment(
         backend=backend.value,
         variables={**found.env, **{n: s for n, s in handed_on.items() if n not in found.env}},
-        env=tuple((name, str(setting.value)) for name, setting in found.env.items()),
+        env=tuple((name, _exported(setting.value)) for name, setting in found.env.items()),
         changes=changes,
         script=script_of(facts),
         settings={
@@ -71,12 +73,16 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     )
 
 
+def _exported(value: Any) -> str | JobVar:
+    return value if isinstance(value, JobVar) else str(value)
+
+
 def resolve_env(
     context: Context, topology: Topology, facts: NetworkContext, order: GpuOrder = None
 ) -> Environment:
     """Return the variables; precedence: job, blocks of the site, env of the site, rules."""
     job, site = context.job, context.site
-    settings = {**_rules(topology), **network_settings(facts, site), **_way_out(site)}
+    settings = {**_rules(context, topology), **network_settings(facts, site), **_way_out(site)}
     given = {**site.value.env, **_way_out(site)}
     ruled = tuple(name for name in settings if name not in given)
     for name, value in site.value.env.items():
@@ -121,7 +127,7 @@ def without_companions(environment: Environment) -> Environment:
 
 def _protocols(environment: Environment) -> dict[str, Setting]:
     """Return the possible protocols of the ranks, in the order of the script."""
-    settings = [*environment.env.items(), *environment.there]
+    settings = [*environment.env.items(), *(p for p in environment.there if p[1].value is not None)]
     settings += [(change.name, setting) for change, setting in environment.changes]
     return {str(s.value): s for name, s in settings if name == RDZV_VARIABLE}
 
@@ -138,11 +144,16 @@ def _way_out(site: SourcedSite) -> dict[str, Setting]:
     }
 
 
-def _rules(topology: Topology) -> dict[str, Setting]:
+def _rules(context: Context, topology: Topology) -> dict[str, Setting]:
     threads = "cores of the rank; unset, torchrun would give 1 and others all cores"
+    cores, each = topology.cpus_per_task, context.partition.threads_per_core or 1
+    # With the hint, the CPUs of a job are cores.
+    if cores and each > 1 and context.site.value.directives.get("hint") != "nomultithread":
+        cores = max(1, cores // each)
+        threads = f"cores of the rank, whose {topology.cpus_per_task} CPUs are hardware threads"
     unbuffered = "a log that a crash cut short must still hold the last line"
     return {
-        "OMP_NUM_THREADS": rule(topology.cpus_per_task, threads),
+        "OMP_NUM_THREADS": rule(cores or JobVar(name="cpus_per_rank"), threads),
         "PYTHONUNBUFFERED": rule(1, unbuffered),
     }
 

@@ -63,6 +63,8 @@ def violations(context: Context) -> Iterator[LimitViolation]:
 def core_violations(context: Context, topology: Topology) -> Iterator[LimitViolation]:
     """Yield a violation if a job needs more cores than its node or its GPUs provide."""
     partition = context.partition
+    if topology.cpus_per_task is None:
+        return
     wanted = topology.tasks_per_node * topology.cpus_per_task
     there, each = partition.cpus_per_node, partition.cpus_per_gpu
     rule, share = partition.cpu_rule, (each or 0) * topology.gpus_per_node

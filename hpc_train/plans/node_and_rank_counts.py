@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.partition import Partition
 from hpc_train.model.plan import Setting, Topology
-from hpc_train.plans.context import Context, default, from_job, rule
+from hpc_train.plans.context import Context, default, from_job, rule, takes_whole_nodes
 from hpc_train.plans.launchers.base import Launcher
 
 
@@ -12,9 +12,10 @@ def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:
     """Resolve the counts of a job.
 
     Ranks default to one per GPU, else one; on the local site each rank gets a GPU if enough are
-    available. Cores default to the share of the rank's GPUs, else to an equal share of the node,
-    else one. They are always set, because torchrun gives each rank one thread if OMP_NUM_THREADS is
-    not set.
+    available. Cores default to the share of the rank's GPUs, else to an equal share of the node. If
+    the site does not state them, a rank gets its share of what Slurm gives with whole nodes, which
+    only the job knows, else one. They are always set, because torchrun gives each rank one thread
+    if OMP_NUM_THREADS is not set.
     """
     settings = {"nodes": from_job(context.job, "resources.nodes") or default(1, "one node")}
     settings["gpus_per_node"] = _gpus(context)
@@ -75,9 +76,24 @@ def _cpus(context: Context, tasks: int, gpus: int) -> Setting:
         return given
     key, cores, what = _cores(context.partition, gpus)
     if not cores:
-        return default(1, "the site's cores per node are not known")
+        return _counted_in_job(context) or default(1, "the site's cores per node are not known")
     why = f"{cores} cores{what} for {tasks} rank{'s' if tasks > 1 else ''}"
     return Setting(value=max(1, cores // tasks), origin=context.origin(key), why=why)
+
+
+def _counted_in_job(context: Context) -> Setting | None:
+    """Return None as the number of cores if they come with the nodes, or by the site's own rule."""
+    site, asked = context.site, from_job(context.job, "resources.exclusive")
+    if site.value.scheduler != "slurm":
+        return None
+    if takes_whole_nodes(context):
+        why = "all cores of whole nodes, divided by the ranks of a node in the job"
+        origin = asked.origin if asked else context.near("exclusive")
+        return Setting(value=None, origin=origin, why=why)
+    if site.value.cpu_request == "forbidden":
+        why = "the cores that the site gives, divided by the ranks of a node in the job"
+        return Setting(value=None, origin=site.near("cpu_request"), why=why)
+    return None
 
 
 def _cores(partition: Partition, gpus: int) -> tuple[str, int, str]:

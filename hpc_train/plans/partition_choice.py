@@ -29,7 +29,7 @@ def choose_partition(context: Context) -> Choice:
 
     Raises:
         UnknownNameError: the site lists partitions and the job's is not among them.
-        PlanError: the job must name a partition and does not, or no partition accepts it.
+        PlanError: no partition accepts it.
     """
     job, site = context.job, context.site
     if job.value.partition is not None:
@@ -37,8 +37,6 @@ def choose_partition(context: Context) -> Choice:
         return Choice(context, from_job(job, "partition"))
     if site.value.partition_choice == "fitting":
         return _first_fitting(context)
-    if site.value.partition_choice == "job":
-        raise _question(context)
     if context.queue.partition is None or context.partition.name == ANY:
         return Choice(context, None)
     return _chosen(context, context.queue.partition[0], "the site's default")
@@ -107,19 +105,6 @@ def _advice(reasons: list[str]) -> str:
     if any("GPUs of all nodes = 0" in reason for reason in reasons):
         return "name resources.gpus_per_node (--gpus-per-node N), or ask for less"
     return "ask for less, or name a partition"
-
-
-def _question(context: Context) -> PlanError:
-    site = context.site.value
-    names = [one.name for one in site.partitions if one.name != ANY]
-    others = len(names) < len(site.partitions) or not names
-    own = "your cluster's own name for one (see sinfo)"
-    allowed = ", ".join([*names, *([f"or {own}" if names else own] if others else [])])
-    return PlanError(
-        f"{asked_at(context.job, 'partition')}{site.name} has no default partition; "
-        f"allowed: {allowed}",
-        "add `partition: NAME` to the job, or --partition NAME",
-    )
 
 
 def _check_name(context: Context, name: str) -> None:

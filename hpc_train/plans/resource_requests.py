@@ -72,7 +72,7 @@ def request_settings(
     """Return the requests; `partition` is the selected one.
 
     Raises:
-        PlanError: the job lacks an option that the site requires, or has one that it forbids.
+        PlanError: the job has an option that the site forbids, or an account of another form.
     """
     job = context.job
     given = {
@@ -86,7 +86,9 @@ def request_settings(
         "workdir": from_job(job, "workdir") or default(None, "where you submit"),
     }
     settings = {key: setting for key, setting in given.items() if setting is not None}
-    _check_required(context, settings)
+    pattern = context.site.value.account.pattern
+    if pattern is not None and "account" in settings:
+        _check_account(context, pattern, settings)
     return settings
 
 
@@ -99,9 +101,16 @@ def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
     return {"gpu_type": setting} if setting else {}
 
 
-def memory_warnings(context: Context) -> tuple[str, ...]:
-    """An exclusive node has all its cores, but only the requested memory."""
+def memory_warnings(context: Context, topology: Topology) -> tuple[str, ...]:
+    """A job without a request gets only the default, even on an exclusive node."""
     resources, profile = context.job.value.resources, context.site.value
+    each, cores = profile.default_mem_per_cpu, topology.cpus_per_task
+    if each and cores and not resources.mem and profile.mem_request == "allowed":
+        given = Memory(each * cores * topology.tasks_per_node)
+        return (
+            f"no memory request: {profile.name} gives {each} for each core, {given} on each node "
+            f"({context.site.near('default_mem_per_cpu')}); name resources.mem",
+        )
     if not resources.exclusive or resources.mem or profile.scheduler != "slurm":
         return ()
     if profile.mem_request in ("forbidden", "zero"):
@@ -134,12 +143,6 @@ def _memory(context: Context, topology: Topology) -> dict[str, Setting]:
     if given is None and request == "zero":
         origin = site.origin("mem_request")
         given = Setting(value=ALL, origin=origin, why="all memory of the nodes")
-    if given is None and request == "required":
-        raise PlanError(
-            f"{asked_at(context.job, 'resources.mem')}{site.value.name} needs to know the memory "
-            f"of a node ({site.near('mem_request')})",
-            "add `mem: 100G` to the job's resources, or --set mem=100G",
-        )
     return {} if given is None else {"mem": given}
 
 
@@ -170,44 +173,6 @@ def _whole_nodes(context: Context) -> Setting | None:
         return None
     key, why = context.key("exclusive"), "the site's jobs take whole nodes"
     return from_site(context.site, key, True, why)
-
-
-def _check_required(context: Context, settings: dict[str, Setting]) -> None:
-    """Refuse a job without an option that the site requires.
-
-    Raises:
-        PlanError: with the option to add.
-    """
-    site = context.site.value
-    if site.account.required and "account" not in settings:
-        raise _missing(context, "account", "account.required")
-    if site.account.pattern is not None and "account" in settings:
-        _check_account(context, site.account.pattern, settings)
-    for index, key in enumerate(site.required):
-        found = [settings.get(key), written(settings, key)]
-        if not any(setting is not None and setting.value is not None for setting in found):
-            raise _missing(context, key, f"required.{index}")
-
-
-def _missing(context: Context, key: str, rule: str) -> PlanError:
-    site = context.site.value
-    account = site.account
-    article = "an" if key == "account" else "a"
-    like = f", such as {account.example}" if key == "account" and account.example else ""
-    yours = f"; yours: {account.command}" if key == "account" and account.command else ""
-    word = {"time": "1h", "mem": "100G"}.get(key, "NAME")
-    listed = {
-        "partition": [one.name for one in site.partitions],
-        "qos": [one.name for one in site.qos],
-    }
-    names = [name for name in listed.get(key, []) if name != ANY]
-    like += f"; known: {', '.join(names)}" if names else ""
-    full, where = (key, "") if word == "NAME" else (f"resources.{key}", "'s resources")
-    return PlanError(
-        f"{asked_at(context.job, full)}{site.name} needs {article} {key}{like} "
-        f"({context.site.near(rule)})",
-        f"add `{key}: {word}` to the job{where}, or --set {key}={word}{yours}",
-    )
 
 
 def _check_account(context: Context, pattern: str, settings: dict[str, Setting]) -> None:

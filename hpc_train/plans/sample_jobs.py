@@ -19,6 +19,7 @@ from hpc_train.plans.launchers.base import Launcher, find_launcher
 
 _SHORT = Duration.parse("5m")
 _MEMORY = Memory.parse("1G")
+_CORES = 1
 # Sample value of a required key that the user chooses.
 _WORD = "any"
 
@@ -130,6 +131,7 @@ def sample(slot: QueueSlot, launcher: str, **asked: Any) -> SourcedJob:
         gpus_per_node=gpus if total is None else min(gpus, max(min(1, total), total // nodes)),
         time=Duration(min(time, slot.most("time", nodes) or time)),
         mem=_MEMORY if _wants_memory(slot) else None,
+        cpus_per_task=_CORES if _wants_cores(slot) else None,
         # One process, whatever it has of GPUs.
         tasks_per_node=1 if found and found.one_rank else None,
     )
@@ -188,6 +190,13 @@ def _edges(slot: QueueSlot) -> Iterator[SourcedJob]:
 def _wants_memory(slot: QueueSlot) -> bool:
     required = "mem" in slot.site.value.required or slot.site.value.mem_request == "required"
     return required and slot.partition.mem_per_gpu is None
+
+
+def _wants_cores(slot: QueueSlot) -> bool:
+    """Whether a job with GPUs must state its cores, because the profile does not."""
+    partition = slot.partition
+    known = partition.cpus_per_gpu or partition.cpus_per_node or partition.exclusive
+    return not known and slot.site.value.cpu_request == "allowed"
 
 
 def _wants_constraint(slot: QueueSlot) -> bool:

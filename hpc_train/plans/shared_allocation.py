@@ -125,7 +125,7 @@ def _size(plans: Sequence[LaunchPlan], site: SourcedSite, time: Duration | None)
     )
 
 
-def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
+def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int | None]:
     """Return slots per node and cores per slot that suffice for every plan.
 
     mpirun starts at most as many ranks on a node as there are slots; more slots are harmless.
@@ -133,7 +133,11 @@ def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
     slots.
     """
     slots = max(plan.launch.slots_per_node for plan in plans)
-    cores = max(plan.topology.tasks_per_node * plan.topology.cpus_per_task for plan in plans)
+    sizes = [(plan.topology.tasks_per_node, plan.topology.cpus_per_task) for plan in plans]
+    known = [ranks * each for ranks, each in sizes if each is not None]
+    if len(known) < len(sizes):
+        return slots, None
+    cores = max(known)
     fewest = next(number for number in range(slots, cores + 1) if cores % number == 0)
     return fewest, cores // fewest
 

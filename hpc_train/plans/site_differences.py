@@ -41,22 +41,6 @@ def default_warnings(context: Context) -> Iterator[str]:
             f"each node of {where} has {gpus} GPUs, and the job asks for none; name "
             "resources.gpus_per_node (0, if that is meant)"
         )
-    if not (partition.cpus_per_gpu or partition.cpus_per_node or resources.cpus_per_task):
-        yield from _unknown_cores(context)
-
-
-def _unknown_cores(context: Context) -> Iterator[str]:
-    site = context.site.value
-    if site.cpu_request == "forbidden":
-        yield (
-            f"{context.site.near('cpu_request')}: {site.name} gives cores by itself, and its "
-            "profile does not say how many: each rank takes 1; name resources.cpus_per_task"
-        )
-    elif context.job.value.resources.gpus_per_node:
-        yield (
-            f"{site.name} does not say how many cores its nodes have: each rank gets 1, and a GPU "
-            "waits for it; name resources.cpus_per_task"
-        )
 
 
 def _default_time(context: Context) -> dict[str, Setting]:

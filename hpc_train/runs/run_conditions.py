@@ -121,7 +121,7 @@ def commit_of(git: Any) -> str:
 def variables_of(plan: LaunchPlan) -> dict[str, str]:
     """Return the variables of a plan that change data transfers."""
     changed = {change.name: change.value or "" for change in plan.changes}
-    return {name: text for name, text in (*plan.env, *changed.items()) if FABRIC.match(name)}
+    return {name: str(text) for name, text in (*plan.env, *changed.items()) if FABRIC.match(name)}
 
 
 def _variables(manifest: Manifest, axes: frozenset[str]) -> str:

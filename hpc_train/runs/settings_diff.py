@@ -71,7 +71,7 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
     }
     values |= {name: setting.value for name, setting in plan.settings.items()}
     values |= {"site": plan.site, "scheduler": plan.scheduler, "launcher": plan.launcher}
-    values |= {f"env.{name}": value for name, value in plan.env}
+    values |= {f"env.{name}": str(value) for name, value in plan.env}
     values |= {f"env.{c.name}": c.value or "(unset)" for c in plan.changes}
     values |= {f"sbatch {n}": v or "(set)" for n, v in plan.directives if n not in _OF_SIZE}
     values |= {"modules": plan.modules, "modules_use": plan.modules_use, "setup": plan.setup}

@@ -80,7 +80,9 @@ def test_render_prints_what_is_submitted(hpctrain: Hpctrain, train: Path) -> Non
 def test_slurm_generic_renders_for_every_launcher(hpctrain: Hpctrain) -> None:
     for launcher in ("srun", "torchrun", "mpirun"):
         words = ("--site", "slurm-generic", "--launcher", launcher, "--nodes", "2")
-        done = hpctrain("render", "train.py", *words, "--gpus-per-node", "4", "--time", "1h")
+        done = hpctrain(
+            "render", "train.py", *words, "--gpus-per-node", "4", "--cpus-per-task", "8"
+        )
         assert done.returncode == 0
         assert "#SBATCH --nodes=2\n" in done.stdout
         assert "#SBATCH --gpus-per-node=4\n" in done.stdout

@@ -45,6 +45,7 @@ def slurm() -> Callable[..., Site]:
             "name": "big",
             "description": "d",
             "scheduler": "slurm",
+            "partitions": [{"name": "*", "cpus_per_gpu": 1}],
             "launchers": {
                 "default": "srun",
                 "allowed": ["srun", "torchrun", "mpirun", "spawn", "single"],

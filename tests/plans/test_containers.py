@@ -71,6 +71,11 @@ def test_apptainer_around_the_agent_and_not_around_its_ranks(
     assert words(plan.launch).endswith("node sh -c $rank_wrapper rank python t.py")
 
 
+def test_an_image_may_start_by_its_own_script(boxed: Callable[..., LaunchPlan]) -> None:
+    site = {"containers": {"runtime": "singularity", "verb": "run"}}
+    assert "singularity run --bind" in words(boxed(site=site).launch)
+
+
 @pytest.mark.parametrize(
     ("gpu_type", "flag"),
     [("a100", "--nv"), (None, "--nv"), ("mi250x", "--rocm"), ("AMD", "--rocm")],
@@ -78,7 +83,7 @@ def test_apptainer_around_the_agent_and_not_around_its_ranks(
 def test_the_flag_of_the_gpus_maker(
     boxed: Callable[..., LaunchPlan], gpu_type: str | None, flag: str
 ) -> None:
-    partition = {"name": "g", "default": True, "gpu_type": gpu_type}
+    partition = {"name": "g", "default": True, "gpu_type": gpu_type, "cpus_per_gpu": 1}
     plan = boxed(site={"partitions": [partition]}, resources={"gpus_per_node": 2})
     assert f"apptainer exec {flag} --bind" in words(plan.launch)
 

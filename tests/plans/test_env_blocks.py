@@ -111,7 +111,6 @@ def test_ranks_in_a_container_are_known(job: Jobs, slurm: Sites, inside: bool) -
     ("when", "missing"),
     [
         ({"vendor": "amd"}, "the profile does not say network.gpus"),
-        ({"nccl": "2.27"}, "the profile does not say network.nccl"),
         ({"partition": "gpu"}, "the job names no partition"),
     ],
 )
@@ -123,6 +122,17 @@ def test_what_nobody_knows_leaves_a_block_out_with_a_word(
     assert plan.warnings == (f"big.yaml: env_blocks.0 is left out, because {missing}",)
     elsewhere = given([{"when": {**when, "nodes": 9}, "env": {"X": "1"}}])
     assert elsewhere.warnings == (), "the block is for other jobs anyway"
+
+
+def test_what_only_some_versions_of_nccl_need_is_left_out_without_a_warning(
+    given: Callable[..., LaunchPlan],
+) -> None:
+    plan = given([{"when": {"nccl": ">=2.27"}, "env": {"NCCL_PROTO": "^LL128"}}])
+    assert "NCCL_PROTO" not in dict(plan.env)
+    assert plan.warnings == ()
+    assert plan.settings["env.NCCL_PROTO"].why == (
+        "left out: it is for NCCL >=2.27, and the profile does not say network.nccl"
+    )
 
 
 def test_a_block_wins_over_the_sites_env_and_a_later_one_over_it(

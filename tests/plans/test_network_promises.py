@@ -35,7 +35,7 @@ def test_mpirun_hands_the_variables_on(planned: Planned) -> None:
 def test_the_vendor_follows_from_the_partitions_gpus(
     job: Jobs, slurm: Sites, gpu_type: str
 ) -> None:
-    partition = {"name": "gpu", "default": True, "gpu_type": gpu_type}
+    partition = {"name": "gpu", "default": True, "gpu_type": gpu_type, "cpus_per_gpu": 1}
     site = slurm(network={"fabric": "slingshot"}, partitions=[partition])
     plan = make_plan(job({"nodes": 2, "gpus_per_node": 8}), site)
     assert dict(plan.env)["HSA_FORCE_FINE_GRAIN_PCIE"] == "1"

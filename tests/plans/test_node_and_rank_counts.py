@@ -9,6 +9,7 @@ import pytest
 
 from hpc_train.model.job import JobSpec
 from hpc_train.model.partition import Partition
+from hpc_train.model.plan import JobVar, Joined, Text
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
@@ -64,7 +65,7 @@ def test_on_this_machine_with_four_gpus(
 
 def test_one_rank_per_gpu_on_a_cluster(job: Jobs, slurm: Sites) -> None:
     topology, settings = resolve_topology(
-        resolve_context(job({"nodes": 2, "gpus_per_node": 4}), slurm())
+        resolve_context(job({"nodes": 2, "gpus_per_node": 4}), slurm(partitions=[]))
     )
     assert topology.world_size == 8
     assert settings["tasks_per_node"].why == "one rank per GPU"
@@ -80,7 +81,8 @@ def test_cores_are_shared_where_the_site_knows_them(job: Jobs, slurm: Sites) -> 
 
 def test_nodes_that_come_with_their_gpus_need_no_number(job: Jobs, slurm: Sites) -> None:
     site = slurm(
-        gpu_request="none", partitions=(Partition(name="gpu", default=True, gpus_per_node=3),)
+        gpu_request="none",
+        partitions=(Partition(name="gpu", default=True, gpus_per_node=3, cpus_per_node=9),),
     )
     plan = make_plan(job({"nodes": 2}), site)
     assert (plan.topology.gpus_per_node, plan.topology.tasks_per_node, plan.backend) == (
@@ -91,11 +93,21 @@ def test_nodes_that_come_with_their_gpus_need_no_number(job: Jobs, slurm: Sites)
     assert not any("gpu" in option for option, _ in plan.directives)
 
 
-def test_a_gpu_with_an_unknown_number_of_cores_is_a_warning(job: Jobs, slurm: Sites) -> None:
-    (warning,) = make_plan(job({"gpus_per_node": 2}), slurm()).warnings
-    assert "how many cores" in warning
-    assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 4}), slurm()).warnings == ()
-    assert make_plan(job({"nodes": 2}), slurm()).warnings == ()
+def test_whole_nodes_bring_all_their_cores(job: Jobs, slurm: Sites) -> None:
+    whole = slurm(partitions=[{"name": "p", "default": True, "exclusive": True}])
+    plan = make_plan(job({"nodes": 2, "gpus_per_node": 4}), whole)
+    assert plan.topology.cpus_per_task is None
+    assert ("exclusive", "") in plan.directives
+    assert "cpus-per-task" not in dict(plan.directives)
+    per_rank = JobVar(name="cpus_per_rank")
+    assert dict(plan.env)["OMP_NUM_THREADS"] == per_rank
+    assert Joined(parts=(Text(text="--cpus-per-task="), per_rank)) in plan.launch.argv
+    agent = make_plan(job({"gpus_per_node": 4}, launcher="torchrun"), whole).launch.argv
+    assert Joined(parts=(Text(text="--cpus-per-task="), JobVar(name="cpus_on_node"))) in agent
+    shared = make_plan(job({"gpus_per_node": 4, "exclusive": False, "cpus_per_task": 2}), whole)
+    assert shared.topology.cpus_per_task == 2
+    asked = make_plan(job({"gpus_per_node": 4, "exclusive": True}), slurm(partitions=[]))
+    assert asked.settings["cpus_per_task"].origin == "job.yaml:9"
 
 
 def test_gpus_that_nobody_asks_for_are_a_warning(job: Jobs, slurm: Sites) -> None:

@@ -16,9 +16,9 @@ from hpc_train.plans.build import make_plan
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
 SIZES = [
-    {"name": "small", "max_gpus": 2, "gpus_per_node": 4, "max_time": "1d"},
-    {"name": "medium", "min_gpus": 3, "max_gpus": 24, "gpus_per_node": 4, "max_time": "1d"},
-    {"name": "long", "max_nodes": 1, "max_time": "10d", "gpus_per_node": 4},
+    {"name": "small", "max_gpus": 2, "cpus_per_gpu": 1, "max_time": "1d"},
+    {"name": "medium", "min_gpus": 3, "max_gpus": 24, "cpus_per_gpu": 1, "max_time": "1d"},
+    {"name": "long", "max_nodes": 1, "max_time": "10d", "cpus_per_gpu": 1},
 ]
 
 
@@ -78,8 +78,9 @@ def test_a_site_without_a_default_asks(
     site = slurm(partition_choice="job", partitions=partitions)
     with pytest.raises(PlanError) as failure:
         make_plan(job(), site)
-    assert failure.value.message == f"job.yaml: big has no default partition; {allowed}"
-    assert "--partition NAME" in failure.value.hint
+    why = f"a partition: there is no default (big.yaml); {allowed}"
+    assert failure.value.message == f"job.yaml: big needs {why}"
+    assert "--set partition=" in failure.value.hint
     assert make_plan(job(partition="small"), site).settings["partition"].value == "small"
 
 

@@ -115,7 +115,7 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
             "batch",
         ),
         (
-            ("partition=wide", "nodes=4", "gpus_per_node=2"),
+            ("partition=wide", "nodes=4", "gpus_per_node=2", "cpus_per_task=1"),
             "--set gpus_per_node: GPUs of all nodes = 8, but here wide wants at least 16 "
             "(here.yaml:27)",
             "batch",
@@ -126,7 +126,7 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
             "",
         ),
         (
-            ("qos=short", "partition=wide", "nodes=4", "gpus_per_node=4"),
+            ("qos=short", "partition=wide", "nodes=4", "gpus_per_node=4", "cpus_per_task=1"),
             "--set qos: partition = wide, but here qos short is for batch, debug (here.yaml:37)",
             "fits: batch",
         ),

@@ -9,6 +9,7 @@ import pytest
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import JobVar
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
@@ -18,6 +19,7 @@ from tests.plans.launchers.made import words
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
 GPU = {"name": "p", "default": True, "gpus_per_node": 4, "gpu_type": "a100"}
+CORES = {**GPU, "cpus_per_gpu": 1}
 
 
 def options(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> dict[str, str]:
@@ -60,8 +62,9 @@ def test_cores_that_nobody_may_ask_for_are_counted_by_the_step(job: Jobs, slurm:
     assert "--cpus-per-task=72" in words(plan.launch)
     assert dict(plan.env)["OMP_NUM_THREADS"] == "72"
     assert plan.warnings == ()
-    (warning,) = make_plan(job(), slurm(cpu_request="forbidden")).warnings
-    assert "each rank takes 1; name resources.cpus_per_task" in warning
+    unknown = make_plan(job({"gpus_per_node": 4}), slurm(cpu_request="forbidden", partitions=[GPU]))
+    assert unknown.settings["cpus_per_task"].why.startswith("the cores that the site gives")
+    assert JobVar(name="cpus_per_rank") in dict(unknown.env).values()
 
 
 @pytest.mark.parametrize(
@@ -91,6 +94,23 @@ def test_memory_in_the_sites_words(
     assert {key: value for key, value in found.items() if key.startswith("mem")} == expected
 
 
+def test_the_memory_of_a_job_that_requests_none_is_announced(job: Jobs, slurm: Sites) -> None:
+    site = slurm(default_mem_per_cpu="1000M", partitions=[{**GPU, "cpus_per_gpu": 16}])
+    (warning,) = make_plan(job({"gpus_per_node": 4}), site).warnings
+    assert "big gives 1000M for each core, 64000M on each node" in warning
+    assert make_plan(job({"gpus_per_node": 4, "mem": "1G"}), site).warnings == ()
+
+
+@pytest.mark.parametrize(("hint", "threads"), [({}, "16"), ({"hint": "nomultithread"}, "32")])
+def test_hardware_threads_are_no_cores(
+    job: Jobs, slurm: Sites, hint: dict[str, str], threads: str
+) -> None:
+    partition = {**GPU, "cpus_per_gpu": 32, "threads_per_core": 2}
+    plan = make_plan(job({"gpus_per_node": 4}), slurm(directives=hint, partitions=[partition]))
+    assert dict(plan.directives)["cpus-per-task"] == "32"
+    assert dict(plan.env)["OMP_NUM_THREADS"] == threads
+
+
 def test_memory_that_nobody_names(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError, match=r"^job\.yaml:1: big needs to know the memory of a node"):
         make_plan(job(), slurm(mem_request="required"))
@@ -115,7 +135,7 @@ def test_gpus_in_the_sites_dialect(
     job: Jobs, slurm: Sites, keys: tuple[str, bool], launcher: str, asked: str
 ) -> None:
     option, value = asked.split("=")
-    site = slurm(gpu_request=keys[0], gpu_request_typed=keys[1], partitions=[GPU])
+    site = slurm(gpu_request=keys[0], gpu_request_typed=keys[1], partitions=[CORES])
     given = job({"nodes": 2, "gpus_per_node": 4}, launcher=launcher)
     plan, nested = make_plan(given, site), make_plan(given, site, nested=True)
     assert {k: v for k, v in plan.directives if k.startswith("g")} == {option: value}
@@ -128,7 +148,7 @@ def test_gpus_in_the_sites_dialect(
 
 
 def test_a_type_that_sbatch_would_misread_is_refused(job: Jobs, slurm: Sites) -> None:
-    site = slurm(gpu_request_typed=True, partitions=[{**GPU, "gpu_type": "a$(id)"}])
+    site = slurm(gpu_request_typed=True, partitions=[{**CORES, "gpu_type": "a$(id)"}])
     with pytest.raises(PlanError, match=r"gpu_type = .* cannot be written as an #SBATCH value"):
         make_plan(job({"gpus_per_node": 1}), site)
 

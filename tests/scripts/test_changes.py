@@ -149,7 +149,7 @@ def test_the_ranks_are_told_the_backend(
         "slurm-generic",
         command=[sys.executable, "-c", "import os; print(os.environ['HPCTRAIN_BACKEND'])"],
         launcher="srun",
-        resources={"gpus_per_node": gpus, "tasks_per_node": 1},
+        resources={"gpus_per_node": gpus, "tasks_per_node": 1, "cpus_per_task": 1},
     )
     assert execute(made, tmp_path, HPCTRAIN_BACKEND="of-an-outer-job").returncode == 0
     assert (tmp_path / "logs/rank-0.out").read_text() == f"{backend}\n"

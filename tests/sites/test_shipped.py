@@ -95,9 +95,7 @@ def test_the_partitions_of_a_cloud_are_its_users(name: str) -> None:
     assert said(name, "partition_choice") == "job"
 
 
-@pytest.mark.parametrize(
-    "name", ["clariden", "delta", "juwels-booster", "leonardo", "lumi-g", "snellius"]
-)
+@pytest.mark.parametrize("name", ["clariden", "delta", "juwels-booster", "lumi-g", "snellius"])
 def test_a_job_without_a_partition_does_not_escape_the_facts(name: str) -> None:
     assert said(name, "partition_choice") == "job"
 

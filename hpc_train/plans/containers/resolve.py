@@ -57,6 +57,7 @@ def resolve_container(
         vendors=environment.script is not None,
         args=offered.args,
         own_folders=(HERE,) if context.plain else (RUN, HERE),
+        verb=offered.verb or "exec",
     )
     return _plan(offered, form, request)
 

@@ -105,6 +105,7 @@ class ContainerRequest(Value, frozen=True, kw_only=True):
     args: tuple[str, ...]
     # The variables of the folders that every image mounts.
     own_folders: tuple[str, ...] = (RUN, HERE)
+    verb: str = "exec"
 
     def place(self) -> Text | JobVar:
         """Return the working folder inside the container."""
@@ -139,7 +140,7 @@ def _apptainer(request: ContainerRequest) -> tuple[Token, ...]:
     own_folders: Iterable[Token] = (JobVar(name=name) for name in request.own_folders)
     binds = (*own_folders, *(mount.token() for mount in request.mounts))
     return (
-        *_texts(request.program, "exec", *flags),
+        *_texts(request.program, request.verb, *flags),
         *_texts(*(["--writable-tmpfs"] if request.writable else [])),
         *(word for bind in binds for word in (Text(text="--bind"), bind)),
         Text(text="--pwd"),

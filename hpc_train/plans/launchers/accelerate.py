@@ -64,7 +64,8 @@ def _threads(request: LaunchRequest) -> tuple[Token, ...]:
     """A site may unset the variable."""
     if "OMP_NUM_THREADS" in request.exported:
         return (JobVar(name="OMP_NUM_THREADS"),)
-    return texts(request.topology.cpus_per_task)
+    cores = request.topology.cpus_per_task
+    return (JobVar(name="cpus_per_rank"),) if cores is None else texts(cores)
 
 
 ACCELERATE = Program(

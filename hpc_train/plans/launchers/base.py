@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, Text, Token
+from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, Text, Token, Topology
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options
@@ -200,15 +200,13 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
     job (SchedMD CHANGELOG 22.05, 23.11).
     """
     topology = request.topology
-    cpus = topology.cpus_per_task * topology.tasks_per_node // slots_per_node
     mpi = (f"--mpi={request.mpi}",) if request.mpi else ()
-    counts = texts(
-        "srun",
-        f"--nodes={topology.nodes}",
-        f"--ntasks={topology.nodes * slots_per_node}",
-        f"--ntasks-per-node={slots_per_node}",
-        f"--cpus-per-task={cpus}",
-        *mpi,
+    tasks = topology.nodes * slots_per_node
+    counts = (
+        *texts("srun", f"--nodes={topology.nodes}", f"--ntasks={tasks}"),
+        *texts(f"--ntasks-per-node={slots_per_node}"),
+        _cores(topology, slots_per_node),
+        *texts(*mpi),
     )
     options = texts(
         *_gpus(request, slots_per_node),
@@ -226,6 +224,15 @@ def _guards(words: tuple[str, ...]) -> tuple[str, ...]:
     Otherwise the other ranks wait until the time limit. Options of the user take precedence.
     """
     return tuple(guard for guard, named in _GUARDS.items() if not any(map(named.fullmatch, words)))
+
+
+def _cores(topology: Topology, slots_per_node: int) -> Token:
+    """State the cores of a slot, by a variable if only the job knows them."""
+    if topology.cpus_per_task is not None:
+        cpus = topology.cpus_per_task * topology.tasks_per_node // slots_per_node
+        return Text(text=f"--cpus-per-task={cpus}")
+    name = "cpus_per_rank" if slots_per_node > 1 else "cpus_on_node"
+    return Joined(parts=(Text(text="--cpus-per-task="), JobVar(name=name)))
 
 
 def _gpus(request: LaunchRequest, slots_per_node: int) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
+from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, LaunchShell, Text, Token
 from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.model.version_ranges import at_least
 from hpc_train.plans.explanations import Reason
@@ -52,8 +52,11 @@ def _places(request: LaunchRequest) -> tuple[Token, ...]:
     """Only ranks that are bound to cores are mapped with their number of cores (PE)."""
     topology = request.topology
     word = _bind_word(request.binding.mpirun, request.openmpi)
-    cores = f":PE={topology.cpus_per_task}" if word == "core" else ""
-    return texts("--map-by", f"ppr:{topology.tasks_per_node}:node{cores}", "--bind-to", word)
+    ranks, cores = f"ppr:{topology.tasks_per_node}:node", topology.cpus_per_task
+    mapped: Token = Text(text=f"{ranks}:PE={cores}" if word == "core" else ranks)
+    if word == "core" and cores is None:
+        mapped = Joined(parts=(Text(text=f"{ranks}:PE="), JobVar(name="cpus_per_rank")))
+    return (*texts("--map-by"), mapped, *texts("--bind-to", word))
 
 
 def _bind_word(word: str, release: str | None) -> str:

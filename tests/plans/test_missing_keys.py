@@ -1,0 +1,106 @@
+"""Everything that a site requires and a job lacks is in one message."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.data_folders import profile_folder
+from hpc_train.errors import PlanError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.context import resolve_context
+from hpc_train.plans.missing_keys import missing_keys
+from hpc_train.sites.load import load_site
+from hpc_train.typed_values import decode
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml") if path.stem != "local")
+STRICT: dict[str, Any] = {
+    "partition_choice": "job",
+    "partitions": [{"name": "a", "gpus_per_node": 4}, {"name": "b"}],
+    "account": {"required": True, "pattern": "p[0-9]+", "command": "my-accounts"},
+    "required": ["time", "qos"],
+    "qos": [{"name": "short"}, {"name": "*"}],
+}
+
+
+def with_keys(job: Sourced[JobSpec], keys: dict[str, str]) -> Sourced[JobSpec]:
+    """Return the job with values of dotted keys, as a user would write them."""
+    data: dict[str, Any] = {"name": "j", "command": ["python", "t.py"]}
+    data["resources"] = {"nodes": job.value.resources.nodes}
+    for key, text in keys.items():
+        first, _, rest = key.partition(".")
+        value: Any = int(text) if text.isdecimal() else text
+        if rest:
+            data[first][rest] = value
+        else:
+            data[first] = value
+    return decode(data, JobSpec, {"": "job.yaml"}, PlanError)
+
+
+def test_all_are_named_at_once(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError) as failure:
+        make_plan(job(), slurm(**STRICT))
+    first, *rows = failure.value.message.splitlines()
+    assert first == "job.yaml: big needs 6 more keys:"
+    assert [row.split("#")[0].strip() for row in rows] == [
+        "partition: a",
+        "account: p1",
+        "qos: short",
+        "resources.time: 1h",
+        "resources.gpus_per_node: 4",
+        "resources.cpus_per_task: 8",
+    ]
+    assert "yours: my-accounts" in rows[1]
+    assert "allowed: a, b" in rows[0]
+    hint = failure.value.hint
+    assert "--set partition=a --set account=p1 --set qos=short --set time=1h" in hint
+    assert hint.endswith("hpctrain site show big --job")
+
+
+def test_one_is_a_sentence(job: Jobs, slurm: Sites) -> None:
+    given = job({"time": "1h", "gpus_per_node": 0}, account="p7", qos="short")
+    with pytest.raises(PlanError, match=r"^job\.yaml: big needs a partition: there is no default"):
+        make_plan(given, slurm(**STRICT))
+
+
+def test_a_key_that_the_partition_brings_is_not_missing(job: Jobs, slurm: Sites) -> None:
+    partitions = [{"name": "a", "select": {"qos": "q"}}, {"name": "b"}]
+    site = slurm(partition_choice="job", required=["qos"], partitions=partitions)
+    keys = [one.key for one in missing_keys(resolve_context(job(), site))]
+    assert keys == ["partition"]
+    keys = [one.key for one in missing_keys(resolve_context(job(partition="b"), site))]
+    assert keys == ["qos"]
+
+
+def test_a_gpu_does_not_get_one_core_unasked(job: Jobs, slurm: Sites) -> None:
+    site = slurm(partitions=[])
+    with pytest.raises(PlanError, match="big needs the cores of each rank") as failure:
+        make_plan(job({"gpus_per_node": 2}), site)
+    assert "--set cpus_per_task=8" in failure.value.hint
+    assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 1}), site).warnings == ()
+    assert make_plan(job({"gpus_per_node": 2, "exclusive": True, "mem": "1G"}), site)
+    assert make_plan(job({"nodes": 2}), site).warnings == ()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+@pytest.mark.parametrize("gpus", [None, 1])
+def test_what_a_shipped_site_asks_for_is_all_that_it_needs(
+    job: Jobs, name: str, gpus: int | None
+) -> None:
+    """The examples of one refusal make a job of two nodes complete."""
+    site = load_site(name)
+    keys = {} if gpus is None else {"resources.gpus_per_node": str(gpus)}
+    given = with_keys(job({"nodes": 2}), keys)
+    missing = missing_keys(resolve_context(given, site))
+    complete = with_keys(given, keys | {one.key: one.example for one in missing})
+    assert make_plan(complete, site).topology.nodes == 2
+    if missing:
+        with pytest.raises(PlanError, match=f"{name} needs"):
+            make_plan(given, site)
