@@ -16,6 +16,7 @@ _HEAD = """\
 
 One row per shipped profile, generated from the profiles by `hpctrain site list --markdown`. `?`
 means unknown; `site show NAME --origin` prints file, line and source of each value.
+[operators.md](operators.md) compares the rendered jobs with those that the operators publish.
 
 """
 

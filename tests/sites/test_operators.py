@@ -1,0 +1,49 @@
+"""What hpctrain writes for a site against the job that its operator publishes."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from hpc_train.data_folders import profile_folder
+from tests.sites.operators_page import PAGE, comparisons, page, script_of
+
+TABLES = comparisons()
+# A shorter text would be found in any script.
+_SHORTEST = 4
+
+
+@pytest.mark.parametrize("site", TABLES)
+def test_the_script_says_what_the_table_says(site: str) -> None:
+    """With HPCTRAIN_WRITE_GOLDEN=1 nothing changes here: correct the profile, or the table."""
+    script = script_of(site, TABLES[site])
+    for row in TABLES[site].rows:
+        for text in row.texts:
+            assert len(text) >= _SHORTEST, (row.about, text)
+            assert text in script, (row.about, text)
+        assert row.absent is None or row.absent not in script, (row.about, row.absent)
+        assert row.texts or row.absent, row.about
+
+
+@pytest.mark.parametrize("site", TABLES)
+def test_each_row_has_a_source_and_each_difference_a_reason(site: str) -> None:
+    table = TABLES[site]
+    assert table.job["resources"]["nodes"] == 2
+    for row in table.rows:
+        assert 1 <= row.source <= len(table.sources), row.about
+        assert row.why or row.right == "both", row.about
+    used = {row.source for row in table.rows}
+    assert used == set(range(1, len(table.sources) + 1)), "a source without a row"
+
+
+def test_enough_sites_are_compared() -> None:
+    assert len(TABLES) >= 12
+    assert set(TABLES) <= {path.stem for path in profile_folder().glob("*.yaml")}
+
+
+def test_the_page_is_what_the_data_say() -> None:
+    """With HPCTRAIN_WRITE_GOLDEN=1 the page is written anew."""
+    if os.environ.get("HPCTRAIN_WRITE_GOLDEN") == "1":
+        PAGE.write_text(page(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page()
