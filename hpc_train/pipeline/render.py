@@ -99,13 +99,7 @@ def prepare(request: Request) -> Prepared:
     profile = find_profile(named)
     site = load_site(str(profile))
     study, points = _points(request)
-    nested = study is not None and study.spec.placement == "nested" and not request.plain
-    if nested and site.value.scheduler == "local":
-        raise PlanError(
-            f"{request.path}: placement nested needs one allocation of several nodes, "
-            f"which {site.value.name} cannot give",
-            "remove placement: independent is the default",
-        )
+    nested = _is_nested(request, study, site)
     folders = template_path(profile)
     how = {"nested": nested, "plain": request.plain}
     prepared = tuple(_prepare_point(point, site, folders, **how) for point in points)
@@ -130,6 +124,17 @@ def prepare(request: Request) -> Prepared:
         allocation=script,
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _is_nested(request: Request, study: Study | None, site: Sourced[SiteProfile]) -> bool:
+    nested = study is not None and study.spec.placement == "nested" and not request.plain
+    if nested and site.value.scheduler == "local":
+        raise PlanError(
+            f"{request.path}: placement nested needs one allocation of several nodes, "
+            f"which {site.value.name} cannot give",
+            "remove placement: independent is the default",
+        )
+    return nested
 
 
 def _allocation(

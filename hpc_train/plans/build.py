@@ -94,21 +94,26 @@ def make_plan(
     check_elastic(context)
     bound = resolve_binding(context, topology)
     request = with_binding(make_request(context, topology, environment), bound, nested=nested)
-    launch = context.launcher.command(request)
-    check_starter(context, request.container)
-    check_arguments(context, request, launch)
+    launch = _launch(context, request, environment)
     if nested:
         settings["placement"] = _placement(topology)
     return _assemble(
         context,
         _Decisions(
             request=request,
-            launch=without_wrapper(launch, environment.changes) if plain else launch,
+            launch=launch,
             environment=environment,
             settings={**settings, **bound, **_inside(context, request, environment)},
             warnings=(*warnings, *_warnings(context, request, environment)),
         ),
     )
+
+
+def _launch(context: Context, request: LaunchRequest, environment: JobEnvironment) -> Launch:
+    launch = context.launcher.command(request)
+    check_starter(context, request.container)
+    check_arguments(context, request, launch)
+    return without_wrapper(launch, environment.changes) if context.plain else launch
 
 
 def _queued(context: Context) -> Choice:
