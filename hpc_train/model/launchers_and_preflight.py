@@ -71,6 +71,14 @@ class Rendezvous(Value, frozen=True, kw_only=True):
     ports: Annotated[int, Meta(ge=1, le=60000, description="How many ports may be tried.")] = 4000
 
 
+class PluginCheck(Value, frozen=True, kw_only=True):
+    """A variable that forces a plug-in of NCCL, its value, and what provides the plug-in."""
+
+    name: str
+    value: str
+    provider: str
+
+
 class Preflight(Value, frozen=True, kw_only=True):
     """Checks of all nodes in parallel, before the ranks start; missing keys are not checked."""
 

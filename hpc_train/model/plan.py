@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.job import Elastic
-from hpc_train.model.launchers_and_preflight import Rendezvous
+from hpc_train.model.launchers_and_preflight import PluginCheck, Rendezvous
 from hpc_train.model.site_network import EnvScope, Mode, Separator
 from hpc_train.model.value import Value
 
@@ -216,7 +216,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     are its requirements. `notes` are comments on the directives. Defaults are not written: a plan
     that is not nested keeps the digest in the names of its runs. `changes` follow the exports of
     `env`, in order; an empty `backend` means that none is guaranteed. With `passes_signal` the
-    script receives USR1 before the time limit and forwards it.
+    script receives USR1 before the time limit and forwards it; with `plugin` it ends before the
+    ranks if NCCL's forced plug-in is missing.
     """
 
     name: str
@@ -247,3 +248,4 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     changes: tuple[EnvChange, ...] = ()
     backend: str = ""
     passes_signal: bool = False
+    plugin: PluginCheck | None = None

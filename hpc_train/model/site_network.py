@@ -57,6 +57,10 @@ class Network(Value, frozen=True, kw_only=True):
     plugin: Annotated[OneWord | None, Meta(description="NCCL_NET_PLUGIN: a suffix or a path.")] = (
         None
     )
+    plugin_from: Annotated[
+        str | None,
+        Meta(description="What provides NCCL's plug-in, for messages: module nccl."),
+    ] = None
     script: Annotated[
         Annotated[str, Meta(pattern=r"^/[^\n]*$(?!\n)")] | None,
         Meta(description="Absolute path of the vendor's settings script, which is sourced."),

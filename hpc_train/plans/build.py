@@ -179,6 +179,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         container=made.request.container,
         elastic=made.request.elastic,
         passes_signal=passes_signal(directives),
+        plugin=made.environment.plugin,
     )
 
 

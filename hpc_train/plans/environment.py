@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.job import SourcedJob
+from hpc_train.model.launchers_and_preflight import PluginCheck
 from hpc_train.model.plan import EnvChange, JobVar, Secret, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
@@ -26,6 +27,9 @@ from hpc_train.plans.network_variables import (
     script_of,
 )
 
+# Networks of NCCL itself, and its word for no plug-in.
+_BUILT_IN = ("IB", "Socket", "none")
+
 
 class JobEnvironment(Value, frozen=True, kw_only=True):
     """The variables of a plan; `variables` are those that each rank must get.
@@ -38,6 +42,7 @@ class JobEnvironment(Value, frozen=True, kw_only=True):
     env: tuple[tuple[str, str | JobVar], ...]
     changes: tuple[EnvChange, ...]
     script: str | None
+    plugin: PluginCheck | None
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
 
@@ -63,6 +68,7 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
         env=tuple((name, _exported(setting.value)) for name, setting in found.env.items()),
         changes=changes,
         script=script_of(facts),
+        plugin=_forced_plugin(context, found, facts),
         settings={
             "backend": backend,
             **option,
@@ -71,6 +77,23 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
         },
         warnings=(*doubts, *network_warnings(facts), *found.warnings),
     )
+
+
+def _forced_plugin(
+    context: Context, environment: Environment, facts: NetworkContext
+) -> PluginCheck | None:
+    """Return the plug-in that must be on the node; the job's own word needs no check.
+
+    The libraries in an image cannot be seen from the host.
+    """
+    provider = facts.network.plugin_from or ""
+    for name in ("NCCL_NET_PLUGIN", "NCCL_NET"):
+        setting = environment.env.get(name)
+        if setting is None or name in context.job.value.env or facts.container:
+            continue
+        if facts.scheduler == "slurm" and setting.value not in _BUILT_IN:
+            return PluginCheck(name=name, value=str(setting.value), provider=provider)
+    return None
 
 
 def _exported(value: Any) -> str | JobVar:

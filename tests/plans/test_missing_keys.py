@@ -85,7 +85,8 @@ def test_a_gpu_does_not_get_one_core_unasked(job: Jobs, slurm: Sites) -> None:
         make_plan(job({"gpus_per_node": 2}), site)
     assert "--set cpus_per_task=8" in failure.value.hint
     assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 1}), site).warnings == ()
-    assert make_plan(job({"gpus_per_node": 2, "exclusive": True, "mem": "1G"}), site)
+    whole = make_plan(job({"gpus_per_node": 2, "exclusive": True, "mem": "1G"}), site)
+    assert whole.topology.cpus_per_task is None
     assert make_plan(job({"nodes": 2}), site).warnings == ()
 
 

@@ -16,7 +16,12 @@ from hpc_train.plans.build import make_plan
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
-TURNED = {"name": "p", "default": True, "gpus_per_node": 4, "gpu_order": [3, 2, 1, 0]}
+TURNED: dict[str, Any] = {
+    "name": "p",
+    "default": True,
+    "gpus_per_node": 4,
+    "gpu_order": [3, 2, 1, 0],
+}
 TURNED["cpus_per_gpu"] = 1
 
 
@@ -80,7 +85,7 @@ def test_no_gpus_and_no_turned_order_say_nothing(job: Jobs, slurm: Sites) -> Non
 
 def test_a_partition_has_its_own_interfaces_and_adapters(job: Jobs, slurm: Sites) -> None:
     network = {"fabric": "infiniband", "interfaces": ["ib0"], "hcas": ["mlx5_0"]}
-    own = {"name": "h100", "interfaces": ["eno2np0"], "hcas": ["mlx5_4", "mlx5_5"]}
+    own: dict[str, Any] = {"name": "h100", "interfaces": ["eno2np0"], "hcas": ["mlx5_4", "mlx5_5"]}
     own["cpus_per_gpu"] = 1
     plain = slurm(
         network=network, partitions=[{"name": "a100", "cpus_per_gpu": 1}, own], preflight={}

@@ -56,13 +56,21 @@ def _first_that_fits(site: SourcedSite) -> SourcedJob:
 
 
 def _jobs(profile: SiteProfile) -> Iterator[SourcedJob]:
-    """Yield a job for each partition, first on two nodes, then on the fewest."""
+    """Yield a job for each partition, first on two nodes, then on the fewest.
+
+    The default partition precedes the others, and those that give whole nodes precede the rest.
+    """
     launcher = profile.launchers.default
-    slots = sorted(queue_slots(profile), key=lambda slot: not slot.partition.default)
+    slots = list(queue_slots(profile))
     for nodes in (1,) if is_for_one_node(launcher) else (_NODES, 1):
-        for slot in slots:
-            job = sample(slot, launcher, nodes=max(nodes, slot.least))
+        jobs = [(slot, sample(slot, launcher, nodes=max(nodes, slot.least))) for slot in slots]
+        for slot, job in sorted(jobs, key=lambda pair: _rank(*pair)):
             yield _for_an_hour(slot, job, profile)
+
+
+def _rank(slot: QueueSlot, job: SourcedJob) -> tuple[bool, bool]:
+    gpus, asked = slot.partition.gpus_per_node, job.value.resources.gpus_per_node
+    return not slot.partition.default, (asked or 0) < (gpus or 0)
 
 
 def _for_an_hour(slot: QueueSlot, job: SourcedJob, profile: SiteProfile) -> SourcedJob:

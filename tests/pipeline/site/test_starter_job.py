@@ -56,6 +56,13 @@ def test_a_partition_that_the_user_names_is_marked() -> None:
     assert "placeholder: your cluster's own name" in row
 
 
+@pytest.mark.parametrize(("name", "partition"), [("mahti", "gpumedium"), ("roihu", "gpularge")])
+def test_whole_nodes_come_first(name: str, partition: str) -> None:
+    rows = starter_job(name).splitlines()
+    assert f"partition: {partition}" in [row.partition("  #")[0] for row in rows]
+    assert "  gpus_per_node: 4" in rows
+
+
 def test_a_profile_that_no_job_fits_says_why(tmp_path: Path) -> None:
     path = tmp_path / "none.yaml"
     path.write_text(

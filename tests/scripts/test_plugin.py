@@ -1,0 +1,81 @@
+"""A plug-in of NCCL is forced only where its library is; otherwise the job says what brings it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+from hpc_train.typed_values import decode
+
+
+def plan_of(site: str, nodes: int = 2, **keys: Any) -> LaunchPlan:
+    resources = {"nodes": nodes, "gpus_per_node": 4}
+    data = {"name": "j", "command": ["true"], "resources": resources, **keys}
+    return make_plan(decode(data, JobSpec, {"": "job.yaml"}, SpecError), load_site(site))
+
+
+def check(plan: LaunchPlan, folder: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run the part of a script that looks for the library."""
+    text = render_script(plan).text
+    start = text.index("# NCCL is forced to use a plug-in")
+    part = text[start : text.index("\nfi\n", start) + 4]
+    clean = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "CONDA_PREFIX")}
+    clean |= {"HPCTRAIN_FAILURE_FILE": str(folder / "failure"), "VIRTUAL_ENV": "", **env}
+    argv = ["bash", "-euo", "pipefail", "-c", f"HOSTNAME=n1\n{part}\necho found"]
+    return subprocess.run(argv, env=clean, capture_output=True, text=True, check=False)
+
+
+def test_without_the_library_the_job_ends_and_names_the_module(tmp_path: Path) -> None:
+    done = check(plan_of("perlmutter"), tmp_path, LD_LIBRARY_PATH=str(tmp_path))
+    assert done.returncode == 1
+    assert "NCCL_NET=AWS Libfabric needs a plug-in of NCCL" in done.stderr
+    assert "on n1; it comes with: module nccl; or env: {NCCL_NET: Socket}" in done.stderr
+    assert (tmp_path / "failure.log").read_text() == done.stderr
+
+
+@pytest.mark.parametrize(
+    ("file", "name"),
+    [
+        ("libnccl-net.so", "LD_LIBRARY_PATH"),
+        ("libnccl-net-ofi.so.0", "LD_LIBRARY_PATH"),
+        ("librccl-net.so", "LD_LIBRARY_PATH"),
+        ("lib/libnccl-net.so", "CONDA_PREFIX"),
+        ("lib/libnccl-net.so", "VIRTUAL_ENV"),
+        ("mine.so", "NCCL_NET_PLUGIN"),
+    ],
+)
+def test_a_library_that_nccl_finds_is_enough(tmp_path: Path, file: str, name: str) -> None:
+    path = tmp_path / "a b" / file
+    path.parent.mkdir(parents=True)
+    path.touch()
+    places = {"LD_LIBRARY_PATH": f"/none:{path.parent}", "NCCL_NET_PLUGIN": str(path)}
+    done = check(plan_of("perlmutter"), tmp_path, **{name: places.get(name, str(tmp_path / "a b"))})
+    assert (done.returncode, done.stdout) == (0, "found\n"), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("site", "nodes", "keys", "name"),
+    [
+        ("perlmutter", 2, {}, "NCCL_NET"),
+        ("perlmutter", 1, {}, None),
+        ("perlmutter", 2, {"env": {"NCCL_NET": "AWS Libfabric"}}, None),
+        ("perlmutter", 2, {"container": {"image": "i"}}, None),
+        ("nebius", 2, {"partition": "gpu"}, None),
+        ("gcp-a3-ultra", 2, {"partition": "gpu"}, "NCCL_NET"),
+        ("isambard-ai", 2, {}, None),
+    ],
+)
+def test_which_jobs_look(site: str, nodes: int, keys: dict[str, Any], name: str | None) -> None:
+    plan = plan_of(site, nodes, **keys)
+    assert (plan.plugin.name if plan.plugin else None) == name
+    assert ("forced to use a plug-in" in render_script(plan).text) == (name is not None)
