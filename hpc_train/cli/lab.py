@@ -63,18 +63,27 @@ def down(folder: str | None) -> None:
 @lab.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
-    """Print the lab's nodes and jobs, and how to use it."""
-    from hpc_train.pipeline.lab import lab_state
+    """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
+    from hpc_train.pipeline.lab import lab_state, twins
 
     found, state = lab_state() or (None, None)
+    running = twins()
     if as_json:
         import msgspec
 
-        click.echo(msgspec.json.encode(_json(found, state)))
-    elif found is None or state is None:
+        listed = [
+            {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
+            for name, one in running.items()
+        ]
+        click.echo(msgspec.json.encode({**_json(found, state), "twins": listed}))
+        return
+    if found is None or state is None:
         click.echo("there is no lab; start one with: hpctrain lab up")
     else:
         _echo_state(found, state)
+    for name, one in running.items():
+        click.echo(f"twin of {name}: source {one.folder}/env")
+        _echo_assumptions(one.assumptions)
 
 
 @lab.command()
@@ -93,8 +102,8 @@ def twin(site: str | None, ends: bool) -> None:
         _start_twin(site)
     else:
         found = twins()
-        for name, folder in found.items():
-            click.echo(f"{name}: source {folder}/env")
+        for name, one in found.items():
+            click.echo(f"{name}: source {one.folder}/env")
         if not found:
             click.echo("no twin is running; next: hpctrain lab twin SITE", err=True)
 
@@ -107,7 +116,15 @@ def _start_twin(site: str) -> None:
     took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
     accounting = "with" if result.accounting else "without"
     click.echo(f"twin of {result.name}: {accounting} accounting; {took}")
+    _echo_assumptions(result.assumptions)
     click.echo(f"next: source {result.folder}/env; sbatch --test-only FILE.sbatch")
+
+
+def _echo_assumptions(found: tuple[str, ...]) -> None:
+    if found:
+        click.echo("assumptions, where the profile states nothing:")
+    for one in found:
+        click.echo(f"  {one}")
 
 
 def _end_twins(names: tuple[str, ...]) -> None:

@@ -32,6 +32,7 @@ class Atom(NamedTuple):
     least: int
     varies: bool
     is_open: bool
+    repeat: str
 
 
 def literal_of(regex: str) -> str:
@@ -70,7 +71,8 @@ def atoms(regex: str) -> Iterator[Atom]:
     """Yield the parts of a regex; the repeat of a group belongs to the closing parenthesis."""
     for match in _ATOM.finditer(regex):
         kind = next(name for name in match.re.groupindex if match[name] is not None)
-        yield Atom(kind, match[kind], *_times(match["repeat"] or ""))
+        repeat = match["repeat"] or ""
+        yield Atom(kind, match[kind], *_times(repeat), repeat)
 
 
 def _times(repeat: str) -> tuple[int, bool, bool]:

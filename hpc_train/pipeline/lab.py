@@ -31,6 +31,14 @@ class StartedTwin(NamedTuple):
     folder: str
     accounting: bool
     is_new: bool
+    assumptions: tuple[str, ...]
+
+
+class RunningTwin(NamedTuple):
+    """A running twin: the folder of its `env`, and its assumptions about the site."""
+
+    folder: str
+    assumptions: tuple[str, ...]
 
 
 def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> StartedLab:
@@ -62,9 +70,9 @@ def lab_state() -> tuple[Lab, LabState] | None:
     return (found, state_of(found)) if found else None
 
 
-def twins() -> dict[str, str]:
-    """Return the folder of each running twin, by the name of its site."""
-    return {one.name: str(one.place.folder) for one in read_all()}
+def twins() -> dict[str, RunningTwin]:
+    """Return the running twins, by the name of their sites."""
+    return {one.name: RunningTwin(one.place.folder, one.assumptions) for one in read_all()}
 
 
 def start_twin(site: str) -> StartedTwin:
@@ -76,7 +84,7 @@ def start_twin(site: str) -> StartedTwin:
     result = start(load_site(site).value)
     twin = result.twin
     accounting = bool(twin.place.dbd_port)
-    return StartedTwin(twin.name, str(twin.place.folder), accounting, result.made)
+    return StartedTwin(twin.name, twin.place.folder, accounting, result.made, twin.assumptions)
 
 
 def stop_twin(name: str) -> bool:

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab.twins.accounts import account_settings, has_accounting
+from hpc_train.lab.twins.accounts import account_settings, has_accounting, users_of_machine
+from hpc_train.lab.twins.assumptions import assumptions
 from hpc_train.lab.twins.job_submit_plugin import job_submit, lua
-from hpc_train.lab.twins.slurm_conf import TwinPaths, gres_conf, slurm_conf
+from hpc_train.lab.twins.slurm_conf import TwinPaths, slurm_conf
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.site_facilities import Account, sample_account
 from hpc_train.sites.load import load_site
@@ -100,7 +101,53 @@ def test_bounds_without_a_limit_of_the_partition_are_no_limit(tmp_path: Path) ->
     text = "partitions: [{name: a, bounds: [{nodes: '<=91', max_time: 2h}]}]\n"
     found = line(slurm_conf(profile(tmp_path, text), PLACE), "PartitionName")
     assert "MaxTime" not in found
-    assert "[1-91]" in found
+    assert "[1-10000]" in found
+
+
+def test_partitions_of_unknown_size_share_ten_thousand_nodes(tmp_path: Path) -> None:
+    mine = profile(
+        tmp_path,
+        "partitions:\n"
+        "  - {name: a, gpus_per_node: 1}\n"
+        "  - {name: b, gpus_per_node: 2, max_nodes: 7}\n"
+        "  - {name: c, gpus_per_node: 3, min_nodes: 6000}\n"
+        "  - {name: d, gpus_per_node: 3, nodes: 4}\n",
+    )
+    nodes = re.findall(r"NodeName=(\S+)", slurm_conf(mine, PLACE))
+    assert nodes == ["a-1n[1-5000]", "b-2n[1-7]", "c-3n[1-6000]"]
+
+
+def test_what_the_twin_assumes(tmp_path: Path) -> None:
+    mine = profile(
+        tmp_path,
+        "account: {pattern: 'p[0-9]+'}\n"
+        "partitions:\n"
+        "  - {name: a, cpus_per_gpu: 100, gpus_per_node: 4, max_time: 1h}\n"
+        "  - {name: b, nodes: 3, mem_per_node: 1G, cpus_per_node: 8}\n"
+        "qos: [{name: y}, {name: z, max_jobs: 1, max_nodes: 2}, {name: '*'}]\n",
+    )
+    assert assumptions(mine) == (
+        "accounts: any account that matches p[0-9]+ is accepted",
+        "nodes of a: number unknown; the twin has 10000",
+        "cores of a node of a: from the cores per GPU; the twin has 400",
+        "GPUs of a node of b: unknown; the twin has 64",
+        "memory of a node of a: unknown; not limited",
+        "time limit of b: unknown; not limited by the partition",
+        "limits of qos y: unknown; not limited",
+        "qos: the site has more than the profile lists; the twin refuses the others",
+    )
+
+
+@pytest.mark.parametrize(
+    ("account", "sentence"),
+    [
+        ("{}", "the profile has no pattern; any account is accepted"),
+        ("{pattern: '(ab)+'}", "any account is accepted; the twin cannot compare it with (ab)+"),
+    ],
+)
+def test_accounts_that_are_not_compared(tmp_path: Path, account: str, sentence: str) -> None:
+    mine = profile(tmp_path, f"account: {account}\n")
+    assert assumptions(mine)[0] == f"accounts: {sentence}"
 
 
 def test_what_file_systems_need(tmp_path: Path) -> None:
@@ -115,13 +162,11 @@ def test_what_file_systems_need(tmp_path: Path) -> None:
     assert "GresTypes=gpu,nvme" in text
     assert "Gres=gpu:2,nvme:1000000000 Features=bb" in line(text, "NodeName")
     assert line(text, "Licenses").startswith("Licenses=scratch:1000000000,home:")
-    assert gres_conf(mine).count("Count=") == 2
 
 
 def test_gpus_that_nobody_asks_for_are_not_counted(tmp_path: Path) -> None:
     mine = profile(tmp_path, "gpu_request: none\npartitions: [{name: a, gpus_per_node: 2}]\n")
     assert "Gres=" not in line(slurm_conf(mine, PLACE), "NodeName")
-    assert gres_conf(mine) == ""
 
 
 def test_qualities_of_service(tmp_path: Path) -> None:
@@ -133,12 +178,12 @@ def test_qualities_of_service(tmp_path: Path) -> None:
         "  {name: '*'}]\n",
     )
     assert has_accounting(mine)
-    assert [" ".join(words) for words in account_settings(mine)] == [
-        "add account abc,abc@a",
+    assert [" ".join(words) for words in account_settings(mine, ("root", "me"))] == [
+        "add account any",
         "add qos y,z MaxWall=01:00:00 MaxTRESPerJob=node=2 Flags=DenyOnLimit",
         "add qos x",
         "modify cluster mine set qos=normal,y,z,x",
-        "add user root account=abc,abc@a",
+        "add user root,me account=any",
     ]
     assert "AccountingStorageEnforce" in slurm_conf(
         mine, TwinPaths(folder="/t", port=1, dbd_port=2)
@@ -157,6 +202,15 @@ def test_qualities_of_service(tmp_path: Path) -> None:
 )
 def test_an_account_by_its_pattern(pattern: str | None, account: str) -> None:
     assert sample_account(Account(pattern=pattern)) == account
+
+
+def test_users_of_the_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SUDO_USER", "someone.else")
+    found = users_of_machine()
+    assert found[0] == "root"
+    assert {"someone.else", "daemon"} < set(found)
+    monkeypatch.setenv("SUDO_USER", "a,b")
+    assert "a,b" not in users_of_machine()
 
 
 def test_lua_quotes() -> None:

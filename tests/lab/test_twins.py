@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,6 +14,7 @@ import pytest
 from hpc_train.lab.daemons import is_alive
 from hpc_train.lab.twins.start_and_stop import FOLDERS, stop
 from hpc_train.lab.twins.state_file import Twin, is_running, read
+from tests.conftest import ROOT
 from tests.lab.conftest import Hpctrain, refuse
 
 pytestmark = pytest.mark.slurm
@@ -26,6 +29,17 @@ launchers: {{default: srun, allowed: [srun]}}
 partitions:
   - {{name: small, max_nodes: 2, max_gpus: 4, gpus_per_node: 4, select: {{partition: gpu}}}}
   - {{name: large, min_nodes: 3, max_nodes: 9, gpus_per_node: 4, select: {{partition: gpu}}}}
+"""
+
+
+# The end of the first process in the namespace ends the daemons.
+_NAMESPACES = ("--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child")
+_ONLY_LOOPBACK = f"""
+mount -t tmpfs tmpfs /run
+mount -t tmpfs -o mode=1777 tmpfs /var/tmp
+ip link set lo up
+"$1" -m hpc_train lab twin "$2"
+SLURM_CONF={FOLDERS}/{NAME}/slurm.conf sbatch --test-only -pgpu --time=5 --qos=Fast --wrap=true
 """
 
 
@@ -49,9 +63,9 @@ def up(hpctrain: Hpctrain, site: Path, words: str) -> Twin:
     return twin
 
 
-def asked(twin: Twin, *options: str) -> str:
+def asked(twin: Twin, *options: str, prefix: tuple[str, ...] = ()) -> str:
     done = subprocess.run(
-        ["sbatch", "--test-only", "--partition=gpu", "--time=5", *options, "--wrap=true"],
+        [*prefix, "sbatch", "--test-only", "--partition=gpu", "--time=5", *options, "--wrap=true"],
         capture_output=True,
         text=True,
         env={**os.environ, "SLURM_CONF": twin.slurm_conf},
@@ -92,6 +106,52 @@ def test_with_a_quality_of_service(hpctrain: Hpctrain, site: Path) -> None:
     assert not Path(twin.place.folder).exists()
     assert read(NAME) is None
     assert hpctrain("twin", "--down", NAME).stdout == f"{NAME} has no twin\n"
+
+
+@pytest.mark.parametrize("qos", ["", "qos: [{name: Fast, max_time: 10m}]\n"])
+def test_any_account_that_matches_the_pattern(hpctrain: Hpctrain, site: Path, qos: str) -> None:
+    pattern = "[A-Z]{2}[0-9]+|(def|rrg)-[a-z]+"
+    partitions = PROFILE.replace("select: {", "select: {account_suffix: _g, ")
+    site.write_text(f"{partitions}account: {{pattern: '{pattern}'}}\n{qos}")
+    twin = up(hpctrain, site, f"  accounts: any account that matches {pattern} is accepted\n")
+    for good in ("AB12_g", "rrg-someone_g"):
+        assert "to start at" in asked(twin, "-N1", f"--account={good}")
+    for bad in ("AB_g", "xrrg-someone_g", "AB1_gg"):
+        said = asked(twin, "-N1", f"--account={bad}")
+        assert f"account = {bad}, but accounts match {pattern}" in said
+    assert "account = AB12, but small wants _g at its end" in asked(twin, "-N1", "--account=AB12")
+
+
+def test_any_user_of_the_machine(hpctrain: Hpctrain, site: Path) -> None:
+    site.write_text(f"{PROFILE}qos: [{{name: Fast, max_time: 10m}}]\n")
+    twin = up(hpctrain, site, "with accounting")
+    mine = ("--qos=Fast", "--account=mine")
+    nobody = ("setpriv", "--reuid=65534", "--clear-groups")
+    assert "to start at" in asked(twin, "-N1", *mine, prefix=nobody)
+    assert "QOSMaxWall" in asked(twin, "-N1", *mine, "--time=11", prefix=nobody)
+
+
+def test_status_prints_what_twins_assume(hpctrain: Hpctrain, site: Path) -> None:
+    up(hpctrain, site, "  memory of a node of small, large: unknown; not limited\n")
+    status = hpctrain("status").stdout
+    assert f"twin of {NAME}: source {FOLDERS}/{NAME}/env\n" in status
+    assert "  memory of a node of small, large: unknown; not limited\n" in status
+    listed = {one["site"]: one for one in json.loads(hpctrain("status", "--json").stdout)["twins"]}
+    assert listed[NAME]["env_file"] == f"{FOLDERS}/{NAME}/env"
+    assert "memory of a node of small, large: unknown; not limited" in listed[NAME]["assumptions"]
+
+
+def test_with_only_the_loopback_interface(site: Path) -> None:
+    site.write_text(f"{PROFILE}qos: [{{name: Fast, max_time: 10m}}]\n")
+    done = subprocess.run(
+        ["unshare", *_NAMESPACES, "sh", "-ec", _ONLY_LOOPBACK, "sh", sys.executable, str(site)],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        cwd=ROOT,
+    )
+    assert "with accounting; started in" in done.stdout, done.stderr
+    assert "to start at" in done.stderr
 
 
 def test_a_daemon_that_does_not_come_up(hpctrain: Hpctrain, site: Path, tmp_path: Path) -> None:

@@ -1,14 +1,28 @@
-"""The accounts and qualities of service in a twin's slurmdbd."""
+"""The account, the users and the qualities of service in a twin's slurmdbd.
+
+Slurm enforces the limits of a quality of service only for jobs of a known user and account, and a
+profile knows neither. The twin therefore has one account, which all users of the machine may use.
+The job_submit plug-in compares the account of a job with the profile's pattern, then replaces it
+with this one.
+"""
 
 from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Sequence
 
 from hpc_train.lab.twins.slurm_conf import cluster_name
 from hpc_train.model.partition import ANY, Qos
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.site_facilities import sample_account
 
+# The account that each job is charged to.
+ACCOUNT = "any"
 # Slurm defines this one itself.
 NORMAL = "normal"
+_USER = re.compile(r"[A-Za-z0-9_][\w.@-]*", re.ASCII)
+_MOST_USERS = 1000
 
 
 def has_accounting(profile: SiteProfile) -> bool:
@@ -16,25 +30,23 @@ def has_accounting(profile: SiteProfile) -> bool:
     return bool(_names(profile))
 
 
-def account_settings(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
+def account_settings(profile: SiteProfile, users: Sequence[str]) -> tuple[tuple[str, ...], ...]:
     """Return the commands of sacctmgr."""
-    accounts = ",".join(accounts_of(profile))
     names = ",".join(dict.fromkeys((NORMAL, *_names(profile))))
     return (
-        ("add", "account", accounts),
+        ("add", "account", ACCOUNT),
         *_qualities(profile),
         # Set for the cluster, so that it also applies to jobs without an account.
         ("modify", "cluster", cluster_name(profile), "set", f"qos={names}"),
-        ("add", "user", "root", f"account={accounts}"),
+        ("add", "user", ",".join(users), f"account={ACCOUNT}"),
     )
 
 
-def accounts_of(profile: SiteProfile) -> tuple[str, ...]:
-    """Return the accounts of the twin: the profile's example, with each suffix."""
-    base = sample_account(profile.account)
-    suffixes = [one.select.account_suffix or "" for one in profile.partitions if one.select]
-    suffixed = (base if base.endswith(suffix) else base + suffix for suffix in suffixes)
-    return tuple(dict.fromkeys((base, *suffixed)))
+def users_of_machine() -> tuple[str, ...]:
+    """Return root, the user who called sudo, and the users that the machine lists."""
+    listed = [entry.pw_name for entry in pwd.getpwall()][:_MOST_USERS]
+    names = sorted({os.environ.get("SUDO_USER", "root"), *listed} - {"root"})
+    return ("root", *(name for name in names if _USER.fullmatch(name)))
 
 
 def _names(profile: SiteProfile) -> tuple[str, ...]:

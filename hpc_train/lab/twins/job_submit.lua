@@ -102,6 +102,30 @@ local function missing(job)
   end
 end
 
+local function matches(name)
+  for _, pattern in ipairs(rules.account_patterns) do
+    if string.match(name, pattern) then
+      return true
+    end
+  end
+  return false
+end
+
+-- The pattern may be that of the account without the suffix of a partition.
+local function misnamed(job)
+  if not job.account or not rules.account_patterns or matches(job.account) then
+    return nil
+  end
+  for _, entry in ipairs(rules.entries) do
+    local cut = entry.suffix and #job.account - #entry.suffix
+    if cut and string.sub(job.account, cut + 1) == entry.suffix
+      and matches(string.sub(job.account, 1, cut)) then
+      return nil
+    end
+  end
+  return string.format("account = %s, but accounts match %s", job.account, rules.account_pattern)
+end
+
 local function forbidden(job, options)
   for option, why in pairs(rules.forbidden) do
     local memory = string.sub(option, 1, 3) == "mem" and job.mem
@@ -193,13 +217,19 @@ local function cores(job, entry)
   end
 end
 
+-- The qos of the job, else the site's default, else the one that jobs of this entry name.
 local function qos_of(job, entry)
+  local named, usual
   for _, qos in ipairs(rules.qos) do
     local mine = not qos.partitions or qos.partitions[entry.name]
-    if qos.name == (job.qos or entry.qos) or (not job.qos and not entry.qos and qos.default and mine) then
-      return qos
+    if qos.name == (job.qos or entry.qos) then
+      named = named or qos
+    end
+    if not job.qos and qos.default and mine then
+      usual = usual or qos
     end
   end
+  return usual or named
 end
 
 local function misfit(job, entry)
@@ -237,7 +267,7 @@ end
 function slurm_job_submit(job_desc, partitions, uid)
   local job = read(job_desc)
   local entry
-  local why = missing(job) or forbidden(job, options_of(job_desc.script))
+  local why = missing(job) or misnamed(job) or forbidden(job, options_of(job_desc.script))
   if not why then
     entry, why = choose(job)
   end
@@ -248,6 +278,9 @@ function slurm_job_submit(job_desc, partitions, uid)
   local qos = entry and not job.qos and qos_of(job, entry)
   if qos then
     job_desc.qos = qos.name
+  end
+  if job.account and rules.charged then
+    job_desc.account = rules.charged
   end
   return slurm.SUCCESS
 end

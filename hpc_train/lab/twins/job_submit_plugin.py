@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from hpc_train.lab.twins.account_patterns import lua_patterns
+from hpc_train.lab.twins.accounts import ACCOUNT, has_accounting
 from hpc_train.lab.twins.partitions import default_queue, features, queue_name, queues
 from hpc_train.model.partition import ANY, Bound, Partition, Qos
 from hpc_train.model.site import SiteProfile
@@ -25,6 +27,9 @@ def job_submit(profile: SiteProfile) -> str:
         "required": _required(profile),
         "forbidden": dict(_forbidden(profile)),
         "account_like": profile.account.example or profile.account.pattern or "NAME",
+        "account_pattern": profile.account.pattern,
+        "account_patterns": lua_patterns(profile.account.pattern or ".*"),
+        "charged": ACCOUNT if has_accounting(profile) else None,
         "entries": [_entry(one, queues(profile)) for one in profile.partitions],
         "qos": [_qos(qos) for qos in profile.qos if qos.name != ANY],
     }

@@ -15,8 +15,9 @@ UNNAMED = "unnamed"
 ANY_NAME = "gpu"
 
 # A node of unknown size accepts any request.
-_UNKNOWN_CPUS, _UNKNOWN_GPUS = 256, 64
-_UNKNOWN_NODES = 64
+UNKNOWN_CPUS, UNKNOWN_GPUS = 256, 64
+# Of all partitions of unknown size together: the start of slurmctld takes seconds with more.
+_UNKNOWN_NODES = 10_000
 _FEATURE = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -72,14 +73,18 @@ def default_queue(profile: SiteProfile) -> str | None:
 
 def pools(profile: SiteProfile) -> dict[NodeSize, Pool]:
     """Return the nodes, by their shape."""
-    found: dict[NodeSize, Pool] = {}
+    sizes: dict[NodeSize, list[Partition]] = {}
     for entries in queues(profile).values():
         for entry in entries:
-            shape = shape_of(entry, profile)
-            known = found.get(shape)
-            name = known.name if known else _node_name(entry.name, len(found))
-            count = max(_nodes(entry), known.count if known else 0)
-            found[shape] = Pool(name=name, shape=shape, count=count)
+            sizes.setdefault(shape_of(entry, profile), []).append(entry)
+    unknown = sum(None in map(known_nodes, users) for users in sizes.values())
+    found = {}
+    for number, (shape, users) in enumerate(sizes.items(), start=1):
+        name = _node_name(users[0].name, number)
+        counts = [known_nodes(entry) or _named_nodes(entry) for entry in users]
+        if None in map(known_nodes, users):
+            counts.append(_UNKNOWN_NODES // unknown)
+        found[shape] = Pool(name=name, shape=shape, count=max(counts))
     return found
 
 
@@ -89,11 +94,11 @@ def shape_of(partition: Partition, profile: SiteProfile) -> NodeSize:
     counted = profile.gpu_request != "none"
     share = (partition.cpus_per_gpu or 0) * (gpus or 0)
     return NodeSize(
-        cpus=partition.cpus_per_node or max(share, _UNKNOWN_CPUS),
+        cpus=partition.cpus_per_node or max(share, UNKNOWN_CPUS),
         reserved=partition.reserved_cpus or 0,
         threads=partition.threads_per_core or 1,
         mem=int(partition.mem_per_node or LARGEST_MIB),
-        gpus=(_UNKNOWN_GPUS if gpus is None else gpus) if counted else None,
+        gpus=(UNKNOWN_GPUS if gpus is None else gpus) if counted else None,
         gpu_type=partition.gpu_type,
         features=features(partition),
     )
@@ -117,13 +122,17 @@ def most(partition: Partition, name: str) -> int | None:
     return max(found) if covered else None
 
 
-def _nodes(partition: Partition) -> int:
-    """Return a number that suffices for every limit or, without one, for a medium-sized job."""
-    known = partition.nodes or most(partition, "nodes")
+def known_nodes(partition: Partition) -> int | None:
+    """Return the number of nodes, or of the largest job; None if the profile states neither."""
+    return partition.nodes or most(partition, "nodes")
+
+
+def _named_nodes(partition: Partition) -> int:
+    """Return the largest number of nodes that a limit mentions."""
     said = (int(n) for bound in partition.bounds for n in re.findall(r"\d+", bound.nodes or ""))
-    return known or max(_UNKNOWN_NODES, partition.min_nodes or 1, *said)
+    return max(1, partition.min_nodes or 1, *said)
 
 
 def _node_name(name: str, number: int) -> str:
     """Return a unique prefix, with the characters that a host name allows."""
-    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-') or 'node'}-{number + 1}n"
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-') or 'node'}-{number}n"

@@ -32,6 +32,8 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge/socket
 MailProg=/bin/true
 MpiDefault=none
+# With IPv4 alone, Slurm resolves no address on a machine whose only interface is the loopback.
+CommunicationParameters=EnableIPv6
 ProctrackType=proctrack/linuxproc
 TaskPlugin=task/none
 SlurmctldPidFile={folder}/slurmctld.pid
@@ -65,6 +67,7 @@ AuthInfo=socket={folder}/munge/socket
 DbdHost=localhost
 DbdAddr={address}
 DbdPort={dbd_port}
+CommunicationParameters=EnableIPv6
 SlurmUser=root
 LogFile={folder}/log/slurmdbd.log
 PidFile={folder}/slurmdbd.pid
@@ -115,15 +118,6 @@ def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
     }
     head = _HEAD.format(**facts) + (_ACCOUNTING.format(**facts) if place.dbd_port else "")
     return head + "".join(f"{line}\n" for line in _site(profile))
-
-
-def gres_conf(profile: SiteProfile) -> str:
-    """Return gres.conf: numbers without devices."""
-    return "".join(
-        f"NodeName={pool.hosts} Name={name}{f' Type={kind}' if kind else ''} Count={count}\n"
-        for pool in pools(profile).values()
-        for name, kind, count in _gres(profile, pool)
-    )
 
 
 def _site(profile: SiteProfile) -> Iterator[str]:

@@ -22,11 +22,12 @@ from hpc_train.lab.daemons import (
 from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.run_program import ask, must, slurm
 from hpc_train.lab.twins import state_file
-from hpc_train.lab.twins.accounts import account_settings, has_accounting
+from hpc_train.lab.twins.accounts import account_settings, has_accounting, users_of_machine
+from hpc_train.lab.twins.assumptions import assumptions
 from hpc_train.lab.twins.job_submit_plugin import job_submit
 from hpc_train.lab.twins.loopback_address import add_route, free_ports, remove_route
 from hpc_train.lab.twins.mariadb_server import start_database, stop_database
-from hpc_train.lab.twins.slurm_conf import MARK, TwinPaths, gres_conf, slurm_conf, slurmdbd_conf
+from hpc_train.lab.twins.slurm_conf import MARK, TwinPaths, slurm_conf, slurmdbd_conf
 from hpc_train.lab.twins.state_file import Twin
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
@@ -80,12 +81,12 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
     files = {
         # It is written first: it marks the folder as that of a twin.
         "slurm.conf": slurm_conf(profile, place),
-        "gres.conf": gres_conf(profile),
         "job_submit.lua": job_submit(profile),
         "env": f"export SLURM_CONF={place.folder}/slurm.conf\n",
     }
     if place.dbd_port:
-        lines = (" ".join(words) for words in account_settings(profile))
+        commands = account_settings(profile, users_of_machine())
+        lines = (" ".join(words) for words in commands)
         files["slurmdbd.conf"] = slurmdbd_conf(place)
         files["accounts"] = "".join(f"{line}\n" for line in lines)
     return files
@@ -114,7 +115,7 @@ def _make(profile: SiteProfile) -> Twin:
         dbd_port=next(ports) if has_accounting(profile) else 0,
     )
     with ExitStack() as undo:
-        twin = Twin(name=profile.name, place=place)
+        twin = Twin(name=profile.name, place=place, assumptions=assumptions(profile))
         _write_files(profile, place)
         state_file.write(twin)
         undo.callback(lambda: _clear(state_file.read(profile.name) or twin))
@@ -178,7 +179,7 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
     controller = run("slurmctld", "-D", "-i", "-f", f"{folder}/slurm.conf")
     wait_for(folder, controller, lambda: answers("scontrol", "ping", word="is UP"), _WITHIN_S)
     if place.dbd_port:
-        for words in account_settings(profile):
+        for words in account_settings(profile, users_of_machine()):
             must(slurm(folder, "sacctmgr", "-i", *words))
 
 

@@ -25,6 +25,7 @@ class Twin(Value, frozen=True, kw_only=True):
     place: TwinPaths
     daemons: tuple[Daemon, ...] = ()
     complete: bool = False
+    assumptions: tuple[str, ...] = ()
 
     @property
     def slurm_conf(self) -> str:
