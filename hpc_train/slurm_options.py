@@ -44,9 +44,14 @@ _OURS = {
 _NEVER = frozenset(
     """
     output error input open-mode wrap hetjob wait parsable test-only help usage version verbose
-    quiet ignore-pbs jobid
+    quiet ignore-pbs
     """.split()
 )
+
+
+class _Aliases(Value, frozen=True, kw_only=True):
+    both: dict[str, str]
+    srun: dict[str, str]
 
 
 class _Letters(Value, frozen=True, kw_only=True):
@@ -63,17 +68,19 @@ class _File(Value, frozen=True, kw_only=True):
     sbatch: tuple[str, ...]
     srun: tuple[str, ...]
     pyxis: tuple[str, ...]
+    aliases: _Aliases
     letters: _Letters
     variables: dict[str, str]
 
 
 class Grammar(Value, frozen=True, kw_only=True):
-    """The options of a program: long name -> its kind, letter -> long name.
+    """The options of a program: long name -> its kind, alias or letter -> long name.
 
     The kind is `=` for a required value, `?` for an optional one (after `=`), or empty for none.
     """
 
     long: dict[str, str]
+    aliases: dict[str, str]
     short: dict[str, str]
 
 
@@ -87,7 +94,11 @@ def sbatch_grammar() -> Grammar:
     """Return the options of sbatch."""
     file = _file()
     names = (*file.both, *file.sbatch, *file.pyxis)
-    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.sbatch})
+    return Grammar(
+        long=_table(names),
+        aliases=file.aliases.both,
+        short={**file.letters.both, **file.letters.sbatch},
+    )
 
 
 @cache
@@ -95,7 +106,11 @@ def srun_grammar() -> Grammar:
     """Return the options of srun."""
     file = _file()
     names = (*file.both, *file.srun, *file.pyxis)
-    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.srun})
+    return Grammar(
+        long=_table(names),
+        aliases={**file.aliases.both, **file.aliases.srun},
+        short={**file.letters.both, **file.letters.srun},
+    )
 
 
 def sbatch_variables() -> dict[str, str]:

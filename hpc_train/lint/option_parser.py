@@ -10,13 +10,17 @@ from hpc_train.slurm_options import Grammar
 
 
 class Option(Value, frozen=True, kw_only=True):
-    """An option under its long name; `spelled` is its spelling in the script."""
+    """An option under its long name; `spelled` is its spelling in the script.
+
+    `ambiguous` has the options that an ambiguous prefix may mean: the program then refuses it.
+    """
 
     name: str
     value: str | None
     line: int
     spelled: str
     known: bool = True
+    ambiguous: tuple[str, ...] = ()
     word: Word | None = None
 
 
@@ -42,8 +46,9 @@ def read_options(
 def _long(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
     name, equals, value = word.text[2:].partition("=")
     full = full_name(name, grammar)
-    kind = grammar.long.get(full or name, "")
-    took = kind == "=" and not equals and following is not None
+    meant = () if full else fitting_names(name, grammar)
+    kinds = {grammar.long[one] for one in ((full,) if full else meant)}
+    took = kinds == {"="} and not equals and following is not None
     return (
         Option(
             name=full or name,
@@ -51,6 +56,7 @@ def _long(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, 
             line=word.line,
             spelled=f"--{name}",
             known=full is not None,
+            ambiguous=meant,
             word=word,
         ),
         took,
@@ -58,11 +64,19 @@ def _long(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, 
 
 
 def full_name(name: str, grammar: Grammar) -> str | None:
-    """Return the option with a name or an unambiguous prefix."""
+    """Return the option with a name, an alias or an unambiguous prefix, as getopt_long does."""
     if name in grammar.long:
         return name
-    fitting = [known for known in grammar.long if name and known.startswith(name)]
-    return fitting[0] if fitting else None
+    if name in grammar.aliases:
+        return grammar.aliases[name]
+    fitting = fitting_names(name, grammar)
+    return fitting[0] if len(fitting) == 1 else None
+
+
+def fitting_names(name: str, grammar: Grammar) -> tuple[str, ...]:
+    """Return the options that begin with a prefix; an alias counts as its option."""
+    spelled = [known for known in (*grammar.long, *grammar.aliases) if known.startswith(name)]
+    return tuple(dict.fromkeys(grammar.aliases.get(one, one) for one in spelled if name))
 
 
 def _short(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
