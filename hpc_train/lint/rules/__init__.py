@@ -11,18 +11,25 @@ from types import ModuleType
 
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
+    containers,
+    continuation_lines,
     directive_syntax,
     exit_and_requeue,
     header,
+    late_exports,
     mpi,
     nccl,
     nccl_network,
     option_values,
+    ports,
     rendezvous,
     requested_sizes,
     resources,
+    several_nodes,
     site,
+    slurm_variables,
     srun,
+    step_sizes,
     torchrun,
     ucx_and_libfabric,
     variable_assignments,
@@ -46,6 +53,13 @@ _MODULES: tuple[ModuleType, ...] = (
     mpi,
     ucx_and_libfabric,
     site,
+    containers,
+    continuation_lines,
+    late_exports,
+    ports,
+    several_nodes,
+    slurm_variables,
+    step_sizes,
 )
 
 

@@ -195,3 +195,25 @@ def own_path(subject: Subject) -> Iterator[RuleHit]:
                 name = "BASH_SOURCE" if "BASH_SOURCE" in found else "$0"
                 yield RuleHit(line=word.line, message=f"{name} is a copy in Slurm's spool folder")
                 break
+
+
+@rule(
+    "HT407",
+    "warning",
+    "signal that ends torchrun",
+    why="--signal=USR1@120 goes to all processes of the steps. torchrun handles neither USR1 nor "
+    "USR2: the signal ends it at once, and its workers have no time to write a checkpoint.",
+    advice="write --signal=B:USR1@120 and a trap in the script that asks the workers to stop, or "
+    "ignore it in the agent: srun … bash -c 'trap \"\" USR1; exec torchrun …'",
+)
+def signal_ends_torchrun(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    value = script.asked.value("signal") or ""
+    named = re.fullmatch(r"(?:R:)?(?:SIG)?(USR[12]|10|12)(?:@\d*)?", value, re.IGNORECASE)
+    if named is None or re.search(r"trap\s+(\"\"|''|:)|signals[-_]to[-_]handle", script.text):
+        return
+    for launch in rank_launches(script):
+        if launch.outer == "srun" and launch.starter == "torchrun":
+            message = f"--signal={value} ends the torchrun of line {launch.starter_line}"
+            yield RuleHit(line=script.asked.line("signal"), message=message)
+            return
