@@ -10,8 +10,8 @@ from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.signal_traps import signal_traps
 
-_SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")
 _WAIT = (
     "wait for each process by its id: srun … & pids+=($!), then "
     'for pid in "${pids[@]}"; do wait "$pid" || code=1; done; exit "${code:-0}"'
@@ -117,20 +117,11 @@ def _fails_behind(script: JobScript, line: int) -> bool:
 )
 def late_trap(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for command, signals in islice(_traps(script), 1):
-        late = [run.line for run in _runs_in_front(script) if run.line > command.line]
+    for trap in islice((one for one in signal_traps(script) if not one.cleanup), 1):
+        late = [run.line for run in _runs_in_front(script) if run.line > trap.line]
         if late:
-            message = f"the trap of {signals[0]} waits for the command of line {late[0]}"
-            yield RuleHit(line=command.line, message=message)
-
-
-def _traps(script: JobScript) -> Iterator[tuple[Command, list[str]]]:
-    """Yield the traps that handle a signal; '' ignores the signal, - restores the default."""
-    for command in script.runs("trap"):
-        texts = [word.text for word in command.words[1:] if word.text != "--"]
-        signals = [text for text in texts[1:] if _SIGNALS.fullmatch(text)]
-        if signals and texts[0] not in ("", "-", ":"):
-            yield command, signals
+            message = f"the trap of {trap.signals[0]} waits for the command of line {late[0]}"
+            yield RuleHit(line=trap.line, message=message)
 
 
 @rule(
@@ -147,8 +138,8 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
     named = re.fullmatch(r"(?:R:)?(?:SIG)?([A-Z0-9]+)(?:@\d+)?", value)
     if named is None:
         return
-    for _, signals in _traps(script):
-        if named[1] in [signal.removeprefix("SIG") for signal in signals]:
+    for trap in signal_traps(script):
+        if named[1] in [signal.removeprefix("SIG") for signal in trap.signals]:
             line = script.asked.line("signal")
             yield RuleHit(line=line, message=f"--signal={value} does not reach the script's trap")
             return

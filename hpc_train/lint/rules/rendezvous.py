@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.lint.control_flow import Blocks, depends
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.script_variables import Assignment
@@ -181,7 +182,9 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
     if not script.asked.batch or (script.asked.nodes or 1) < 2:
         return
     addresses = script.settings("MASTER_ADDR")
-    for found in addresses if len(addresses) == 1 else ():
+    # In a branch, it may be the fallback for a run outside Slurm, or on one node.
+    only = len(addresses) == 1 and not depends(script.around(addresses[0]))
+    for found in addresses if only else ():
         local = found.value in ("localhost", "127.0.0.1", "0.0.0.0", "::1")  # noqa: S104 - text
         own = found.inside == "task" and re.search(
             r"\$\(hostname|`hostname|\$HOSTNAME", found.value
@@ -190,12 +193,19 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
             message = f"MASTER_ADDR={found.value} is a different host on every node"
             yield RuleHit(line=found.line, message=message)
     for launch in rank_launches(script):
+        if _for_one_node(script.around(launch.command)):
+            continue
         for name in ("master-addr", "rdzv-endpoint"):
             value = launch.flags.get(name) or ""
             host = value.partition(":")[0] if name == "rdzv-endpoint" else value
             if host in ("localhost", "127.0.0.1") and launch.flags.get("nnodes") not in (None, "1"):
                 message = f"--{name} {value} is a different host on every node"
                 yield RuleHit(line=launch.starter_line, message=message)
+
+
+def _for_one_node(blocks: Blocks) -> bool:
+    """Whether a condition on the nodes, or on Slurm itself, decides if a command runs."""
+    return any(re.search(r"nodes|SLURM_JOB_?ID", one.condition, re.IGNORECASE) for one in blocks)
 
 
 @rule(
