@@ -47,13 +47,17 @@ def read_blocks(commands: Iterable[Command]) -> Iterator[tuple[Command, Blocks]]
     """Yield each command with the blocks around it, outermost first."""
     opened: list[_Open] = []
     guard = ""
+    inner: list[Command] = []
     for command in commands:
+        # The commands of a substitution come before the command around it.
         if command.inside:
-            yield command, _around(opened, guard)
+            inner.append(command)
             continue
         _enter(opened, command)
-        yield command, _around(opened, guard)
+        yield from ((one, _around(opened, guard)) for one in (*inner, command))
+        inner = []
         guard = _text(command) if command.ending in ("&&", "||") else ""
+    yield from ((one, _around(opened, guard)) for one in inner)
 
 
 def _around(opened: list[_Open], guard: str) -> Blocks:

@@ -28,7 +28,7 @@ _MEANT = {
     "name": "job-name",
     "email": "mail-user",
 }
-_NO_LIMIT = ("INFINITE", "UNLIMITED")
+_NO_LIMIT = ("INFINITE", "UNLIMITED", "-1")
 
 
 def _options(subject: Subject) -> Iterator[Option]:

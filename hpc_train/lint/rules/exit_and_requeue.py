@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.shell.ast import Command, Word
 from hpc_train.lint.signal_traps import signal_traps
 
 _WAIT = (
@@ -165,6 +165,18 @@ def requeue_of_array(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=command.line, message="this id selects all elements of the array")
 
 
+def _takes_folder(command: Command, word: Word) -> bool:
+    """Whether a command uses the script's folder; its text can be read, and submitted again."""
+    cut = re.search(r"\$\{(?:0|BASH_SOURCE(?:\[0\])?)%", word.raw)
+    return cut is not None or command.program in ("dirname", "realpath", "readlink")
+
+
+def _outside_slurm(script: JobScript, command: Command) -> bool:
+    """Whether this is the fallback for a run outside Slurm."""
+    tests = [block.condition for block in script.around(command)]
+    return any("SLURM" in text for text in (*tests, script.lines[command.line - 1]))
+
+
 @rule(
     "HT406",
     "warning",
@@ -178,11 +190,9 @@ def own_path(subject: Subject) -> Iterator[RuleHit]:
     if not script.asked.batch:
         return
     for command in script.commands:
-        if command.program in ("echo", "printf", "basename"):
-            continue
         for word in (*command.words, *command.assignments):
             found = {"0", "BASH_SOURCE"} & set(word.expanded)
-            if found:
+            if found and _takes_folder(command, word) and not _outside_slurm(script, command):
                 name = "BASH_SOURCE" if "BASH_SOURCE" in found else "$0"
                 yield RuleHit(line=word.line, message=f"{name} is a copy in Slurm's spool folder")
                 break

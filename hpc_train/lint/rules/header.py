@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.directives import MARKER
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.model.finding import Severity
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
 _DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
@@ -97,7 +98,10 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
         message = f"`{(indent + marks + gap + word).strip()}` is a comment to sbatch"
         if indent and word == "SBATCH" and not gap:
             message = "an indented #SBATCH is a comment to sbatch"
-        yield RuleHit(line=number, message=message, edit=edit if sure else None)
+        # Beside proper directives, a gap may disable the line on purpose.
+        disabled = bool(gap) and any(subject.script.directives)
+        severity: Severity | None = "info" if disabled else None
+        yield RuleHit(line=number, message=message, edit=edit if sure else None, severity=severity)
 
 
 def _is_meant(match: re.Match[str]) -> bool:

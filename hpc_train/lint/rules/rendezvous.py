@@ -1,4 +1,4 @@
-"""Rules on the rendezvous: address, port, and the number of each rank."""
+"""Rules on the rendezvous: its address, and the number of each rank."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.script_variables import Assignment
 from hpc_train.model.finding import Severity
 
+_SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
-_PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
-_EPHEMERAL = range(32768, 61000)
-_SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d{1,9})-(\d{1,9})")
-_BASE_MODULO = re.compile(r"(\d{4,5}) ?\+[^%]{0,99}% ?(\d{2,5})|% ?(\d{2,5}) ?\)? ?\+ ?(\d{4,5})")
 _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 
 
@@ -33,6 +30,7 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
     single = script.asked.tasks == 1
     if single or not script.asked.batch:
         return
+    launches = [one.starter == "torchrun" for one in rank_launches(script)]
     for launch in rank_launches(script):
         for word in launch.command.words:
             for name in _early(word.expanded, script.asked.nodes):
@@ -42,6 +40,8 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
     for found in script.assignments:
         # A path may contain any number: it passes no rank.
         if found.inside == "task" or found.name in _TASK_VARIABLES or "/" in found.value:
+            continue
+        if found.name in _SET_BY_TORCHRUN and all(launches) and launches:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
             if found.exported or _starts_ranks(found):
@@ -81,72 +81,6 @@ def never_expanded(subject: Subject) -> Iterator[RuleHit]:
                 if re.match(r"SLURM_|MASTER_(ADDR|PORT)$|(LOCAL_|NODE_)?RANK$", name):
                     message = f"the program gets the literal text ${name}"
                     yield RuleHit(line=word.line, message=message)
-
-
-@rule(
-    "HT303",
-    "warning",
-    "fixed port",
-    why="Two jobs on one node use the same port: the second fails (address already in use) or "
-    "connects to the ranks of the first. 29500 is PyTorch's default.",
-    advice="derive it from the job: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
-)
-def fixed_port(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    if script.asked.has("exclusive"):
-        return
-    for line, text in _ports(subject):
-        port = re.fullmatch(r"^(?:.*:)?(\d{3,5})", text)
-        if port and int(port[1]) > 0:
-            severity: Severity | None = None if int(port[1]) == 29500 else "info"
-            yield RuleHit(
-                line=line, message=f"port {port[1]} is the same for every job", severity=severity
-            )
-
-
-def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
-    script = subject.script
-    seen: set[str] = set()
-    for found in script.settings(*_PORTS):
-        seen.add(found.value)
-        yield found.line, found.value
-    for launch in rank_launches(script):
-        for name in ("master-port", "rdzv-endpoint", "main-process-port"):
-            text = launch.flags.get(name) or ""
-            if text.rpartition(":")[2] not in seen:
-                yield launch.starter_line, text
-        for word in launch.command.words:
-            if word.text.removeprefix("--dist-url=").startswith("tcp://"):
-                yield word.line, word.text
-
-
-@rule(
-    "HT304",
-    "warning",
-    "port in the ephemeral range",
-    why="Linux assigns ports 32768 to 60999 to outgoing connections: the chosen port may be in "
-    "use, and the job then fails at its start.",
-    advice="choose a port from 61000 on: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
-)
-def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.settings(*_PORTS):
-        chosen = _range(found.value)
-        if chosen and chosen[0] < _EPHEMERAL.stop and chosen[1] >= _EPHEMERAL.start:
-            low, high = chosen
-            if low != high:
-                message = f"ports {low} to {high} are partly ephemeral (32768 to 60999)"
-                yield RuleHit(line=found.line, message=message)
-
-
-def _range(text: str) -> tuple[int, int] | None:
-    shuffled = _SHUF.search(text)
-    if shuffled:
-        return int(shuffled[1]), int(shuffled[2])
-    modulo = _BASE_MODULO.search(text) if "$((" in text else None
-    if modulo is None:
-        return None
-    base, span = (modulo[1], modulo[2]) if modulo[1] else (modulo[4], modulo[3])
-    return int(base), int(base) + int(span) - 1
 
 
 @rule(
@@ -247,4 +181,5 @@ def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
     for found in script.settings("MASTER_ADDR"):
         if _HOSTLIST.search(found.value) and not re.search(r"scontrol|python|nodeset", found.value):
             message = "a hostlist expression is not a host name"
-            yield RuleHit(line=found.line, message=message)
+            severity: Severity | None = None if script.asked.nodes else "warning"
+            yield RuleHit(line=found.line, message=message, severity=severity)

@@ -127,6 +127,9 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     for launch in torchruns(script):
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
             continue
+        # Another program, or another torchrun, has the other GPUs.
+        if launch.command.ending == "&" or script.sets("CUDA_VISIBLE_DEVICES"):
+            continue
         workers = workers_of(launch, script)
         # Agents of one worker each share a node's GPUs.
         if workers == 1 and launch.outer == "srun":

@@ -10,7 +10,11 @@ from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 
-_PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"[<>{}\s]|x{4,}|\*{3,}|your|change-?_?me|/|^\d+$|dummy|fake|example|placeholder|"
+    r"not[-_]?needed|replace|insert|_here\b|^(?:empty|none|null|unused|no-key)",
+    re.IGNORECASE,
+)
 _READ_BY_RANKS = re.compile(
     r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
     r"WORLD_SIZE|PYTHONUNBUFFERED"
@@ -30,7 +34,8 @@ _DEBUG: dict[str, tuple[str, str]] = {
     "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints many lines"),
 }
 _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
-_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
+# The others cost no time, or may be intended.
+_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
 
 
 @rule(
