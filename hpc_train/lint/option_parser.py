@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from hpc_train.lint.shell.ast import Word
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import Grammar
@@ -25,9 +27,12 @@ class Option(Value, frozen=True, kw_only=True):
 
 
 def read_options(
-    words: Sequence[Word], grammar: Grammar, index: int = 0
+    words: Sequence[Word], grammar: Grammar, index: int = 0, *, unknown_takes_word: bool = False
 ) -> tuple[tuple[Option, ...], int]:
-    """Read options up to the first other word; return them and that word's index."""
+    """Read options up to the first other word; return them and that word's index.
+
+    With `unknown_takes_word`, the word after an unknown option is its value, not a program.
+    """
     options: list[Option] = []
     while index < len(words):
         text = words[index].text
@@ -38,6 +43,9 @@ def read_options(
         following = words[index + 1].text if index + 1 < len(words) else None
         read = _long if text.startswith("--") else _short
         option, took = read(words[index], following, grammar)
+        unknown = not option.known and option.value is None and text.startswith("--")
+        if unknown_takes_word and unknown and following and not following.startswith("-"):
+            option, took = replace(option, value=following), True
         options.append(option)
         index += 1 + took
     return tuple(options), index

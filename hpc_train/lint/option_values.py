@@ -7,13 +7,13 @@ import re
 from functools import cache
 from typing import Literal
 
+from hpc_train.lint.placeholders import is_placeholder
 from hpc_train.model.value import Value
 from hpc_train.typed_values import load_data
 
 _RANGE = re.compile(r"(?<![\w:%+-])(\d{1,9})-(\d{1,9})(?!\w)")
 _TOKEN = re.compile(r"[\w-]+")
-# A value that is filled in later: <account>, {{ nodes }}, $N, __N__, @N@.
-_PLACEHOLDER = re.compile(r"[<>{}$`]|__|\.\.\.|…|@[A-Za-z_]+@")
+_OPENING = ("$", "`", "<", "{", "__")
 _LONGEST = 500
 
 
@@ -52,15 +52,15 @@ def value_forms() -> dict[str, ValueForm]:
     return {option: form for form in forms for option in form.options}
 
 
-def is_placeholder(value: str) -> bool:
-    """Return whether something else is to be written in place of a value."""
-    return bool(_PLACEHOLDER.search(value))
+def is_unknown(value: str) -> bool:
+    """Return whether a value is filled in later, by a template or by hand."""
+    return any(mark in value for mark in _OPENING) or is_placeholder(value)
 
 
 def refused_value(option: str, value: str) -> RefusedValue | None:
     """Return the error of an option's value; None if sbatch accepts it, or it is unknown."""
     form = value_forms().get(option)
-    if form is None or len(value) > _LONGEST or is_placeholder(value):
+    if form is None or len(value) > _LONGEST or is_unknown(value):
         return None
     if form.part:
         return _refused_part(form, value)

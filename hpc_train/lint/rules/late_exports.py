@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.lint.control_flow import repeats
 from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.loops import loop_around, read_loops
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 
@@ -32,7 +32,9 @@ def exported_late(subject: Subject) -> Iterator[RuleHit]:
     if not launches or _FUNCTION.search(script.text):
         return
     last = max(launch.command.last_line for launch in launches)
-    if loop_around(read_loops(script.lines), last) or _runs_more(script, last):
+    if any(repeats(script.around(launch.command)) for launch in launches) or _runs_more(
+        script, last
+    ):
         return
     earlier = {found.name for found in script.assignments if found.line <= last}
     for found in script.assignments:

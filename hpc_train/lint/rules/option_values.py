@@ -16,8 +16,8 @@ _AROUND_EQUALS = re.compile(r"--[a-z-]{1,40}(\s+=|=\s+[^\s-])")
 
 def _options(subject: Subject) -> Iterator[Option]:
     """Yield the known options of directives that sbatch reads and can split."""
-    for directive in subject.script.directives:
-        if not directive.late and not directive.unclosed and not _is_cut(directive):
+    for directive in subject.script.live_directives:
+        if not directive.unclosed and not _is_cut(directive):
             yield from (option for option in directive.options if option.known)
 
 
@@ -69,11 +69,28 @@ def _message(option: Option, value: str, wrong: RefusedValue) -> str:
 def missing_value(subject: Subject) -> Iterator[RuleHit]:
     kinds = sbatch_grammar().long
     for option in _options(subject):
-        kind = kinds.get(option.name, "")
+        kind = kinds.get(option.name)
         if kind == "=" and option.value is None:
             yield RuleHit(line=option.line, message=f"{option.spelled} needs a value")
         elif kind == "" and option.value is not None and option.spelled.startswith("--"):
             # Options of a plug-in may change.
             if not re.match(r"(no-)?container-", option.name):
                 message = f"{option.spelled} takes no value: sbatch refuses {option.value!r}"
+                yield RuleHit(line=option.line, message=message)
+
+
+@rule(
+    "HT022",
+    "error",
+    "ambiguous option in a directive",
+    why="sbatch completes the beginning of a name if it fits one option only, and otherwise "
+    "refuses the job.",
+    advice="write the whole name",
+)
+def ambiguous(subject: Subject) -> Iterator[RuleHit]:
+    for directive in subject.script.live_directives:
+        for option in directive.options:
+            if option.ambiguous:
+                names = ", ".join(f"--{name}" for name in option.ambiguous)
+                message = f"{option.spelled} is ambiguous: {names}"
                 yield RuleHit(line=option.line, message=message)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.lint.control_flow import repeats
 from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.loops import loop_around, read_loops
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import (
     flag_number,
@@ -23,7 +23,7 @@ _MEETS = re.compile(
     r"--(?:nnodes|node[-_]rank|machine[-_]rank|num[-_]machines|rdzv[-_])|\bNODE_RANK=|"
     r"torch\.distributed\.(?:run|launch)|\btorchrun\b"
 )
-_BACKGROUND = re.compile(r"(?<![&>])&(?![&>\d])")
+_GROUP_BEHIND = re.compile(r"[)}]\s*&(?![&>])")
 
 
 @rule(
@@ -107,21 +107,28 @@ def no_hostfile(subject: Subject) -> Iterator[RuleHit]:
 )
 def one_after_another(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    remote = [*_ssh_to_variables(script), *_sruns_on_variables(script)]
-    loops = read_loops(script.lines) if remote else ()
-    for command in remote:
-        loop = loop_around(loops, command.line)
+    if _GROUP_BEHIND.search(script.text):
+        return
+    for command in (*_ssh_to_variables(script), *_sruns_on_variables(script)):
         text = " ".join(word.text for word in command.words)
-        if loop is None or not _MEETS.search(text) or "&" in text.replace("&&", ""):
+        if command.ending not in ("\n", ";") or not _MEETS.search(text) or _behind(text):
             continue
-        if not any(_BACKGROUND.search(_bare(script.lines[number - 1])) for number in loop):
-            message = f"{command.program} runs in the foreground of the loop in line {loop.start}"
+        if repeats(script.around(command)) and not _goes_on(script):
+            message = f"{command.program} runs in the foreground of its loop"
             yield RuleHit(line=command.line, message=message)
 
 
-def _bare(line: str) -> str:
-    """Return a line without redirections such as 2>&1 and &>."""
-    return re.sub(r"\d?>&\d?|&>>?|&&", "", line)
+def _behind(text: str) -> bool:
+    """Whether the remote shell puts the command into the background."""
+    return "&" in re.sub(r"\d?>&\d?|&>>?|&&", "", text)
+
+
+def _goes_on(script: JobScript) -> bool:
+    """Whether a loop, or a command in one, runs in the background."""
+    return any(
+        command.ending == "&" and (command.program == "done" or repeats(blocks))
+        for command, blocks in script.blocks.items()
+    )
 
 
 def _ssh_to_variables(script: JobScript) -> Iterator[Command]:

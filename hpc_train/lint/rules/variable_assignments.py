@@ -11,7 +11,11 @@ from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.shell.ast import Command
 from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 
-_PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"[<>{}\s]|x{4,}|\*{3,}|your|change-?_?me|/|^\d+$|dummy|fake|example|placeholder|"
+    r"not[-_]?needed|replace|insert|_here\b|^(?:empty|none|null|unused|no-key)",
+    re.IGNORECASE,
+)
 _READ_BY_RANKS = re.compile(
     r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
     r"WORLD_SIZE|PYTHONUNBUFFERED"
@@ -33,7 +37,8 @@ _DEBUG: dict[str, tuple[str, str]] = {
 _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
 # A number, a quoted text without variables, the output of a command.
 _NO_PROGRAM = re.compile(r"[\d.,]+$|'[^'/$]*'$|\"[^\"/$`]*\"$|\"?\$\(|\"?`")
-_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
+# The others cost no time, or may be intended.
+_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
 
 
 @rule(
