@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
+from types import MappingProxyType
 from typing import Literal
 
 from hpc_train.errors import nearest
@@ -11,6 +12,8 @@ from hpc_train.model.plan import DIRECTIVE_VALUE
 from hpc_train.model.value import Value
 from hpc_train.typed_values import load_data
 
+# How a profile says whether a plug-in's option takes a value -> its kind in a grammar.
+KINDS = {"value": "=", "optional": "?", "none": ""}
 # Options that hpctrain writes itself -> the key to use instead.
 _OURS = {
     "job-name": "name",
@@ -44,9 +47,14 @@ _OURS = {
 _NEVER = frozenset(
     """
     output error input open-mode wrap hetjob wait parsable test-only help usage version verbose
-    quiet ignore-pbs jobid
+    quiet ignore-pbs
     """.split()
 )
+
+
+class _Aliases(Value, frozen=True, kw_only=True):
+    both: dict[str, str]
+    srun: dict[str, str]
 
 
 class _Letters(Value, frozen=True, kw_only=True):
@@ -63,17 +71,20 @@ class _File(Value, frozen=True, kw_only=True):
     sbatch: tuple[str, ...]
     srun: tuple[str, ...]
     pyxis: tuple[str, ...]
+    plugins: dict[str, tuple[str, ...]]
+    aliases: _Aliases
     letters: _Letters
     variables: dict[str, str]
 
 
 class Grammar(Value, frozen=True, kw_only=True):
-    """The options of a program: long name -> its kind, letter -> long name.
+    """The options of a program: long name -> its kind, alias or letter -> long name.
 
     The kind is `=` for a required value, `?` for an optional one (after `=`), or empty for none.
     """
 
     long: dict[str, str]
+    aliases: dict[str, str]
     short: dict[str, str]
 
 
@@ -87,7 +98,11 @@ def sbatch_grammar() -> Grammar:
     """Return the options of sbatch."""
     file = _file()
     names = (*file.both, *file.sbatch, *file.pyxis)
-    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.sbatch})
+    return Grammar(
+        long=_table(names),
+        aliases=file.aliases.both,
+        short={**file.letters.both, **file.letters.sbatch},
+    )
 
 
 @cache
@@ -95,7 +110,17 @@ def srun_grammar() -> Grammar:
     """Return the options of srun."""
     file = _file()
     names = (*file.both, *file.srun, *file.pyxis)
-    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.srun})
+    return Grammar(
+        long=_table(names),
+        aliases={**file.aliases.both, **file.aliases.srun},
+        short={**file.letters.both, **file.letters.srun},
+    )
+
+
+@cache
+def plugin_options() -> dict[str, dict[str, str]]:
+    """Return the known plug-ins of sites: name -> option -> its kind, as in a grammar."""
+    return {name: _table(options) for name, options in _file().plugins.items()}
 
 
 def sbatch_variables() -> dict[str, str]:
@@ -114,21 +139,25 @@ def directive_text(value: str | int | bool) -> str | None:
     return str(value)
 
 
-def directive_problem(name: str, value: str | int | bool) -> tuple[str, str] | None:
-    """Return the error of an option and the remedy; None if it is valid."""
+def directive_problem(
+    name: str, value: str | int | bool, plugins: Mapping[str, str] = MappingProxyType({})
+) -> tuple[str, str] | None:
+    """Return the error of an option and the remedy; None if it is valid.
+
+    `plugins` has the options that the site declares: name -> `value`, `optional` or `none`.
+    """
     if name in _OURS:
         return f"hpctrain sets --{name} itself", f"use {_OURS[name]}"
     if name in _NEVER:
         return f"hpctrain needs --{name} to track the run", ""
-    known = sbatch_grammar().long
+    known = {**{one: KINDS[kind] for one, kind in plugins.items()}, **sbatch_grammar().long}
     if name not in known:
         near = nearest(name.lstrip("-").replace("_", "-"), known)
         return f"sbatch has no option {name!r}{near}", "write long names, without leading dashes"
-    return _value_problem(name, directive_text(value))
+    return _value_problem(name, directive_text(value), known[name])
 
 
-def _value_problem(name: str, text: str | None) -> tuple[str, str] | None:
-    kind = sbatch_grammar().long[name]
+def _value_problem(name: str, text: str | None, kind: str) -> tuple[str, str] | None:
     if text and not DIRECTIVE_VALUE.fullmatch(text):
         return f"{text!r} cannot be written as an #SBATCH value", ""
     if text == "" and kind == "=":

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.option_parser import Option, read_options
+from hpc_train.lint.placeholders import is_template_line, without_blanks
 from hpc_train.lint.shell.ast import Word
 from hpc_train.model.value import Value
-from hpc_train.slurm_options import sbatch_grammar
+from hpc_train.slurm_options import Grammar
 
 MARKER = "#SBATCH"
 
@@ -28,26 +29,29 @@ class Directive(Value, frozen=True, kw_only=True):
     group: int = 0
 
 
-def read_directives(lines: tuple[str, ...]) -> tuple[Directive, ...]:
-    """Return all directives in order."""
-    return tuple(_directives(lines, first_command(lines)))
+def read_directives(
+    lines: tuple[str, ...], grammar: Grammar, inner: frozenset[int]
+) -> tuple[Directive, ...]:
+    """Return all directives in order, except those on `inner` lines: the text of another script."""
+    found = _directives(lines, first_command(lines), grammar)
+    return tuple(one for one in found if not (one.late and one.line in inner))
 
 
 def first_command(lines: tuple[str, ...]) -> int:
     """Return the line at which sbatch stops reading directives; 0 when there is none."""
     for number, line in enumerate(lines, 1):
         text = line.strip()
-        if text and not text.startswith("#"):
+        if text and not text.startswith("#") and not is_template_line(line):
             return number
     return 0
 
 
-def _directives(lines: tuple[str, ...], stop: int) -> Iterator[Directive]:
+def _directives(lines: tuple[str, ...], stop: int, grammar: Grammar) -> Iterator[Directive]:
     group = 0
     for number, line in enumerate(lines, 1):
         if not line.startswith(MARKER):
             continue
-        words, unclosed = split_directive(line[len(MARKER) :])
+        words, unclosed = split_directive(without_blanks(line[len(MARKER) :]))
         if words[:1] in (["hetjob"], ["packjob"]):
             group += 1
             continue
@@ -56,7 +60,7 @@ def _directives(lines: tuple[str, ...], stop: int) -> Iterator[Directive]:
         stray: list[str] = []
         index = 0
         while index < len(made):
-            read, index = read_options(made, sbatch_grammar(), index)
+            read, index = read_options(made, grammar, index, unknown_takes_word=True)
             options += read
             stray += [word.text for word in made[index : index + 1]]
             index += 1

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 
+from hpc_train.lint.control_flow import Blocks, read_blocks
 from hpc_train.lint.directives import Directive, first_command, read_directives
+from hpc_train.lint.inner_lines import inner_lines, lines_of_strings
 from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
+from hpc_train.lint.plugin_options import with_plugins
 from hpc_train.lint.requested_resources import RequestedResources, asked_of
 from hpc_train.lint.script_variables import Assignment, Values, known_values, read_assignments
 from hpc_train.lint.shell.ast import Command, HereDocument, Unclosed
 from hpc_train.lint.shell.commands import read_commands
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
+from hpc_train.slurm_options import sbatch_grammar, srun_grammar
 
 _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
 
@@ -18,22 +23,30 @@ _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
 class JobScript(Value, frozen=True, kw_only=True):
     """`commands` are those of the batch shell, `task_commands` those of `bash -c` below a launcher.
 
-    If the script is not a shell script, only the header is read.
+    `inner_lines` are the lines that begin inside a here-document or a quoted text: they belong to
+    another program. If the script is not a shell script, only the header is read.
     """
 
     text: str
     lines: tuple[str, ...]
+    inner_lines: frozenset[int]
     first_command: int
     shell: bool
     directives: tuple[Directive, ...]
     asked: RequestedResources
     commands: tuple[Command, ...]
+    blocks: dict[Command, Blocks]
     task_commands: tuple[Command, ...]
     documents: tuple[HereDocument, ...]
     unclosed: tuple[Unclosed, ...]
     assignments: tuple[Assignment, ...]
     values: Values
     launches: tuple[LaunchCommand, ...]
+
+    @property
+    def live_directives(self) -> tuple[Directive, ...]:
+        """The directives that sbatch reads."""
+        return tuple(directive for directive in self.directives if not directive.late)
 
     def settings(self, *names: str) -> tuple[Assignment, ...]:
         """Return the assignments to these variables."""
@@ -49,35 +62,50 @@ class JobScript(Value, frozen=True, kw_only=True):
         """Return whether any of these variables is set."""
         return any(found.name in names for found in self.assignments)
 
+    def around(self, found: Command | Assignment) -> Blocks:
+        """Return the loops and branches around a command or an assignment."""
+        if isinstance(found, Command):
+            return self.blocks.get(found, ())
+        for command, blocks in self.blocks.items():
+            if found.word in (*command.assignments, *command.words):
+                return blocks
+        return ()
+
     def runs(self, *programs: str) -> tuple[Command, ...]:
         """Return the commands of these programs."""
         return tuple(found for found in self.commands if found.program in programs)
 
 
-def read_script(text: str) -> JobScript:
-    """Read a script; any text can be read, the rules report the errors."""
+def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
+    """Read a script; any text can be read, the rules report the errors.
+
+    The site's profile may declare further options of sbatch and srun.
+    """
     lines = tuple(line.rstrip("\r") for line in text.split("\n"))
     shell = _OTHER.match(lines[0]) is None
-    directives = read_directives(lines)
-    asked = asked_of(directives)
     read = read_commands("\n".join(lines) if shell else "")
+    inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
+    directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
+    asked = asked_of(directives)
     tasks = tuple(inner for command in read.commands for inner in _task_commands(command))
     assignments = read_assignments(read.commands)
     values = known_values(assignments, asked.slurm)
     return JobScript(
         text=text,
         lines=lines,
+        inner_lines=inner,
         first_command=first_command(lines),
         shell=shell,
         directives=directives,
         asked=asked,
         commands=read.commands,
+        blocks=dict(read_blocks(read.commands)),
         task_commands=tasks,
         documents=read.documents,
         unclosed=read.unclosed,
         assignments=(*assignments, *_in_tasks(tasks)),
         values=values,
-        launches=read_launches(read.commands, values),
+        launches=read_launches(read.commands, values, with_plugins(srun_grammar(), site)),
     )
 
 

@@ -11,7 +11,7 @@ from hpc_train.lint.script_variables import Values
 from hpc_train.lint.shell.ast import Command, Word
 from hpc_train.lint.shell.commands import read_commands
 from hpc_train.model.value import Value
-from hpc_train.slurm_options import srun_grammar
+from hpc_train.slurm_options import Grammar
 
 MPIRUNS = ("mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi")
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
@@ -54,13 +54,15 @@ class LaunchCommand(Value, frozen=True, kw_only=True):
         return found[-1] if found else None
 
 
-def read_launches(commands: Iterable[Command], values: Values) -> tuple[LaunchCommand, ...]:
-    """Return the commands that start ranks, in order."""
-    found = (_launch(command, values) for command in commands)
+def read_launches(
+    commands: Iterable[Command], values: Values, grammar: Grammar
+) -> tuple[LaunchCommand, ...]:
+    """Return the commands that start ranks, in order; `grammar` has the options of srun."""
+    found = (_launch(command, values, grammar) for command in commands)
     return tuple(launch for launch in found if launch is not None)
 
 
-def _launch(command: Command, values: Values) -> LaunchCommand | None:
+def _launch(command: Command, values: Values, grammar: Grammar) -> LaunchCommand | None:
     words = _unwrapped(command.words)
     if not words or words[0].text in _LOOPS:
         return None
@@ -68,7 +70,7 @@ def _launch(command: Command, values: Values) -> LaunchCommand | None:
         words = flatten(words[:1], values) + words[1:]
     program = words[0].text.rpartition("/")[2] if words else ""
     if program == "srun":
-        return _srun(command, words[1:], values)
+        return _srun(command, words[1:], values, grammar)
     if program in MPIRUNS:
         return _below(command, "mpirun", (), words[1:], values)
     if not program.startswith(("torchrun", "accelerate", "deepspeed", "python")):
@@ -85,13 +87,15 @@ def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return words
 
 
-def _srun(command: Command, words: tuple[Word, ...], values: Values) -> LaunchCommand:
+def _srun(
+    command: Command, words: tuple[Word, ...], values: Values, grammar: Grammar
+) -> LaunchCommand:
     resolved = tuple(
         part
         for word in words
         for part in (_resolved(word, values) if "$" in word.text else (word,))
     )
-    options, index = read_options(resolved, srun_grammar())
+    options, index = read_options(resolved, grammar)
     return _below(command, "srun", options, resolved[index:], values)
 
 

@@ -97,7 +97,7 @@ def _applied(text: str, edits: Iterable[Edit]) -> str:
 def _examine(
     text: str, context: LintContext, rules: tuple[LintRule, ...]
 ) -> list[tuple[LintFinding, Edit | None]]:
-    script = read_script(text)
+    script = read_script(text, context.site)
     suppressions = read_suppressions(script)
     subject = Subject(script=script, context=context)
     found = {

@@ -12,9 +12,11 @@ _WIDTH = 100
 _GROUPS = {
     "HT00": "The header",
     "HT01": "Directives",
+    "HT02": "Directives",
     "HT1": "Resources",
     "HT20": "srun",
     "HT22": "torchrun",
+    "HT23": "Other launchers",
     "HT3": "Rendezvous and devices",
     "HT40": "Exit codes, signals, requeue",
     "HT41": "Variables",

@@ -36,6 +36,15 @@ Template = Annotated[
 ]
 
 
+PluginOption = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$(?!\n)",
+        description="A long option without its dashes: image.",
+    ),
+]
+
+
 class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
@@ -202,6 +211,15 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Meta(description="Keys that each job must have."),
     ] = ()
     directives: Directives = {}
+    plugin_options: Annotated[
+        dict[PluginOption, Literal["value", "optional", "none"]],
+        Meta(
+            description=(
+                "Option of sbatch and srun that a plug-in of the site (SPANK) adds -> whether it "
+                "takes a value; optional: only after =."
+            )
+        ),
+    ] = {}
     forbidden: Annotated[
         dict[str, str], Meta(description="sbatch option -> why the site refuses it.")
     ] = {}

@@ -31,14 +31,21 @@ def check_words(site: SourcedSite) -> None:
     Raises:
         SiteProfileError: with file:line and the nearest name.
     """
+    plugins = site.value.plugin_options
+    for name in plugins:
+        if name in sbatch_grammar().long:
+            place = site.near(f"plugin_options.{name}")
+            raise SiteProfileError(
+                f"{place}: plugin_options: --{name} is an option of Slurm or pyxis", "leave it out"
+            )
     for name, value in site.value.directives.items():
-        problem = directive_problem(name, value)
+        problem = directive_problem(name, value, plugins)
         if problem:
             place = site.near(f"directives.{name}")
             raise SiteProfileError(f"{place}: directives.{name}: {problem[0]}", problem[1])
     for key, option in _options(site.value):
         known = sbatch_grammar().long
-        if option not in known:
+        if option not in known and option not in plugins:
             near = nearest(option.lstrip("-").replace("_", "-"), known)
             raise SiteProfileError(
                 f"{site.near(key)}: {key}: sbatch has no option {option!r}{near}",

@@ -68,6 +68,7 @@ TIGHT = {
     "mem_request": "allowed",
     "cpu_request": "forbidden",
     "required": ["time", "mem"],
+    "plugin_options": {"gpu-debug": "value", "nv": "none"},
     "forbidden": {"export": "discouraged", "--nodelist": "the job is deleted"},
 }
 

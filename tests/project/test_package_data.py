@@ -11,6 +11,8 @@ from hpc_train import job_state, typed_values
 from hpc_train.data_folders import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.nccl_variables import nccl_variables
+from hpc_train.lint.option_values import value_forms
+from hpc_train.lint.rules.slurm_variables import slurm_variables
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
@@ -25,6 +27,8 @@ READ: dict[str, Callable[[], object]] = {
     "slurm_options.yaml": lambda: (sbatch_grammar(), srun_grammar()),
     "slurm_reasons.yaml": lambda: sentence("Priority"),
     "slurm_refusals.yaml": lambda: advice("invalid partition"),
+    "slurm_values.yaml": value_forms,
+    "slurm_variables.yaml": slurm_variables,
     "slurm_states.yaml": lambda: job_state.job_state("RUNNING"),
 }
 

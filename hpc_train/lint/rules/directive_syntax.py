@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.option_parser import Option
+from hpc_train.lint.placeholders import is_placeholder
+from hpc_train.lint.plugin_options import plugin_of
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.model.units import slurm_seconds
 from hpc_train.slurm_options import sbatch_grammar
@@ -15,7 +17,7 @@ _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
 _AROUND_EQUALS = re.compile(r"(--[a-z-]{1,40})(\s+=\s*|=\s+)(?=[^\s-])")
 # A second value of these options is added to the first.
 _ADDED = ("mail-type", "verbose", "quiet", "container-mounts", "container-env")
-# Options of other schedulers, and prefixes that match several options.
+# Options of other schedulers, and ambiguous prefixes.
 _MEANT = {
     "walltime": "time",
     "memory": "mem",
@@ -23,17 +25,15 @@ _MEANT = {
     "gpu": "gpus-per-node",
     "cpus": "cpus-per-task",
     "ncpus": "cpus-per-task",
-    "tasks": "ntasks",
     "name": "job-name",
     "email": "mail-user",
 }
-_NO_LIMIT = ("INFINITE", "UNLIMITED")
+_NO_LIMIT = ("INFINITE", "UNLIMITED", "-1")
 
 
 def _options(subject: Subject) -> Iterator[Option]:
-    for directive in subject.script.directives:
-        if not directive.late:
-            yield from directive.options
+    for directive in subject.script.live_directives:
+        yield from directive.options
 
 
 @rule(
@@ -67,7 +67,7 @@ def variable_in_directive(subject: Subject) -> Iterator[RuleHit]:
     advice="write --option=value without whitespace",
 )
 def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
-    for directive in subject.script.directives:
+    for directive in subject.script.live_directives:
         for match in _AROUND_EQUALS.finditer(directive.text.partition("#")[0]):
             edit = Edit(line=directive.line, before=match[0], after=f"{match[1]}=")
             yield RuleHit(
@@ -83,40 +83,41 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     advice="close the quote on the same line; a directive cannot continue on the next line",
 )
 def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
-    for directive in subject.script.directives:
+    for directive in subject.script.live_directives:
         if directive.unclosed:
             yield RuleHit(line=directive.line, message=f"the {directive.unclosed} is never closed")
 
 
 @rule(
     "HT013",
-    "error",
+    "warning",
     "unknown option in a directive",
     why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site defines.",
     advice="correct the name; `sbatch --help` lists all options, including those of the site's "
-    "plug-ins",
+    "plug-ins, which a site profile declares in plugin_options",
 )
 def unknown_option(subject: Subject) -> Iterator[RuleHit]:
     known = sbatch_grammar().long
     for option in _options(subject):
         name = option.spelled.lstrip("-")
-        meant = _MEANT.get(name) if option.spelled.startswith("--") else None
-        if option.known and not meant:
+        meant = _MEANT.get(name)
+        plugin = plugin_of(option.name, subject.context.site)
+        if plugin:
+            message = f"--{name} is an option of a plug-in, {plugin}, that not every site has"
+            yield RuleHit(line=option.line, message=message, severity="info")
+        if option.known or option.ambiguous or is_placeholder(option.spelled):
             continue
         if option.spelled.startswith("--"):
             near = [meant] if meant else difflib.get_close_matches(name, known, 1, 0.8)
             hint = f"; did you mean --{near[0]}?" if near else ""
-            yield RuleHit(
-                line=option.line,
-                message=f"unknown option --{name}{hint}",
-                # A plug-in of the site may add options.
-                severity="error" if near else "info",
-            )
+            yield RuleHit(line=option.line, message=f"unknown option --{name}{hint}")
         else:
             word = option.word.text if option.word else option.spelled
             long = word[1:].partition("=")[0] in known
             hint = f"; did you mean -{word}?" if long else ""
-            yield RuleHit(line=option.line, message=f"unknown option {option.spelled}{hint}")
+            # A plug-in adds no letters.
+            message = f"unknown option {option.spelled}{hint}"
+            yield RuleHit(line=option.line, message=message, severity="error")
 
 
 @rule(
@@ -128,11 +129,11 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
     advice="write --option=value; quote a value that contains whitespace",
 )
 def stray_word(subject: Subject) -> Iterator[RuleHit]:
-    for directive in subject.script.directives:
+    for directive in subject.script.live_directives:
         if _AROUND_EQUALS.search(directive.text) or directive.unclosed:
             continue
         for word in directive.stray[:1]:
-            if not re.match(r"[\u2010-\u2015\u2212]", word):
+            if not is_placeholder(word) and not re.match(r"[\u2010-\u2015\u2212]", word):
                 near = word.partition("=")[0] in sbatch_grammar().long
                 hint = f"; did you mean --{word}?" if near else ""
                 yield RuleHit(
@@ -168,11 +169,11 @@ def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
 )
 def given_twice(subject: Subject) -> Iterator[RuleHit]:
     seen: dict[tuple[int, str], Option] = {}
-    for directive in subject.script.directives:
+    for directive in subject.script.live_directives:
         for option in directive.options:
             before = seen.get((directive.group, option.name))
             seen[directive.group, option.name] = option
-            if option.name in _ADDED or directive.late or not option.known:
+            if option.name in _ADDED or not option.known:
                 continue
             if before and before.value != option.value:
                 message = (
@@ -193,7 +194,9 @@ def given_twice(subject: Subject) -> Iterator[RuleHit]:
 def unreadable_time(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         value = option.value or ""
-        if option.name in ("time", "time-min") and value and "$" not in value:
+        if option.name not in ("time", "time-min") or "$" in value or is_placeholder(value):
+            continue
+        if value:
             time = value.lstrip("=")
             if slurm_seconds(time) is None and time.upper() not in _NO_LIMIT:
                 yield RuleHit(line=option.line, message=f"sbatch cannot parse {value!r} as a time")

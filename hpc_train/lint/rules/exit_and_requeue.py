@@ -9,9 +9,9 @@ from itertools import islice, pairwise
 from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.shell.ast import Command, Word
+from hpc_train.lint.signal_traps import signal_traps
 
-_SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")
 _WAIT = (
     "wait for each process by its id: srun … & pids+=($!), then "
     'for pid in "${pids[@]}"; do wait "$pid" || code=1; done; exit "${code:-0}"'
@@ -117,20 +117,11 @@ def _fails_behind(script: JobScript, line: int) -> bool:
 )
 def late_trap(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for command, signals in islice(_traps(script), 1):
-        late = [run.line for run in _runs_in_front(script) if run.line > command.line]
+    for trap in islice((one for one in signal_traps(script) if not one.cleanup), 1):
+        late = [run.line for run in _runs_in_front(script) if run.line > trap.line]
         if late:
-            message = f"the trap of {signals[0]} waits for the command of line {late[0]}"
-            yield RuleHit(line=command.line, message=message)
-
-
-def _traps(script: JobScript) -> Iterator[tuple[Command, list[str]]]:
-    """Yield the traps that handle a signal; '' ignores the signal, - restores the default."""
-    for command in script.runs("trap"):
-        texts = [word.text for word in command.words[1:] if word.text != "--"]
-        signals = [text for text in texts[1:] if _SIGNALS.fullmatch(text)]
-        if signals and texts[0] not in ("", "-", ":"):
-            yield command, signals
+            message = f"the trap of {trap.signals[0]} waits for the command of line {late[0]}"
+            yield RuleHit(line=trap.line, message=message)
 
 
 @rule(
@@ -147,8 +138,8 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
     named = re.fullmatch(r"(?:R:)?(?:SIG)?([A-Z0-9]+)(?:@\d+)?", value)
     if named is None:
         return
-    for _, signals in _traps(script):
-        if named[1] in [signal.removeprefix("SIG") for signal in signals]:
+    for trap in signal_traps(script):
+        if named[1] in [signal.removeprefix("SIG") for signal in trap.signals]:
             line = script.asked.line("signal")
             yield RuleHit(line=line, message=f"--signal={value} does not reach the script's trap")
             return
@@ -174,6 +165,18 @@ def requeue_of_array(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=command.line, message="this id selects all elements of the array")
 
 
+def _takes_folder(command: Command, word: Word) -> bool:
+    """Whether a command uses the script's folder; its text can be read, and submitted again."""
+    cut = re.search(r"\$\{(?:0|BASH_SOURCE(?:\[0\])?)%", word.raw)
+    return cut is not None or command.program in ("dirname", "realpath", "readlink")
+
+
+def _outside_slurm(script: JobScript, command: Command) -> bool:
+    """Whether this is the fallback for a run outside Slurm."""
+    tests = [block.condition for block in script.around(command)]
+    return any("SLURM" in text for text in (*tests, script.lines[command.line - 1]))
+
+
 @rule(
     "HT406",
     "warning",
@@ -187,11 +190,31 @@ def own_path(subject: Subject) -> Iterator[RuleHit]:
     if not script.asked.batch:
         return
     for command in script.commands:
-        if command.program in ("echo", "printf", "basename"):
-            continue
         for word in (*command.words, *command.assignments):
             found = {"0", "BASH_SOURCE"} & set(word.expanded)
-            if found:
+            if found and _takes_folder(command, word) and not _outside_slurm(script, command):
                 name = "BASH_SOURCE" if "BASH_SOURCE" in found else "$0"
                 yield RuleHit(line=word.line, message=f"{name} is a copy in Slurm's spool folder")
                 break
+
+
+@rule(
+    "HT407",
+    "warning",
+    "signal that ends torchrun",
+    why="--signal=USR1@120 goes to all processes of the steps. torchrun handles neither USR1 nor "
+    "USR2: the signal ends it at once, and its workers have no time to write a checkpoint.",
+    advice="write --signal=B:USR1@120 and a trap in the script that asks the workers to stop, or "
+    "ignore it in the agent: srun … bash -c 'trap \"\" USR1; exec torchrun …'",
+)
+def signal_ends_torchrun(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    value = script.asked.value("signal") or ""
+    named = re.fullmatch(r"(?:R:)?(?:SIG)?(USR[12]|10|12)(?:@\d*)?", value, re.IGNORECASE)
+    if named is None or re.search(r"trap\s+(\"\"|''|:)|signals[-_]to[-_]handle", script.text):
+        return
+    for launch in rank_launches(script):
+        if launch.outer == "srun" and launch.starter == "torchrun":
+            message = f"--signal={value} ends the torchrun of line {launch.starter_line}"
+            yield RuleHit(line=script.asked.line("signal"), message=message)
+            return

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.directives import MARKER
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.model.finding import Severity
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
 _DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
@@ -27,7 +28,7 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
     if text.startswith("#!") or not text.strip():
         return
     edit = Edit(line=1, before="", after="#!/bin/bash\n")
-    later = next((n for n, line in enumerate(subject.script.lines, 1) if line[:2] == "#!"), 0)
+    later = next((number for number, line in _own_lines(subject) if line[:2] == "#!"), 0)
     if text.startswith("\ufeff"):
         yield RuleHit(
             line=1,
@@ -61,6 +62,13 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
         )
 
 
+def _own_lines(subject: Subject) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines that are not the text of another script."""
+    for number, line in enumerate(subject.script.lines, 1):
+        if number not in subject.script.inner_lines:
+            yield number, line
+
+
 def _short(text: str) -> str:
     return text if len(text) <= 40 else text[:39] + "…"
 
@@ -75,7 +83,7 @@ def _short(text: str) -> str:
     advice="write #SBATCH at the beginning of the line, or ##SBATCH to disable the line",
 )
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
-    for number, line in enumerate(subject.script.lines, 1):
+    for number, line in _own_lines(subject):
         match = _LIKE_MARKER.match(line)
         if match is None or not _is_meant(match) or line.startswith(MARKER):
             continue
@@ -90,7 +98,10 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
         message = f"`{(indent + marks + gap + word).strip()}` is a comment to sbatch"
         if indent and word == "SBATCH" and not gap:
             message = "an indented #SBATCH is a comment to sbatch"
-        yield RuleHit(line=number, message=message, edit=edit if sure else None)
+        # Beside proper directives, a gap may disable the line on purpose.
+        disabled = bool(gap) and any(subject.script.directives)
+        severity: Severity | None = "info" if disabled else None
+        yield RuleHit(line=number, message=message, edit=edit if sure else None, severity=severity)
 
 
 def _is_meant(match: re.Match[str]) -> bool:
@@ -108,7 +119,7 @@ def _is_meant(match: re.Match[str]) -> bool:
     advice="remove one # if the directive is intended",
 )
 def switched_off(subject: Subject) -> Iterator[RuleHit]:
-    for number, line in enumerate(subject.script.lines, 1):
+    for number, line in _own_lines(subject):
         if re.match(r"^##+\s*SBATCH\b", line):
             yield RuleHit(line=number, message="a comment to sbatch: more than one #")
 
@@ -157,7 +168,7 @@ def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
     advice="retype the line with -- and straight quotes",
 )
 def typographic(subject: Subject) -> Iterator[RuleHit]:
-    for directive in subject.script.directives:
+    for directive in subject.script.live_directives:
         dash = _DASHES.search(directive.text)
         if dash:
             edit = Edit(line=directive.line, before=dash[0], after="--")

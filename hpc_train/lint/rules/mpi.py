@@ -24,6 +24,7 @@ _OLD = (
     "--cpus-per-proc",
     "--bind-to-core",
 )
+_HOSTS = re.compile(r"oversubscribe|(?:^| )--?(?:hostfile|machinefile|host|H)\b", re.IGNORECASE)
 _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
 
@@ -78,8 +79,10 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
     if known or any(f.name.startswith("PRTE_MCA_") for f in subject.script.assignments):
         return
     for launch, texts in _mpiruns(subject):
-        # One core is enough for a program with one thread.
-        if launch.starter == "" and (subject.script.asked.cpus_per_task or 1) == 1:
+        # A rank with one core loses nothing by its binding.
+        asked = subject.script.asked
+        threads = asked.has("exclusive", "cpus-per-gpu") or (asked.cpus_per_task or 1) > 1
+        if not threads and (launch.starter == "" or asked.batch):
             continue
         hidden = any(
             text.startswith("$") and not before.startswith("-")
@@ -176,9 +179,12 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
                 continue
             wanted = script.values.number(texts[index + 1])
             slots = script.asked.tasks if script.asked.batch else None
-            if wanted and slots and wanted > slots and "--oversubscribe" not in texts:
+            if wanted and slots and wanted > slots and not _HOSTS.search(" ".join(texts)):
                 message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
-                yield RuleHit(line=launch.line, message=message)
+                # Another MPI starts them, and they share the cores.
+                sure = re.search(r"open-?mpi|ompi|hpcx|--mca|--bind-to", script.text, re.IGNORECASE)
+                severity: Severity | None = None if sure else "warning"
+                yield RuleHit(line=launch.line, message=message, severity=severity)
             break
 
 

@@ -25,7 +25,11 @@ def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.exported_values("NCCL_DEBUG"):
         level = found.value.upper()
         if level == "TRACE" or (level == "INFO" and not limited):
-            yield RuleHit(line=found.line, message=f"NCCL_DEBUG={found.value}")
+            yield RuleHit(
+                line=found.line,
+                message=f"NCCL_DEBUG={found.value}",
+                severity="info" if level == "INFO" else None,
+            )
     for found in subject.script.exported_values("NCCL_DEBUG_SUBSYS"):
         if found.value.upper() == "ALL":
             yield RuleHit(line=found.line, message="NCCL_DEBUG_SUBSYS=ALL prints each collective")
@@ -59,7 +63,7 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
 
 @rule(
     "HT525",
-    "warning",
+    "info",
     "NCCL level as a number",
     why="The numbers of NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL have changed their meaning between "
     "versions; the names have not.",

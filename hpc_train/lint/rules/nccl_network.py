@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.version_ranges import older
 
+_GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
 
 
@@ -99,7 +100,7 @@ def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
             message = f"{found.name}=lo cannot reach other nodes"
             yield RuleHit(line=found.line, message=message, severity="error")
         elif value.startswith("^") and "lo" not in value[1:].split(","):
-            if found.name.startswith("NCCL"):
+            if found.name.startswith("NCCL") and script.asked.nodes != 1:
                 message = f"{found.name}={value} includes lo"
                 yield RuleHit(line=found.line, message=message, severity="warning")
         elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != _named(subject):
@@ -131,12 +132,20 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
             "slingshot",
             "efa",
         )
-        if found.value == "1" and not harmless:
+        if found.value == "1" and not harmless and not _no_such_path(subject, found.name):
             yield RuleHit(line=found.line, message=f"{found.name}=1 is a debug setting")
     for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:
                 yield RuleHit(line=found.line, message="NCCL_NET=Socket uses TCP only")
+
+
+def _no_such_path(subject: Subject, name: str) -> bool:
+    """Whether the job has nothing to lose: one node needs no InfiniBand, GeForce has no P2P."""
+    script = subject.script
+    if name == "NCCL_IB_DISABLE":
+        return script.asked.batch and script.asked.nodes == 1
+    return name == "NCCL_P2P_DISABLE" and _GEFORCE.search(script.text) is not None
 
 
 @rule(

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hpc_train.lint.control_flow import repeats
 from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
 
+_REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh")
 _STARTERS = ("python", "torchrun", "accelerate", "deepspeed")
 
 
@@ -14,6 +16,13 @@ def rank_launches(script: JobScript) -> Iterator[LaunchCommand]:
     """Yield the launches of training: not `srun hostname`, not `python -c …`."""
     for launch in script.launches:
         if launch.starter in _STARTERS and not launch.asks:
+            yield launch
+
+
+def torchruns(script: JobScript) -> Iterator[LaunchCommand]:
+    """Yield the launches of training by torchrun."""
+    for launch in rank_launches(script):
+        if launch.starter == "torchrun":
             yield launch
 
 
@@ -42,6 +51,17 @@ def nodes_of(launch: LaunchCommand, script: JobScript) -> int | None:
     """Return on how many nodes an srun starts tasks, if that is known."""
     option = launch.option("nodes")
     return script.values.number(option.value) if option else script.asked.nodes
+
+
+def is_one_of_several(launch: LaunchCommand, script: JobScript) -> bool:
+    """Whether further launches beside this one start the other nodes of the same run.
+
+    A loop with one srun for each node; a step of a head node beside steps of workers; ssh.
+    """
+    if repeats(script.around(launch.command)) or any(script.runs(*_REMOTE)):
+        return True
+    steps = [one for one in script.launches if one.outer == "srun" and one.command.ending == "&"]
+    return launch in steps and launch.option("nodelist", "relative", "nodes") is not None
 
 
 def flag_number(launch: LaunchCommand, script: JobScript, name: str) -> int | None:

@@ -8,6 +8,7 @@ from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
+from hpc_train.model.live_cluster import gres
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
@@ -23,15 +24,24 @@ def _both(asked: RequestedResources, names: tuple[str, ...], why: str) -> Iterat
     "HT101",
     "error",
     "GPUs requested in two ways",
-    why="--gres=gpu and --gpus-per-node are two options for the same request; Slurm refuses the "
-    "job or applies only one of them.",
+    why="--gres=gpu and --gpus-per-node are two options for the same request; if the numbers "
+    "differ, Slurm refuses the job or applies only one of them.",
     advice="keep one; --gpus-per-node=N unless the site requires --gres=gpu:N",
 )
 def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
-    if "gpu" in (asked.value("gres") or "") and asked.has("gpus-per-node"):
+    given, again = asked.value("gres") or "", asked.value("gpus-per-node") or ""
+    if "gpu" in given and again and not _same_gpus(given, again):
         line = asked.line("gres", "gpus-per-node")
-        yield RuleHit(line=line, message="--gres=gpu and --gpus-per-node exclude each other")
+        yield RuleHit(line=line, message=f"--gres={given}, but --gpus-per-node={again}")
+
+
+def _same_gpus(given: str, again: str) -> bool:
+    """Whether --gres and --gpus-per-node request the same number of GPUs and type."""
+    first = [one for one in gres(given) if one.name == "gpu"]
+    second = gres(f"gpu:{again}")
+    kinds = {one.kind for one in (*first, *second)}
+    return len(kinds) < 2 and sum(g.count for g in first) == sum(g.count for g in second)
 
 
 @rule(

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from hpc_train.errors import nearest
 from hpc_train.lint.partition_match import excesses, known_partitions, queue_of
+from hpc_train.lint.placeholders import is_placeholder
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.site import SiteProfile
 
@@ -29,7 +30,7 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
     if site is None or not names or not given or "$" in given:
         return
     for name in given.split(","):
-        if name not in names:
+        if name not in names and not is_placeholder(name):
             message = f"{site.name} has no partition {name!r}{nearest(name, names)}"
             advice = f"known: {', '.join(sorted(names))}"
             yield RuleHit(line=asked.line("partition"), message=message, advice=advice)

@@ -9,6 +9,7 @@ from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches, starts_several, tasks_of
+from hpc_train.lint.shell.ast import Command
 
 
 def _sruns(script: JobScript) -> Iterator[LaunchCommand]:
@@ -68,7 +69,7 @@ def background_without_wait(subject: Subject) -> Iterator[RuleHit]:
     if any(command.program == "wait" for command in script.commands):
         return
     # Another command in the foreground may take longer.
-    long = max((c.line for c in script.commands if _takes_long(c.program)), default=0)
+    long = max((c.line for c in script.commands if _takes_long(c)), default=0)
     for command in script.commands:
         if command.program in ("srun", "mpirun", "torchrun") and command.ending == "&":
             if long <= command.last_line:
@@ -76,9 +77,12 @@ def background_without_wait(subject: Subject) -> Iterator[RuleHit]:
                 yield RuleHit(line=command.line, message=message)
 
 
-def _takes_long(program: str) -> bool:
-    short = ("echo", "date", "exit", "done", "fi", "}", "export", "", "sleep", "printf", "set")
-    return program not in short
+def _takes_long(command: Command) -> bool:
+    short = ("echo", "date", "exit", "done", "fi", "}", "export", "", "printf", "set")
+    if command.program == "sleep":
+        # A few seconds let a server start; hours, or a variable, are the job itself.
+        return not all(re.fullmatch(r"[\d.]{1,3}s?", word.text) for word in command.words[1:])
+    return command.program not in short
 
 
 @rule(
@@ -111,7 +115,10 @@ def export_without_all(subject: Subject) -> Iterator[RuleHit]:
         option = launch.option("export")
         value = option.value if option else None
         if option and value and launch.outer == "srun":
-            if not {"ALL", "NIL"} & set(value.split(",")) and "$" not in value.partition("=")[0]:
+            if (
+                not {"ALL", "NIL", "NONE"} & set(value.split(","))
+                and "$" not in value.partition("=")[0]
+            ):
                 yield RuleHit(
                     line=option.line, message=f"--export={value} drops all other variables"
                 )

@@ -4,23 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import (
     flag_number,
     hides_flags,
+    is_one_of_several,
     nodes_of,
-    rank_launches,
     tasks_of,
+    torchruns,
     workers_of,
 )
-
-
-def _torchruns(script: JobScript) -> Iterator[LaunchCommand]:
-    for launch in rank_launches(script):
-        if launch.starter == "torchrun":
-            yield launch
 
 
 @rule(
@@ -33,7 +27,7 @@ def _torchruns(script: JobScript) -> Iterator[LaunchCommand]:
 )
 def several_agents(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in _torchruns(script):
+    for launch in torchruns(script):
         if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
             continue
         # Agents with one worker each can share a node.
@@ -61,7 +55,7 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.sets("SLURM_CPU_BIND"):
         return
-    for launch in _torchruns(script):
+    for launch in torchruns(script):
         if launch.outer != "srun" or launch.option("cpu-bind") or launch.opaque:
             continue
         # A single worker does not share the set.
@@ -89,7 +83,7 @@ def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
     given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "mincpus", "tres-per-task")
     if not asked.batch or not asked.options or asked.has(*given) or asked.tasks_per_node != 1:
         return
-    for launch in _torchruns(subject.script):
+    for launch in torchruns(subject.script):
         if not launch.option("cpus-per-task", "cpus-per-gpu"):
             yield RuleHit(line=launch.line, message="no --cpus-per-task for the workers of a node")
             return
@@ -130,8 +124,11 @@ def fewer_workers(subject: Subject) -> Iterator[RuleHit]:
 def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     script = subject.script
     gpus = script.asked.gpus_per_node
-    for launch in _torchruns(script):
+    for launch in torchruns(script):
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
+            continue
+        # Another program, or another torchrun, has the other GPUs.
+        if launch.command.ending == "&" or script.sets("CUDA_VISIBLE_DEVICES"):
             continue
         workers = workers_of(launch, script)
         # Agents of one worker each share a node's GPUs.
@@ -152,12 +149,13 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
 )
 def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in _torchruns(script):
+    for launch in torchruns(script):
         nodes = nodes_of(launch, script)
         if flag_number(launch, script, "nproc-per-node") == 1 and launch.outer == "srun":
             # torchrun counts each agent as a node.
             nodes = tasks_of(launch, script)
-        if launch.option("het-group") or not script.asked.batch or nodes is None:
+        several = launch.option("het-group") or is_one_of_several(launch, script)
+        if several or not script.asked.batch or nodes is None:
             continue
         nnodes = flag_number(launch, script, "nnodes")
         if "standalone" in launch.flags:
@@ -185,9 +183,9 @@ def first_node_only(subject: Subject) -> Iterator[RuleHit]:
     nodes = script.asked.nodes
     if nodes is None or nodes < 2:
         return
-    for launch in _torchruns(script):
-        nnodes = flag_number(launch, script, "nnodes")
-        if launch.outer == "" and nnodes is not None and nnodes > 1:
+    for launch in torchruns(script):
+        alone = launch.outer == "" and not is_one_of_several(launch, script)
+        if alone and (flag_number(launch, script, "nnodes") or 1) > 1:
             message = f"torchrun is not started on the other {nodes - 1} of {nodes} nodes"
             yield RuleHit(line=launch.line, message=message)
 
@@ -205,13 +203,12 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if "PET_NODE_RANK" in script.text:
         return
-    for launch in _torchruns(script):
-        flags = launch.flags
-        nnodes = flag_number(launch, script, "nnodes")
-        dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(flags)
-        if nnodes is not None and nnodes > 1 and "master-addr" in flags and not dynamic:
+    for launch in torchruns(script):
+        several = (flag_number(launch, script, "nnodes") or 1) > 1
+        dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(launch.flags)
+        if several and "master-addr" in launch.flags and not dynamic:
             hidden = any("[" in w.raw and w.raw.startswith(("$", '"${')) for w in launch.words)
-            if launch.outer == "srun" and not hidden:
+            if launch.outer == "srun" and not hidden and not is_one_of_several(launch, script):
                 yield RuleHit(line=launch.starter_line, message="--master-addr without --node-rank")
 
 
@@ -224,7 +221,7 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     advice="write torchrun (python -m torch.distributed.run)",
 )
 def old_launcher(subject: Subject) -> Iterator[RuleHit]:
-    for launch in _torchruns(subject.script):
+    for launch in torchruns(subject.script):
         if launch.module == "torch.distributed.launch":
             message = "torch.distributed.launch is deprecated"
             yield RuleHit(line=launch.starter_line, message=message)
@@ -242,7 +239,7 @@ def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if "OMP_NUM_THREADS" in script.text:
         return
-    for launch in _torchruns(script):
+    for launch in torchruns(script):
         workers = flag_number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
         if "nproc-per-node" in launch.flags and workers != 1:
             message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"

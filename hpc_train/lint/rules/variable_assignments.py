@@ -8,9 +8,14 @@ from itertools import pairwise
 
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+from hpc_train.lint.shell.ast import Command
 from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 
-_PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
+_PLACEHOLDER = re.compile(
+    r"[<>{}\s]|x{4,}|\*{3,}|your|change-?_?me|/|^\d+$|dummy|fake|example|placeholder|"
+    r"not[-_]?needed|replace|insert|_here\b|^(?:empty|none|null|unused|no-key)",
+    re.IGNORECASE,
+)
 _READ_BY_RANKS = re.compile(
     r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
     r"WORLD_SIZE|PYTHONUNBUFFERED"
@@ -30,7 +35,10 @@ _DEBUG: dict[str, tuple[str, str]] = {
     "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints many lines"),
 }
 _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
-_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
+# A number, a quoted text without variables, the output of a command.
+_NO_PROGRAM = re.compile(r"[\d.,]+$|'[^'/$]*'$|\"[^\"/$`]*\"$|\"?\$\(|\"?`")
+# The others cost no time, or may be intended.
+_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
 
 
 @rule(
@@ -144,6 +152,20 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
         ):
             message = f"{texts[start]} = … sets nothing"
             yield RuleHit(line=command.line, message=message)
+        for name in _cut_off(command):
+            yield RuleHit(line=command.line, message=f"{name}= … sets {name} to nothing")
+
+
+def _cut_off(command: Command) -> Iterator[str]:
+    """Yield the names in `NAME= value`; in `NAME= PROGRAM …` the value is empty on purpose."""
+    if command.program == "export":
+        for word, following in pairwise(command.words):
+            if word.raw.endswith("=") and not re.match(r"[A-Za-z_]\w*(=|$)", following.raw):
+                yield word.text[:-1]
+    elif len(command.words) == 1 and command.assignments:
+        last, value = command.assignments[-1], command.words[0]
+        if last.raw.endswith("=") and last.line == value.line and _NO_PROGRAM.match(value.raw):
+            yield last.text[:-1]
 
 
 @rule(

@@ -155,7 +155,7 @@ def deprecated_name(subject: Subject) -> Iterator[RuleHit]:
 @fixable
 @rule(
     "HT507",
-    "warning",
+    "info",
     "renamed PyTorch variable",
     why="PyTorch, not NCCL, reads these variables, and renamed them: to TORCH_NCCL_… in torch 2.2, "
     "to TORCH_FR_… in 2.9. The old names still work, with a warning in the log of each rank, and "
@@ -174,7 +174,6 @@ def renamed_by_torch(subject: Subject) -> Iterator[RuleHit]:
             line=found.line,
             message=f"{found.name} is {new} since torch {renamed.version}",
             # A torch before 2.9 reads only the old name.
-            severity="info" if recent else None,
             edit=None if recent else edit,
         )
 

@@ -25,8 +25,10 @@ class Word(Value, frozen=True, kw_only=True):
 
 
 class Command(Value, frozen=True, kw_only=True):
-    """A simple command; `ending` is the operator after it, `inside` names the enclosing "
-    "construct."""
+    """A simple command; `ending` is the operator after it, `inside` names the enclosing construct.
+
+    `keywords` are the reserved words before it: `then`, `do`, `{`.
+    """
 
     words: tuple[Word, ...]
     assignments: tuple[Word, ...]
@@ -35,6 +37,7 @@ class Command(Value, frozen=True, kw_only=True):
     last_line: int
     ending: str
     inside: str = ""
+    keywords: tuple[str, ...] = ()
 
     @property
     def program(self) -> str:
@@ -48,6 +51,11 @@ class HereDocument(Value, frozen=True, kw_only=True):
     line: int
     quoted: bool
     body: str
+
+    @property
+    def lines(self) -> range:
+        """The numbers of its lines."""
+        return range(self.line, self.line + self.body.count("\n") + bool(self.body))
 
 
 class Unclosed(Value, frozen=True, kw_only=True):

@@ -45,6 +45,7 @@ class _Reader:
         self.commands: list[Command] = []
         self.documents: list[HereDocument] = []
         self._words: list[Word] = []
+        self._keywords: list[str] = []
         self._redirects: list[str] = []
         self._pending: list[tuple[str, str, bool, int]] = []
         self._open: list[str] = []
@@ -141,6 +142,7 @@ class _Reader:
         words, redirects = self._words, tuple(self._redirects)
         self._words, self._redirects = [], []
         while words and words[0].raw in _KEYWORDS:
+            self._keywords.append(words[0].raw)
             words = words[1:]
         count = 0
         while count < len(words) and ASSIGNMENT.match(words[count].raw):
@@ -154,8 +156,10 @@ class _Reader:
                 last_line=self.cursor.line - (ending == "\n"),
                 ending=ending,
                 inside=self.inside,
+                keywords=tuple(self._keywords),
             )
             self.commands.append(command)
+            self._keywords = []
         if ending == "\n":
             self._take_documents()
 

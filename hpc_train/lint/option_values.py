@@ -1,0 +1,107 @@
+"""The values that sbatch accepts for an option, and the error of a value that it refuses."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from typing import Literal
+
+from hpc_train.lint.placeholders import is_placeholder
+from hpc_train.model.value import Value
+from hpc_train.typed_values import load_data
+
+_RANGE = re.compile(r"(?<![\w:%+-])(\d{1,9})-(\d{1,9})(?!\w)")
+_TOKEN = re.compile(r"[\w-]+")
+_OPENING = ("$", "`", "<", "{", "__")
+_LONGEST = 500
+
+
+class ValueForm(Value, frozen=True, kw_only=True):
+    """The accepted text of some options; see the comments of `slurm_values.yaml`."""
+
+    options: tuple[str, ...]
+    form: str
+    allowed: str
+    words: tuple[str, ...] = ()
+    part: bool = False
+    ascending: bool = False
+
+
+class _File(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    forms: tuple[ValueForm, ...]
+
+
+class RefusedValue(Value, frozen=True, kw_only=True):
+    """What sbatch does not accept in a value, what it accepts, and the nearest word.
+
+    If `ignored`, sbatch accepts the value without this part.
+    """
+
+    part: str
+    allowed: str
+    nearest: str = ""
+    ignored: bool = False
+
+
+@cache
+def value_forms() -> dict[str, ValueForm]:
+    """Return the forms by the names of their options."""
+    forms = load_data("slurm_values.yaml", _File).forms
+    return {option: form for form in forms for option in form.options}
+
+
+def is_unknown(value: str) -> bool:
+    """Return whether a value is filled in later, by a template or by hand."""
+    return any(mark in value for mark in _OPENING) or is_placeholder(value)
+
+
+def refused_value(option: str, value: str) -> RefusedValue | None:
+    """Return the error of an option's value; None if sbatch accepts it, or it is unknown."""
+    form = value_forms().get(option)
+    if form is None or len(value) > _LONGEST or is_unknown(value):
+        return None
+    if form.part:
+        return _refused_part(form, value)
+    if not _matches(form, value):
+        return _refused(form, value)
+    if form.ascending and any(int(low) > int(high) for low, high in _RANGE.findall(value)):
+        return _refused(form, value)
+    return None
+
+
+def _refused_part(form: ValueForm, value: str) -> RefusedValue | None:
+    parts = [part for part in value.split(",") if part]
+    wrong = [part for part in parts if not _matches(form, part)]
+    if parts and not wrong:
+        return None
+    return _refused(form, wrong[0] if wrong else value, ignored=len(wrong) < len(parts))
+
+
+def _refused(form: ValueForm, part: str, *, ignored: bool = False) -> RefusedValue:
+    return RefusedValue(
+        part=part, allowed=form.allowed, nearest=_nearest(form, part), ignored=ignored
+    )
+
+
+def _nearest(form: ValueForm, value: str) -> str:
+    """Return the word that is most like one in the value that is none of the form's."""
+    known = {word.lower(): word for word in form.words}
+    for token in _TOKEN.findall(value.lower()):
+        bare = {word.rstrip(":=,"): word for word in known}
+        if token in bare and bare[token] == token:
+            continue
+        near = difflib.get_close_matches(token, list(bare), n=1, cutoff=0.6)
+        if near:
+            return known[bare[near[0]]]
+    return ""
+
+
+def _matches(form: ValueForm, text: str) -> bool:
+    return _compiled(form.form).fullmatch(text) is not None
+
+
+@cache
+def _compiled(form: str) -> re.Pattern[str]:
+    return re.compile(form, re.IGNORECASE | re.VERBOSE)

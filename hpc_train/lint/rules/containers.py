@@ -1,0 +1,75 @@
+"""The rule on containers of Apptainer and Singularity that see no GPU."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.job_script import JobScript
+from hpc_train.lint.launch_commands import flatten
+from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.shell.ast import Word
+from hpc_train.model.finding import Severity
+
+_PROGRAMS = ("apptainer", "singularity")
+_GPU_FLAGS = {"--nv", "--rocm", "--nvccli"}
+_TRAINS = re.compile(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
+_SET = re.compile(r"(?:SINGULARITY|APPTAINER)_(?:NV|ROCM|NVCCLI)\b")
+
+
+@rule(
+    "HT115",
+    "warning",
+    "container without GPUs",
+    why="Without --nv (AMD: --rocm) Apptainer and Singularity mount neither the driver nor its "
+    "libraries, and torch.cuda.is_available() is false in the container.",
+    advice="write apptainer exec --nv IMAGE … (--rocm for AMD)",
+)
+def container_without_gpus(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if (
+        not _asks_gpus(script)
+        or _SET.search(script.text)
+        or re.search(r"--(?:nv|rocm|nvccli)\b", script.text)
+    ):
+        return
+    for command in script.commands:
+        words = flatten(command.words, script.values)
+        for index, word in enumerate(words[:-1]):
+            name = word.text.rpartition("/")[2]
+            if name in _PROGRAMS and words[index + 1].text in ("exec", "run"):
+                severity = _severity(words[index + 1 :])
+                if severity:
+                    message = f"{name} {words[index + 1].text} without --nv in a job with GPUs"
+                    yield RuleHit(line=word.line, message=message, severity=severity)
+                break
+
+
+def _severity(words: tuple[Word, ...]) -> Severity | None:
+    """A program that is not Python may need no GPU."""
+    if _trains(words):
+        return "warning"
+    runscript = words[0].text == "run" and len(words) == 2 and not words[1].text.startswith("$")
+    return "info" if runscript else None
+
+
+def _asks_gpus(script: JobScript) -> bool:
+    asked = script.asked
+    return asked.has("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket") or (
+        "gpu" in (asked.value("gres") or "") and asked.value("gres") != "gpu:0"
+    )
+
+
+def _trains(words: tuple[Word, ...]) -> bool:
+    """Whether a container certainly starts Python, and no unknown word can hold an option."""
+    program = next((i for i, word in enumerate(words) if _TRAINS.fullmatch(word.text)), 0)
+    image = [w.text for w in words[1:program] if w.text.startswith("$") and "/" not in w.text]
+    following = [word.text for word in words[program + 1 : program + 3]]
+    asks = following[:1] in ([], ["-c"], ["-V"], ["--version"]) or following == ["-m", "pip"]
+    return program > 0 and len(image) < 2 and not _unquoted(words[1:program]) and not asks
+
+
+def _unquoted(words: tuple[Word, ...]) -> bool:
+    """Whether the first unknown word may be options instead of the image."""
+    unknown = [n for n, word in enumerate(words) if word.raw.startswith("$")]
+    return bool(unknown) and unknown[0] + 1 < len(words)

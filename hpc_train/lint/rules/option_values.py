@@ -1,0 +1,96 @@
+"""Rules on the values of options in directives: what sbatch refuses."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.directives import Directive
+from hpc_train.lint.option_parser import Option
+from hpc_train.lint.option_values import RefusedValue, refused_value, value_forms
+from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.slurm_options import sbatch_grammar
+
+_AROUND_EQUALS = re.compile(r"--[a-z-]{1,40}(\s+=|=\s+[^\s-])")
+
+
+def _options(subject: Subject) -> Iterator[Option]:
+    """Yield the known options of directives that sbatch reads and can split."""
+    for directive in subject.script.live_directives:
+        if not directive.unclosed and not _is_cut(directive):
+            yield from (option for option in directive.options if option.known)
+
+
+def _is_cut(directive: Directive) -> bool:
+    """Whether whitespace beside a `=` cuts a value off, which another rule reports."""
+    return bool(_AROUND_EQUALS.search(directive.text))
+
+
+@rule(
+    "HT020",
+    "error",
+    "value that sbatch refuses",
+    why="sbatch checks these values when it reads them and refuses the job; it silently ignores "
+    "an unknown word in a list of mail types.",
+    advice="write one of the allowed values; `man sbatch` explains them",
+)
+def refused(subject: Subject) -> Iterator[RuleHit]:
+    for option in _options(subject):
+        value = option.value
+        if value is None or (value == "" and option.name not in value_forms()):
+            continue
+        if not option.spelled.startswith("--") and value.startswith("="):
+            continue
+        wrong = refused_value(option.name, value)
+        if wrong:
+            yield RuleHit(
+                line=option.line,
+                message=_message(option, value, wrong),
+                advice=f"allowed: {wrong.allowed}",
+                severity="warning" if wrong.ignored else None,
+            )
+
+
+def _message(option: Option, value: str, wrong: RefusedValue) -> str:
+    gap = "=" if option.spelled.startswith("--") else " "
+    does = f"sbatch ignores {wrong.part}" if wrong.ignored else f"sbatch refuses {wrong.part!r}"
+    hint = f"; did you mean {wrong.nearest}?" if wrong.nearest else ""
+    return f"{option.spelled}{gap}{value}: {does}{hint}"
+
+
+@rule(
+    "HT021",
+    "error",
+    "option without its value, or with one that it does not take",
+    why="sbatch refuses a job if an option has no value although it needs one, or has one although "
+    "it takes none.",
+    advice="write --option=value, or the bare option; `sbatch --help` lists both kinds",
+)
+def missing_value(subject: Subject) -> Iterator[RuleHit]:
+    kinds = sbatch_grammar().long
+    for option in _options(subject):
+        kind = kinds.get(option.name)
+        if kind == "=" and option.value is None:
+            yield RuleHit(line=option.line, message=f"{option.spelled} needs a value")
+        elif kind == "" and option.value is not None and option.spelled.startswith("--"):
+            # Options of a plug-in may change.
+            if not re.match(r"(no-)?container-", option.name):
+                message = f"{option.spelled} takes no value: sbatch refuses {option.value!r}"
+                yield RuleHit(line=option.line, message=message)
+
+
+@rule(
+    "HT022",
+    "error",
+    "ambiguous option in a directive",
+    why="sbatch completes the beginning of a name if it fits one option only, and otherwise "
+    "refuses the job.",
+    advice="write the whole name",
+)
+def ambiguous(subject: Subject) -> Iterator[RuleHit]:
+    for directive in subject.script.live_directives:
+        for option in directive.options:
+            if option.ambiguous:
+                names = ", ".join(f"--{name}" for name in option.ambiguous)
+                message = f"{option.spelled} is ambiguous: {names}"
+                yield RuleHit(line=option.line, message=message)

@@ -1,0 +1,50 @@
+"""The rule on ports that are reserved or belong to other services."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+
+_PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
+_NUMBER = r"\$?\{?(?:RANDOM|SLURM_JOB_?ID)\}?"
+_MODULO = re.compile(
+    rf"\$\(\(\s*\(?\s*{_NUMBER}\s*%\s*(\d{{1,5}})\s*\)?\s*(?:\+\s*(\d{{1,5}})\s*)?\)\)"
+)
+_EXPR = re.compile(r"(?:\$\(|`)\s*expr\s+\$\{?RANDOM\}?\s+%\s+(\d{1,5})\s*(?:\)|`)")
+_RANDOM = re.compile(r"\$\{?RANDOM\}?")
+_FIRST = 1024
+
+
+@rule(
+    "HT314",
+    "warning",
+    "port below 1024",
+    why="Only root may listen on ports below 1024: a job that draws such a port fails at its start "
+    "(permission denied).",
+    advice="add a base to it: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def low_port(subject: Subject) -> Iterator[RuleHit]:
+    for line, text in _ports(subject):
+        low = _lowest(text)
+        if low is not None and low < _FIRST:
+            yield RuleHit(line=line, message=f"the port {text} can be as low as {low}")
+
+
+def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
+    for found in subject.script.settings(*_PORTS):
+        yield found.line, found.value
+    for launch in rank_launches(subject.script):
+        for name in ("master-port", "main-process-port", "rdzv-endpoint"):
+            text = launch.flags.get(name) or ""
+            yield launch.starter_line, text if name != "rdzv-endpoint" else text.rpartition(":")[2]
+
+
+def _lowest(text: str) -> int | None:
+    """Return the lowest port that an expression can give; None if it is unknown."""
+    if _RANDOM.fullmatch(text) or _EXPR.fullmatch(text):
+        return 0
+    modulo = _MODULO.fullmatch(text)
+    return int(modulo[2] or 0) if modulo else None

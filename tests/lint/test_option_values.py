@@ -1,0 +1,57 @@
+"""The error of a value names what sbatch accepts, and the nearest word."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.lint.lint_script import lint_script
+from hpc_train.lint.option_values import refused_value, value_forms
+from hpc_train.slurm_options import sbatch_grammar
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "nearest"),
+    [
+        ("mail-type", "FAILED", "FAIL"),
+        ("mail-type", "end,beginn", "BEGIN"),
+        ("signal", "USR3@60", "USR2"),
+        ("begin", "tomorow", "tomorrow"),
+        ("begin", "now+1hou", "hours"),
+        ("gpu-bind", "single", "single:"),
+        ("distribution", "blok", "block"),
+        ("distribution", "block:cyklic", "cyclic"),
+        ("hint", "nomultithreads", "nomultithread"),
+        ("nodes", "two", ""),
+    ],
+)
+def test_nearest_word(option: str, value: str, nearest: str) -> None:
+    wrong = refused_value(option, value)
+    assert wrong is not None
+    assert wrong.nearest == nearest
+
+
+def test_a_list_with_one_valid_part_is_no_refusal() -> None:
+    wrong = refused_value("mail-type", "END,FAILED")
+    assert wrong is not None
+    assert (wrong.part, wrong.ignored) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("value", ["<n>", "{{ n }}", "$N", "${N}", "__N__", "@NODES@", "9" * 600])
+def test_what_is_filled_in_later_is_unknown(value: str) -> None:
+    assert refused_value("nodes", value) is None
+
+
+def test_the_finding_says_what_is_allowed() -> None:
+    [found] = [
+        one
+        for one in lint_script("#!/bin/bash\n#SBATCH --exclusive=yes\nsrun ./a\n")
+        if one.id == "HT020"
+    ]
+    assert found.line == 2
+    assert found.message == "--exclusive=yes: sbatch refuses 'yes'"
+    assert found.advice == "allowed: user, mcs or (from Slurm 24.05) topo, or no value"
+
+
+def test_each_form_is_of_an_option_with_a_value() -> None:
+    kinds = sbatch_grammar().long
+    assert {kinds[option] for option in value_forms()} == {"=", "?"}

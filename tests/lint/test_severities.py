@@ -1,0 +1,36 @@
+"""What fails for certain is an error, what depends on the site a warning, taste an info."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.lint.lint_script import lint_script
+
+TWO = "#SBATCH --nodes=2\n"
+
+
+@pytest.mark.parametrize(
+    ("rule", "severity", "text"),
+    [
+        ("HT003", "info", "#SBATCH --nodes=2\n# SBATCH --time=1:00:00\n"),
+        ("HT003", "warning", "# SBATCH --time=1:00:00\n"),
+        ("HT003", "warning", "#SBATCH --nodes=2\n#sbatch --time=1:00:00\n"),
+        ("HT303", "warning", "#SBATCH --gpus-per-node=4\nexport MASTER_PORT=29500\n"),
+        ("HT303", "info", "#SBATCH --gpus-per-node=8\nexport MASTER_PORT=29500\n"),
+        ("HT303", "info", "#SBATCH --gpus-per-task=8\nexport MASTER_PORT=29500\n"),
+        ("HT304", "info", "export MASTER_PORT=$((30000 + SLURM_JOB_ID % 9000))\n"),
+        ("HT308", "error", f"{TWO}MASTER_ADDR=$SLURM_NODELIST\n"),
+        ("HT308", "warning", "#SBATCH --nodes=1-4\nMASTER_ADDR=$SLURM_NODELIST\n"),
+        ("HT414", "info", "export TORCH_NCCL_BLOCKING_WAIT=1\n"),
+        ("HT414", "warning", "export CUDA_LAUNCH_BLOCKING=1\n"),
+        ("HT507", "info", "export NCCL_BLOCKING_WAIT=1\n"),
+        ("HT523", "info", "export NCCL_DEBUG=INFO\n"),
+        ("HT523", "warning", "export NCCL_DEBUG=TRACE\n"),
+        ("HT525", "info", "export NCCL_P2P_LEVEL=5\n"),
+        ("HT606", "warning", "#SBATCH --ntasks=1\nmpirun -np 4 ./a\n"),
+        ("HT606", "error", "#SBATCH --ntasks=1\nmodule load openmpi\nmpirun -np 4 ./a\n"),
+    ],
+)
+def test_a_finding_is_as_severe_as_it_is_certain(rule: str, severity: str, text: str) -> None:
+    found = lint_script(f"#!/bin/bash\n{text}srun python t.py\n")
+    assert [one.severity for one in found if one.id == rule] == [severity]
