@@ -10,7 +10,7 @@ from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Top
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.plans.binding import resolve_binding, with_binding
-from hpc_train.plans.containers.resolve import check_starter, container_settings
+from hpc_train.plans.containers.resolve import container_settings
 from hpc_train.plans.context import (
     Context,
     from_job,
@@ -38,12 +38,7 @@ from hpc_train.plans.job_setup import (
     setup_settings,
     values_of,
 )
-from hpc_train.plans.launch_request import (
-    check_arguments,
-    make_request,
-    mpi_warnings,
-    without_wrapper,
-)
+from hpc_train.plans.launch_request import make_request, mpi_warnings, resolve_launch
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network_context import network_of
 from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
@@ -94,7 +89,7 @@ def make_plan(
     check_elastic(context)
     bound = resolve_binding(context, topology)
     request = with_binding(make_request(context, topology, environment), bound, nested=nested)
-    launch = _launch(context, request, environment)
+    launch = resolve_launch(context, request, environment)
     if nested:
         settings["placement"] = _placement(topology)
     return _assemble(
@@ -107,13 +102,6 @@ def make_plan(
             warnings=(*warnings, *_warnings(context, request, environment)),
         ),
     )
-
-
-def _launch(context: Context, request: LaunchRequest, environment: JobEnvironment) -> Launch:
-    launch = context.launcher.command(request)
-    check_starter(context, request.container)
-    check_arguments(context, request, launch)
-    return without_wrapper(launch, environment.changes) if context.plain else launch
 
 
 def _queued(context: Context) -> Choice:

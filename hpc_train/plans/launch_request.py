@@ -17,7 +17,7 @@ from hpc_train.model.plan import (
     Token,
     Topology,
 )
-from hpc_train.plans.containers.resolve import resolve_container
+from hpc_train.plans.containers.resolve import check_starter, resolve_container
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.launchers.base import RANK_WRAPPER, launchers_where
@@ -70,7 +70,19 @@ def make_request(
     )
 
 
-def without_wrapper(launch: Launch, changes: Iterable[EnvChange]) -> Launch:
+def resolve_launch(context: Context, request: LaunchRequest, environment: JobEnvironment) -> Launch:
+    """Return argv of the job's launcher.
+
+    Raises:
+        PlanError: the launcher cannot start the image, or a word repeats an option.
+    """
+    launch = context.launcher.command(request)
+    check_starter(context, request.container)
+    _check_arguments(context, request, launch)
+    return _without_wrapper(launch, environment.changes) if context.plain else launch
+
+
+def _without_wrapper(launch: Launch, changes: Iterable[EnvChange]) -> Launch:
     """Start the ranks of a plain script directly, unless their wrapper sets variables."""
     if launch.rank_env or any(change.scope == "ranks" for change in changes):
         return launch
@@ -119,7 +131,7 @@ def mpi_warnings(context: Context, request: LaunchRequest) -> Iterator[str]:
         )
 
 
-def check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:
+def _check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:
     """Refuse an option that is already set, because the last one would silently take precedence.
 
     Raises:
