@@ -56,7 +56,7 @@ def test_f33_mpirun_is_told_places_binding_and_names() -> None:
 def test_f34_interfaces_come_from_the_profile_alone() -> None:
     for launcher in LAUNCHERS:
         assert "IFNAME" not in script(launcher)
-    size = {"nodes": 2, "gpus_per_node": 4}
+    size = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}
     for given, value in (("interfaces", "=ib0"), ("exclude_interfaces", "^ib0")):
         network = {"fabric": "infiniband", given: ["ib0"]}
         env = dict(planned(resources=size, site={"network": network}).env)
