@@ -104,4 +104,4 @@ def _matches(form: ValueForm, text: str) -> bool:
 
 @cache
 def _compiled(form: str) -> re.Pattern[str]:
-    return re.compile(form, re.IGNORECASE | re.VERBOSE)
+    return re.compile(rf"\A(?:{form})\Z", re.IGNORECASE | re.VERBOSE)

@@ -1,4 +1,4 @@
-"""What fails for certain is an error, what depends on the site a warning, taste an info."""
+"""What surely fails is an error, what depends on the site a warning, a matter of taste an info."""
 
 from __future__ import annotations
 
@@ -27,6 +27,8 @@ TWO = "#SBATCH --nodes=2\n"
         ("HT523", "info", "export NCCL_DEBUG=INFO\n"),
         ("HT523", "warning", "export NCCL_DEBUG=TRACE\n"),
         ("HT525", "info", "export NCCL_P2P_LEVEL=5\n"),
+        ("HT601", "info", "#SBATCH --cpus-per-task=4\nmpirun ./a 1\n"),
+        ("HT601", "warning", "#SBATCH --cpus-per-task=4\nmodule load openmpi\nmpirun ./a 1\n"),
         ("HT606", "warning", "#SBATCH --ntasks=1\nmpirun -np 4 ./a\n"),
         ("HT606", "error", "#SBATCH --ntasks=1\nmodule load openmpi\nmpirun -np 4 ./a\n"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import flatten
@@ -13,7 +14,14 @@ from hpc_train.model.finding import Severity
 
 _PROGRAMS = ("apptainer", "singularity")
 _GPU_FLAGS = {"--nv", "--rocm", "--nvccli"}
-_TRAINS = re.compile(r"(?:.*/)?(?:python[\d.]*|torchrun|accelerate|deepspeed)")
+_TRAINS = re.compile(r"^(?:python[\d.]{0,9}|torchrun|accelerate|deepspeed)$")
+_WHOLE = re.compile(r"\"?\$(?:\w+|\{\w+(?:\[[@*]\])?\})\"?")
+_WITH_VALUE = frozenset(
+    """
+    -B --bind --pwd --cwd -H --home --env --env-file -o --overlay -W --workdir -S --scratch --mount
+    --network --security --app --hostname --fusemount
+    """.split()
+)
 _SET = re.compile(r"(?:SINGULARITY|APPTAINER)_(?:NV|ROCM|NVCCLI)\b")
 
 
@@ -62,14 +70,17 @@ def _asks_gpus(script: JobScript) -> bool:
 
 def _trains(words: tuple[Word, ...]) -> bool:
     """Whether a container certainly starts Python, and no unknown word can hold an option."""
-    program = next((i for i, word in enumerate(words) if _TRAINS.fullmatch(word.text)), 0)
-    image = [w.text for w in words[1:program] if w.text.startswith("$") and "/" not in w.text]
+    program = next(
+        (i for i, word in enumerate(words) if _TRAINS.match(word.text.rpartition("/")[2])), 0
+    )
     following = [word.text for word in words[program + 1 : program + 3]]
     asks = following[:1] in ([], ["-c"], ["-V"], ["--version"]) or following == ["-m", "pip"]
-    return program > 0 and len(image) < 2 and not _unquoted(words[1:program]) and not asks
+    return program > 0 and not _hides_options(words[:program]) and not asks
 
 
-def _unquoted(words: tuple[Word, ...]) -> bool:
-    """Whether the first unknown word may be options instead of the image."""
-    unknown = [n for n, word in enumerate(words) if word.raw.startswith("$")]
-    return bool(unknown) and unknown[0] + 1 < len(words)
+def _hides_options(words: tuple[Word, ...]) -> bool:
+    """Whether an unknown word may hold options: it is neither the image nor an option's value."""
+    for before, word in pairwise(words[:-1]):
+        if _WHOLE.fullmatch(word.raw) and before.text not in _WITH_VALUE:
+            return True
+    return False

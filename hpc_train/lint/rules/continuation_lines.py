@@ -9,7 +9,18 @@ from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.shell.ast import Command
 
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
-_CUT = re.compile(r"(?<!\\)(?:\\\\)*(\\[ \t]+)$")
+_CUT = re.compile(r"(?<!\\)(?:\\\\)*\\[ \t]+(#.*)?$")
+# A blank is no argument of these.
+_STARTERS = (
+    "srun",
+    "mpirun",
+    "mpiexec",
+    "torchrun",
+    "python",
+    "python3",
+    "accelerate",
+    "deepspeed",
+)
 
 
 def _commands(subject: Subject) -> tuple[Command, ...]:
@@ -37,8 +48,10 @@ def blank_behind_backslash(subject: Subject) -> Iterator[RuleHit]:
         if cut is None or not command.words[-1:] or not _continues(command, lines):
             continue
         if command.words[-1].raw.endswith(("\\ ", "\\\t")):
-            edit = Edit(line=number, before=lines[number - 1], after=lines[number - 1].rstrip())
-            message = f"whitespace after the backslash: line {number + 1} is a command of its own"
+            line = lines[number - 1]
+            edit = None if cut[1] else Edit(line=number, before=line, after=line.rstrip())
+            what = "a comment" if cut[1] else "whitespace"
+            message = f"{what} after the backslash: line {number + 1} is a command of its own"
             yield RuleHit(line=number, message=message, edit=edit)
 
 
@@ -47,7 +60,8 @@ def _continues(command: Command, lines: tuple[str, ...]) -> bool:
     following = lines[command.last_line]
     text = following.strip()
     deeper = _indent(following) > _indent(lines[command.line - 1])
-    return bool(text) and not text.startswith("#") and (deeper or text.startswith("-"))
+    rest = deeper or text.startswith("-") or command.program in _STARTERS
+    return bool(text) and not text.startswith("#") and rest
 
 
 @rule(

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.directives import MARKER
+from hpc_train.lint.placeholders import is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.model.finding import Severity
 
@@ -154,7 +155,7 @@ def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
 def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
     if not subject.script.text.strip():
         yield RuleHit(line=1, message="the file is empty")
-    elif subject.script.first_command == 0:
+    elif subject.script.first_command == 0 and not any(map(is_template_line, subject.script.lines)):
         yield RuleHit(line=1, message="the script has only comments and no command")
 
 
@@ -169,13 +170,14 @@ def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
 )
 def typographic(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.live_directives:
-        dash = _DASHES.search(directive.text)
+        text = directive.text.partition("#")[0]
+        dash = _DASHES.search(text)
         if dash:
             edit = Edit(line=directive.line, before=dash[0], after="--")
             yield RuleHit(
                 line=directive.line, message=f"`{dash[0]}` is a dash, not a hyphen", edit=edit
             )
-        elif _QUOTES.search(directive.text):
+        elif _QUOTES.search(text):
             yield RuleHit(line=directive.line, message="curved quotes become part of the value")
 
 

@@ -15,15 +15,17 @@ _READ_BY_RANKS = re.compile(
     r"MASTER_(?:ADDR|PORT)|WORLD_SIZE|PYTHONPATH|PYTHONUNBUFFERED|LD_LIBRARY_PATH"
 )
 _QUIET = ("", "export", "echo", "date", "wait", "exit", "printf", "fi", "done", "}", "true", "set")
-_FUNCTION = re.compile(r"^\s*(?:function\s+\w+|[\w-]+\s*\(\s*\))", re.MULTILINE)
+_FUNCTION = re.compile(
+    r"^[ \t]{0,40}(?:function[ \t]|[\w-]{1,80}[ \t]{0,9}\([ \t]{0,9}\))", re.MULTILINE
+)
 
 
 @rule(
     "HT417",
     "error",
-    "variable exported after the launch",
-    why="A program has the variables that were exported before it started: an export below srun "
-    "does not reach the ranks.",
+    "variable set after the launch",
+    why="A program has the variables that were set and exported before it started: an export below "
+    "srun does not reach the ranks.",
     advice="move the line above the launch",
 )
 def exported_late(subject: Subject) -> Iterator[RuleHit]:
@@ -31,17 +33,18 @@ def exported_late(subject: Subject) -> Iterator[RuleHit]:
     launches = list(rank_launches(script))
     if not launches or _FUNCTION.search(script.text):
         return
-    last = max(launch.command.last_line for launch in launches)
-    if any(repeats(script.around(launch.command)) for launch in launches) or _runs_more(
-        script, last
-    ):
+    if any(repeats(script.around(launch.command)) for launch in launches):
         return
+    last = max(launch.command.last_line for launch in launches)
+    more = _runs_more(script, last)
     earlier = {found.name for found in script.assignments if found.line <= last}
+    used = {name for one in launches for word in one.command.words for name in word.expanded}
     for found in script.assignments:
-        if not found.exported or found.inside or found.line <= last or found.name in earlier:
+        if found.inside or found.line <= last or found.name in earlier:
             continue
-        if _READ_BY_RANKS.fullmatch(found.name):
-            message = f"{found.name} is exported after the launch in line {launches[-1].line}"
+        needed = found.name in used or (found.exported and not more)
+        if needed and _READ_BY_RANKS.fullmatch(found.name):
+            message = f"{found.name} is set after the launch in line {launches[-1].line}"
             yield RuleHit(line=found.line, message=message)
 
 

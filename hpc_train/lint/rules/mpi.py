@@ -13,6 +13,7 @@ from hpc_train.model.version_ranges import older
 
 _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
 _OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)
+_OPEN_MPI = re.compile(r"open-?mpi|ompi|orte|prte|hpcx|--?mca|--bind-to|--map-by", re.IGNORECASE)
 _OTHER_OPTION = re.compile(
     r"^(-ppn|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)$"
 )
@@ -38,6 +39,11 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
         texts = _own_words([word.text for word in launch.words])
         if not any(text == "--version" or _OTHER_OPTION.match(text) for text in texts):
             yield launch, texts
+
+
+def _is_open_mpi(subject: Subject) -> bool:
+    """Whether the script, or the context, names Open MPI; mpirun is also that of other MPIs."""
+    return subject.context.openmpi is not None or _OPEN_MPI.search(subject.script.text) is not None
 
 
 def _own_words(texts: list[str]) -> list[str]:
@@ -89,7 +95,9 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
             for before, text in pairwise(["", *texts])
         )
         if not any(text.startswith(_BINDING) for text in texts) and not hidden:
-            yield RuleHit(line=launch.line, message="neither --map-by nor --bind-to")
+            severity: Severity | None = None if _is_open_mpi(subject) else "info"
+            message = "neither --map-by nor --bind-to"
+            yield RuleHit(line=launch.line, message=message, severity=severity)
 
 
 @rule(
@@ -182,8 +190,7 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
             if wanted and slots and wanted > slots and not _HOSTS.search(" ".join(texts)):
                 message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
                 # Another MPI starts them, and they share the cores.
-                sure = re.search(r"open-?mpi|ompi|hpcx|--mca|--bind-to", script.text, re.IGNORECASE)
-                severity: Severity | None = None if sure else "warning"
+                severity: Severity | None = None if _is_open_mpi(subject) else "warning"
                 yield RuleHit(line=launch.line, message=message, severity=severity)
             break
 

@@ -9,11 +9,11 @@ from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 
 _PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
+# Expressions without blanks.
 _NUMBER = r"\$?\{?(?:RANDOM|SLURM_JOB_?ID)\}?"
-_MODULO = re.compile(
-    rf"\$\(\(\s*\(?\s*{_NUMBER}\s*%\s*(\d{{1,5}})\s*\)?\s*(?:\+\s*(\d{{1,5}})\s*)?\)\)"
-)
-_EXPR = re.compile(r"(?:\$\(|`)\s*expr\s+\$\{?RANDOM\}?\s+%\s+(\d{1,5})\s*(?:\)|`)")
+_SHUF = re.compile(r"(?:\$\(|`)shuf[^|]{0,40}?(?:-i|--input-range=)(\d{1,5})-\d{1,5}[^|]{0,40}$")
+_MODULO = re.compile(rf"\$\(\((?:(\d{{1,5}})\+)?\(?{_NUMBER}%\d{{1,5}}\)?(?:\+(\d{{1,5}}))?\)\)")
+_EXPR = re.compile(r"(?:\$\(|`)expr\$\{?RANDOM\}?%\d{1,5}(?:\)|`)")
 _RANDOM = re.compile(r"\$\{?RANDOM\}?")
 _FIRST = 1024
 
@@ -27,24 +27,30 @@ _FIRST = 1024
     advice="add a base to it: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
 def low_port(subject: Subject) -> Iterator[RuleHit]:
+    seen: set[str] = set()
     for line, text in _ports(subject):
-        low = _lowest(text)
+        low = None if text in seen else _lowest(text)
+        seen.add(text)
         if low is not None and low < _FIRST:
             yield RuleHit(line=line, message=f"the port {text} can be as low as {low}")
 
 
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
-    for found in subject.script.settings(*_PORTS):
+    script = subject.script
+    for found in script.settings(*_PORTS):
         yield found.line, found.value
-    for launch in rank_launches(subject.script):
+    for launch in rank_launches(script):
         for name in ("master-port", "main-process-port", "rdzv-endpoint"):
-            text = launch.flags.get(name) or ""
+            text = script.values.substitute(launch.flags.get(name) or "")
             yield launch.starter_line, text if name != "rdzv-endpoint" else text.rpartition(":")[2]
 
 
 def _lowest(text: str) -> int | None:
     """Return the lowest port that an expression can give; None if it is unknown."""
+    text = "".join(text.split())
     if _RANDOM.fullmatch(text) or _EXPR.fullmatch(text):
         return 0
-    modulo = _MODULO.fullmatch(text)
-    return int(modulo[2] or 0) if modulo else None
+    shuffled, modulo = _SHUF.match(text), _MODULO.fullmatch(text)
+    if shuffled:
+        return int(shuffled[1])
+    return int(modulo[1] or 0) + int(modulo[2] or 0) if modulo else None

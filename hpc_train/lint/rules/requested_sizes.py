@@ -11,7 +11,7 @@ from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 
 # No process that loads torch fits into less.
 _LEAST = {"mem": 1000, "mem-per-gpu": 1000, "mem-per-cpu": 65}
-_GPUS = re.compile(r"(?:([^:,=]+):)?(\d{1,6})")
+_GPUS = re.compile(r"^(?:([^:,=]+):)?(\d{1,6})")
 
 
 @rule(
@@ -24,7 +24,8 @@ _GPUS = re.compile(r"(?:([^:,=]+):)?(\d{1,6})")
 )
 def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
-    if not any(rank_launches(script)):
+    gpus = asked.has("gpus", "gpus-per-node", "gpus-per-task") or asked.gpus_per_node
+    if not gpus and not any(rank_launches(script)):
         return
     for name, least in _LEAST.items():
         value = asked.value(name) or ""

@@ -8,6 +8,7 @@ from functools import cache
 from typing import Literal
 
 from hpc_train.lint.job_script import JobScript
+from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.shell.ast import Command
 from hpc_train.model.value import Value
@@ -37,11 +38,11 @@ def slurm_variables() -> SlurmVariables:
     return load_data("slurm_variables.yaml", SlurmVariables)
 
 
-def _used(commands: tuple[Command, ...], *, held: bool) -> Iterator[tuple[str, int, Command]]:
-    """Yield each use of a Slurm variable, with its line; `held`: also those that tasks expand."""
+def _used(commands: tuple[Command, ...]) -> Iterator[tuple[str, int, Command]]:
+    """Yield each use of a Slurm variable, in the batch script or its tasks, with its line."""
     for command in commands:
         for word in (*command.assignments, *command.words):
-            for name in (*word.expanded, *(word.held if held else ())):
+            for name in word.expanded:
                 if name.startswith(("SLURM_", "SLURMD_")):
                     yield name, word.line, command
 
@@ -59,7 +60,7 @@ def unknown_variable(subject: Subject) -> Iterator[RuleHit]:
     known = slurm_variables().names
     seen = {word.text for command in script.commands for word in command.words}
     seen |= {found.name for found in script.assignments}
-    for name, line, _ in _used((*script.commands, *script.task_commands), held=True):
+    for name, line, _ in _used((*script.commands, *script.task_commands)):
         bare = _COMPONENT.sub("", name)
         # `read` and `for` also give a variable its value.
         if bare in known or name in seen:
@@ -109,8 +110,8 @@ def unset_variable(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if not script.asked.batch or any(directive.group for directive in script.directives):
         return
-    seen: set[str] = set()
-    for name, line, command in _used(script.commands, held=False):
+    seen = {name for launch in script.launches for name in _set_by_step(launch)}
+    for name, line, command in _used((*script.commands, *script.task_commands)):
         options = slurm_variables().by_option.get(name)
         if options is None or name in seen or command.program in _TALK:
             continue
@@ -119,6 +120,13 @@ def unset_variable(subject: Subject) -> Iterator[RuleHit]:
         seen.add(name)
         message = f"{name} is not set: it needs --{options[0]}"
         yield RuleHit(line=line, message=message, advice=_INSTEAD[name])
+
+
+def _set_by_step(launch: LaunchCommand) -> Iterator[str]:
+    """Yield the variables that an option of srun sets for its tasks."""
+    for name, options in slurm_variables().by_option.items():
+        if launch.option(*options):
+            yield name
 
 
 def _guarded(script: JobScript, name: str) -> bool:

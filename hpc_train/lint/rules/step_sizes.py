@@ -8,7 +8,13 @@ from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.requested_resources import gpu_count
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import nodes_of, rank_launches, tasks_of, workers_of
+from hpc_train.lint.rules.rank_and_node_counts import (
+    flag_number,
+    nodes_of,
+    rank_launches,
+    tasks_of,
+    workers_of,
+)
 from hpc_train.model.finding import Severity
 from hpc_train.model.live_cluster import gres
 
@@ -50,6 +56,11 @@ def _gpus_of(launch: LaunchCommand, script: JobScript) -> int | None:
 
 
 def _ranks_on_node(launch: LaunchCommand, script: JobScript) -> int | None:
+    if launch.starter == "accelerate":
+        total, machines = (
+            flag_number(launch, script, n) for n in ("num-processes", "num-machines")
+        )
+        return total // (machines or 1) if total else None
     if launch.starter not in ("torchrun", "python"):
         return None
     tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)

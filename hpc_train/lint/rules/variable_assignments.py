@@ -36,7 +36,7 @@ _DEBUG: dict[str, tuple[str, str]] = {
 }
 _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
 # A number, a quoted text without variables, the output of a command.
-_NO_PROGRAM = re.compile(r"[\d.,]+$|'[^'/$]*'$|\"[^\"/$`]*\"$|\"?\$\(|\"?`")
+_NO_PROGRAM = re.compile(r"^(?:[\d.,]+$|'[^'$]*'$|\"[^\"$`]*\"$|\"?\$\(|\"?`)")
 # The others cost no time, or may be intended.
 _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
 
