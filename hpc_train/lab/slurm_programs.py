@@ -97,6 +97,10 @@ def shell_lines(place: Place) -> str:
     """Return the shell lines that direct Slurm's commands to a lab or twin."""
     lines = [f"export SLURM_CONF={place.folder}/slurm.conf"]
     if prefix := place.slurm_prefix:
-        folders = os.pathsep.join(program_folders(prefix))
-        lines += [f"export {VARIABLE}={prefix}", f'export PATH="{folders}:$PATH"']
+        lines += [f"export {VARIABLE}={prefix}", path_line(prefix)]
     return "".join(f"{line}\n" for line in lines)
+
+
+def path_line(prefix: str) -> str:
+    """Return the shell line that puts the programs of a prefix first in PATH."""
+    return f'export PATH="{os.pathsep.join(program_folders(prefix))}:$PATH"'

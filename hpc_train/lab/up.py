@@ -180,10 +180,11 @@ def _install_profile(settings: Settings) -> Lab:
     # `--mpi=list` lists the plug-in even if the library of PMIx cannot be loaded.
     pmix = ask(slurm(settings, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
     found = MpiPrograms(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
-    text = profile_text(settings, found, datetime.date.today().isoformat())
-    Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
     lab = state_file.read()
     if lab is None:
         raise LabError(f"{state_file.RECORD} was removed while the lab was being started")
+    today = datetime.date.today().isoformat()
+    text = profile_text(settings, found, lab.slurm_version, today)
+    Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
     folders = install(Path(lab.profile), text)
     return msgspec.structs.replace(lab, profile_folders=folders, complete=True)
