@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hpc_train.lab.slurm_programs import VARIABLE, chosen_prefix, program_folders, search_path
+
 if TYPE_CHECKING:
     from hpc_train.lab.state_file import Lab
 
@@ -39,21 +41,27 @@ FOREIGN = (
     "NCCL_", "OMP_", "OMPI_", "PMI", "PRTE_", "RANK", "SACCT_", "SALLOC_", "SBATCH_", "SINFO_",
     "SLURM_", "SQUEUE_", "TORCHELASTIC_", "WORLD_SIZE",
 )  # fmt: skip
-KEPT = {f"HPCTRAIN_{name}" for name in ("FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "WRITE_GOLDEN")}
+KEPT = {
+    f"HPCTRAIN_{name}"
+    for name in ("FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "SLURM_PREFIX", "WRITE_GOLDEN")
+}
 for name in [name for name in os.environ if name.startswith(FOREIGN) and name not in KEPT]:
     del os.environ[name]
 os.umask(0o022)
-# The developers' tools stand beside this Python, whether its environment is active or not.
+# The developers' tools stand beside this Python, whether its environment is active or not; a Slurm
+# of a prefix comes before that of the system, as in the `env` of a lab.
 os.environ["PATH"] = os.pathsep.join(
-    [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    [
+        str(Path(sys.executable).parent),
+        *program_folders(chosen_prefix()),
+        os.environ.get("PATH", os.defpath),
+    ]
 )
 
 ROOT = Path(__file__).resolve().parents[1]
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 Slurm = Callable[..., str]
 
-# Daemons live where the PATH of an ordinary user does not look.
-SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 NEEDS = {
     "browser": {"chromium": "chromium"},
     "mpi": {"mpirun": "openmpi-bin"},
@@ -78,7 +86,7 @@ def missing(marker: str) -> str:
     absent = {
         program: package
         for program, package in NEEDS[marker].items()
-        if shutil.which(program, path=SEARCH_PATH) is None
+        if shutil.which(program, path=search_path()) is None
     }
     if not absent:
         return ""
@@ -145,7 +153,8 @@ def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
     """Run `hpctrain lab …`, with a configuration folder of the tests' own."""
     config = tmp_path_factory.mktemp("config")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HPCTRAIN_", "SLURM_"))}
-    environment = {**kept, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(config)}
+    chosen = {VARIABLE: chosen_prefix()} if chosen_prefix() else {}
+    environment = {**kept, **chosen, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(config)}
 
     def run(
         *words: str, prefix: tuple[str, ...] = (), **extra: str

@@ -45,9 +45,10 @@ def up(**given: Any) -> None:
     begin = time.monotonic()
     result = start_lab(given, lambda text: click.echo(f"hpctrain: {text}", err=True))
     took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
-    click.echo(f"lab: {_summary(result.settings)}; {took}")
-    click.echo(f"profile: {result.profile}")
-    _echo_next(result.settings)
+    click.echo(f"lab: {_summary(result.lab.settings)}; {took}")
+    click.echo(f"Slurm: {_slurm(result.lab)}")
+    click.echo(f"profile: {result.lab.profile}")
+    _echo_next(result.lab.settings)
 
 
 @lab.command()
@@ -148,15 +149,23 @@ def _summary(settings: Settings) -> str:
     )
 
 
+def _slurm(lab: Lab) -> str:
+    return f"{lab.slurm_version}, {lab.settings.slurm_prefix or 'of this system'}"
+
+
 def _echo_next(settings: Settings) -> None:
-    click.echo(f"Slurm's commands: source {settings.folder}/env; sinfo")
-    click.echo("next: hpctrain submit FILE --site lab")
+    env = f"source {settings.folder}/env"
+    click.echo(f"Slurm's commands: {env}; sinfo")
+    # Without it, hpctrain calls the Slurm on PATH, which may be older than the lab's.
+    first = f"{env}; " if settings.slurm_prefix else ""
+    click.echo(f"next: {first}hpctrain submit FILE --site lab")
 
 
 def _echo_state(found: Lab, state: LabState) -> None:
     from hpc_train.cli.output import echo_table
 
     click.echo(f"lab: {_summary(found.settings)}")
+    click.echo(f"Slurm: {_slurm(found)}")
     for fault in state.faults:
         click.echo(f"broken: {fault}; `hpctrain lab up` restarts the lab")
     if state.nodes:
@@ -175,6 +184,7 @@ def _json(found: Lab | None, state: LabState | None) -> dict[str, Any]:
         "schema": 1,
         "up": not state.faults,
         "faults": state.faults,
+        "slurm_version": found.slurm_version,
         "settings": {**_fields(found.settings), "mem": str(found.settings.mem)},
         "slurm_conf": f"{found.settings.folder}/slurm.conf",
         "env_file": f"{found.settings.folder}/env",

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpc_train.lab.daemons import Daemon, launch, wait_for
-from hpc_train.lab.run_program import ask, must, slurm
+from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.settings import CONTROLLER, Settings
 from hpc_train.lab.slurm_conf import slurmdbd_conf
+from hpc_train.lab.slurm_programs import slurm
 
 _SETTINGS = (
     "add cluster lab",
@@ -37,10 +38,10 @@ def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> 
     # slurmdbd has no setting for the socket of its database; the client library reads this one.
     service = launch(settings, CONTROLLER, ("slurmdbd", "-D"), {"MYSQL_UNIX_PORT": socket})
     remember(service)
-    asks = slurm(settings.folder, "sacctmgr", "-n", "list", "cluster")
+    asks = slurm(settings, "sacctmgr", "-n", "list", "cluster")
     wait_for(settings.folder, service, lambda: ask(asks).returncode == 0, 60)
     for setting in _SETTINGS:
-        must(slurm(settings.folder, "sacctmgr", "-i", *setting.split()))
+        must(slurm(settings, "sacctmgr", "-i", *setting.split()))
 
 
 def install_database(data: str) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from pathlib import Path
 
 from hpc_train.errors import LabError
 from hpc_train.lab.network import namespace
-from hpc_train.lab.run_program import SEARCH_PATH
 from hpc_train.lab.settings import Settings
+from hpc_train.lab.slurm_programs import Place, search_path
 from hpc_train.model.value import Value
 from hpc_train.subprocesses import start
 
@@ -71,21 +71,21 @@ def launch(
     net = f"--net={NETNS / namespace(host)}"
     enter = ("nsenter", net, "unshare", "--uts", "--mount", "sh", "-c", _ENTER, "sh", host, hosts)
     name = program if program != "slurmd" else f"slurmd of {host}"
-    return start_daemon(settings.folder, name, (*enter, *argv), extra)
+    return start_daemon(settings, name, (*enter, *argv), extra)
 
 
 def start_daemon(
-    folder: str, name: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
+    place: Place, name: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
 ) -> Daemon:
-    """Start a daemon whose configuration and log are in a folder."""
+    """Start a daemon whose configuration and log are in the folder of a lab or twin."""
     # A daemon must not inherit the environment of the user's shell.
     environment = {
-        "PATH": SEARCH_PATH,
+        "PATH": search_path(place.slurm_prefix),
         "HOME": os.environ.get("HOME", "/"),
-        "SLURM_CONF": f"{folder}/slurm.conf",
+        "SLURM_CONF": f"{place.folder}/slurm.conf",
         **(extra or {}),
     }
-    process = start(argv, output_of(folder, name), environment)
+    process = start(argv, output_of(place.folder, name), environment)
     started = start_time(process.pid) or 0
     return Daemon(name=name, pid=process.pid, started=started, boot=boot_id())
 

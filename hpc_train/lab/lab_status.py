@@ -13,8 +13,9 @@ from pathlib import Path
 from hpc_train.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import is_alive, members
-from hpc_train.lab.run_program import ask, slurm
+from hpc_train.lab.run_program import ask
 from hpc_train.lab.settings import Settings
+from hpc_train.lab.slurm_programs import slurm
 from hpc_train.lab.state_file import Lab
 from hpc_train.model.value import Value
 
@@ -121,13 +122,13 @@ def state_of(lab: Lab) -> LabState:
 
 def node_states(settings: Settings) -> dict[str, str]:
     """Return the state of each node, as sinfo prints it; empty if Slurm does not answer."""
-    done = ask(slurm(settings.folder, "sinfo", "-h", "-N", "-o", "%N %T"))
+    done = ask(slurm(settings, "sinfo", "-h", "-N", "-o", "%N %T"))
     words = (line.split() for line in done.stdout.splitlines())
     return {name: state for name, state, *_ in words}
 
 
 def _jobs(settings: Settings) -> tuple[LabJob, ...]:
-    done = ask(slurm(settings.folder, "squeue", "-h", "-o", "%i|%T|%N|%j"))
+    done = ask(slurm(settings, "squeue", "-h", "-o", "%i|%T|%N|%j"))
     rows = (line.split("|", 3) for line in done.stdout.splitlines())
     return tuple(
         LabJob(id=i, state=state, nodes=nodes, name=name) for i, state, nodes, name in rows

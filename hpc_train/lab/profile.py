@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hpc_train.errors import LabError
 from hpc_train.lab.settings import Settings
+from hpc_train.lab.slurm_programs import path_line
 from hpc_train.model.value import Value
 
 _MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
@@ -17,6 +18,7 @@ schema: 1
 name: lab
 description: A real Slurm on this one machine ({nodes}), made by hpctrain lab
 scheduler: slurm
+slurm: "{version}"
 sources:
   - what: the settings of the lab
     date: {date}
@@ -38,6 +40,7 @@ rendezvous:
 gpu_request: gpus-per-node
 poll: 2s
 slurm_conf: {folder}/slurm.conf
+{setup}\
 env:
   GLOO_SOCKET_IFNAME: ib0
   OMPI_ALLOW_RUN_AS_ROOT: 1
@@ -48,6 +51,8 @@ env_why:
   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: mpirun requires both variables
 """
 
+# A job with --export=NONE does not have the PATH of its user.
+_SETUP = "setup:\n  - {line}\n"
 _NO_MPIRUN = "  forbidden: {mpirun: not installed on this machine (apt-get install openmpi-bin)}\n"
 
 
@@ -58,7 +63,7 @@ class MpiPrograms(Value, frozen=True, kw_only=True):
     mpirun: bool
 
 
-def profile_text(settings: Settings, found: MpiPrograms, date: str) -> str:
+def profile_text(settings: Settings, found: MpiPrograms, version: str, date: str) -> str:
     """Return the profile of a lab."""
     mpirun = ["mpirun"] if found.mpirun else []
     launchers = ["torchrun", "srun", *mpirun, "accelerate", "deepspeed", "spawn", "single"]
@@ -66,12 +71,14 @@ def profile_text(settings: Settings, found: MpiPrograms, date: str) -> str:
         mark=_MARK,
         nodes=f"{settings.nodes} nodes" if settings.nodes > 1 else "1 node",
         date=date,
+        version=version,
         launchers=", ".join(launchers),
         forbidden="" if found.mpirun else _NO_MPIRUN,
         mpi="  mpi: pmix\n" if found.pmix else "",
         size=_size(settings),
         rate=settings.eth0_rate,
         folder=settings.folder,
+        setup=_SETUP.format(line=path_line(settings.slurm_prefix)) if settings.slurm_prefix else "",
     )
 
 

@@ -12,11 +12,12 @@ from hpc_train.lab.network import SUBNETS
 from hpc_train.lab.run_program import ask, installed, must
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_conf import MARK
+from hpc_train.lab.slurm_programs import VARIABLE, missing_in
 
 _PACKAGES = {
     "slurmctld": "slurmctld",
     "slurmd": "slurmd",
-    **dict.fromkeys(("srun", "sinfo", "squeue"), "slurm-client"),
+    **dict.fromkeys(("srun", "sinfo", "squeue", "sbatch", "scontrol", "scancel"), "slurm-client"),
     "munged": "munge",
     **dict.fromkeys(("ip", "tc"), "iproute2"),
     **dict.fromkeys(("nsenter", "unshare"), "util-linux"),
@@ -54,7 +55,8 @@ def check_machine(settings: Settings) -> None:
     Raises:
         LabError: something is missing; the message names all missing programs.
     """
-    _require({**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})})
+    needed = {**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})}
+    _require(needed, settings.slurm_prefix)
     # `lo up` needs the capability to change networks, `unshare` that to create namespaces.
     done = ask(("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up"))
     if done.returncode != 0:
@@ -64,21 +66,29 @@ def check_machine(settings: Settings) -> None:
         )
 
 
-def check_twin_programs(*, accounting: bool) -> None:
+def check_twin_programs(prefix: str, *, accounting: bool) -> None:
     """Check the programs of a twin.
 
     Raises:
         LabError: something is missing; the message names all missing programs.
     """
-    _require({**_TWIN_PACKAGES, **(_ACCOUNTING_PACKAGES if accounting else {})})
+    _require({**_TWIN_PACKAGES, **(_ACCOUNTING_PACKAGES if accounting else {})}, prefix)
 
 
-def _require(needed: Mapping[str, str]) -> None:
+def _require(needed: Mapping[str, str], prefix: str) -> None:
     """Check that programs are installed; each is given with its package.
 
     Raises:
         LabError: some are missing; the message names all of them.
     """
+    # Commands and daemons of two versions do not understand each other.
+    slurm = tuple(name for name, package in needed.items() if package.startswith("slurm"))
+    if prefix and (missing := missing_in(prefix, slurm)):
+        raise LabError(
+            f"{VARIABLE}={prefix}: its bin and sbin do not contain {', '.join(missing)}",
+            f"unset {VARIABLE}   uses the Slurm on PATH",
+        )
+    needed = {name: package for name, package in needed.items() if not (prefix and name in slurm)}
     absent = {program: package for program, package in needed.items() if not installed(program)}
     if absent:
         packages = " ".join(dict.fromkeys(absent.values()))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hpc_train.errors import HpcTrainError, LabError
+from hpc_train.lab.slurm_programs import VARIABLE
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value
 
@@ -32,6 +33,7 @@ class Settings(Value, frozen=True, kw_only=True):
     eth0_rate: str = "200mbit"
     accounting: bool = False
     folder: str = DEFAULT_FOLDER
+    slurm_prefix: str = ""
 
 
 class Node(Value, frozen=True, kw_only=True):
@@ -81,16 +83,16 @@ def memory(text: str) -> Memory:
 
 def differences(made: Settings, asked: Settings) -> tuple[str, ...]:
     """Return the options that differ, as `--nodes 2 instead of 4`; empty if none differs."""
-    names = {name: "dir" if name == "folder" else name for name in Settings.__struct_fields__}
-    pairs = {name: (getattr(made, name), getattr(asked, name)) for name in names}
-    return tuple(
-        _difference(names[name].replace("_", "-"), *pair)
-        for name, pair in pairs.items()
-        if pair[0] != pair[1]
-    )
+    pairs = {
+        name: (getattr(made, name), getattr(asked, name)) for name in Settings.__struct_fields__
+    }
+    return tuple(_difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
 
 
-def _difference(option: str, made: object, asked: object) -> str:
+def _difference(name: str, made: object, asked: object) -> str:
+    if name == "slurm_prefix":
+        return f"{VARIABLE} {made or 'not set'} instead of {asked or 'not set'}"
+    option = "dir" if name == "folder" else name.replace("_", "-")
     if isinstance(made, bool):
         return f"with --{option}" if made else f"without --{option}"
     return f"--{option} {made} instead of {asked}"

@@ -1,4 +1,4 @@
-"""The configuration files of a lab; pure text."""
+"""The configuration files of a lab, as text."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from hpc_train.lab.settings import (
     Settings,
     nodes_of,
 )
+from hpc_train.lab.slurm_programs import plugin_line
 
 # A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
 MARK = "# Made by `hpctrain lab up`, removed by `hpctrain lab down`."
@@ -96,7 +97,8 @@ def slurm_conf(settings: Settings) -> str:
         "mem_per_cpu": max(1, settings.mem // settings.cpus),
     }
     accounting = _ACCOUNTING.format(**facts) if settings.accounting else ""
-    return _SLURM.format(**facts) + accounting + _gres_types(settings) + _nodes(settings)
+    programs = plugin_line(settings.slurm_prefix)
+    return _SLURM.format(**facts) + programs + accounting + _gres_types(settings) + _nodes(settings)
 
 
 def _gres_types(settings: Settings) -> str:
@@ -124,9 +126,10 @@ def gres_conf(settings: Settings) -> str:
 
 def slurmdbd_conf(settings: Settings) -> str:
     """Return slurmdbd.conf."""
-    return _SLURMDBD.format(
+    text = _SLURMDBD.format(
         controller=CONTROLLER, address=CONTROLLER_ADDRESS, folder=settings.folder
     )
+    return text + plugin_line(settings.slurm_prefix)
 
 
 def hosts(settings: Settings, login: str) -> str:
@@ -135,8 +138,3 @@ def hosts(settings: Settings, login: str) -> str:
     for node in nodes_of(settings):
         lines += [f"{node.eth0} {node.name}", f"{node.ib0} {node.name}i"]
     return "\n".join(lines) + "\n"
-
-
-def environment(settings: Settings) -> str:
-    """Return the shell lines that direct Slurm's commands to the lab."""
-    return f"export SLURM_CONF={settings.folder}/slurm.conf\n"

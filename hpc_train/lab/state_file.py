@@ -27,6 +27,7 @@ class Lab(Value, frozen=True, kw_only=True):
 
     schema: int = 1
     settings: Settings
+    slurm_version: str = ""
     profile: str
     made_from: str = ""
     profile_folders: tuple[str, ...] = ()

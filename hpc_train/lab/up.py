@@ -31,9 +31,10 @@ from hpc_train.lab.lab_status import check_unclaimed, is_live, made_from, node_s
 from hpc_train.lab.network import build
 from hpc_train.lab.profile import MpiPrograms, check_place, install, profile_path, profile_text
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
-from hpc_train.lab.run_program import ask, installed, must, slurm
+from hpc_train.lab.run_program import ask, installed, must
 from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
-from hpc_train.lab.slurm_conf import environment, gres_conf, hosts, slurm_conf
+from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
+from hpc_train.lab.slurm_programs import shell_lines, slurm, version_of
 from hpc_train.lab.state_file import Lab
 from hpc_train.model.value import Value
 
@@ -85,7 +86,12 @@ def _check_same(found: Lab, asked: Settings) -> None:
 
 
 def _make(settings: Settings) -> Lab:
-    lab = Lab(settings=settings, profile=str(profile_path()), made_from=made_from())
+    lab = Lab(
+        settings=settings,
+        slurm_version=version_of(settings.slurm_prefix),
+        profile=str(profile_path()),
+        made_from=made_from(),
+    )
     with ExitStack() as undo:
         undo.callback(clear, settings.folder)
         state_file.write(lab)
@@ -121,7 +127,7 @@ def _write_files(settings: Settings) -> None:
         (folder / "tmp" / node.name).chmod(0o1777)
     (folder / "gres.conf").write_text(gres_conf(settings), encoding="utf-8")
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
-    (folder / "env").write_text(environment(settings), encoding="utf-8")
+    (folder / "env").write_text(shell_lines(settings), encoding="utf-8")
     for index in range(settings.gpus):
         # Slurm requires a character device, which it never opens: a copy of the null device.
         os.mknod(folder / f"dev/gpu{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
@@ -172,12 +178,13 @@ def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
 
 def _install_profile(settings: Settings) -> Lab:
     # `--mpi=list` lists the plug-in even if the library of PMIx cannot be loaded.
-    pmix = ask(slurm(settings.folder, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
+    pmix = ask(slurm(settings, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
     found = MpiPrograms(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
-    text = profile_text(settings, found, datetime.date.today().isoformat())
-    Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
     lab = state_file.read()
     if lab is None:
         raise LabError(f"{state_file.RECORD} was removed while the lab was being started")
+    today = datetime.date.today().isoformat()
+    text = profile_text(settings, found, lab.slurm_version, today)
+    Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
     folders = install(Path(lab.profile), text)
     return msgspec.structs.replace(lab, profile_folders=folders, complete=True)

@@ -216,8 +216,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     are its requirements. `notes` are comments on the directives. Defaults are not written: a plan
     that is not nested keeps the digest in the names of its runs. `changes` follow the exports of
     `env`, in order; an empty `backend` means that none is guaranteed. With `passes_signal` the
-    script receives USR1 before the time limit and forwards it; with `plugin` it ends before the
-    ranks if NCCL's forced plug-in is missing.
+    script receives USR1 before the time limit and forwards it; `plugin` must be on the nodes.
     """
 
     name: str

@@ -9,6 +9,7 @@ from hpc_train.errors import LabError
 from hpc_train.lab.down import down
 from hpc_train.lab.lab_status import LabState, state_of
 from hpc_train.lab.settings import Settings, memory
+from hpc_train.lab.slurm_programs import chosen_prefix
 from hpc_train.lab.state_file import Lab, read
 from hpc_train.lab.twins.start_and_stop import start, stop
 from hpc_train.lab.twins.state_file import read_all
@@ -19,8 +20,7 @@ from hpc_train.sites.load import load_site
 class StartedLab(NamedTuple):
     """A running lab; `is_new` is False if it was running before."""
 
-    settings: Settings
-    profile: str
+    lab: Lab
     is_new: bool
 
 
@@ -47,9 +47,10 @@ def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> Started
     Raises:
         HpcTrainError: invalid options, another lab is running, or Slurm does not start.
     """
-    settings = Settings(**{**options, "mem": memory(options["mem"])})
+    mem = memory(options["mem"])
+    settings = Settings(**{**options, "mem": mem, "slurm_prefix": chosen_prefix()})
     result = up(settings, say)
-    return StartedLab(settings, str(result.lab.profile), result.made)
+    return StartedLab(result.lab, result.made)
 
 
 def stop_lab(folder: str | None) -> str:

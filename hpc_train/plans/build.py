@@ -21,6 +21,7 @@ from hpc_train.plans.context import (
 )
 from hpc_train.plans.directives import (
     check_forbidden,
+    check_version,
     extra_directives,
     extra_settings,
     resolve_directives,
@@ -182,6 +183,7 @@ def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ..
     extra = extra_directives(settings, own) if site.value.scheduler == "slurm" else ()
     directives = with_storage((*own, *extra), job, site)
     check_forbidden(directives, site, settings)
+    check_version(directives, site, settings)
     return directives
 
 

@@ -15,6 +15,7 @@ from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
 from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
 from hpc_train.slurm_options import directive_text
+from hpc_train.slurm_versions import missing_option
 
 # Prefix of the settings of options that job and site add.
 EXTRA = "directives."
@@ -135,6 +136,26 @@ def check_forbidden(
                 f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
                 "leave it out of the job; what no job says, the profile must say otherwise "
                 "(gpu_request, cpu_request, mem_request)",
+            )
+
+
+def check_version(
+    directives: tuple[tuple[str, str], ...], site: SourcedSite, settings: dict[str, Setting]
+) -> None:
+    """Refuse an option that the site's version of Slurm does not have; it may be unknown.
+
+    Raises:
+        PlanError: with the versions that have it.
+    """
+    version = site.value.slurm
+    if version is None:
+        return
+    for option, _ in directives:
+        if missing := missing_option("sbatch", option, version):
+            raise PlanError(
+                f"{setting_of(option, settings).origin}: {missing}, and {site.value.name} has "
+                f"Slurm {version} ({site.near('slurm')})",
+                "leave it out, or correct `slurm` in the profile",
             )
 
 

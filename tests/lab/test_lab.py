@@ -14,6 +14,7 @@ import pytest
 
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import start_time
+from hpc_train.lab.slurm_programs import shell_lines
 from hpc_train.lab.state_file import Lab
 from hpc_train.sites.load import load_site
 from tests.lab.conftest import Hpctrain, Slurm
@@ -52,7 +53,7 @@ def test_comes_up(no_lab: None, hpctrain: Hpctrain, capsys: pytest.CaptureFixtur
         sys.stdout.write(f"\nlab of 4 nodes up in {took:.1f} s\n")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
-    assert "next: hpctrain submit" in done.stdout
+    assert "hpctrain submit FILE --site lab" in done.stdout
 
 
 def test_a_job_runs_on_two_hosts(lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
@@ -124,9 +125,11 @@ def test_status(lab: Lab, slurm: Slurm, hpctrain: Hpctrain) -> None:
     assert [node["name"] for node in state["nodes"]] == ["lab1", "lab2", "lab3", "lab4"]
     assert [(row["id"], row["name"]) for row in state["jobs"]] == [(job, "wrap")]
     assert state["slurm_conf"] == os.environ["SLURM_CONF"]
-    assert Path(state["env_file"]).read_text() == f"export SLURM_CONF={state['slurm_conf']}\n"
+    assert Path(state["env_file"]).read_text() == shell_lines(lab.settings)
+    assert slurm("sinfo", "--version").split()[1] == state["slurm_version"]
     text = hpctrain("status").stdout
     assert "lab4" in text
+    assert f"Slurm: {state['slurm_version']}, " in text
     assert state["env_file"] in text
     slurm("scancel", job)
 

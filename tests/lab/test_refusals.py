@@ -24,10 +24,19 @@ def test_not_root(machine: None, hpctrain: Hpctrain) -> None:
 
 
 def test_missing_programs_are_named_together(machine: None, hpctrain: Hpctrain) -> None:
-    done = hpctrain("up", PATH="/nonexistent")
+    done = hpctrain("up", PATH="/nonexistent", HPCTRAIN_SLURM_PREFIX="")
     assert done.returncode == 2
     assert "srun, sinfo, squeue" in done.stderr
     assert "apt-get install slurm-client" in done.stderr
+
+
+def test_a_prefix_without_slurm(machine: None, hpctrain: Hpctrain, tmp_path: Path) -> None:
+    done = hpctrain("up", HPCTRAIN_SLURM_PREFIX=str(tmp_path))
+    assert done.returncode == 2
+    said = f"HPCTRAIN_SLURM_PREFIX={tmp_path}: its bin and sbin do not contain slurmctld, slurmd, "
+    assert said in done.stderr
+    assert "unset HPCTRAIN_SLURM_PREFIX" in done.stderr
+    assert leftovers() == ()
 
 
 @pytest.mark.parametrize("right", ["sys_admin", "net_admin"])
@@ -64,14 +73,24 @@ def test_a_profile_of_somebody_else(no_lab: None, hpctrain: Hpctrain, tmp_path: 
 def test_a_daemon_that_does_not_come_up(
     no_lab: None, hpctrain: Hpctrain, tmp_path: Path, daemon: str
 ) -> None:
-    broken = tmp_path / daemon
-    broken.write_text("#!/bin/sh\necho 'fatal: the moon is full' >&2\nexit 1\n")
-    broken.chmod(0o755)
-    done = hpctrain("up", PATH=f"{tmp_path}:/usr/bin:/bin")
+    done = hpctrain("up", **with_broken(daemon, tmp_path))
     assert done.returncode == 2
     assert f"hpctrain: {daemon}" in done.stderr
     assert "fatal: the moon is full" in done.stderr
     assert leftovers() == ()
+
+
+def with_broken(daemon: str, folder: Path) -> dict[str, str]:
+    """Return variables with which a daemon fails at once and is otherwise the tested Slurm's."""
+    broken = folder / daemon
+    # Only `slurmctld -V` works, so that the version of the Slurm is known.
+    broken.write_text(
+        "#!/bin/sh\n"
+        '[ "$1" != -V ] || { echo slurm 22.05.8; exit; }\n'
+        "echo 'fatal: the moon is full' >&2\nexit 1\n"
+    )
+    broken.chmod(0o755)
+    return {"PATH": f"{folder}:/usr/bin:/bin", "HPCTRAIN_SLURM_PREFIX": ""}
 
 
 def test_one_command_at_a_time(no_lab: None, hpctrain: Hpctrain) -> None:

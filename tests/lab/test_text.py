@@ -110,12 +110,14 @@ def test_hosts() -> None:
 
 
 @pytest.mark.parametrize("found", [ALL, MpiPrograms(pmix=False, mpirun=False)])
-@pytest.mark.parametrize("settings", [SMALL, Settings(gpus=0, gpu_type="off")])
+@pytest.mark.parametrize(
+    "settings", [SMALL, Settings(gpus=0, gpu_type="off"), Settings(slurm_prefix="/opt/slurm")]
+)
 def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: MpiPrograms) -> None:
     path = tmp_path / "lab.yaml"
-    path.write_text(profile_text(settings, found, "2026-11-01"))
+    path.write_text(profile_text(settings, found, "24.11.5", "2026-11-01"))
     site = load_site(str(path)).value
-    assert site.name == "lab"
+    assert (site.name, site.slurm) == ("lab", "24.11.5")
     assert ("mpirun" in site.launchers.allowed) is found.mpirun
     assert ("mpirun" in site.launchers.forbidden) is not found.mpirun
     assert site.launchers.mpi == ("pmix" if found.pmix else None)
@@ -124,11 +126,13 @@ def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: MpiPro
     assert {part.gpus_per_node for part in site.partitions} == {settings.gpus}
     assert set(site.env) == set(site.env_why)
     assert site.env["GLOO_SOCKET_IFNAME"] == "ib0"
+    line = 'export PATH="/opt/slurm/bin:/opt/slurm/sbin:$PATH"'
+    assert site.setup == ((line,) if settings.slurm_prefix else ())
 
 
 def test_profile_and_its_folders_come_and_go(tmp_path: Path) -> None:
     path = tmp_path / "new" / "hpctrain" / "lab.yaml"
-    made = install(path, profile_text(SMALL, ALL, "2026-11-01"))
+    made = install(path, profile_text(SMALL, ALL, "22.05.8", "2026-11-01"))
     assert is_ours(path)
     check_place(path)
     remove(path, made)

@@ -121,3 +121,27 @@ def test_a_site_without_slurm_leaves_them_out(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text('{"command": ["a"], "directives": {"nice": 1}}')
     plan = make_plan(load_job(tmp_path / "job.yaml", []), load_site("local"))
     assert plan.directives == ()
+
+
+@pytest.mark.parametrize(
+    ("version", "option", "refused"),
+    [
+        ("23.11.4", "segment", "only from 24.05 on, and big has Slurm 23.11.4 "),
+        ("24.05", "segment", None),
+        ("24.11.5", "power", "sbatch has --power only until 23.11"),
+        (None, "segment", None),
+    ],
+)
+def test_options_of_other_versions(
+    tmp_path: Path, version: str | None, option: str, refused: str | None
+) -> None:
+    site = {**SITE, **({"slurm": version} if version else {})}
+    (tmp_path / "big.yaml").write_text(json.dumps(site))
+    (tmp_path / "job.yaml").write_text(json.dumps({"command": ["a"], "directives": {option: "2"}}))
+    job, big = load_job(tmp_path / "job.yaml", []), load_site(str(tmp_path / "big.yaml"))
+    if refused is None:
+        assert (option, "2") in make_plan(job, big).directives
+    else:
+        with pytest.raises(PlanError, match=refused) as error:
+            make_plan(job, big)
+        assert "job.yaml:1: " in str(error.value)

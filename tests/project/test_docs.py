@@ -164,6 +164,7 @@ def test_lines_are_short(page: Path) -> None:
         "operators.md",
         "site-reference.md",
         "sites.md",
+        "slurm-versions.md",
     )
 
 

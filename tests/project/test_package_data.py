@@ -16,6 +16,7 @@ from hpc_train.lint.rules.slurm_variables import slurm_variables
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
+from hpc_train.slurm_versions import slurm_versions
 from hpc_train.submissions.slurm.reason_codes import sentence
 from hpc_train.submissions.slurm.sbatch import advice
 
@@ -29,6 +30,7 @@ READ: dict[str, Callable[[], object]] = {
     "slurm_refusals.yaml": lambda: advice("invalid partition"),
     "slurm_values.yaml": value_forms,
     "slurm_variables.yaml": slurm_variables,
+    "slurm_versions.yaml": slurm_versions,
     "slurm_states.yaml": lambda: job_state.job_state("RUNNING"),
 }
 

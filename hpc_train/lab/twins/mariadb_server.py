@@ -12,9 +12,12 @@ from hpc_train.errors import LabError
 from hpc_train.lab.accounting import answers, install_database, mariadbd
 from hpc_train.lab.daemons import Daemon, end, is_alive, start_daemon, wait_for
 from hpc_train.lab.run_program import ask, must
+from hpc_train.lab.twins.slurm_conf import TwinPaths
 from hpc_train.lab.twins.state_file import RECORDS, locked, read_all
 
 _FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew
+# It is not Slurm's, so it has neither ports nor a prefix.
+_PLACE = TwinPaths(folder=_FOLDER, port=0, dbd_port=0)
 _SOCKET = f"{_FOLDER}/data/socket"
 # The name of a twin does not begin with a point.
 _RECORD = RECORDS / ".database.json"
@@ -60,7 +63,7 @@ def _start() -> None:
     folder.chmod(0o700)
     data = str(folder / "data")
     must(install_database(data), 60)
-    daemon = start_daemon(_FOLDER, "mariadbd", mariadbd(data, _SOCKET))
+    daemon = start_daemon(_PLACE, "mariadbd", mariadbd(data, _SOCKET))
     _RECORD.write_bytes(msgspec.json.encode(daemon))
     wait_for(_FOLDER, daemon, lambda: answers(_SOCKET), 60)
 

@@ -1,10 +1,11 @@
-"""The slurm.conf of a twin; pure text."""
+"""The slurm.conf of a twin, as text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
 
+from hpc_train.lab.slurm_programs import plugin_line
 from hpc_train.lab.twins.loopback_address import ADDRESS
 from hpc_train.lab.twins.partitions import (
     Pool,
@@ -82,11 +83,12 @@ _PLENTY = 1_000_000_000
 
 
 class TwinPaths(Value, frozen=True, kw_only=True):
-    """Folder and ports of a twin; `dbd_port` is 0 without accounting."""
+    """Folder, ports and Slurm of a twin; `dbd_port` is 0 without accounting."""
 
     folder: str
     port: int
     dbd_port: int
+    slurm_prefix: str = ""
 
     @property
     def database(self) -> str:
@@ -101,9 +103,10 @@ def cluster_name(profile: SiteProfile) -> str:
 
 def slurmdbd_conf(place: TwinPaths) -> str:
     """Return slurmdbd.conf."""
-    return _SLURMDBD.format(
+    text = _SLURMDBD.format(
         folder=place.folder, address=ADDRESS, dbd_port=place.dbd_port, database=place.database
     )
+    return text + plugin_line(place.slurm_prefix)
 
 
 def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
@@ -117,7 +120,8 @@ def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
         "dbd_port": place.dbd_port,
     }
     head = _HEAD.format(**facts) + (_ACCOUNTING.format(**facts) if place.dbd_port else "")
-    return head + "".join(f"{line}\n" for line in _site(profile))
+    programs = plugin_line(place.slurm_prefix)
+    return head + programs + "".join(f"{line}\n" for line in _site(profile))
 
 
 def _site(profile: SiteProfile) -> Iterator[str]:

@@ -20,7 +20,8 @@ from hpc_train.lab.daemons import (
     write_key,
 )
 from hpc_train.lab.requirements import check_root, check_twin_programs
-from hpc_train.lab.run_program import ask, must, slurm
+from hpc_train.lab.run_program import ask, must
+from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm
 from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.accounts import account_settings, has_accounting, users_of_machine
 from hpc_train.lab.twins.assumptions import assumptions
@@ -52,14 +53,15 @@ def start(profile: SiteProfile) -> Started:
     Raises:
         LabError: it cannot be started; nothing is left behind.
     """
-    _check(profile)
+    prefix = chosen_prefix()
+    _check(profile, prefix)
     with state_file.locked(profile.name):
         found = state_file.read(profile.name)
-        if found and state_file.is_running(found) and _same(profile, found.place):
+        if found and state_file.is_running(found) and _same(profile, found.place, prefix):
             return Started(twin=found, made=False)
         if found:
             _clear(found)
-        return Started(twin=_make(profile), made=True)
+        return Started(twin=_make(profile, prefix), made=True)
 
 
 def stop(name: str) -> bool:
@@ -82,7 +84,7 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
         # It is written first: it marks the folder as that of a twin.
         "slurm.conf": slurm_conf(profile, place),
         "job_submit.lua": job_submit(profile),
-        "env": f"export SLURM_CONF={place.folder}/slurm.conf\n",
+        "env": shell_lines(place),
     }
     if place.dbd_port:
         commands = account_settings(profile, users_of_machine())
@@ -92,27 +94,30 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
     return files
 
 
-def _check(profile: SiteProfile) -> None:
+def _check(profile: SiteProfile, prefix: str) -> None:
     check_root()
     if profile.scheduler != "slurm":
         raise LabError(f"{profile.name} has no Slurm; only a Slurm site can have a twin")
     if len(profile.name) > _LONGEST_NAME:
         raise LabError(f"{profile.name}: the name of a twin has at most {_LONGEST_NAME} characters")
-    check_twin_programs(accounting=has_accounting(profile))
+    check_twin_programs(prefix, accounting=has_accounting(profile))
 
 
-def _same(profile: SiteProfile, place: TwinPaths) -> bool:
+def _same(profile: SiteProfile, place: TwinPaths, prefix: str) -> bool:
+    if place.slurm_prefix != prefix:
+        return False
     files = configuration(profile, place)
     paths = {name: Path(place.folder, name) for name in files}
     return all(path.is_file() and path.read_text() == files[n] for n, path in paths.items())
 
 
-def _make(profile: SiteProfile) -> Twin:
+def _make(profile: SiteProfile, prefix: str) -> Twin:
     ports = free_ports(profile.name)
     place = TwinPaths(
         folder=f"{FOLDERS}/{profile.name}",
         port=next(ports),
         dbd_port=next(ports) if has_accounting(profile) else 0,
+        slurm_prefix=prefix,
     )
     with ExitStack() as undo:
         twin = Twin(name=profile.name, place=place, assumptions=assumptions(profile))
@@ -158,14 +163,14 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
     folder = place.folder
 
     def run(*argv: str, **extra: str) -> Daemon:
-        daemon = start_daemon(folder, argv[0], argv, extra)
+        daemon = start_daemon(place, argv[0], argv, extra)
         twin = state_file.read(profile.name)
         if twin is not None:
             state_file.write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
         return daemon
 
     def answers(*argv: str, word: str = "") -> bool:
-        done = ask(slurm(folder, *argv))
+        done = ask(slurm(place, *argv))
         return done.returncode == 0 and word in done.stdout
 
     add_route()
@@ -180,7 +185,7 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
     wait_for(folder, controller, lambda: answers("scontrol", "ping", word="is UP"), _WITHIN_S)
     if place.dbd_port:
         for words in account_settings(profile, users_of_machine()):
-            must(slurm(folder, "sacctmgr", "-i", *words))
+            must(slurm(place, "sacctmgr", "-i", *words))
 
 
 def _clear(twin: Twin) -> None:

@@ -1,0 +1,88 @@
+"""A Slurm of a prefix comes before the one on PATH, and is refused where it lacks a program."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import LabError
+from hpc_train.lab.requirements import check_twin_programs
+from hpc_train.lab.settings import Settings, differences
+from hpc_train.lab.slurm_conf import slurm_conf, slurmdbd_conf
+from hpc_train.lab.slurm_programs import (
+    VARIABLE,
+    chosen_prefix,
+    missing_in,
+    search_path,
+    shell_lines,
+    slurm,
+    version_of,
+)
+
+
+@pytest.fixture
+def prefix(tmp_path: Path) -> str:
+    """Return a prefix with three programs that print where they are."""
+    for name in ("bin/sbatch", "bin/scontrol", "sbin/slurmctld"):
+        program = tmp_path / name
+        program.parent.mkdir(exist_ok=True)
+        program.write_text(f"#!/bin/sh\necho slurm-wlm 99.05.1-rc1 of {program}\n")
+        program.chmod(0o755)
+    return str(tmp_path)
+
+
+def test_the_variable_names_a_folder(prefix: str) -> None:
+    assert chosen_prefix({}) == ""
+    assert chosen_prefix({VARIABLE: ""}) == ""
+    assert chosen_prefix({VARIABLE: f"{prefix}/"}) == prefix
+
+
+@pytest.mark.parametrize("value", ["here", "/opt/a b", "/opt/a:b", "/opt/../etc", "/no/such/slurm"])
+def test_refused_prefixes(value: str) -> None:
+    with pytest.raises(LabError, match=VARIABLE):
+        chosen_prefix({VARIABLE: value})
+
+
+def test_its_programs_are_found_first(prefix: str) -> None:
+    place = Settings(slurm_prefix=prefix)
+    for program in ("sbatch", "slurmctld"):
+        done = subprocess.run(slurm(place, program), capture_output=True, text=True, check=True)
+        assert done.stdout.rstrip().endswith(f"{prefix}/{'s' * (program != 'sbatch')}bin/{program}")
+    assert shutil.which("true", path=search_path(prefix)) == shutil.which("true")
+    assert version_of(prefix) == "99.05.1-rc1"
+
+
+def test_missing_programs_are_named(prefix: str) -> None:
+    assert missing_in(prefix, ("sbatch", "slurmd", "slurmctld")) == ("slurmd",)
+    with pytest.raises(LabError, match=f"{VARIABLE}={prefix}: .* slurmdbd, sacctmgr$"):
+        check_twin_programs(prefix, accounting=True)
+
+
+def test_a_version_that_cannot_be_read(prefix: str) -> None:
+    Path(prefix, "sbin/slurmctld").write_text("#!/bin/sh\necho 'no such library' >&2; exit 1\n")
+    with pytest.raises(LabError, match="slurmctld -V` failed: no such library"):
+        version_of(prefix)
+
+
+def test_env_file(prefix: str) -> None:
+    assert shell_lines(Settings()) == "export SLURM_CONF=/var/tmp/hpctrain-lab/slurm.conf\n"
+    shell = f"{shell_lines(Settings(slurm_prefix=prefix))} sbatch; echo ${VARIABLE}"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [f"slurm-wlm 99.05.1-rc1 of {prefix}/bin/sbatch", prefix]
+
+
+def test_plugins_of_a_prefix(prefix: str) -> None:
+    settings = Settings(slurm_prefix=prefix)
+    assert "PluginDir" not in slurm_conf(settings)
+    Path(prefix, "lib/slurm").mkdir(parents=True)
+    for text in (slurm_conf(settings), slurmdbd_conf(settings)):
+        assert f"PluginDir={prefix}/lib/slurm" in text.splitlines()
+
+
+def test_another_prefix_is_another_lab() -> None:
+    one, other = Settings(), Settings(slurm_prefix="/opt/slurm")
+    assert differences(one, other) == (f"{VARIABLE} not set instead of /opt/slurm",)
+    assert differences(other, one) == (f"{VARIABLE} /opt/slurm instead of not set",)

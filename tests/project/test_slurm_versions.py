@@ -1,0 +1,175 @@
+"""Each option that hpctrain writes or calls is in every version of Slurm; facts have a page."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from functools import cache
+
+import pytest
+
+from hpc_train.slurm_options import Grammar, sbatch_grammar, srun_grammar
+from hpc_train.slurm_versions import (
+    Fact,
+    OptionRange,
+    missing_option,
+    option_range,
+    slurm_versions,
+)
+from tests.project.called_options import ROOT, Used, in_module, in_script
+
+PAGE = ROOT / "docs" / "slurm-versions.md"
+SCRIPTS = sorted((ROOT / "tests" / "golden").rglob("*.sbatch"))
+MODULES = sorted((ROOT / "hpc_train").rglob("*.py"))
+TEMPLATES = sorted((ROOT / "templates").glob("*.j2"))
+TESTED = ("20.11", "21.08", "22.05", "23.02", "23.11", "24.05", "24.11", "25.05", "25.11", "26.05")
+# Slurm's versions: the years 20 to 29, and the months in which there was one.
+_VERSION = re.compile(r"(?<![\d.])2\d\.(?:02|05|08|11)(?![\d])")
+_GRAMMARS = {"sbatch": sbatch_grammar, "srun": srun_grammar}
+
+
+@cache
+def used() -> set[Used]:
+    """Return every option of a rendered script, a template and a call of the package."""
+    texts = [path.read_text(encoding="utf-8") for path in (*SCRIPTS, *TEMPLATES)]
+    scripts = {pair for text in texts for pair in in_script(text)}
+    return scripts | {pair for path in MODULES for pair in in_module(path)}
+
+
+def problem(program: str, option: str, version: str) -> str:
+    """Return why a version of a program does not have an option; empty if it has it."""
+    if program in _GRAMMARS:
+        grammar: Grammar = _GRAMMARS[program]()
+        short = len(option) == 1 or option[1:].isdigit()
+        name = grammar.short.get(option[0], "") if short else option
+        known = name in grammar.long
+    else:
+        name, known = option, option in slurm_versions().everywhere[program]
+    return missing_option(program, name, version) if known else f"{program} has no {option}"
+
+
+def test_the_options_are_found() -> None:
+    found = used()
+    assert len(SCRIPTS) > 60
+    assert {
+        ("sbatch", "open-mode"), ("sbatch", "gres"), ("sbatch", "test-only"), ("sbatch", "exclude"),
+        ("srun", "kill-on-bad-exit"), ("srun", "nodes"), ("srun", "overlap"), ("srun", "mpi"),
+        ("squeue", "steps"), ("squeue", "states"), ("squeue", "user"), ("sinfo", "Node"),
+        ("sacct", "parsable2"), ("sacctmgr", "P"), ("scontrol", "oneliner"),
+    } <= found  # fmt: skip
+
+
+@pytest.mark.parametrize("version", TESTED)
+def test_every_version_has_what_is_written_and_called(version: str) -> None:
+    assert [why for pair in sorted(used()) if (why := problem(*pair, version))] == []
+
+
+def test_an_option_of_some_versions_is_found_out() -> None:
+    script = (
+        "#SBATCH --segment=2\nx=$(squeue --only-job-state | wc)\nsrun -n 2 --uid=1 bash --rcfile"
+    )
+    assert {why for pair in in_script(script) if (why := problem(*pair, "23.02"))} == {
+        "sbatch has --segment only from 24.05 on",
+        "squeue has no only-job-state",
+        "srun has --uid only until 22.05",
+    }
+    assert problem("srun", "n", "20.11") == ""
+    assert problem("srun", "N1", "20.11") == ""
+    assert problem("srun", "no-such-option", "24.11") == "srun has no no-such-option"
+
+
+def test_the_versions_are_in_order() -> None:
+    table = slurm_versions()
+    assert table.versions == TESTED
+    items: tuple[Fact | OptionRange, ...] = (*table.facts.values(), *table.options)
+    for item in items:
+        assert {item.first, item.last} <= {*TESTED, None}
+        assert item.source
+    for one in table.options:
+        assert one.first or one.last
+        for program in one.of:
+            assert option_range(program, one.names[0]) is one
+
+
+def test_each_mention_of_a_version_is_a_fact() -> None:
+    """A version in code, data or a template is that of a fact which names the file."""
+    own = ROOT / "hpc_train" / "data" / "slurm_versions.yaml"
+    data = (ROOT / "hpc_train" / "data").rglob("*.yaml")
+    found = {}
+    for path in (*MODULES, *TEMPLATES, *data, *(ROOT / "hpc_train").rglob("*.lua")):
+        text = _EXAMPLES.sub("", path.read_text(encoding="utf-8"))
+        if path != own and (versions := set(_VERSION.findall(text))):
+            found[str(path.relative_to(ROOT))] = versions
+    facts = slurm_versions().facts.values()
+    known = {place: set[str]() for fact in facts for place in fact.places}
+    for fact in facts:
+        for place in fact.places:
+            known[place] |= set(_versions_of(fact))
+    unknown = {place: versions - known.get(place, set()) for place, versions in found.items()}
+    assert {place: versions for place, versions in unknown.items() if versions} == {}
+    assert {place for place in known if place not in found} == set()
+
+
+# No statement about Slurm: the supported range, and examples of a version or a folder.
+_EXAMPLES = re.compile(
+    r"20\.11 to 2\d\.\d\d|'\d\d\.\d\d'|23\.11 (or|and) 23\.11\.4|slurm-\d\d\.\d\d|24\.11\.5"
+)
+
+
+def _versions_of(fact: Fact) -> Iterator[str]:
+    yield from (version for version in (fact.first, fact.last, fact.named) if version)
+    if fact.last:
+        yield TESTED[TESTED.index(fact.last) + 1]
+    if fact.first:
+        yield TESTED[max(0, TESTED.index(fact.first) - 1)]
+
+
+def test_the_page_is_what_the_table_says() -> None:
+    if os.environ.get("HPCTRAIN_WRITE_GOLDEN") == "1":
+        PAGE.write_text(page(), encoding="utf-8")
+    assert PAGE.read_text(encoding="utf-8") == page(), "HPCTRAIN_WRITE_GOLDEN=1 pytest, then look"
+
+
+def page() -> str:
+    """Return the page of the table."""
+    table = slurm_versions()
+    facts = [(f.what, _range(f), f.source) for f in table.facts.values()]
+    options = [
+        (", ".join(f"`--{name}`" for name in one.names), ", ".join(one.of), _range(one), one.source)
+        for one in table.options
+    ]
+    return "".join(
+        (
+            "# What differs between versions of Slurm\n\n",
+            _INTRODUCTION,
+            _rows(("fact", "versions", "source"), facts),
+            "\n## Options that not every version has\n\n",
+            _rows(("option", "of", "versions", "source"), options),
+        )
+    )
+
+
+_INTRODUCTION = """\
+This page is written from `hpc_train/data/slurm_versions.yaml`. The scripts and calls of hpctrain
+use only options that each version from 20.11 on has; a test compares them with the table below. If
+the profile of a site names its version (`slurm: "23.11"`), a job with an option that this version
+does not have is refused.
+
+NEWS, CHANGELOG and `src/…` are files of Slurm's sources. *Tried*: seen on 22.05.8, 24.11.5 and
+26.05.5, each in a [lab](lab.md#another-slurm).
+
+"""
+
+
+def _range(item: Fact | OptionRange) -> str:
+    if item.first and item.last:
+        return f"{item.first} to {item.last}"
+    if item.first:
+        return f"from {item.first}"
+    return f"until {item.last}" if item.last else "all"
+
+
+def _rows(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
+    lines = [head, ("---",) * len(head), *rows]
+    return "".join(f"| {' | '.join(cells)} |\n" for cells in lines)
