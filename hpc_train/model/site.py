@@ -8,7 +8,14 @@ from hpc_train.model.container import Containers, OneLine
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, OneWord
 from hpc_train.model.launchers_and_preflight import Launchers, Preflight, Rendezvous
 from hpc_train.model.partition import Arch, Partition, Qos
-from hpc_train.model.site_facilities import Account, Detect, Internet, Lifecycle, Storage
+from hpc_train.model.site_facilities import (
+    Account,
+    Detect,
+    Internet,
+    Lifecycle,
+    PluginOptions,
+    Storage,
+)
 from hpc_train.model.site_network import EnvBlock, Network
 from hpc_train.model.study import Gates
 from hpc_train.model.units import Duration
@@ -32,15 +39,6 @@ Template = Annotated[
     Meta(
         pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$(?!\n)",
         description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
-    ),
-]
-
-
-PluginOption = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$(?!\n)",
-        description="A long option without its dashes: image.",
     ),
 ]
 
@@ -207,15 +205,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Meta(description="Keys that each job must have."),
     ] = ()
     directives: Directives = {}
-    plugin_options: Annotated[
-        dict[PluginOption, Literal["value", "optional", "none"]],
-        Meta(
-            description=(
-                "Option of sbatch and srun that a plug-in of the site (SPANK) adds -> whether it "
-                "takes a value; optional: only after =."
-            )
-        ),
-    ] = {}
+    plugin_options: PluginOptions = {}
     forbidden: Annotated[
         dict[str, str], Meta(description="sbatch option -> why the site refuses it.")
     ] = {}
