@@ -21,7 +21,8 @@ _PLACEHOLDER = re.compile("|".join(_FORMS))
 # These may contain blanks, at which sbatch would split the directive.
 _WITH_BLANKS = re.compile("|".join(_FORMS[:3]))
 _LINE = re.compile(
-    r"\s*(?:\{%.{0,200}%\}|\{\{.{0,200}\}\}|\{#.{0,200}#\}|<%.{0,200}%>|@\w+@|<[^<>]+>|\.{3,}|…)\s*"
+    r"\{%.{0,200}%\}|\{\{.{0,200}\}\}|\{#.{0,200}#\}|<%.{0,200}%>|@\w{1,80}@|<[^<>]{1,80}>|"
+    r"\.{3,9}|…"
 )
 
 
@@ -37,4 +38,4 @@ def without_blanks(text: str) -> str:
 
 def is_template_line(line: str) -> bool:
     """Whether a line is only a placeholder, or a statement of a template."""
-    return _LINE.fullmatch(line) is not None
+    return _LINE.fullmatch(line.strip()) is not None
