@@ -34,23 +34,6 @@ PluginOptions = Annotated[
     ),
 ]
 
-PluginOption = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_-]*$(?!\n)",
-        description="A long option without its dashes: image.",
-    ),
-]
-PluginOptions = Annotated[
-    dict[PluginOption, Literal["value", "optional", "none"]],
-    Meta(
-        description=(
-            "Option of sbatch and srun that a plug-in of the site (SPANK) adds -> whether it takes "
-            "a value; optional: only after =."
-        )
-    ),
-]
-
 
 class Account(Value, frozen=True, kw_only=True):
     """Accounting rules of the site."""
