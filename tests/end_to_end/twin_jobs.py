@@ -53,7 +53,7 @@ _PERLMUTTER = (
 )
 _FRONTIER = (
     ("-A abc123 -N 200 -t 12:00:00", ACCEPTED),
-    ("-A ABC123 -N 5000 -t 12:00:00 --gpus-per-node=8", ACCEPTED),
+    ("-A ABC123 -N 2000 -t 12:00:00 --gpus-per-node=8", ACCEPTED),
     ("-A abc123 -N 200 -t 12:01:00", "minutes = 721, but batch has at most 720"),
     ("-A abc123 -N 183 -t 6:00:00", ACCEPTED),
     ("-A abc123 -N 183 -t 6:01:00", "minutes = 361, but batch has at most 360"),

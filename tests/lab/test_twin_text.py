@@ -101,10 +101,10 @@ def test_bounds_without_a_limit_of_the_partition_are_no_limit(tmp_path: Path) ->
     text = "partitions: [{name: a, bounds: [{nodes: '<=91', max_time: 2h}]}]\n"
     found = line(slurm_conf(profile(tmp_path, text), PLACE), "PartitionName")
     assert "MaxTime" not in found
-    assert "[1-10000]" in found
+    assert "[1-2000]" in found
 
 
-def test_partitions_of_unknown_size_share_ten_thousand_nodes(tmp_path: Path) -> None:
+def test_partitions_of_unknown_size_share_two_thousand_nodes(tmp_path: Path) -> None:
     mine = profile(
         tmp_path,
         "partitions:\n"
@@ -114,7 +114,7 @@ def test_partitions_of_unknown_size_share_ten_thousand_nodes(tmp_path: Path) -> 
         "  - {name: d, gpus_per_node: 3, nodes: 4}\n",
     )
     nodes = re.findall(r"NodeName=(\S+)", slurm_conf(mine, PLACE))
-    assert nodes == ["a-1n[1-5000]", "b-2n[1-7]", "c-3n[1-6000]"]
+    assert nodes == ["a-1n[1-1000]", "b-2n[1-7]", "c-3n[1-6000]"]
 
 
 def test_what_the_twin_assumes(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_what_the_twin_assumes(tmp_path: Path) -> None:
     )
     assert assumptions(mine) == (
         "accounts: any account that matches p[0-9]+ is accepted",
-        "nodes of a: number unknown; the twin has 10000",
+        "nodes of a: number unknown; the twin has 2000",
         "cores of a node of a: from the cores per GPU; the twin has 400",
         "GPUs of a node of b: unknown; the twin has 64",
         "memory of a node of a: unknown; not limited",

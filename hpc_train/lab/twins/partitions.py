@@ -16,8 +16,8 @@ ANY_NAME = "gpu"
 
 # A node of unknown size accepts any request.
 UNKNOWN_CPUS, UNKNOWN_GPUS = 256, 64
-# Of all partitions of unknown size together: the start of slurmctld takes seconds with more.
-_UNKNOWN_NODES = 10_000
+# Of all partitions of unknown size together; with more, slurmctld takes seconds for each job.
+_UNKNOWN_NODES = 2000
 _FEATURE = re.compile(r"[A-Za-z_][\w.-]*")
 
 

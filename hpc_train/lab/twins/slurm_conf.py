@@ -33,6 +33,8 @@ AuthType=auth/munge
 AuthInfo=socket={folder}/munge/socket
 MailProg=/bin/true
 MpiDefault=none
+# A twin has more nodes than a small machine can search in the default of 10 s.
+MessageTimeout=60
 # With IPv4 alone, Slurm resolves no address on a machine whose only interface is the loopback.
 CommunicationParameters=EnableIPv6
 ProctrackType=proctrack/linuxproc
