@@ -36,6 +36,13 @@ def test_findings_have_the_line_of_what_is_wrong() -> None:
     assert found["HT229"] == 4
 
 
+def test_late_directives_are_one_finding_at_the_first_of_them() -> None:
+    text = "#!/bin/bash\n#SBATCH --nodes=1\ncd work\n#SBATCH --time=1:00:00\n#SBATCH --mem=4G\n"
+    (finding,) = [one for one in lint_script(text) if one.id == "HT002"]
+    assert finding.line == 4
+    assert finding.message == "ignored, and 1 more: line 3 (`cd work`) is a command"
+
+
 @pytest.mark.parametrize(
     ("text", "unknown", "old", "new"),
     [

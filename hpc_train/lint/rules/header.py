@@ -54,12 +54,13 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
 )
 def late_directive(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    late = [directive for directive in script.directives if directive.late]
-    for directive in late:
-        command = script.lines[script.first_command - 1].strip()
+    late = [directive.line for directive in script.directives if directive.late]
+    if late:
+        command = _short(script.lines[script.first_command - 1].strip())
+        others = f", and {len(late) - 1} more" if len(late) > 1 else ""
         yield RuleHit(
-            line=directive.line,
-            message=f"ignored: line {script.first_command} (`{_short(command)}`) is a command",
+            line=late[0],
+            message=f"ignored{others}: line {script.first_command} (`{command}`) is a command",
         )
 
 
