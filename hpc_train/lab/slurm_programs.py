@@ -17,7 +17,7 @@ VARIABLE = "HPCTRAIN_SLURM_PREFIX"
 _SYSTEM = ("/usr/sbin", "/sbin")
 # It becomes part of slurm.conf, which has no quoting, and of PATH.
 _PREFIX = re.compile(r"(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+")
-_VERSION = re.compile(r"(\d+\.\d+)\.\S+")
+_VERSION = re.compile(r"(\d{2}\.\d{2})\.\S{1,40}")
 
 
 class Place(Protocol):

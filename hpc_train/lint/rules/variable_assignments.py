@@ -160,7 +160,8 @@ def _cut_off(command: Command) -> Iterator[str]:
     """Yield the names in `NAME= value`; in `NAME= PROGRAM …` the value is empty on purpose."""
     if command.program == "export":
         for word, following in pairwise(command.words):
-            if word.raw.endswith("=") and not re.match(r"[A-Za-z_]\w*(=|$)", following.raw):
+            another = following.raw.partition("=")[0].isidentifier()
+            if word.raw.endswith("=") and not another:
                 yield word.text[:-1]
     elif len(command.words) == 1 and command.assignments:
         last, value = command.assignments[-1], command.words[0]
