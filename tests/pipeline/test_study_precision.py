@@ -13,7 +13,7 @@ def said(axes: str, *settings: str) -> list[str]:
     path = Path("study.yaml")
     path.write_text(
         "name: s\njob:\n  command: [python, train.py]\n  launcher: torchrun\n"
-        "  resources: {gpus_per_node: 4, time: 1h}\n"
+        "  resources: {gpus_per_node: 4, cpus_per_task: 8, time: 1h}\n"
         f"axes: {axes}\nrepetitions: 3\nscaling: strong\n"
     )
     overrides = tuple(map(parse_setting, settings))
