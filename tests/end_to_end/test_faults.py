@@ -45,7 +45,7 @@ def test_the_controller_is_gone_for_a_while(
     user: User, slurm: Slurm, damage: None, tmp_path: Path
 ) -> None:
     script = "touch begun; until [ -e go ]; do sleep 0.1; done; touch first"
-    # Without srun, which from Slurm 23.11 on ends a step only when the controller answers.
+    # Without srun: that of Slurm 26.05 ends a step only when the controller answers.
     user.submit(user.write("job.yaml", {**job(script), "launcher": "single"}))
     wait_for((tmp_path / "begun").exists)
     daemons.stop_controller()
