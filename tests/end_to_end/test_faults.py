@@ -45,11 +45,11 @@ def test_the_controller_is_gone_for_a_while(
     user: User, slurm: Slurm, damage: None, tmp_path: Path
 ) -> None:
     script = "touch begun; until [ -e go ]; do sleep 0.1; done; touch first"
-    # Without srun, which from Slurm 23.11 on ends a step only when the controller answers.
+    # Without srun: that of Slurm 26.05 ends a step only when the controller answers.
     user.submit(user.write("job.yaml", {**job(script), "launcher": "single"}))
     wait_for((tmp_path / "begun").exists)
     daemons.stop_controller()
-    user.write("second.yaml", {**job("touch second"), "name": "second"})
+    user.write("second.yaml", {**job("touch second"), "name": "after-it"})
     with user.running("submit", "second.yaml", "--site", "lab") as (process, said):
         # Slurm's commands themselves try for seconds before they give up.
         wait_for(lambda: "Slurm does not answer" in said.read_text())
@@ -60,9 +60,9 @@ def test_the_controller_is_gone_for_a_while(
         assert user.run("j")["job"] != ""
         daemons.start_controller()
         assert process.wait(timeout=120) == 0, said.read_text()
-    wait_for(lambda: user.run("second")["state"] == "COMPLETED")
+    wait_for(lambda: user.run("after-it")["state"] == "COMPLETED")
     names = slurm("squeue", "--noheader", "--states=all", "--format=%j").split()
-    assert names.count("second") == 1
+    assert names.count("after-it") == 1
 
 
 def test_a_node_dies_and_the_job_is_queued_again(

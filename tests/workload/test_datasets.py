@@ -101,3 +101,7 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
 )
 def test_launcher_is_recognised(names: tuple[str, ...], size: int, launcher: str) -> None:
     assert launcher_of(dict.fromkeys(names, "0"), size) == launcher
+
+
+def test_the_batch_script_is_no_step() -> None:
+    assert launcher_of({"RANK": "0", "SLURM_STEP_ID": "-5"}, 1) == "single"
