@@ -20,6 +20,7 @@ from hpc_train.lint.rules import (
     rendezvous,
     resources,
     site,
+    slurm_answer,
     srun,
     torchrun,
     ucx_and_libfabric,
@@ -42,6 +43,7 @@ _MODULES: tuple[ModuleType, ...] = (
     mpi,
     ucx_and_libfabric,
     site,
+    slurm_answer,
 )
 
 
