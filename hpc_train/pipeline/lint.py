@@ -230,7 +230,7 @@ def _of_scripts(
     """Yield the findings of each script; Slurm judges those that it would get."""
     silent = replace(linter, judge=None) if prepared.allocation else linter
     for point in prepared.points:
-        subject = point.stem if prepared.study else "the script"
+        subject = f"point {point.stem}" if prepared.study else "the script"
         found = _judged(point.script.text, silent, context, subject=subject)
         yield point.script, point.plan, found
     if prepared.allocation is not None and linter.judge is not None:

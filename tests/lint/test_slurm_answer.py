@@ -99,6 +99,14 @@ def test_a_drained_partition_is_the_reason() -> None:
     assert "all 2 nodes of gpu are unusable (DOWN*, IDLE+DRAIN)" in found.advice
 
 
+def test_a_node_that_is_down_offers_nothing() -> None:
+    large = NODE.replace("RealMemory=4000", "RealMemory=9000")
+    some = nodes(f"NodeName=n1 State=IDLE {NODE}\nNodeName=n2 State=DOWN {large}\n")
+    facts = SlurmFacts(partitions=PARTITIONS, nodes=some)
+    found = finding("-N 1; --mem=8000M", refused(NOT_AVAILABLE, facts))
+    assert (found.line, "at most 4000M" in found.advice) == (3, True)
+
+
 def test_an_effective_variable_is_the_reason() -> None:
     one = ShellVariable(name="SBATCH_PARTITION", value="x", option="partition", removed=False)
     found = finding("-N 1", refused("invalid partition specified: x", variables=(one,)))

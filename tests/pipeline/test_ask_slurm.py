@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -68,6 +69,13 @@ def test_a_refusal_says_what_the_cluster_allows(slurm: FakeSlurm) -> None:
     assert (found.id, found.line, found.severity) == ("HT801", 3, "error")
     assert "invalid partition specified: no" in found.message
     assert "partitions: gpu; sinfo -s lists the partitions" in found.advice
+
+
+def test_what_a_rule_has_said_is_not_repeated(slurm: FakeSlurm) -> None:
+    slurm.on("sbatch", """echo "sbatch: unrecognized option '--nods=2'" >&2; exit 255""")
+    assert asked("my.sbatch", SCRIPT.replace("-p no", "--nods=2")) == []
+    (found,) = asked("my.sbatch", SCRIPT.replace("-p no", "--nods=2"), select=("HT8",))
+    assert (found.id, found.line) == ("HT801", 3)
 
 
 def test_facts_are_read_once_for_all_files(slurm: FakeSlurm) -> None:
@@ -146,7 +154,8 @@ def test_each_point_of_a_study_is_asked_about(slurm: FakeSlurm) -> None:
     found = asked("study.yaml", STUDY, site="slurm-generic")
     assert len(slurm.calls("sbatch")) == 2
     assert [(one.id, one.line) for one in found] == [("HT802", 1)] * 2
-    assert len({one.message for one in found}) == 2
+    for nodes, one in enumerate(found, 1):
+        assert re.fullmatch(rf"Slurm accepts point {nodes}-\w+, to start at once", one.message)
 
 
 def test_a_nested_study_is_one_question(slurm: FakeSlurm) -> None:
