@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--site", help="Site profile with the limits to check: a name or a file.")
 @click.option("--nccl", metavar="VERSION", help="Version of NCCL, e.g. 2.21.5.")
 @click.option("--openmpi", metavar="VERSION", help="Version of Open MPI, e.g. 5.0.3.")
+@click.option("--ask", is_flag=True, help="Also ask Slurm: sbatch --test-only. Submits nothing.")
 @click.option("--select", multiple=True, metavar="IDS", help="Apply only these rules: HT303,HT5.")
 @click.option("--ignore", multiple=True, metavar="IDS", help="Do not apply these rules.")
 @click.option("--list", "as_list", is_flag=True, help="List all rules and exit.")
@@ -33,6 +34,7 @@ def lint(
     site: str | None,
     nccl: str | None,
     openmpi: str | None,
+    ask: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     as_list: bool,
@@ -50,7 +52,7 @@ def lint(
     if not files:
         raise click.UsageError("name a file, or --list")
     options = LintOptions(
-        site=site, nccl=nccl, openmpi=openmpi, select=select, ignore=ignore, fix=fix
+        site=site, nccl=nccl, openmpi=openmpi, select=select, ignore=ignore, fix=fix, ask=ask
     )
     checked, failed = _check(files, make_linter(options))
     if as_json:

@@ -12,6 +12,7 @@ from hpc_train.errors import SpecError
 from hpc_train.lint.job_script import JobScript
 from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.slurm_answer import SlurmAnswer
 from hpc_train.model.value import Value
 from hpc_train.model.version_ranges import Version, older
 
@@ -19,13 +20,17 @@ LintFabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 
 
 class LintContext(Value, frozen=True, kw_only=True):
-    """A site and versions; `hcas` is the number of InfiniBand devices of a node."""
+    """A site and versions; `hcas` is the number of InfiniBand devices of a node.
+
+    `answer` is what Slurm says of the script, if it was asked.
+    """
 
     site: SiteProfile | None = None
     fabric: LintFabric | None = None
     hcas: int | None = None
     nccl: Version | None = None
     openmpi: Version | None = None
+    answer: SlurmAnswer | None = None
 
 
 class Product(Value, frozen=True, kw_only=True):

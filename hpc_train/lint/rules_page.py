@@ -26,6 +26,7 @@ _GROUPS = {
     "HT60": "MPI",
     "HT62": "Fabrics",
     "HT7": "The site",
+    "HT8": "The answer of Slurm",
 }
 _HEAD = """\
 # Lint rules
@@ -39,6 +40,7 @@ $ hpctrain lint job.sbatch
 $ hpctrain lint job.yaml --site slurm-generic
 $ hpctrain lint job.sbatch --nccl 2.21 --openmpi 5.0 --json
 $ hpctrain lint job.sbatch --fix
+$ hpctrain lint job.sbatch --ask
 ```
 
 - **Severity.** An error prevents the job from starting or makes its results wrong; a warning costs
@@ -57,6 +59,14 @@ $ hpctrain lint job.sbatch --fix
   `--fix` also `fixed`, a list of the same kind.
 - For a job file the rendered script is checked, and a finding has the line of the job file that it
   comes from. Settings of the site's profile are named with their origin.
+- **`--ask`** also asks Slurm: `sbatch --test-only` judges the script as it would be submitted, with
+  the limits, accounts and plug-ins of the cluster. Nothing is submitted, but each question uses up
+  a job id. A refusal is an error (HT801) with the line that it is about, Slurm's own words, their
+  meaning, and what the cluster allows; if a rule has found the same error on the same line, only
+  that one is reported. Acceptance (HT802) shows when and where the job would start. If Slurm does
+  not answer within 30 seconds, this is an info (HT803). sbatch gets the environment that
+  `hpctrain submit` gives it (HT804). Slurm reports one problem at a time, so ask again after a
+  correction. Without sbatch on `PATH` the exit code is 2.
 - A script is read, never run. Options of sbatch on the command line and files that the script
   sources are unknown. A rule that cannot be certain reports nothing.
 """

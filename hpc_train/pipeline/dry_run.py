@@ -14,8 +14,8 @@ from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import check_budget, cost_line, cost_of
-from hpc_train.submissions.slurm.sbatch import test_only
 from hpc_train.submissions.slurm.sbatch_environment import notices_before
+from hpc_train.submissions.slurm.sbatch_test_only import test_only
 
 
 def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from pathlib import Path, PurePath
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
@@ -12,16 +13,22 @@ from hpc_train.errors import SpecError
 from hpc_train.json_files import cannot_write, write_file
 from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
+from hpc_train.lint.refused_options import without_repetition
 from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, LintFabric, LintRule, parse_version
 from hpc_train.lint.rules_page import rules_page
 from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.scripts.source_map import at_origin
 from hpc_train.sites.load import load_site
 from hpc_train.yamlfile import nearest_file
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.ask_slurm import SlurmJudge
 
 # RoCE uses the same verbs; Google's stacks are different.
 _FABRICS: dict[str, LintFabric] = {
@@ -32,6 +39,8 @@ _FABRICS: dict[str, LintFabric] = {
     "ethernet": "ethernet",
 }
 _LARGEST = 4 * 1024 * 1024
+# The rules on the answer of Slurm.
+_ANSWER = "HT8"
 
 
 class LintOptions(Value, frozen=True, kw_only=True):
@@ -43,15 +52,17 @@ class LintOptions(Value, frozen=True, kw_only=True):
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fix: bool = False
+    ask: bool = False
 
 
 class Linter(Value, frozen=True, kw_only=True):
-    """The resolved options, for any number of files."""
+    """The resolved options, for any number of files; `judge` asks Slurm."""
 
     context: LintContext
     rules: tuple[LintRule, ...]
     site: str | None
     fix: bool
+    judge: SlurmJudge | None = None
 
 
 class Checked(Value, frozen=True, kw_only=True):
@@ -79,7 +90,7 @@ def make_linter(options: LintOptions) -> Linter:
     """Resolve the options.
 
     Raises:
-        HpcTrainError: an unknown rule or site, or an invalid version.
+        HpcTrainError: an unknown rule or site, an invalid version, or no sbatch to ask.
     """
     name = options.site or os.environ.get("HPCTRAIN_SITE")
     site = load_site(name).value if name else None
@@ -90,7 +101,15 @@ def make_linter(options: LintOptions) -> Linter:
     )
     context = _at_site(given, site) if site else given
     rules = chosen_rules(options.select, options.ignore)
-    return Linter(context=context, rules=rules, site=options.site, fix=options.fix)
+    judge = _judge() if options.ask else None
+    return Linter(context=context, rules=rules, site=options.site, fix=options.fix, judge=judge)
+
+
+def _judge() -> SlurmJudge:
+    # The import takes 20 ms, which other calls do not need.
+    from hpc_train.pipeline.ask_slurm import slurm_judge
+
+    return slurm_judge()
 
 
 def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
@@ -151,8 +170,19 @@ def lint_bytes(raw: bytes, linter: Linter, label: str) -> tuple[Checked, bytes]:
     if linter.fix:
         repair = repair_script(text, linter.context, linter.rules)
         text, fixed = repair.text, repair.mended
-    findings = lint_script(text, linter.context, linter.rules)
+    findings = _judged(text, linter, linter.context, PurePath(label).name)
     return Checked(findings=findings, fixed=fixed), text.encode("utf-8", "surrogateescape")
+
+
+def _judged(
+    text: str, linter: Linter, context: LintContext, name: str = "", subject: str = "the script"
+) -> tuple[LintFinding, ...]:
+    """Apply the rules; with `--ask` those on the answer of Slurm, too."""
+    if linter.judge is None:
+        return lint_script(text, context, linter.rules)
+    answer = linter.judge.judge(text, context.site, name, subject)
+    findings = lint_script(text, replace(context, answer=answer), linter.rules)
+    return without_repetition(findings, answer)
 
 
 def _read(path: Path) -> bytes:
@@ -182,13 +212,36 @@ def _write(path: Path, content: bytes) -> None:
 
 def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
     prepared = prepare(Request(path=path, site=linter.site))
-    site = prepared.site.value
-    context = _at_site(linter.context, site)
-    findings: dict[LintFinding, None] = {}
-    for point in prepared.points:
-        for finding in lint_script(point.script.text, context, linter.rules):
-            findings[at_origin(finding, point.script, point.plan, str(path))] = None
+    context = _at_site(linter.context, prepared.site.value)
+    findings = dict.fromkeys(
+        _at_job(finding, script, plan, str(path))
+        for script, plan, found in _of_scripts(prepared, linter, context)
+        for finding in found
+    )
     suppressions = read_suppressions(read_script(raw.decode("utf-8", "replace")))
     for finding in sorted(findings, key=lambda one: (one.line, one.id, one.message)):
         if not suppressions.covers(finding.id, finding.line):
             yield finding
+
+
+def _of_scripts(
+    prepared: Prepared, linter: Linter, context: LintContext
+) -> Iterator[tuple[Script, LaunchPlan, tuple[LintFinding, ...]]]:
+    """Yield the findings of each script; Slurm judges those that it would get."""
+    silent = replace(linter, judge=None) if prepared.allocation else linter
+    for point in prepared.points:
+        subject = f"point {point.stem}" if prepared.study else "the script"
+        found = _judged(point.script.text, silent, context, subject=subject)
+        yield point.script, point.plan, found
+    if prepared.allocation is not None and linter.judge is not None:
+        script, plan = prepared.allocation, prepared.points[0].plan
+        rules = tuple(rule for rule in linter.rules if rule.id.startswith(_ANSWER))
+        of_answer = replace(linter, rules=rules)
+        found = _judged(script.text, of_answer, context, subject="the allocation")
+        yield script, plan, found
+
+
+def _at_job(finding: LintFinding, script: Script, plan: LaunchPlan, label: str) -> LintFinding:
+    """Return a finding with its line in the job file; the answer on a whole script has line 1."""
+    whole = finding.id.startswith(_ANSWER) and finding.line == 1
+    return finding if whole else at_origin(finding, script, plan, label)

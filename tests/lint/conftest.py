@@ -11,6 +11,7 @@ import pytest
 from hpc_train.errors import SiteProfileError
 from hpc_train.lint.rule import LintContext
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.slurm_answer import Refusal, ShellVariable, SlurmAnswer
 from hpc_train.model.version_ranges import Version
 from hpc_train.typed_values import decode
 
@@ -71,6 +72,21 @@ TIGHT = {
     "plugin_options": {"gpu-debug": "value", "nv": "none"},
     "forbidden": {"export": "discouraged", "--nodelist": "the job is deleted"},
 }
+# What Slurm says of a script, by a name.
+ANSWERS = {
+    "accepted": SlurmAnswer(outcome="accepted", words="to start at once on n1"),
+    "refused": SlurmAnswer(
+        outcome="refused",
+        words="allocation failure: Invalid feature specification",
+        refusal=Refusal(meaning="no such feature", options=("constraint",)),
+    ),
+    "unanswered": SlurmAnswer(outcome="unanswered", words="no answer within 30.0 s"),
+    "variable": SlurmAnswer(
+        outcome="accepted",
+        words="to start at once on n1",
+        variables=(ShellVariable(name="SBATCH_QOS", value="q", option="qos", removed=False),),
+    ),
+}
 
 
 class Case(NamedTuple):
@@ -94,6 +110,7 @@ def context_of(words: list[str]) -> LintContext:
         hcas=int(given["hcas"]) if "hcas" in given else None,
         nccl=Version.parse(given["nccl"]) if "nccl" in given else None,
         openmpi=Version.parse(given["openmpi"]) if "openmpi" in given else None,
+        answer=ANSWERS[given["answer"]] if "answer" in given else None,
     )
 
 

@@ -11,7 +11,7 @@ from hpc_train.errors import PlanError
 from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.sacct import sacct
-from hpc_train.submissions.slurm.sbatch import test_only as verdict
+from hpc_train.submissions.slurm.sbatch_test_only import test_only as verdict
 from hpc_train.submissions.slurm.squeue import parse, squeue
 from hpc_train.submissions.slurm.submitit_script import job_id_of
 from tests.submissions.slurm.fake_slurm import FakeSlurm

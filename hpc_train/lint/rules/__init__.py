@@ -28,6 +28,7 @@ from hpc_train.lint.rules import (
     resources,
     several_nodes,
     site,
+    slurm_answer,
     slurm_variables,
     srun,
     step_sizes,
@@ -62,6 +63,7 @@ _MODULES: tuple[ModuleType, ...] = (
     several_nodes,
     slurm_variables,
     step_sizes,
+    slurm_answer,
 )
 
 

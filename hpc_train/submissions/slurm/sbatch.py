@@ -1,4 +1,4 @@
-"""Calls of sbatch: a submission, retried if Slurm is slow, never made twice; `--test-only`."""
+"""Calls of sbatch: a submission, retried if Slurm is slow, never made twice."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.job_arrays import SbatchCall
 from hpc_train.submissions.slurm.job_states import find, owner
+from hpc_train.submissions.slurm.refusals import advice
 from hpc_train.submissions.slurm.sbatch_environment import environment_changes, options_in
 from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient
 
@@ -21,31 +22,6 @@ if TYPE_CHECKING:
 
     from hpc_train.submissions.slurm.submitit_script import ScriptExecutor
     from hpc_train.subprocesses import Finished
-
-
-from functools import cache
-from pathlib import Path
-from typing import Literal
-
-from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.subprocesses import run
-from hpc_train.typed_values import load_data
-
-
-class _File(Value, frozen=True, kw_only=True):
-    schema: Literal[1]
-    refusals: dict[str, str]
-
-
-@cache
-def _refusals() -> dict[str, str]:
-    return load_data("slurm_refusals.yaml", _File).refusals
-
-
-def advice(message: str) -> str:
-    """Return the next command, or an empty text for an unknown message."""
-    lowercase = message.lower()
-    return next((hint for words, hint in _refusals().items() if words in lowercase), "")
 
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
@@ -183,26 +159,3 @@ def _line(text: str) -> str:
     return "; ".join(
         line.removeprefix("sbatch: error: ").strip() for line in text.splitlines() if line.strip()
     )
-
-
-def test_only(cluster: SlurmEndpoint, script: Path) -> str:
-    """Return the message of sbatch on one line, and the remedy if it refuses.
-
-    sbatch gets the environment of the submission, because an effective SBATCH_… variable may be the
-    reason for a refusal.
-    """
-    environment = _environment(cluster, script.read_text(encoding="utf-8"))
-    done = run(["sbatch", "--test-only", str(script)], 30.0, environment=environment)
-    lines = (done.stderr + done.stdout).strip().splitlines()
-    words = "; ".join(line.removeprefix("sbatch: ").removeprefix("error: ") for line in lines)
-    if done.returncode == 0:
-        return words
-    hint = advice(words)
-    return f"refused: {words}" + (f" ({hint})" if hint else "")
-
-
-def _environment(cluster: SlurmEndpoint, script: str) -> dict[str, str]:
-    changes = environment_changes(os.environ, cluster, options_in(script))
-    # The remedies are found from sbatch's messages in English.
-    changed = {**os.environ, **changes, "LC_ALL": "C"}
-    return {name: value for name, value in changed.items() if value is not None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.subprocesses import Finished, clean_environment, run
@@ -48,11 +49,16 @@ _PREFIX = re.compile(r"\w{1,64}: (error|fatal): |\[Errno \d+\] ")
 def call_slurm(cluster: SlurmEndpoint, *argv: str, timeout_s: float = 30.0) -> Finished:
     """Run a command of Slurm with a cluster's configuration and without options from variables."""
     environment = _environment(cluster)
-    conf = environment.get("SLURM_CONF")
-    if conf and not os.access(conf, os.R_OK):
-        # Slurm's commands would retry once a second for a minute.
-        return Finished(returncode=1, stdout="", stderr=f"SLURM_CONF={conf} cannot be read")
+    refused = unreadable_conf(environment)
+    if refused:
+        return Finished(returncode=1, stdout="", stderr=refused)
     return run(argv, timeout_s, environment=environment)
+
+
+def unreadable_conf(environment: Mapping[str, str]) -> str:
+    """Return the error of a configuration that Slurm's commands would try to read for a minute."""
+    conf = environment.get("SLURM_CONF")
+    return f"SLURM_CONF={conf} cannot be read" if conf and not os.access(conf, os.R_OK) else ""
 
 
 def _environment(cluster: SlurmEndpoint) -> dict[str, str]:

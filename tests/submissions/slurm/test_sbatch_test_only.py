@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.submissions.slurm.sbatch import test_only as verdict
+from hpc_train.submissions.slurm.sbatch_test_only import answer_of, ask_sbatch, shell_variables
+from hpc_train.submissions.slurm.sbatch_test_only import test_only as verdict
+from hpc_train.subprocesses import Finished
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 
@@ -53,3 +55,62 @@ def test_sbatch_sees_what_it_will_see_at_the_submission(
     found = slurm.environment()
     assert found["SBATCH_QOS"] == "1"
     assert not {"SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"} & found.keys()
+
+
+def finished(stderr: str, returncode: int = 1, stdout: str = "") -> Finished:
+    return Finished(returncode=returncode, stdout=stdout, stderr=stderr)
+
+
+def test_a_plan_is_read_among_other_lines() -> None:
+    text = (
+        "sbatch: lua: your project has 12 hours left\n"
+        "sbatch: error: Ignoring -S since it's not allowed\n"
+        "sbatch: Job 2 to start at 2026-11-23T18:36:24 using 1 processors on nodes n1\n"
+    )
+    answer = answer_of(finished(text, 0))
+    assert answer.outcome == "accepted"
+    assert answer.words == "to start at 2026-11-23T18:36:24 using 1 processors on nodes n1"
+    assert answer.warnings == ("Ignoring -S since it's not allowed",)
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        finished("allocation failure: Socket timed out on send/recv operation"),
+        finished("allocation failure: Unable to contact slurm controller (connect failure)"),
+        finished("sbatch: fatal: Could not establish a configuration source"),
+        finished("SLURM_CONF=/gone cannot be read", 127),
+        finished("no answer within 30.0 s", 124),
+    ],
+    ids=range(5),
+)
+def test_no_answer_is_no_refusal(done: Finished) -> None:
+    answer = answer_of(done)
+    assert (answer.outcome, answer.refusal) == ("unanswered", None)
+    assert answer.words in done.stderr
+
+
+def test_a_message_has_the_line_and_the_word_that_it_names() -> None:
+    quote = answer_of(finished('sbatch: fatal: j: line 12: Unmatched `"` in [--partition="x]'))
+    assert quote.line == 12
+    word = answer_of(finished("sbatch: error: Invalid directive found in batch script: word"))
+    assert (word.line, word.stray) == (0, "word")
+    assert answer_of(finished("")).words == "exit code 1"
+
+
+def test_a_configuration_that_cannot_be_read_is_not_waited_for(
+    slurm: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", "/nonexistent/slurm.conf")
+    done = ask_sbatch(SlurmEndpoint(), script, ())
+    assert done.stderr == "SLURM_CONF=/nonexistent/slurm.conf cannot be read"
+    assert slurm.calls("sbatch") == []
+
+
+def test_the_shell_s_variables_are_named_with_what_happens_to_them() -> None:
+    environment = {"SBATCH_QOS": "q", "SBATCH_PARTITION": "p", "SBATCH_WAIT": "1", "HOME": "/"}
+    found = shell_variables(environment, {"partition"})
+    assert [(one.name, one.option, one.removed) for one in found] == [
+        ("SBATCH_PARTITION", "partition", True),
+        ("SBATCH_QOS", "qos", False),
+    ]

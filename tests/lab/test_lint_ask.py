@@ -1,0 +1,110 @@
+"""`hpctrain lint --ask` on a real Slurm: accepted scripts, and each kind of refusal."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab import state_file
+from hpc_train.lab.run_program import installed
+from hpc_train.lab.state_file import Lab
+from tests.lab.conftest import Hpctrain, Slurm, refuse
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+UNKNOWN_OPTION = "sbatch of this cluster has no such option"
+# Directives of a script -> the line of the refusal, and what is said of it.
+REFUSED = [
+    ("-N 1; --partition=gpuu", 3, "partitions: gpu, long; did you mean 'gpu'?"),
+    ("--nodes=9; --time=5", 2, "gpu allows at most 4 nodes"),
+    ("--nodes=1; --time=2:00:00", 3, "gpu allows at most 01:00:00"),
+    ("--mem=1G; --gres=fpga:1", 3, "the nodes of gpu have gpu:a100:4"),
+    ("--mem=1G; --gres=gpu:h100:1", 3, "the nodes of gpu have gpu:a100:4"),
+    ("--gres=gpu:2; --mem=64G", 3, "the nodes of gpu have at most 4000M"),
+    ("--time=5; --constraint=fast", 3, "the nodes of gpu have no features"),
+    ("--time=5; --distribution=odd", 3, "sbatch cannot read the value"),
+    ("--time=5; --ntasks=900", 3, "32 cores together"),
+]
+
+
+def rows(*words: str, stdin: str = "", **variables: str) -> tuple[int, list[dict[str, object]]]:
+    """Return the exit code and the findings on the answer of Slurm."""
+    done = subprocess.run(
+        [sys.executable, "-m", "hpc_train", "lint", "--ask", "--json", *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+        timeout=120,
+        check=False,
+    )
+    found = json.loads(done.stdout)["findings"]
+    return done.returncode, [row for row in found if row["id"].startswith("HT8")]
+
+
+def script(directives: str) -> str:
+    lines = "".join(f"#SBATCH {line}\n" for line in directives.split("; ") if line)
+    return f"#!/bin/bash\n{lines}srun hostname\n"
+
+
+@pytest.mark.parametrize(("directives", "line", "said"), REFUSED)
+def test_a_refusal_is_explained(lab: Lab, directives: str, line: int, said: str) -> None:
+    code, (row,) = rows("-", stdin=script(directives))
+    assert (row["id"], row["line"], row["severity"], code) == ("HT801", line, "error", 1)
+    assert said in str(row["advice"])
+
+
+def test_an_unknown_option_is_reported_once(lab: Lab, tmp_path: Path) -> None:
+    code, found = rows("-", stdin=script("--time=5; --nods=2"))
+    assert (code, found) == (1, [])
+    _, (row,) = rows("-", "--select", "HT8", stdin=script("--time=5; --nods=2"))
+    assert row["line"] == 3
+    assert UNKNOWN_OPTION in str(row["advice"])
+
+
+def test_files_are_accepted_and_nothing_is_submitted(
+    lab: Lab, slurm: Slurm, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        (tmp_path / name).write_text(script("--nodes=2; --gres=gpu:4; --time=5"))
+    before = slurm("squeue", "--noheader", "--states=all", "--format=%i")
+    outer = {"SLURM_JOB_ID": "1", "SLURM_NNODES": "99", "SBATCH_PARTITION": "long"}
+    code, found = rows(str(tmp_path / "a"), str(tmp_path / "b"), **outer)
+    assert code == 0
+    accepted = [str(row["message"]) for row in found if row["id"] == "HT802"]
+    assert len(accepted) == 2
+    assert all("on nodes lab[1-2] in partition long" in message for message in accepted)
+    assert {row["severity"] for row in found} == {"info"}
+    assert slurm("squeue", "--noheader", "--states=all", "--format=%i") == before
+
+
+def test_slurm_that_does_not_answer_is_said(lab: Lab, tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    text = Path(lab.settings.folder, "slurm.conf").read_text()
+    conf.write_text(text.replace("SlurmctldPort=16817", "SlurmctldPort=16999\nMessageTimeout=2"))
+    code, (row,) = rows("-", stdin=script("--time=5"), SLURM_CONF=str(conf))
+    assert (row["id"], row["severity"], code) == ("HT803", "info", 0)
+
+
+def test_an_account_that_is_not_ours(
+    no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not (installed("slurmdbd") and installed("mariadbd")):
+        refuse("slurmdbd, mariadbd not found; install slurmdbd mariadb-server")
+    done = hpctrain("up", "--nodes", "2", "--accounting")
+    assert done.returncode == 0, done.stderr
+    lab = state_file.read()
+    assert lab is not None
+    monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
+    for option, said in (
+        ("--account=reserch", "your accounts: research, root; did you mean 'research'?"),
+        ("--qos=hihg", "did you mean 'high'?"),
+    ):
+        code, (row,) = rows("-", stdin=script(f"--time=5; {option}"))
+        assert (row["id"], row["line"], code) == ("HT801", 3, 1)
+        assert said in str(row["advice"])
+    assert hpctrain("down").returncode == 0
