@@ -72,9 +72,9 @@ def test_a_refusal_says_what_the_cluster_allows(slurm: FakeSlurm) -> None:
 
 
 def test_what_a_rule_has_said_is_not_repeated(slurm: FakeSlurm) -> None:
-    slurm.on("sbatch", """echo "sbatch: unrecognized option '--nods=2'" >&2; exit 255""")
-    assert asked("my.sbatch", SCRIPT.replace("-p no", "--nods=2")) == []
-    (found,) = asked("my.sbatch", SCRIPT.replace("-p no", "--nods=2"), select=("HT8",))
+    slurm.on("sbatch", """echo "sbatch: invalid option -- 'Y'" >&2; exit 255""")
+    assert asked("my.sbatch", SCRIPT.replace("-p no", "-Y 2")) == []
+    (found,) = asked("my.sbatch", SCRIPT.replace("-p no", "-Y 2"), select=("HT8",))
     assert (found.id, found.line) == ("HT801", 3)
 
 
