@@ -26,7 +26,7 @@ _CHANNELS = (
 _VIA = b" via "
 _OURS = b"CCL"
 # Anonymised names may be in angle brackets; some logs have no thread number.
-_WHO = re.compile(rb"([\w.-]{1,64})>?(?::\d{1,9}){1,2} \[-?\d{1,4}\] ")
+_WHO = re.compile(rb"(?<![\w.-])([\w.-]{1,64})>?(?::\d{1,9}){1,2} \[-?\d{1,4}\] ")
 _WHO_TEXT = re.compile(_WHO.pattern.decode())
 _CHANNEL = re.compile(rb" Channel \d{1,5}(?:/\d{1,5})? : ")
 _MOST = 30_000

@@ -15,7 +15,7 @@ from hpc_train.typed_values import load_data
 
 _NAMED = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")
 _LETTER = re.compile(r"(?:requires an argument|invalid option) -- '(\w)'")
-_HELP = re.compile(r"\S* ?--help\S*|--\w+=help")
+_HELP = re.compile(r"(?<!\S)\S{0,64} ?--help\S{0,64}|--\w{1,64}=help")
 
 
 class _File(Value, frozen=True, kw_only=True):
