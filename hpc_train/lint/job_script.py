@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from hpc_train.lint.directives import Directive, first_command, read_directives
+from hpc_train.lint.function_calls import without_function_calls
 from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
 from hpc_train.lint.requested_resources import RequestedResources, asked_of
 from hpc_train.lint.script_variables import Assignment, Values, known_values, read_assignments
@@ -61,8 +62,9 @@ def read_script(text: str) -> JobScript:
     directives = read_directives(lines)
     asked = asked_of(directives)
     read = read_commands("\n".join(lines) if shell else "")
-    tasks = tuple(inner for command in read.commands for inner in _task_commands(command))
-    assignments = read_assignments(read.commands)
+    commands = without_function_calls(read.commands)
+    tasks = tuple(inner for command in commands for inner in _task_commands(command))
+    assignments = read_assignments(commands)
     values = known_values(assignments, asked.slurm)
     return JobScript(
         text=text,
@@ -71,13 +73,13 @@ def read_script(text: str) -> JobScript:
         shell=shell,
         directives=directives,
         asked=asked,
-        commands=read.commands,
+        commands=commands,
         task_commands=tasks,
         documents=read.documents,
         unclosed=read.unclosed,
         assignments=(*assignments, *_in_tasks(tasks)),
         values=values,
-        launches=read_launches(read.commands, values),
+        launches=read_launches(commands, values),
     )
 
 
