@@ -6,6 +6,7 @@ import re
 
 from hpc_train.lint.control_flow import Blocks, read_blocks
 from hpc_train.lint.directives import Directive, first_command, read_directives
+from hpc_train.lint.function_calls import without_function_calls
 from hpc_train.lint.inner_lines import inner_lines, lines_of_strings
 from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
 from hpc_train.lint.plugin_options import with_plugins
@@ -87,8 +88,9 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
     directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
     asked = asked_of(directives)
-    tasks = tuple(inner for command in read.commands for inner in _task_commands(command))
-    assignments = read_assignments(read.commands)
+    commands = without_function_calls(read.commands)
+    tasks = tuple(inner for command in commands for inner in _task_commands(command))
+    assignments = read_assignments(commands)
     values = known_values(assignments, asked.slurm)
     return JobScript(
         text=text,
@@ -98,14 +100,14 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
         shell=shell,
         directives=directives,
         asked=asked,
-        commands=read.commands,
-        blocks=dict(read_blocks(read.commands)),
+        commands=commands,
+        blocks=dict(read_blocks(commands)),
         task_commands=tasks,
         documents=read.documents,
         unclosed=read.unclosed,
         assignments=(*assignments, *_in_tasks(tasks)),
         values=values,
-        launches=read_launches(read.commands, values, with_plugins(srun_grammar(), site)),
+        launches=read_launches(commands, values, with_plugins(srun_grammar(), site)),
     )
 
 

@@ -18,12 +18,12 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 # What the script exports for the ranks; a plain script exports the rendezvous only.
 RENDEZVOUS = ("MASTER_ADDR", "MASTER_PORT")
 FROM_SCRIPT = (*RENDEZVOUS, "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILURE_FILE")
-# Variables of the script itself, and read-only variables of bash: a value would be lost.
+# Variables of the script and its wrappers that last while the ranks run, and read-only variables of
+# bash: a value would be lost.
 _OURS = frozenset(
     """
-    address attempt bad_nodes begun child code devices failure folder head here host job kept link
-    log mode name names node node_address node_wrapper nodes now port preflight program rank
-    rank_wrapper ranks_ended rest room seen started tries try when with_local_rank word wrong
+    attempt bad_nodes child code cpus_on_node cpus_per_rank head is_host name node_address node_wrapper now preflight
+    rank_wrapper ranks_ended restarts run_nodes started tries vendor_names with_local_rank
     BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID
     RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
     """.split()

@@ -119,8 +119,8 @@ def test_show_template_prints_each_file_below_its_path(hpctrain: Hpctrain, site:
     assert heads[:4] == [
         "# ==== templates/mine.sh.j2 (site) ====",
         f"# ==== {ours}/local.sh.j2 (shipped) ====",
-        f"# ==== {ours}/_prepare.sh.j2 (shipped) ====",
-        f"# ==== {ours}/_shared.sh.j2 (shipped) ====",
+        f"# ==== {ours}/_start.sh.j2 (shipped) ====",
+        f"# ==== {ours}/_setup.sh.j2 (shipped) ====",
     ]
     assert done.stdout.startswith(f"{heads[0]}\n{own}\n{heads[1]}\n#!/bin/bash\n")
     assert len(heads) == len(set(heads))

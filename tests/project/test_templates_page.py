@@ -66,6 +66,14 @@ def test_the_parts_on_the_page_exist() -> None:
     assert {part for part in parts if not (ROOT / "templates" / part).is_file()} == set()
 
 
+def test_the_functions_on_the_page_are_those_that_a_script_calls() -> None:
+    named = {name.split()[0] for name in first_column("function")}
+    texts = [path.read_text(encoding="utf-8") for path in (ROOT / "templates").glob("*.j2")]
+    called = re.findall(r"^(?:MASTER_PORT=\$\()?(hpctrain_\w+)(?!\w|\()", "\n".join(texts), re.M)
+    assert named == set(called)
+    assert not [name for name in named if f"\n{name}() {{\n" not in "".join(texts)]
+
+
 def test_the_fields_on_the_page_are_those_of_a_plan() -> None:
     assert sorted(first_column("`plan.…`")) == sorted(LaunchPlan.__struct_fields__)
 
@@ -123,4 +131,4 @@ def test_the_second_example_checks_before_the_launch(
 ) -> None:
     text = example("checked.sbatch.j2", tmp_path, monkeypatch, "srun").text
     check = text.index("if ! srun --ntasks=1 --ntasks-per-node=1 test -d /scratch/imagenet; then")
-    assert text.index("export OMP_NUM_THREADS=") < check < text.index("rank_wrapper=$(")
+    assert text.index("export OMP_NUM_THREADS=") < check < text.index("\nhpctrain_run ")

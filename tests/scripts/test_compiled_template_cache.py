@@ -95,7 +95,7 @@ def test_only_the_packages_own_are_kept(
 ) -> None:
     own = tmp_path / "own"
     own.mkdir()
-    (own / "_finish.sh.j2").write_text("# of the site\n")
+    (own / "_functions.sh.j2").write_text("# of the site\n")
     first = render.render_script(plan(), [own])
     kept = {file.name: file.stat().st_mtime_ns for file in places[1].iterdir()}
     shipped = [file for file in first.templates if file.shipped]

@@ -95,7 +95,7 @@ MISTAKES = [
     ("{{ 1 + 'a' }}", "unsupported operand"),
     ("{{ 1 / 0 }}", "division by zero"),
     ("{{ plan.name() }}", "'str' object is not callable"),
-    ("{% include '_sttus.sh.j2' %}", "unknown template '_sttus.sh.j2'; did you mean '_status.sh"),
+    ("{% include '_strt.sh.j2' %}", "unknown template '_strt.sh.j2'; did you mean '_start.sh.j"),
     ("{% endblock %}", "unknown tag 'endblock'"),
     ("{{ plan.name +* 1 }}", "unexpected '*'"),
     ("{{ plan.topology }}", "a Topology is not text"),

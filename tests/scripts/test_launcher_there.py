@@ -17,7 +17,7 @@ from hpc_train.model.plan import LaunchPlan
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
 # What a script itself needs of PATH, beside a launcher.
-NEEDED = ("bash", "cat", "date", "head", "id", "mkdir", "mv", "rm", "sleep", "tail", "touch")
+NEEDED = ("bash", "cat", "date", "head", "id", "mkdir", "mv", "rm", "sed", "sleep", "tail", "touch")
 HOST = socket.gethostname()
 
 

@@ -24,6 +24,7 @@ KEYS = {
 }
 CASES = [("slurm-generic", launcher) for launcher in ("srun", "torchrun", "mpirun", "spawn")]
 CASES += [("local", launcher) for launcher in ("torchrun", "mpirun", "spawn", "single")]
+SET = "set -e  # Setup: the first line that fails ends the job."
 Plans = Callable[..., LaunchPlan]
 
 
@@ -82,7 +83,7 @@ def test_a_value_that_would_become_a_directive_is_refused(plan: Plans) -> None:
 def test_modules_are_loaded_before_the_setup_lines(plan: Callable[..., LaunchPlan]) -> None:
     made = plan("slurm-generic", modules=["cuda/12.4", "x$(y)"], setup=["source venv"])
     lines = render_script(made).text.splitlines()
-    at = lines.index("set -e")
+    at = lines.index(SET)
     wanted = ["module load cuda/12.4", "module load 'x$(y)'", "source venv", "set +e"]
     assert lines[at + 1 : at + 5] == wanted
 
@@ -94,8 +95,8 @@ def test_a_site_starts_from_no_modules_and_in_its_own_folders(
         plan("slurm-generic", modules=["x"]), modules_purge=True, modules_use=("/appl/$(id) b",)
     )
     lines = render_script(made).text.splitlines()
-    at = lines.index("set -e")
+    at = lines.index(SET)
     wanted = ["module purge", "module use '/appl/$(id) b'", "module load x", "set +e"]
     assert lines[at + 1 : at + 5] == wanted
     only = msgspec.structs.replace(plan("slurm-generic"), modules_purge=True)
-    assert "set -e\nmodule purge\nset +e" in render_script(only).text
+    assert f"{SET}\nmodule purge\nset +e" in render_script(only).text

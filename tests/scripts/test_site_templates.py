@@ -21,12 +21,12 @@ SINGLE = {"launcher": "single", "resources": {"cpus_per_task": 1}}
 # Each block, and a line of the script that it and no other block has.
 LINES = {
     "header": "#SBATCH --nodes=1",
-    "tracking": "trap finish EXIT",
+    "tracking": "set --  # a setup line `source FILE` would pass the arguments on",
     "setup": "module load cuda",
     "env": "export NOTE=x  # default",
-    "launch": "rank_wrapper=$(",
+    "launch": "hpctrain_run \\",
     "rendezvous": "export MASTER_ADDR MASTER_PORT",
-    "finish": "ranks_ended=yes",
+    "finish": 'hpctrain_exit "$code"',
 }
 
 
@@ -145,7 +145,7 @@ def test_package_means_ours(plan: Plans, write: Write) -> None:
 
 
 def test_a_part_of_ours_is_replaced_by_name(plan: Plans, write: Write) -> None:
-    folder = write("echo ours is gone\n", "_finish.sh.j2")
+    folder = write("echo ours is gone\n", "_functions.sh.j2")
     text = render_script(plan_of(plan, "local"), [folder]).text
     assert text.endswith("echo ours is gone\n")
 
@@ -183,8 +183,8 @@ def test_the_digest_is_that_of_the_first_rendering_and_of_any_other(plan: Plans)
     assert again[0] == again[1]
     assert render_script(single).templates == render_script(single).templates
     used = {name for name, _ in names(again[0])}
-    assert {"_forward.sh.j2", "_shared.sh.j2", "_ranks.sh.j2"} < used
-    assert "_launcher.sh.j2" not in used, "a single process has no launcher to look for"
+    assert {"_forward.sh.j2", "_shared.sh.j2", "_rank_wrapper.sh.j2"} < used
+    assert "_require.sh.j2" not in used, "a single process has no launcher to look for"
 
 
 def test_a_template_that_is_edited_is_read_again(plan: Plans, write: Write) -> None:

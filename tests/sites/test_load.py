@@ -76,10 +76,10 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
         (("name: mine", "name: yours"), "the name 'yours' is not that of the file, 'mine'"),
         (("launchers", "env: {API_KEY: x}\nlaunchers"), "env.API_KEY looks like a secret"),
         (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is not a name of an environment"),
-        (("launchers", "env: {port: 1}\nlaunchers"), "env.port: the script or bash sets port"),
+        (("launchers", "env: {child: 1}\nlaunchers"), "env.child: the script or bash sets child"),
         (
-            ("launchers", "internet: {access: yes, env: {port: 1}}\nlaunchers"),
-            "internet.env.port: the script or bash sets port",
+            ("launchers", "internet: {access: yes, env: {child: 1}}\nlaunchers"),
+            "internet.env.child: the script or bash sets child",
         ),
         (
             ("launchers", "rendezvous: {port: 65000, ports: 600}\nlaunchers"),

@@ -106,7 +106,7 @@ def test_the_file_of_a_secret_is_relative_to_the_job(tmp_path: Path) -> None:
     assert found == {"A": str(tmp_path / "a"), "B": str(Path.home() / "b"), "C": "env"}
 
 
-@pytest.mark.parametrize("name", ["port", "nodes", "RANK", "EUID", "HPCTRAIN_RUN"])
+@pytest.mark.parametrize("name", ["child", "code", "RANK", "EUID", "HPCTRAIN_RUN"])
 @pytest.mark.parametrize("key", ["env", "secrets"])
 def test_what_the_script_sets_itself_is_refused(tmp_path: Path, key: str, name: str) -> None:
     with pytest.raises(SpecError, match=rf":2: {key}\.{name}: the script or bash sets {name}"):

@@ -91,7 +91,7 @@ def test_f15_no_list_of_nodes_is_read_by_us(launcher: str) -> None:
     assert lines
     for text in lines:
         assert 'scontrol show hostnames "$SLURM_JOB_NODELIST"' in text or text.startswith(
-            "run_nodes="
+            "  run_nodes="
         )
 
 

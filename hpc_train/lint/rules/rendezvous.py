@@ -95,7 +95,8 @@ def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for found in script.settings("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP"):
         asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", found.value)
-        if asks and script.asked.nodes != 1:
+        filtered = "|" in found.value and "127" in found.value
+        if asks and not filtered and script.asked.nodes != 1:
             picked = re.search(r"\||srun", found.value)
             severity: Severity | None = "info" if picked else None
             message = f"hostname {asks[1]} may print a loopback address, or several addresses"

@@ -183,11 +183,11 @@ def test_it_starts_two_ranks(home: Path) -> None:
     flux.chmod(0o755)
     (home / "t.sh").write_text("echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE\n")
     wanted = job({"tasks_per_node": 2}, command=["bash", "t.sh"])
-    script = render_script(make_plan(wanted, mysite(home, 0, "local"))).text
+    script = home / "job.sbatch"
+    script.write_text(render_script(make_plan(wanted, mysite(home, 0, "local"))).text)
     outer = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "HPCTRAIN_"))}
     done = subprocess.run(
-        ["bash"],
-        input=script,
+        ["bash", str(script)],
         cwd=home,
         env={**outer, "PATH": f"{home}:{outer['PATH']}"},
         capture_output=True,
