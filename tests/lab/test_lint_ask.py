@@ -53,15 +53,15 @@ def script(directives: str) -> str:
 
 @pytest.mark.parametrize(("directives", "line", "said"), REFUSED)
 def test_a_refusal_is_explained(lab: Lab, directives: str, line: int, said: str) -> None:
-    code, (row,) = rows("-", stdin=script(directives))
+    code, (row,) = rows("-", "--select", "HT8", stdin=script(directives))
     assert (row["id"], row["line"], row["severity"], code) == ("HT801", line, "error", 1)
     assert said in str(row["advice"])
 
 
 def test_an_unknown_option_is_reported_once(lab: Lab, tmp_path: Path) -> None:
-    code, found = rows("-", stdin=script("--time=5; --nods=2"))
+    code, found = rows("-", stdin=script("--time=5; -Y2"))
     assert (code, found) == (1, [])
-    _, (row,) = rows("-", "--select", "HT8", stdin=script("--time=5; --nods=2"))
+    _, (row,) = rows("-", "--select", "HT8", stdin=script("--time=5; -Y2"))
     assert row["line"] == 3
     assert UNKNOWN_OPTION in str(row["advice"])
 

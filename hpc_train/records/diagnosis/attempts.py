@@ -28,7 +28,7 @@ _ONCE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"] cmd = ", re.compile(r"\[runner\.py:\d{1,5}:main\] cmd = ")),
     (b"# nThread ", re.compile(r"^# nThread \d")),
     (b"STARTING TIMING RUN AT", re.compile(r"^STARTING TIMING RUN AT")),
-    (b"run_start", re.compile(r":::MLP?.{0,400}\brun_start\b")),
+    (b"run_start", re.compile(r":::MLP?.{0,200}\brun_start\b")),
     (b"Started a local Ray instance", re.compile(r"Started a local Ray instance")),
     (b"Starting job: ", re.compile(r"^\[?titan.{0,80}Starting job: ")),
     (b"were not passed to `accelerate launch`", re.compile(r"values were not passed to `accel")),
