@@ -24,8 +24,8 @@ MARK = "\nexit # ===="
 LONGEST = 60
 # What a site or a job asks for, line by line: directives, setup, exports.
 GIVEN = re.compile(r"#SBATCH |export (?!MASTER_ADDR )|module |unset |\[ -n ")
-MANY = 36
-REST = 34
+MANY = 24
+REST = 39
 SMALL = {"tasks_per_node": 1, "cpus_per_task": 1}
 
 

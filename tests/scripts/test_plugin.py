@@ -18,6 +18,9 @@ from hpc_train.sites.load import load_site
 from hpc_train.typed_values import decode
 
 
+CALL = "hpctrain_require_plugin"
+
+
 def plan_of(site: str, nodes: int = 2, **keys: Any) -> LaunchPlan:
     resources = {"nodes": nodes, "gpus_per_node": 4}
     data = {"name": "j", "command": ["true"], "resources": resources, **keys}
@@ -28,10 +31,10 @@ def check(plan: LaunchPlan, folder: Path, **env: str) -> subprocess.CompletedPro
     """Run the part of a script that looks for the library."""
     text = render_script(plan).text
     start = text.index("# NCCL is forced to use a plug-in")
-    part = text[start : text.index("\nfi\n", start) + 4]
+    part = text[start : text.index("\n}\n", start) + 3]
     clean = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "CONDA_PREFIX")}
     clean |= {"HPCTRAIN_FAILURE_FILE": str(folder / "failure"), "VIRTUAL_ENV": "", **env}
-    argv = ["bash", "-euo", "pipefail", "-c", f"HOSTNAME=n1\n{part}\necho found"]
+    argv = ["bash", "-euo", "pipefail", "-c", f"HOSTNAME=n1\n{part}\n{CALL}; echo found"]
     return subprocess.run(argv, env=clean, capture_output=True, text=True, check=False)
 
 
