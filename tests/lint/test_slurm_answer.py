@@ -131,7 +131,7 @@ def test_an_unknown_refusal_is_shown_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("directive", "words", "ids"),
     [
-        ("--nods=2", "unrecognized option '--nods=2'", ["HT013"]),
+        ("-Y2", "invalid option -- 'Y'", ["HT013"]),
         ("--partition=$P", "invalid partition specified: $P", ["HT010"]),
         ("--nodes=$N --partition=p", NODE_COUNT, ["HT010", "HT801"]),
     ],
