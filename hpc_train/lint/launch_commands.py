@@ -10,13 +10,13 @@ from hpc_train.lint.option_parser import Option, read_options
 from hpc_train.lint.script_variables import Values
 from hpc_train.lint.shell.ast import Command, Word
 from hpc_train.lint.shell.commands import read_commands
+from hpc_train.lint.shell_words import WHOLE, shell_words
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import Grammar
 
 MPIRUNS = ("mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi")
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
 _WRAPPERS = ("exec", "command", "nohup", "env", "builtin", "time", "stdbuf", "nice")
-_WHOLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})\"?")
 _FLAGS = frozenset(("standalone", "no-python", "module", "use-env", "virtual-local-rank", "m"))
 _MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
 _LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "which", "command")
@@ -138,8 +138,7 @@ def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
     flat: list[Word] = []
     for index, word in enumerate(words):
         if index and _is_shell(words, index - 1):
-            read = read_commands(values.substitute(word.text), word.line)
-            flat += [inner for command in read.commands for inner in command.words]
+            flat += shell_words(word, values)
         else:
             flat += _resolved(word, values)
         if len(flat) > _LONGEST:
@@ -148,7 +147,7 @@ def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
 
 
 def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
-    match = _WHOLE.fullmatch(word.raw)
+    match = WHOLE.fullmatch(word.raw)
     name = (match[1] or match[2]) if match else ""
     if name not in values.once:
         return (word,)

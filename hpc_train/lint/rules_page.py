@@ -15,6 +15,7 @@ _GROUPS = {
     "HT02": "Directives",
     "HT1": "Resources",
     "HT20": "srun",
+    "HT21": "srun",
     "HT22": "torchrun",
     "HT23": "Other launchers",
     "HT3": "Rendezvous and devices",

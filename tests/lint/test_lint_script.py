@@ -36,6 +36,29 @@ def test_findings_have_the_line_of_what_is_wrong() -> None:
     assert found["HT229"] == 4
 
 
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("srun bash -c '\n  torchrun t.py'\necho torchrun\n", 4),
+        ('run="\nsrun=1\ntorchrun \\\n t.py"\ndate\nsrun bash -c "$run"\necho torchrun\n', 5),
+        ('srun bash -c "\ncd a \\\n b\ntorchrun t.py"\n', 6),
+        ('list="\na\nb"\nsrun bash -c "echo $list\ntorchrun t.py"\n', 6),
+    ],
+)
+def test_a_launch_below_a_shell_has_its_own_line(text: str, line: int) -> None:
+    found = lint_script(f"#!/bin/bash\n#SBATCH --signal=USR1@60\n{text}")
+    (message,) = [one.message for one in found if one.id == "HT407"]
+    assert message.endswith(f"the torchrun of line {line}")
+
+
+@pytest.mark.parametrize(
+    ("first", "mended"),
+    [("/bin/sh \u2013l", "/bin/sh -l"), ("/bin/bash —login", "/bin/bash --login")],
+)
+def test_a_dash_of_the_first_line_becomes_hyphens(first: str, mended: str) -> None:
+    assert repair_script(f"#!{first}\ndate\n").text == f"#!{mended}\ndate\n"
+
+
 def test_late_directives_are_one_finding_at_the_first_of_them() -> None:
     text = "#!/bin/bash\n#SBATCH --nodes=1\ncd work\n#SBATCH --time=1:00:00\n#SBATCH --mem=4G\n"
     (finding,) = [one for one in lint_script(text) if one.id == "HT002"]

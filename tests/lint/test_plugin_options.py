@@ -18,7 +18,10 @@ def found(line: str, context: LintContext | None = None) -> list[tuple[str, str]
     ("line", "expected"),
     [
         ("--image docker:me/torch:24", [("HT013", "info")]),
-        ("--gpu-debug on", [("HT013", "warning")]),
+        ("--gpu-debug on", [("HT013", "info")]),
+        ("--array1-5", [("HT013", "warning")]),
+        ("--ARRAY=1-5", [("HT013", "warning")]),
+        ("--q-backend=a", [("HT013", "info")]),
         ("--nods=2", [("HT013", "warning")]),
         ("--walltime=2", [("HT013", "warning")]),
         ("-l", [("HT013", "error")]),

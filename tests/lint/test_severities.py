@@ -7,6 +7,7 @@ import pytest
 from hpc_train.lint.lint_script import lint_script
 
 TWO = "#SBATCH --nodes=2\n"
+RANKS = "#SBATCH --nodes=1 --ntasks=4"
 
 
 @pytest.mark.parametrize(
@@ -15,6 +16,12 @@ TWO = "#SBATCH --nodes=2\n"
         ("HT003", "info", "#SBATCH --nodes=2\n# SBATCH --time=1:00:00\n"),
         ("HT003", "warning", "# SBATCH --time=1:00:00\n"),
         ("HT003", "warning", "#SBATCH --nodes=2\n#sbatch --time=1:00:00\n"),
+        ("HT202", "warning", f"{RANKS} --gpus-per-node=4\n"),
+        ("HT202", "warning", f"{RANKS} --time=10:00\nmodule load pytorch\n"),
+        ("HT202", "info", f"{RANKS} --time=9:59\nmodule load pytorch\n"),
+        ("HT202", "info", f"{RANKS}\n"),
+        ("HT202", "info", f"{RANKS} --gpus-per-node=4\nmodule load mpi4py\n"),
+        ("HT202", "warning", f"{RANKS}\nmodule load mpi4py torch\n"),
         ("HT303", "warning", "#SBATCH --gpus-per-node=4\nexport MASTER_PORT=29500\n"),
         ("HT303", "info", "#SBATCH --gpus-per-node=8\nexport MASTER_PORT=29500\n"),
         ("HT303", "info", "#SBATCH --gpus-per-task=8\nexport MASTER_PORT=29500\n"),
@@ -36,3 +43,16 @@ TWO = "#SBATCH --nodes=2\n"
 def test_a_finding_is_as_severe_as_it_is_certain(rule: str, severity: str, text: str) -> None:
     found = lint_script(f"#!/bin/bash\n{text}srun python t.py\n")
     assert [one.severity for one in found if one.id == rule] == [severity]
+
+
+@pytest.mark.parametrize(
+    ("severity", "text"),
+    [
+        ("error", "#SBATCH --nodes=2\ncd work\n#SBATCH --gpus=1\npython t.py\n"),
+        ("error", "python t.py\n#SBATCH --gpus=1\n"),
+        ("warning", "#SBATCH --nodes=1\npython t.py\n#SBATCH --gpus=1\n"),
+    ],
+)
+def test_directives_below_a_whole_script_may_be_there_on_purpose(severity: str, text: str) -> None:
+    found = lint_script(f"#!/bin/bash\n{text}")
+    assert [one.severity for one in found if one.id == "HT002"] == [severity]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from hpc_train.lint.option_parser import Option
 from hpc_train.lint.placeholders import is_placeholder
-from hpc_train.lint.plugin_options import plugin_of
+from hpc_train.lint.plugin_options import plugin_of, with_plugins
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.model.finding import Severity
 from hpc_train.model.units import slurm_seconds
 from hpc_train.slurm_options import sbatch_grammar
 
@@ -28,6 +29,7 @@ _MEANT = {
     "name": "job-name",
     "email": "mail-user",
 }
+_NUMBER_BEHIND = re.compile(r"([a-z-]{3,30})(\d.{0,80})")
 _NO_LIMIT = ("INFINITE", "UNLIMITED", "-1")
 
 
@@ -97,10 +99,9 @@ def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
     "plug-ins, which a site profile declares in plugin_options",
 )
 def unknown_option(subject: Subject) -> Iterator[RuleHit]:
-    known = sbatch_grammar().long
+    known = with_plugins(sbatch_grammar(), subject.context.site).long
     for option in _options(subject):
         name = option.spelled.lstrip("-")
-        meant = _MEANT.get(name)
         plugin = plugin_of(option.name, subject.context.site)
         if plugin:
             message = f"--{name} is an option of a plug-in, {plugin}, that not every site has"
@@ -108,9 +109,12 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
         if option.known or option.ambiguous or is_placeholder(option.spelled):
             continue
         if option.spelled.startswith("--"):
-            near = [meant] if meant else difflib.get_close_matches(name, known, 1, 0.8)
-            hint = f"; did you mean --{near[0]}?" if near else ""
-            yield RuleHit(line=option.line, message=f"unknown option --{name}{hint}")
+            near = _MEANT.get(name) or _near(name, known)
+            hint = f"; did you mean --{near}?" if near else ""
+            # A name that resembles none may belong to a plug-in of the site.
+            severity: Severity | None = None if near else "info"
+            message = f"unknown option --{name}{hint}"
+            yield RuleHit(line=option.line, message=message, severity=severity)
         else:
             word = option.word.text if option.word else option.spelled
             long = word[1:].partition("=")[0] in known
@@ -118,6 +122,14 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
             # A plug-in adds no letters.
             message = f"unknown option {option.spelled}{hint}"
             yield RuleHit(line=option.line, message=message, severity="error")
+
+
+def _near(name: str, known: Iterable[str]) -> str:
+    """Return the option that a name resembles; `array1-5` is one without its `=`."""
+    joined = _NUMBER_BEHIND.fullmatch(name)
+    if joined and joined[1] in known:
+        return f"{joined[1]}={joined[2]}"
+    return next(iter(difflib.get_close_matches(name.lower(), known, 1, 0.8)), "")
 
 
 @rule(
@@ -215,27 +227,3 @@ def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
         match = re.fullmatch(r"(\d{1,9})(:00)?", option.value or "")
         if option.name == "time" and match and 0 < int(match[1]) <= 72:
             yield RuleHit(line=option.line, message=f"{match[0]} is {int(match[1])} minutes")
-
-
-@rule(
-    "HT019",
-    "warning",
-    "log folder created by the job",
-    why="Slurm opens the log before the script runs; if the folder does not exist, the job fails "
-    "at once and writes no log. A mkdir in the script runs too late.",
-    advice="create the folder before sbatch, or write the log into an existing folder",
-)
-def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
-    asked = subject.script.asked
-    for name in ("output", "error"):
-        folder = (asked.value(name) or "").rpartition("/")[0]
-        if not folder or "%" in folder:
-            continue
-        for command in subject.script.runs("mkdir"):
-            if folder in [word.text.rstrip("/").removeprefix("./") for word in command.words]:
-                line = asked.line(name)
-                yield RuleHit(
-                    line=line,
-                    message=f"{folder} is created in line {command.line}: too late",
-                )
-                return

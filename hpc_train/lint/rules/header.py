@@ -58,9 +58,12 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
     if late:
         command = _short(script.lines[script.first_command - 1].strip())
         others = f", and {len(late) - 1} more" if len(late) > 1 else ""
+        # Below the whole script, beside directives that count, they may be parked on purpose.
+        parked = any(script.live_directives) and late[0] > script.commands[-1].last_line
         yield RuleHit(
             line=late[0],
             message=f"ignored{others}: line {script.first_command} (`{command}`) is a command",
+            severity="warning" if parked else None,
         )
 
 
@@ -164,12 +167,21 @@ def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT007",
     "error",
-    "typographic dash or quote in a directive",
+    "typographic dash or quote in a directive or the #! line",
     why="Word processors and web pages replace -- by a dash and straight quotes by curved ones; "
-    "sbatch rejects the dash and parses the quotes as part of the value.",
-    advice="retype the line with -- and straight quotes",
+    "sbatch rejects the dash and parses the quotes as part of the value. The shell of the #! line "
+    "takes the dash for a file name, and the job fails at once.",
+    advice="retype the line with hyphens and straight quotes",
 )
 def typographic(subject: Subject) -> Iterator[RuleHit]:
+    first = subject.script.lines[0]
+    wrong = _DASHES.search(first) if first.startswith("#!") else None
+    if wrong:
+        letters = re.match(r"\w+", first[wrong.end() :])
+        hyphens = "-" if letters and len(letters[0]) < 3 else "--"
+        edit = Edit(line=1, before=wrong[0], after=hyphens)
+        message = f"`{wrong[0]}` in the #! line is a dash, not a hyphen"
+        yield RuleHit(line=1, message=message, edit=edit)
     for directive in subject.script.live_directives:
         text = directive.text.partition("#")[0]
         dash = _DASHES.search(text)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.version_ranges import older
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
+_FABRICS = re.compile(r"efa|cxi|opx|verbs|psm[23x]")
 
 
 @rule(
@@ -141,11 +143,22 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
 
 
 def _no_such_path(subject: Subject, name: str) -> bool:
-    """Whether the job has nothing to lose: one node needs no InfiniBand, GeForce has no P2P."""
+    """Whether the job has nothing to lose: one node or EFA needs no verbs, GeForce has no P2P."""
     script = subject.script
     if name == "NCCL_IB_DISABLE":
-        return script.asked.batch and script.asked.nodes == 1
+        return (script.asked.batch and script.asked.nodes == 1) or _by_libfabric(script)
     return name == "NCCL_P2P_DISABLE" and _GEFORCE.search(script.text) is not None
+
+
+def _by_libfabric(script: JobScript) -> bool:
+    """Whether NCCL's plug-in for libfabric is the transport, so that none uses InfiniBand verbs."""
+    providers = (one.value.lower() for one in script.settings("FI_PROVIDER"))
+    plugins = (one.value.lower() for one in script.settings("NCCL_NET", "NCCL_NET_PLUGIN"))
+    return (
+        any(map(_FABRICS.search, providers))
+        or any(name in _LIBFABRIC for name in plugins)
+        or any("ofi-nccl" in one.value for one in script.assignments)
+    )
 
 
 @rule(

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+from hpc_train.lint.rules.rendezvous_port import port_settings
 
-_PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
 # Expressions without blanks.
 _NUMBER = r"\$?\{?(?:RANDOM|SLURM_JOB_?ID)\}?"
 _SHUF = re.compile(r"(?:\$\(|`)shuf[^|]{0,40}?(?:-i|--input-range=)(\d{1,5})-\d{1,5}[^|]{0,40}$")
@@ -37,7 +37,7 @@ def low_port(subject: Subject) -> Iterator[RuleHit]:
 
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     script = subject.script
-    for found in script.settings(*_PORTS):
+    for found in port_settings(script):
         yield found.line, found.value
     for launch in rank_launches(script):
         for name in ("master-port", "main-process-port", "rdzv-endpoint"):

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.control_flow import Blocks, depends
+from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.script_variables import Assignment
@@ -13,6 +14,11 @@ from hpc_train.model.finding import Severity
 
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
+# ${NAME%% *}, <<< "$NAME", echo "$NAME" | awk …
+_SPLIT = re.compile(
+    r"\$\{(\w{1,60})%|<<<[ \t]{0,9}\"?\$\{?(\w{1,60})"
+    r"|\b(?:echo|printf)\b[^|\n$]{0,40}\$\{?(\w{1,60})\}?\"?[ \t]{0,9}\|"
+)
 _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 
 
@@ -96,11 +102,17 @@ def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
     for found in script.settings("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP"):
         asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", found.value)
         filtered = "|" in found.value and "127" in found.value
-        if asks and not filtered and script.asked.nodes != 1:
+        if asks and script.asked.nodes != 1 and not filtered and not _is_split(found, script):
             picked = re.search(r"\||srun", found.value)
             severity: Severity | None = "info" if picked else None
             message = f"hostname {asks[1]} may print a loopback address, or several addresses"
             yield RuleHit(line=found.line, message=message, severity=severity)
+
+
+def _is_split(found: Assignment, script: JobScript) -> bool:
+    """Whether the script selects one of several addresses afterwards."""
+    later = "\n".join(script.lines[found.line :])
+    return any(found.name in match.groups() for match in _SPLIT.finditer(later))
 
 
 @rule(

@@ -9,12 +9,26 @@ from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.requested_resources import gpu_count
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+from hpc_train.lint.script_variables import Assignment
 from hpc_train.model.finding import Severity
 
 _PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
 _EPHEMERAL = range(32768, 61000)
+_SERVER = re.compile(r"vllm(?:\.|$)|sglang(?:\.|$)|tritonserver$")
 _SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d{1,9})-(\d{1,9})")
 _BASE_MODULO = re.compile(r"(\d{4,5}) ?\+[^%]{0,99}% ?(\d{2,5})|% ?(\d{2,5}) ?\)? ?\+ ?(\d{4,5})")
+
+
+def port_settings(script: JobScript) -> Iterator[Assignment]:
+    """Yield the ports of a rendezvous; a server that is the only program chooses its own port."""
+    launches = tuple(rank_launches(script))
+    serves = launches and all(
+        any(_SERVER.match(word.text.rpartition("/")[2]) for word in launch.words)
+        for launch in launches
+    )
+    for found in script.settings(*_PORTS):
+        if not (serves and found.name == "MASTER_PORT"):
+            yield found
 
 
 @rule(
@@ -48,7 +62,7 @@ def _whole_nodes(script: JobScript) -> bool:
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     script = subject.script
     seen: set[str] = set()
-    for found in script.settings(*_PORTS):
+    for found in port_settings(script):
         seen.add(found.value)
         yield found.line, found.value
     for launch in rank_launches(script):

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches, starts_several, tasks_of
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
+from hpc_train.lint.shell.ast import Command, Word
+
+_WITH_ARGUMENTS = ("bash", "sh", "torchrun", "accelerate", "deepspeed", "python", "python3")
 
 
 def _sruns(script: JobScript) -> Iterator[LaunchCommand]:
@@ -37,23 +39,6 @@ def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
             cores = script.asked.cpus_per_task
             message = f"the job requests {cores} cores per task, this srun may allocate one each"
             yield RuleHit(line=launch.line, message=message)
-
-
-@rule(
-    "HT202",
-    "warning",
-    "srun without --kill-on-bad-exit",
-    why="When one rank fails, the other ranks hang in their next collective, and srun waits for "
-    "them until the time limit.",
-    advice="write srun --kill-on-bad-exit=1 (add --wait=60 for ranks that end early with 0)",
-)
-def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    if script.sets("SLURM_KILL_BAD_EXIT"):
-        return
-    for launch in _sruns(script):
-        if not launch.option("kill-on-bad-exit") and starts_several(launch, script):
-            yield RuleHit(line=launch.line, message="no --kill-on-bad-exit")
 
 
 @rule(
@@ -189,3 +174,32 @@ def mpirun_below_srun(subject: Subject) -> Iterator[RuleHit]:
             and tasks > 1
         ):
             yield RuleHit(line=launch.line, message=f"srun starts mpirun {tasks} times")
+
+
+def _is_command(word: Word) -> bool:
+    """Whether a quoted word is a program and its arguments; `/My Tools/run` is a program alone."""
+    program, _, rest = word.text.partition(" ")
+    if word.raw[:1] not in ("'", '"') or " " not in word.raw or not (program and rest):
+        return False
+    if "$" in program or "$(" in rest or "`" in rest:
+        return False
+    return program in _WITH_ARGUMENTS or program.endswith((".sh", ".py")) or "/" not in rest
+
+
+@rule(
+    "HT210",
+    "error",
+    "program and arguments in one word",
+    why="srun looks for a program whose name is the whole quoted word, with its blanks, and fails "
+    "(execve: No such file or directory).",
+    advice="remove the quotes around the whole command, or start it through a shell: "
+    "srun bash -c 'PROGRAM ARGUMENTS'",
+)
+def command_in_one_word(subject: Subject) -> Iterator[RuleHit]:
+    for launch in subject.script.launches:
+        if launch.outer != "srun" or not launch.words:
+            continue
+        word = launch.words[0]
+        if _is_command(word):
+            message = f"srun takes {word.text!r} for the name of a program"
+            yield RuleHit(line=word.line, message=message)

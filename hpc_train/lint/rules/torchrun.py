@@ -44,52 +44,6 @@ def several_agents(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT221",
-    "warning",
-    "torchrun bound by srun",
-    why="srun binds its task to cores and torchrun's workers inherit the binding: they share one "
-    "set of cores, in the worst case one core.",
-    advice='write srun --cpu-bind=none --cpus-per-task="$SLURM_CPUS_PER_TASK" torchrun …',
-)
-def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
-    script = subject.script
-    if script.sets("SLURM_CPU_BIND"):
-        return
-    for launch in torchruns(script):
-        if launch.outer != "srun" or launch.option("cpu-bind") or launch.opaque:
-            continue
-        # A single worker does not share the set.
-        if workers_of(launch, script) == 1:
-            continue
-        # If the mask contains all cores of the node, the binding costs little.
-        sized = launch.option("cpus-per-task", "exclusive") is not None
-        yield RuleHit(
-            line=launch.line,
-            message="srun binds torchrun, and so all its workers, to one set of cores",
-            severity="info" if sized else None,
-        )
-
-
-@rule(
-    "HT222",
-    "warning",
-    "torchrun without cores",
-    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of the "
-    "node share it, unless the partition allocates cores with each GPU.",
-    advice="add #SBATCH --cpus-per-task=N, where N is the number of cores for all ranks of a node",
-)
-def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
-    asked = subject.script.asked
-    given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "mincpus", "tres-per-task")
-    if not asked.batch or not asked.options or asked.has(*given) or asked.tasks_per_node != 1:
-        return
-    for launch in torchruns(subject.script):
-        if not launch.option("cpus-per-task", "cpus-per-gpu"):
-            yield RuleHit(line=launch.line, message="no --cpus-per-task for the workers of a node")
-            return
-
-
-@rule(
     "HT223",
     "error",
     "more workers than GPUs",

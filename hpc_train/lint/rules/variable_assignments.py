@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.shell.ast import Command
@@ -37,6 +38,9 @@ _DEBUG: dict[str, tuple[str, str]] = {
 _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
 # A number, a quoted text without variables, the output of a command.
 _NO_PROGRAM = re.compile(r"^(?:[\d.,]+$|'[^'$]*'$|\"[^\"$`]*\"$|\"?\$\(|\"?`)")
+_ON_CPU = re.compile(
+    r"(?:^|\s)(?:[\w.-]{0,40}(?:device|accelerator)[= ]cpu|--(?:cpu|no[-_]cuda|use[-_]cpu))(?=\s|$)"
+)
 # The others cost no time, or may be intended.
 _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
 
@@ -189,6 +193,12 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=found.line, message=message)
 
 
+def _on_cpu(script: JobScript) -> bool:
+    """Whether every launch chooses the CPU, so that no kernel is launched."""
+    launches = [" ".join(word.text for word in one.words) for one in rank_launches(script)]
+    return bool(launches) and all(map(_ON_CPU.search, launches))
+
+
 @rule(
     "HT414",
     "warning",
@@ -199,6 +209,8 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
 def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:
         pattern, effect = _DEBUG.get(found.name, ("", ""))
+        if found.name == "CUDA_LAUNCH_BLOCKING" and _on_cpu(subject.script):
+            continue
         if pattern and found.exported and re.fullmatch(pattern, found.value, re.IGNORECASE):
             yield RuleHit(
                 line=found.line,
