@@ -17,7 +17,6 @@ from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.typed_values import decode
 
-
 CALL = "hpctrain_require_plugin"
 
 

@@ -20,8 +20,8 @@ _NO_SERVERS = ("echo", "printf", "pip", "conda", "mamba", "module", "which", "pk
     "HT019",
     "warning",
     "log folder created by the job",
-    why="Slurm opens the log before the script runs; if the folder does not exist, the job fails "
-    "at once and writes no log. A mkdir in the script runs too late.",
+    why="Slurm opens the log before the script runs; a mkdir in the script runs too late. Before "
+    "Slurm 23.02, the job then fails at once and writes no log; later versions create the folder.",
     advice="create the folder before sbatch, or write the log into an existing folder",
 )
 def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
