@@ -15,6 +15,7 @@ _FORMS = (
     r"(?i:(?:\bd{1,2}-)?\bh{1,3}:mm(?::ss)?\b)",
     r"(?i:\b(?:your|my|enter|insert|put)[-_ ]\w[\w.-]{0,80})",
     r"\b(?:CHANGE_?ME|REPLACE_?ME|FIX_?ME|TODO|TBD|FILL_?IN|PLACEHOLDER)\b",
+    r"^(?:\d{1,6}-)?(?:N{1,2}|X{1,2}|NUM(?:_\w{1,20})?|n_\w{1,20})[KMGT]?$",
     r"\bX{3,80}\b|\bx{3,80}\b|\*{3,80}|\.{3,80}|…|\?{2,80}",
 )
 _PLACEHOLDER = re.compile("|".join(_FORMS))

@@ -95,8 +95,10 @@ def _is_rest(command: Command, lines: tuple[str, ...], comment: int) -> bool:
         return False
     if program.startswith("-"):
         return True
-    aligned = _indent(text) == _indent(lines[comment]) > _indent(_begin(lines, comment - 1))
-    return aligned and bool(_CONTINUED.search(lines[comment]))
+    begin = _begin(lines, comment - 1)
+    aligned = _indent(text) == _indent(lines[comment]) > _indent(begin)
+    starts = begin.split()[:1] == ["srun"] and _indent(text) > _indent(begin)
+    return starts or (aligned and bool(_CONTINUED.search(lines[comment])))
 
 
 def _begin(lines: tuple[str, ...], number: int) -> str:

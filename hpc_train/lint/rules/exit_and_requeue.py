@@ -21,8 +21,18 @@ _TALK = ("echo", "date", "printf", "sleep", "ls", "nvidia-smi", "deactivate")
 
 def _runs_in_front(script: JobScript) -> Iterator[Command]:
     for launch in rank_launches(script):
-        if launch.command.ending != "&" and launch.command.inside == "":
+        if launch.command.inside == "" and not _in_background(script, launch.command):
             yield launch.command
+
+
+def _in_background(script: JobScript, command: Command) -> bool:
+    """Whether `&` is behind the command, its pipeline, or the group or subshell around it."""
+    lines = [line.strip() for line in script.lines[command.last_line - 1 :]]
+    while len(lines) > 1 and lines[0].endswith(("\\", "|")):
+        del lines[0]
+    ends = [line for line in lines if line.startswith(("}", ")", "done"))]
+    behind = (*lines[:1], *ends[:1])
+    return any(line.endswith("&") and not line.endswith("&&") for line in behind)
 
 
 def _sets(script: JobScript, *flags: str) -> bool:

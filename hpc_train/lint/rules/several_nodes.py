@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hpc_train.lint.control_flow import repeats
 from hpc_train.lint.job_script import JobScript
@@ -22,6 +23,10 @@ _HOSTS = {"hostfile", "H", "launcher", "no-ssh", "no-ssh-check", "force-multi"}
 _MEETS = re.compile(
     r"--(?:nnodes|node[-_]rank|machine[-_]rank|num[-_]machines|rdzv[-_])|\bNODE_RANK=|"
     r"torch\.distributed\.(?:run|launch)|\btorchrun\b"
+)
+_WITH_VALUE = re.compile(
+    r"--(?:(?:main_process|master)[-_](?:ip|addr|port)|num[-_](?:machines|processes|nodes|gpus)|"
+    r"machine[-_]rank)"
 )
 _GROUP_BEHIND = re.compile(r"[)}]\s*&(?![&>])")
 
@@ -70,8 +75,10 @@ def _wrong_rank(launch: LaunchCommand, script: JobScript) -> str:
 
 def _hidden(launch: LaunchCommand) -> bool:
     """Whether an unknown word may be an option: it is not the value of one."""
-    values = set(launch.flags.values())
-    return any(word.text.startswith("$") and word.text not in values for word in launch.words)
+    return any(
+        word.text.startswith("$") and not _WITH_VALUE.fullmatch(before.text)
+        for before, word in pairwise(launch.command.words)
+    )
 
 
 @rule(
