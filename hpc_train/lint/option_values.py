@@ -88,11 +88,15 @@ def _refused(form: ValueForm, part: str, *, ignored: bool = False) -> RefusedVal
 def _nearest(form: ValueForm, value: str) -> str:
     """Return the word that is most like one in the value that is none of the form's."""
     known = {word.lower(): word for word in form.words}
-    for token in _TOKEN.findall(value.lower()):
-        bare = {word.rstrip(":=,"): word for word in known}
-        if token in bare and bare[token] == token:
+    bare = {word.rstrip(":=,"): word for word in known}
+    for token in _TOKEN.findall(value):
+        lower = token.lower()
+        if lower in known:
+            # Some options need capital letters.
+            if _matches(form, known[lower]) and not _matches(form, token):
+                return known[lower]
             continue
-        near = difflib.get_close_matches(token, list(bare), n=1, cutoff=0.6)
+        near = difflib.get_close_matches(lower, list(bare), n=1, cutoff=0.6)
         if near:
             return known[bare[near[0]]]
     return ""

@@ -39,9 +39,15 @@ ACCEPTED = (
     "--gres=gpu:2 --gpus=4 --nodes=2", "--gres=gpu:2 --gpus=2 --nodes=1", "--gres=gpu:2 --gpus=4",
     "--gpus-per-node=2 --gpus=4 --nodes=2", "--gpus-per-node=2 --gpus=4 --nodes=1-4",
     "--gres=gpu:a100:2 --gpus=a100:4", "--gpus-per-task=1 --ntasks=4 --gpus=4",
+    "--gpus=", "--gpus-per-node=", "--wait-all-nodes=", "--acctg-freq=", "--propagate=",
+    "--propagate", "--get-user-env", "--get-user-env=", "--priority=", "--extra-node-info=",
+    "--nodelist=", "--exclude=", "--ntasks-per-tres=1 --gpus=1", "--gres=gpu:4 --gpus-per-node=4",
+    "-J=foo",
 )  # fmt: skip
 REFUSED = (
     "--nodes", "--mail-type", "--nodes --ntasks=4", "--mem=", "--ntasks=", "--mail-type=",
+    "--mem-bind=", "--cpu-freq=", "--gres=", "--profile=", "--gpu-freq=", "--delay-boot=",
+    "--time=", "--time-min=", "--partition=", "--nodefile=", "--distribution=", "--distribution=,",
     "--node=2", "--nodes two", "-N two", "-c0", "-n 1k", "-dafterall:1", "-mblok",
     "--gres=gpu:2 --gpus=2 --nodes=2", "--gres=gpu:2 --gpus=3 --nodes=2",
     "--gres=gpu:4 --gpus=2 --nodes=1", "--gres=gpu:2 --gpus=8 --nodes=2",
@@ -90,5 +96,8 @@ def test_lint_refuses(line: str) -> None:
 
 
 def test_each_form_is_tried() -> None:
-    rest = {"ntasks-per-gpu", "gpus-per-task", "gpus-per-socket"}
+    rest = {
+        "ntasks-per-gpu", "gpus-per-task", "gpus-per-socket", "partition", "clusters", "nodefile",
+        "time", "time-min",
+    }  # fmt: skip
     assert set(value_forms()) - set(VALUES) == rest

@@ -22,6 +22,11 @@ from hpc_train.slurm_options import sbatch_grammar
         ("distribution", "block:cyklic", "cyclic"),
         ("hint", "nomultithreads", "nomultithread"),
         ("nodes", "two", ""),
+        ("mem-bind", "locl", "local"),
+        ("cpu-freq", "performence-high", "Performance"),
+        ("profile", "tsk", "Task"),
+        ("gpu-freq", "hihg", "high"),
+        ("propagate", "stack", "STACK"),
     ],
 )
 def test_nearest_word(option: str, value: str, nearest: str) -> None:

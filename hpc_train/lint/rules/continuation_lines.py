@@ -47,12 +47,20 @@ def blank_behind_backslash(subject: Subject) -> Iterator[RuleHit]:
         cut = _CUT.search(lines[number - 1]) if 0 < number < len(lines) else None
         if cut is None or not command.words[-1:] or not _continues(command, lines):
             continue
-        if command.words[-1].raw.endswith(("\\ ", "\\\t")):
+        if _protects_blank(command):
             line = lines[number - 1]
             edit = None if cut[1] else Edit(line=number, before=line, after=line.rstrip())
             what = "a comment" if cut[1] else "whitespace"
             message = f"{what} after the backslash: line {number + 1} is a command of its own"
             yield RuleHit(line=number, message=message, edit=edit)
+
+
+def _protects_blank(command: Command) -> bool:
+    """Whether the last backslash is before a blank; a # directly behind that begins no comment."""
+    before_hash = any(
+        word.line == command.last_line and re.match(r"\\[ \t]#", word.raw) for word in command.words
+    )
+    return before_hash or command.words[-1].raw.endswith(("\\ ", "\\\t"))
 
 
 def _continues(command: Command, lines: tuple[str, ...]) -> bool:

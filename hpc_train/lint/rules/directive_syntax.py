@@ -30,6 +30,8 @@ _MEANT = {
     "email": "mail-user",
 }
 _NUMBER_BEHIND = re.compile(r"([a-z-]{3,30})(\d.{0,80})")
+# sbatch accepts any text for these.
+_ANY_TEXT = ("job-name", "output", "error", "input", "chdir")
 _NO_LIMIT = ("INFINITE", "UNLIMITED", "-1")
 
 
@@ -158,18 +160,16 @@ def stray_word(subject: Subject) -> Iterator[RuleHit]:
     "error",
     "= after a one-letter option",
     why="The value of a one-letter option begins directly after the letter: -N=2 requests `=2` "
-    "nodes, and sbatch refuses it.",
+    "nodes, and sbatch refuses it; -J=name names the job `=name`.",
     advice="write -N 2, -N2 or --nodes=2",
 )
 def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         if not option.spelled.startswith("--") and (option.value or "").startswith("="):
             if sbatch_grammar().short.get(option.spelled[1:]):
-                long = f"--{option.name}{option.value}"
-                yield RuleHit(
-                    line=option.line,
-                    message=f"{option.spelled}{option.value}: write {long}",
-                )
+                message = f"{option.spelled}{option.value}: write --{option.name}{option.value}"
+                severity: Severity | None = "warning" if option.name in _ANY_TEXT else None
+                yield RuleHit(line=option.line, message=message, severity=severity)
 
 
 @rule(

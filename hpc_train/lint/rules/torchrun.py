@@ -147,23 +147,34 @@ def first_node_only(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT227",
     "error",
-    "torchrun without --node-rank",
-    why="With --master-addr and without --node-rank every torchrun uses node rank 0, and the job "
-    "hangs.",
+    "the same node rank for every torchrun",
+    why="With --master-addr and without --node-rank, or with a constant --node-rank, every "
+    "torchrun of a step uses the same node rank, and the job hangs. With --rdzv-backend=c10d "
+    "torchrun assigns the ranks itself.",
     advice='pass the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
     "…'",
 )
 def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    if "PET_NODE_RANK" in script.text:
-        return
     for launch in torchruns(script):
         several = (flag_number(launch, script, "nnodes") or 1) > 1
+        if not several or launch.outer != "srun" or is_one_of_several(launch, script):
+            continue
+        rank = flag_number(launch, script, "node-rank")
+        if rank is not None and tasks_of(launch, script) != 1 and _is_static(launch):
+            message = f"--node-rank {rank} for every node of the step"
+            yield RuleHit(line=launch.starter_line, message=message)
         dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(launch.flags)
-        if several and "master-addr" in launch.flags and not dynamic:
+        if "master-addr" in launch.flags and not dynamic and "PET_NODE_RANK" not in script.text:
             hidden = any("[" in w.raw and w.raw.startswith(("$", '"${')) for w in launch.words)
-            if launch.outer == "srun" and not hidden and not is_one_of_several(launch, script):
+            if not hidden:
                 yield RuleHit(line=launch.starter_line, message="--master-addr without --node-rank")
+
+
+def _is_static(launch: LaunchCommand) -> bool:
+    """Whether torchrun uses its --node-rank."""
+    hidden = hides_flags(launch) and not {"rdzv-backend", "master-addr"} & set(launch.flags)
+    return not hidden and launch.flags.get("rdzv-backend", "static") == "static"
 
 
 @rule(

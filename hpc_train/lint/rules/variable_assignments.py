@@ -41,6 +41,8 @@ _NO_PROGRAM = re.compile(r"^(?:[\d.,]+$|'[^'$]*'$|\"[^\"$`]*\"$|\"?\$\(|\"?`)")
 _ON_CPU = re.compile(
     r"(?:^|\s)(?:[\w.-]{0,40}(?:device|accelerator)[= ]cpu|--(?:cpu|no[-_]cuda|use[-_]cpu))(?=\s|$)"
 )
+# `=text` is an argument of these.
+_PROGRAMS = ("grep", "egrep", "fgrep", "rg", "echo", "printf", "tr", "cut", "sed", "awk")
 # The others cost no time, or may be intended.
 _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
 
@@ -156,8 +158,20 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
         ):
             message = f"{texts[start]} = … sets nothing"
             yield RuleHit(line=command.line, message=message)
+        elif _begins_with_equals(command, start):
+            message = f"{texts[start]} {command.words[start + 1].raw} sets nothing"
+            yield RuleHit(line=command.line, message=message)
         for name in _cut_off(command):
             yield RuleHit(line=command.line, message=f"{name}= … sets {name} to nothing")
+
+
+def _begins_with_equals(command: Command, start: int) -> bool:
+    """Whether the words from `start` on are `NAME =value`."""
+    words = command.words[start : start + 2]
+    name, value = (*(word.raw for word in words), "", "")[:2]
+    alone = len(command.words) == 2 and name not in _PROGRAMS
+    variable = name.isidentifier() and (start == 1 or name.isupper() or alone)
+    return variable and re.match(r"=[^=~]", value) is not None
 
 
 def _cut_off(command: Command) -> Iterator[str]:
