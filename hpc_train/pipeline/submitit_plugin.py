@@ -14,9 +14,11 @@ from typing import Any
 from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.site import SourcedSite
 from hpc_train.pipeline.submission_checks import check_slurm
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.sample_jobs import is_for_one_node
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
@@ -97,7 +99,7 @@ class HpctrainExecutor(FunctionExecutor):
             raise SpecError(
                 f"launcher {plan.launcher} starts one process per node without RANK; a function "
                 "needs one process per rank",
-                'executor.update_parameters(hpctrain_launcher="srun"), or torchrun',
+                f"executor.update_parameters(hpctrain_launcher=…): {_with_ranks(site)}",
             )
         return Rendered(
             script=render_script(plan, template_path(profile)),
@@ -105,6 +107,13 @@ class HpctrainExecutor(FunctionExecutor):
             cluster=cluster_of(site.value),
             options=tuple(option for option, _ in plan.directives),
         )
+
+
+def _with_ranks(site: SourcedSite) -> str:
+    """Return the launchers of the site that start one process for each rank."""
+    names = site.value.launchers.allowed
+    found = ", ".join(name for name in names if not is_for_one_node(name))
+    return found or f"{site.value.name} offers none"
 
 
 def _site_of(parameters: dict[str, Any]) -> str | None:

@@ -10,7 +10,8 @@ from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
 from hpc_train.plans.context import Context, rule
-from hpc_train.plans.launchers.base import Launcher, launchers_where
+from hpc_train.plans.launchers.base import Launcher
+from hpc_train.plans.other_launchers import other_launchers
 
 VARIABLE = "HPCTRAIN_BACKEND"
 SOURCE = "PyTorch, torch.distributed: which backend to use"
@@ -101,14 +102,13 @@ def _check_mpi(chosen: Setting, context: Context) -> None:
         place = site.near("network.torch_mpi")
         raise PlanError(
             f"{chosen.origin}: backend mpi, but {site.value.name}'s torch has no MPI ({place})",
-            "take backend gloo or nccl; every launcher works with them, mpirun, too",
+            "take backend gloo or nccl; every launcher works with them",
         )
     if not (launcher.mpi or launcher.one_rank):
-        able = launchers_where(lambda one: one.mpi)
         raise PlanError(
             f"{chosen.origin}: backend mpi needs ranks that MPI knows; {launcher.name} starts "
             "others",
-            f"take a launcher that starts MPI's ranks ({able}), or gloo",
+            f"{other_launchers(context, lambda one: one.mpi)}, or backend gloo",
         )
     if asks_for_fsdp(job.value.command):
         raise PlanError(

@@ -20,7 +20,8 @@ from hpc_train.model.plan import (
 from hpc_train.plans.containers.resolve import check_starter, resolve_container
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
-from hpc_train.plans.launchers.base import RANK_WRAPPER, launchers_where
+from hpc_train.plans.launchers.base import RANK_WRAPPER
+from hpc_train.plans.other_launchers import check_launcher, other_launchers
 from hpc_train.plans.rendezvous import resolve_elastic
 from hpc_train.plans.resource_requests import type_settings
 
@@ -74,8 +75,9 @@ def resolve_launch(context: Context, request: LaunchRequest, environment: JobEnv
     """Return argv of the job's launcher.
 
     Raises:
-        PlanError: the launcher cannot start the image, or a word repeats an option.
+        PlanError: the launcher cannot start the ranks or the image, or a word repeats an option.
     """
+    check_launcher(context, request.topology)
     launch = context.launcher.command(request)
     check_starter(context, request.container)
     _check_arguments(context, request, launch)
@@ -113,11 +115,10 @@ def _check_mpi(context: Context) -> None:
     """
     job, launcher = context.job, context.launcher
     if job.value.mpi and not (launcher.mpi or launcher.one_rank):
-        able = launchers_where(lambda one: one.mpi)
         raise PlanError(
             f"{job.origin('mpi')}: mpi is true, but the launcher {launcher.name} starts ranks that "
             "MPI does not connect",
-            f"use a launcher that starts ranks of MPI: {able}",
+            other_launchers(context),
         )
 
 

@@ -8,7 +8,7 @@ from hpc_train.model.launchers_and_preflight import Rendezvous
 from hpc_train.model.plan import Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.plans.context import Context
-from hpc_train.plans.launchers.base import launchers_where
+from hpc_train.plans.other_launchers import other_launchers
 
 # net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
 _EPHEMERAL = range(32768, 61000)
@@ -69,14 +69,14 @@ def check_elastic(context: Context) -> None:
     """Refuse an elastic job under a launcher whose ranks all end with the first one.
 
     Raises:
-        PlanError: with the launchers that support it.
+        PlanError: with the launchers of the site that support it.
     """
     job, launcher = context.job, context.launcher
     if job.value.elastic and not launcher.elastic:
-        able = launchers_where(lambda one: one.elastic)
         raise PlanError(
-            f"{job.near('elastic')}: elastic needs the launcher {able}, not {launcher.name}",
-            f"--launcher {able}, or leave elastic out",
+            f"{job.near('elastic')}: the job cannot be elastic: all ranks of the launcher "
+            f"{launcher.name} end with the first one",
+            f"{other_launchers(context)}, or leave elastic out",
         )
 
 

@@ -7,7 +7,7 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.plans.context import Context, from_job
-from hpc_train.plans.launchers.base import Launcher, launchers_where
+from hpc_train.plans.other_launchers import other_launchers
 
 # Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535
@@ -30,7 +30,7 @@ def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
     lead = context.job.value.signal_before_end
     if lead is None or context.site.value.scheduler != "slurm":
         return ()
-    _check(context.job, context.launcher)
+    _check(context)
     who = "" if context.by_srun else "B:"
     return (("signal", f"{who}USR1@{int(lead)}"),)
 
@@ -59,7 +59,8 @@ def check_signal(job: SourcedJob, site: SourcedSite, *, nested: bool) -> tuple[s
     return ()
 
 
-def _check(job: SourcedJob, launcher: Launcher) -> None:
+def _check(context: Context) -> None:
+    job, launcher = context.job, context.launcher
     lead, limit = job.value.signal_before_end or 0, job.value.resources.time
     most = min(_LONGEST_S, limit - 1) if limit else _LONGEST_S
     if lead > most:
@@ -68,8 +69,7 @@ def _check(job: SourcedJob, launcher: Launcher) -> None:
             f"{job.origin(_KEY)}: {_KEY} = {lead} is too long: at most {most} s ({reason})"
         )
     if launcher.signal_obstacle:
-        able = launchers_where(lambda one: not one.signal_obstacle)
         raise PlanError(
             f"{job.origin(_KEY)}: {launcher.signal_obstacle}",
-            f"use --launcher with one of {able}, or leave {_KEY} out",
+            f"{other_launchers(context)}, or leave {_KEY} out",
         )

@@ -36,7 +36,7 @@ def starter_job(name: str) -> str:
     rows = [
         yaml_text.remark(" ".join(head.split())),
         yaml_text.remark(f"hpctrain render job.yaml --site {name}"),
-        *_keys(job, site.value),
+        *_keys(job, site),
         "resources:",
         *_resources(job, site.value),
     ]
@@ -46,12 +46,10 @@ def starter_job(name: str) -> str:
 def _first_that_fits(site: SourcedSite) -> SourcedJob:
     failure: HpcTrainError | None = None
     for job in _jobs(site.value):
-        try:
-            make_plan(job, site)
-        except HpcTrainError as refusal:
-            failure = failure or refusal
-        else:
+        refusal = _refusal(job, site)
+        if refusal is None:
             return job
+        failure = failure or refusal
     raise failure or PlanError(f"{site.value.name} has no partition for a job")
 
 
@@ -88,12 +86,12 @@ def _for_an_hour(slot: QueueSlot, job: SourcedJob, profile: SiteProfile) -> Sour
     return Sourced(value=spec, origins=job.origins)
 
 
-def _keys(job: SourcedJob, profile: SiteProfile) -> Iterator[str]:
-    spec, launchers = job.value, profile.launchers
-    others = tuple(one for one in launchers.allowed if one != spec.launcher)
+def _keys(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
+    spec, profile = job.value, site.value
+    launcher = spec.launcher or profile.launchers.default
     yield yaml_text.line("name", spec.name)
     yield yaml_text.line("command", spec.command, "your program")
-    yield yaml_text.line("launcher", spec.launcher or launchers.default, _or(others))
+    yield yaml_text.line("launcher", launcher, _or(tuple(_other_launchers(job, site))))
     if spec.partition is not None:
         yield yaml_text.line("partition", spec.partition, _partitions(profile, spec.partition))
     if spec.account is not None:
@@ -105,6 +103,24 @@ def _keys(job: SourcedJob, profile: SiteProfile) -> Iterator[str]:
         yield yaml_text.line("qos", spec.qos, f"placeholder: your own; {_or(tuple(names))}")
     if spec.constraint is not None:
         yield yaml_text.line("constraint", spec.constraint, "placeholder: a feature of the nodes")
+
+
+def _other_launchers(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
+    """Yield the other launchers of the site with which the job renders."""
+    several = job.value.resources.nodes > 1
+    for name in site.value.launchers.allowed:
+        spec = msgspec.structs.replace(job.value, launcher=name)
+        renders = _refusal(msgspec.structs.replace(job, value=spec), site) is None
+        if renders and name != job.value.launcher and not (several and is_for_one_node(name)):
+            yield name
+
+
+def _refusal(job: SourcedJob, site: SourcedSite) -> HpcTrainError | None:
+    try:
+        make_plan(job, site)
+    except HpcTrainError as refusal:
+        return refusal
+    return None
 
 
 def _partitions(profile: SiteProfile, chosen: str) -> str:

@@ -24,8 +24,8 @@ from hpc_train.plans.containers.runtimes import (
 )
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
-from hpc_train.plans.launchers.base import launchers_where
 from hpc_train.plans.network_context import vendor_of
+from hpc_train.plans.other_launchers import other_launchers
 
 
 def resolve_container(
@@ -90,7 +90,7 @@ def check_starter(context: Context, container: ContainerPlan | None) -> None:
         raise PlanError(
             f"{context.job.near('container')}: {container.runtime} opens images through srun, "
             f"which the launcher {context.launcher.name} does not use",
-            f"on a Slurm site: launcher {launchers_where(lambda one: one.through_srun)}",
+            other_launchers(context, lambda one: one.through_srun),
         )
 
 

@@ -13,7 +13,7 @@ from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, Text, To
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options
-from hpc_train.registry import load, names
+from hpc_train.registry import load
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
 # Options of srun that end a step after a failure, and their spellings.
@@ -48,6 +48,7 @@ class Launcher(Value, frozen=True, kw_only=True):
         ranks_are_tasks: in a Slurm job, each rank is a task, which Slurm may bind to a GPU.
         mpi: MPI starts its ranks, so that they may use the backend mpi.
         open_mpi: it is Open MPI's own, and reads `OMPI_MCA_…` and `launchers.mpirun_args`.
+        slurm_only: starts ranks only in a job of Slurm.
         one_node: starts ranks on one node only.
         one_rank: it starts one process only.
         data_parallel: a rank with several GPUs may use DataParallel.
@@ -64,6 +65,7 @@ class Launcher(Value, frozen=True, kw_only=True):
     ranks_are_tasks: bool = False
     mpi: bool = False
     open_mpi: bool = False
+    slurm_only: bool = False
     one_node: bool = False
     one_rank: bool = False
     data_parallel: bool = False
@@ -84,11 +86,6 @@ def find_launcher(name: str) -> Launcher:
     if isinstance(found, Launcher):
         return msgspec.structs.replace(found, name=name)
     return Launcher(name=name, command=cast(Callable[[LaunchRequest], Launch], found))
-
-
-def launchers_where(fact: Callable[[Launcher], bool]) -> str:
-    """Return the names of all launchers with a fact, as a list for messages."""
-    return ", ".join(name for name in names("launchers") if fact(find_launcher(name)))
 
 
 def texts(*words: str | int) -> tuple[Token, ...]:

@@ -23,14 +23,9 @@ def command(request: LaunchRequest) -> Launch:
     """Return `ibrun -n W -o 0 …`: it takes hosts from Slurm, and binds ranks itself.
 
     Raises:
-        PlanError: the job is not a Slurm job, or is one of several in an allocation.
+        PlanError: the job is one of several in an allocation.
     """
     topology = request.topology
-    if request.scheduler != "slurm":
-        raise PlanError(
-            "the launcher ibrun starts ranks in a job of Slurm; there is none here",
-            "use --launcher torchrun or mpirun",
-        )
     if request.nested:
         # It places ranks by the slots of the whole allocation, not by those of a run.
         raise PlanError(
@@ -62,6 +57,7 @@ LAUNCHER = Launcher(
     command=command,
     programs=(IBRUN,),
     mpi=True,
+    slurm_only=True,
     signal_obstacle="which signals ibrun hands on depends on the MPI below it",
     program="ibrun",
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, LaunchRequest
 from hpc_train.plans.launchers.base import Launcher, no_options, only_rank, wrapped
 
@@ -11,13 +10,8 @@ def command(request: LaunchRequest) -> Launch:
     """Return the program itself, as rank 0 of 1.
 
     Raises:
-        PlanError: more than one rank is requested, or `launcher_args` are given.
+        PlanError: `launcher_args` are given.
     """
-    if request.topology.world_size > 1:
-        raise PlanError(
-            f"the launcher single runs one process, not {request.topology.world_size} ranks",
-            "use --launcher torchrun, mpirun or spawn, or one task on one node",
-        )
     no_options("single", request)
     return Launch(argv=wrapped(request), rank_env=only_rank(), slots_per_node=1, direct=True)
 

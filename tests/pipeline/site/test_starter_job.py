@@ -7,13 +7,16 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from hpc_train.cli.group import cli
 from hpc_train.data_folders import profile_folder, template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.pipeline.lint import LintOptions, make_linter
 from hpc_train.pipeline.site.starter_job import starter_job
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job
@@ -38,6 +41,37 @@ def test_it_renders_and_lint_finds_no_error(name: str, tmp_path: Path) -> None:
     linter = make_linter(LintOptions(site=name))
     found = lint_script(text, linter.context, linter.rules)
     assert [one for one in found if one.severity == "error"] == []
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_the_printed_file_renders_by_the_two_commands(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """`hpctrain site show NAME --job > job.yaml && hpctrain render job.yaml --site NAME`."""
+    monkeypatch.chdir(tmp_path)
+    shown = CliRunner().invoke(cli, ["site", "show", name, "--job"], catch_exceptions=False)
+    assert shown.exit_code == 0
+    Path("job.yaml").write_text(shown.stdout)
+    done = CliRunner().invoke(cli, ["render", "job.yaml", "--site", name], catch_exceptions=False)
+    assert (done.exit_code, done.stdout[:12]) == (0, "#!/bin/bash\n")
+    if name != "local":
+        assert "\n#SBATCH --nodes=2\n" in done.stdout
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_each_launcher_that_the_comment_names_starts_the_job(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.yaml"
+    path.write_text(starter_job(name))
+    site = load_site(name)
+    document = read(path, SpecError)
+    row = next(row for row in path.read_text().splitlines() if row.startswith("launcher: "))
+    others = row.partition("# or ")[2].split(", ")
+    assert others != [""]
+    for launcher in others:
+        assert launcher in site.value.launchers.allowed
+        job = build_job({**document.data, "launcher": launcher}, document.origins, (), path)
+        topology = make_plan(job, site).topology
+        assert topology.nodes == 1 or not find_launcher(launcher).one_node
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -144,7 +144,7 @@ def test_its_facts_decide(home: Path) -> None:
     # `mpi`: the backend mpi is for it.
     assert make_plan(job(shape, backend="mpi"), site).backend == "mpi"
     # `elastic` is not said, so that only others are.
-    with pytest.raises(PlanError, match="elastic needs the launcher torchrun, not flux"):
+    with pytest.raises(PlanError, match="all ranks of the launcher flux end with the first"):
         make_plan(job(shape, elastic={}), site)
 
 

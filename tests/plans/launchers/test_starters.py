@@ -18,9 +18,6 @@ def test_ibrun_says_how_many_and_takes_the_rank_of_any_mpi() -> None:
     assert "PMI_RANK" in names["RANK"].names
     assert isinstance(names["LOCAL_RANK"], FirstOf)
     assert dict(ibrun.command(request(tasks=1)).rank_env)["LOCAL_RANK"] == Text(text="0")
-    with pytest.raises(PlanError, match="ibrun starts ranks in a job of Slurm") as failure:
-        ibrun.command(request("local"))
-    assert "torchrun" in failure.value.hint
     with pytest.raises(PlanError, match="ibrun cannot keep to a part of an allocation"):
         ibrun.command(request(nested=True))
 
