@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.data_folders import profile_folder
 from hpc_train.lab.twins.accounts import account_settings, has_accounting, users_of_machine
 from hpc_train.lab.twins.assumptions import assumptions
 from hpc_train.lab.twins.job_submit_plugin import job_submit, lua
@@ -148,6 +149,33 @@ def test_what_the_twin_assumes(tmp_path: Path) -> None:
 def test_accounts_that_are_not_compared(tmp_path: Path, account: str, sentence: str) -> None:
     mine = profile(tmp_path, f"account: {account}\n")
     assert assumptions(mine)[0] == f"accounts: {sentence}"
+
+
+SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml"))
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_a_twin_has_only_the_partitions_that_the_profile_names(name: str) -> None:
+    """One that names none has the partition of the sample jobs, and says so."""
+    site = load_site(name).value
+    if site.scheduler != "slurm":
+        return
+    selected = {one.select.partition or "unnamed" for one in site.partitions if one.select}
+    named = {one.name for one in site.partitions if one.name != "*" and not one.select} | selected
+    found = re.findall(r"PartitionName=(\S+)", slurm_conf(site, PLACE))
+    assert set(found) == (named or {"gpu"})
+    said = [one for one in assumptions(site) if one.startswith("partitions: ")]
+    others = any(one.name == "*" and not one.select for one in site.partitions)
+    assert bool(said) == (others or not named)
+    assert ("the twin has one, gpu" in "".join(said)) == (not named)
+
+
+def test_the_twin_of_delta_has_no_partition_gpu() -> None:
+    site = load_site("delta").value
+    assert "PartitionName=gpu " not in slurm_conf(site, PLACE)
+    assert len(re.findall("PartitionName=", slurm_conf(site, PLACE))) == 12
+    more = "partitions: the site has more than the profile names; the twin refuses the others"
+    assert more in assumptions(site)
 
 
 def test_what_file_systems_need(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from hpc_train.lab.twins.partitions import (
     pools,
     queue_name,
     shape_of,
+    stands_for_others,
+    twin_partitions,
 )
 from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.site import SiteProfile
@@ -20,8 +22,14 @@ from hpc_train.model.site import SiteProfile
 
 def assumptions(profile: SiteProfile) -> tuple[str, ...]:
     """Return one sentence for each assumption."""
-    partitions = profile.partitions or (Partition(name=ANY),)
-    return (_accounts(profile), *_sizes(profile, partitions), *_limits(partitions), *_qos(profile))
+    partitions = twin_partitions(profile)
+    return (
+        _accounts(profile),
+        *_partitions(profile),
+        *_sizes(profile, partitions),
+        *_limits(partitions),
+        *_qos(profile),
+    )
 
 
 def _accounts(profile: SiteProfile) -> str:
@@ -31,6 +39,14 @@ def _accounts(profile: SiteProfile) -> str:
     if lua_patterns(pattern) is None:
         return f"accounts: any account is accepted; the twin cannot compare it with {pattern}"
     return f"accounts: any account that matches {pattern} is accepted"
+
+
+def _partitions(profile: SiteProfile) -> Iterator[str]:
+    unnamed = [one for one in twin_partitions(profile) if stands_for_others(one)]
+    if unnamed:
+        yield f"partitions: the profile names none; the twin has one, {queue_name(unnamed[0])}"
+    elif any(map(stands_for_others, profile.partitions)):
+        yield "partitions: the site has more than the profile names; the twin refuses the others"
 
 
 def _sizes(profile: SiteProfile, partitions: tuple[Partition, ...]) -> Iterator[str]:

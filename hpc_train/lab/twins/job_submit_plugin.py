@@ -8,7 +8,13 @@ from typing import Any
 
 from hpc_train.lab.twins.account_patterns import lua_patterns
 from hpc_train.lab.twins.accounts import ACCOUNT, has_accounting
-from hpc_train.lab.twins.partitions import default_queue, features, queue_name, queues
+from hpc_train.lab.twins.partitions import (
+    default_queue,
+    features,
+    queue_name,
+    queues,
+    twin_partitions,
+)
 from hpc_train.model.partition import ANY, Bound, Partition, Qos
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration
@@ -30,7 +36,9 @@ def job_submit(profile: SiteProfile) -> str:
         "account_pattern": profile.account.pattern,
         "account_patterns": lua_patterns(profile.account.pattern or ".*"),
         "charged": ACCOUNT if has_accounting(profile) else None,
-        "entries": [_entry(one, queues(profile)) for one in profile.partitions],
+        "entries": [
+            _entry(one, queues(profile)) for one in twin_partitions(profile) if profile.partitions
+        ],
         "qos": [_qos(qos) for qos in profile.qos if qos.name != ANY],
     }
     return f"rules = {lua(rules)}\n\n{_PLUGIN.read_text(encoding='utf-8')}"

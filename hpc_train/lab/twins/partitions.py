@@ -11,7 +11,7 @@ from hpc_train.model.value import Value
 
 # Partition of jobs that name none; no partition of a site has this name.
 UNNAMED = "unnamed"
-# Name of `*`: sample jobs name this partition.
+# Name of `*` if the profile names no other partition: sample jobs name this one.
 ANY_NAME = "gpu"
 
 # A node of unknown size accepts any request.
@@ -53,10 +53,21 @@ def queue_name(partition: Partition) -> str:
     return ANY_NAME if partition.name == ANY else partition.name
 
 
+def stands_for_others(partition: Partition) -> bool:
+    """Return whether an entry of a profile names no partition of Slurm."""
+    return partition.name == ANY and partition.select is None
+
+
+def twin_partitions(profile: SiteProfile) -> tuple[Partition, ...]:
+    """Return the partitions of the profile that the twin has: those that have a name, if any."""
+    named = tuple(one for one in profile.partitions if not stands_for_others(one))
+    return named or profile.partitions or (Partition(name=ANY, default=True),)
+
+
 def queues(profile: SiteProfile) -> dict[str, tuple[Partition, ...]]:
     """Return Slurm's partitions, each with the partitions of the profile that use it."""
     found: dict[str, tuple[Partition, ...]] = {}
-    for partition in profile.partitions or (Partition(name=ANY, default=True),):
+    for partition in twin_partitions(profile):
         name = queue_name(partition)
         found[name] = (*found.get(name, ()), partition)
     return found
@@ -67,15 +78,15 @@ def default_queue(profile: SiteProfile) -> str | None:
     found = queues(profile)
     if UNNAMED in found:
         return UNNAMED
-    defaults = (name for name, entries in found.items() if any(e.default for e in entries))
+    defaults = (name for name, users in found.items() if any(e.default for e in users))
     return next(defaults, None)
 
 
 def pools(profile: SiteProfile) -> dict[NodeSize, Pool]:
     """Return the nodes, by their shape."""
     sizes: dict[NodeSize, list[Partition]] = {}
-    for entries in queues(profile).values():
-        for entry in entries:
+    for shared in queues(profile).values():
+        for entry in shared:
             sizes.setdefault(shape_of(entry, profile), []).append(entry)
     unknown = sum(None in map(known_nodes, users) for users in sizes.values())
     found = {}
