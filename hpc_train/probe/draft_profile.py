@@ -91,26 +91,28 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     there = [program for program in findings.launchers.values() if program in programs]
     allowed = (name for name, needed in findings.launchers.items() if needed in ("", *there))
     where = f"on the PATH of {main.host}" if main else "on the PATH here; also on the nodes?"
-    mpi = findings.cluster.mpi
-    plugin = _plugin(mpi)
     yield "launchers:"
-    yield line("default", "torchrun", GUESSED, depth=1)
+    chosen = f"{GUESSED}: hpctrain's choice; which one does the site recommend?"
+    yield line("default", "torchrun", chosen, depth=1)
     found = f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} {where}" if there else ""
     yield line("allowed", tuple(allowed), found, depth=1)
     yield question(
         "forbidden", "{mpirun: reason}", "which launchers does the site forbid?", depth=1
     )
-    if plugin:
-        others = f"srun --mpi=list: {', '.join(mpi.plugins)}; default {mpi.default or 'none'}"
-        yield line("mpi", plugin, f"{GUESSED}; {others}", depth=1)
+    yield from _mpi(findings.cluster.mpi)
     if main is not None and main.software.mpirun:
         yield line("openmpi", main.software.mpirun, depth=1)
 
 
-def _plugin(mpi: Mpi) -> str:
-    wanted = (*(() if mpi.default == "none" else (mpi.default,)), "pmix", "pmi2")
-    there = set(mpi.plugins) - set(mpi.broken)
-    return next((name for name in wanted if name in there), "")
+def _mpi(mpi: Mpi) -> Iterator[str]:
+    """State the default of the cluster; without one, the type depends on the MPI of the user."""
+    there = [name for name in mpi.plugins if name not in (*mpi.broken, "none")]
+    listed = f"srun --mpi=list: {', '.join(mpi.plugins)}"
+    if mpi.default not in ("", "none") and (mpi.default in there or not mpi.plugins):
+        yield line("mpi", mpi.default, "MpiDefault of slurm.conf", depth=1)
+    elif there:
+        ask = f"{listed}; MpiDefault is {mpi.default or 'unknown'}: which one do ranks of MPI need?"
+        yield question("mpi", there[0], ask, depth=1)
 
 
 def _choice(cluster: Cluster) -> Iterator[str]:
@@ -125,6 +127,8 @@ def _requests(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
         modern = "cons" in cluster.limits.select
         why = f"Slurm counts GPUs with {cluster.limits.select or 'an unknown SelectType'}"
         yield line("gpu_request", "gpus-per-node" if modern else "gres", f"{GUESSED}: {why}")
+    elif not cluster.nodes:
+        yield question("gpu_request", "gpus-per-node", "which option requests GPUs?")
     else:
         yield line("gpu_request", "none", f"{GUESSED}: Slurm counts no GPUs on any node")
     if typed:

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.pipeline.render import Request, prepare
@@ -26,7 +27,10 @@ LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]
 
 
 def findings(cluster: str, *machines: str) -> Findings:
-    live = read_cluster(Slurm(cluster))
+    return findings_of(read_cluster(Slurm(cluster)), *machines)
+
+
+def findings_of(live: Cluster, *machines: str) -> Findings:
     hardware = {
         shape(kind.nodes[0]): read_hardware(output(name))
         for kind, name in zip(kinds(live), machines, strict=False)
@@ -49,7 +53,7 @@ def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
     assert (gpu.name, gpu.default, gpu.nodes, gpu.gpu_type) == ("gpu", True, 3, "a100")
     assert (gpu.gpus_per_node, gpu.cpus_per_node, gpu.mem_per_node) == (4, 8, Memory(4000))
     assert (gpu.max_time, long.max_time) == (Duration(3600), None)
-    assert (site.gpu_request, site.launchers.mpi) == ("gpus-per-node", "pmix")
+    assert site.gpu_request == "gpus-per-node"
     assert (site.slurm, site.verified_on) == ("22.05.8", "2026-08-01")
     assert site.detect is not None and site.detect.clusters == ("lab",)
     assert site.limits.max_array_size == 1001
@@ -90,9 +94,40 @@ def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:
 def test_a_job_renders_for_each_draft(cluster: str, shape: str, tmp_path: Path) -> None:
     path = tmp_path / "draft.yaml"
     path.write_text(draft(findings(cluster, shape)))
-    chosen = (Override(key="partition", value="gpu", origin="test"),)
+    keys = {"partition": "gpu", "resources.gpus_per_node": 4}
+    chosen = tuple(Override(key=key, value=one, origin="test") for key, one in keys.items())
     ready = prepare(Request(path=Path("train.py"), site=str(path), overrides=chosen))
     assert "#SBATCH --partition=gpu" in ready.points[0].script.text
+
+
+def test_the_default_of_the_cluster_is_stated_and_others_are_a_question(tmp_path: Path) -> None:
+    """MpiDefault is none on the cluster `lab`, which has pmix, and pmi2 on `mixed`."""
+    content = draft(findings("lab"))
+    assert loaded(content, tmp_path).launchers.mpi is None
+    asked = next(row for row in content.splitlines() if row.startswith("  # mpi: pmix"))
+    assert asked.endswith("MpiDefault is none: which one do ranks of MPI need?")
+    content = draft(findings("mixed"))
+    assert loaded(content, tmp_path).launchers.mpi == "pmi2"
+    assert "guessed" not in next(row for row in content.splitlines() if row.startswith("  mpi:"))
+
+
+@pytest.mark.parametrize(
+    ("silent", "keys"),
+    [
+        ({"mpi": "no srun"}, {"mpi"}),
+        ({"nodes": "timeout"}, {"gpu_request", "gpus_per_node", "cpus_per_node", "arch"}),
+        ({"qos": "x", "associations": "x"}, {"qos", "max_submit_jobs"}),
+    ],
+)
+@pytest.mark.parametrize("cluster", ["lab", "mixed"])
+def test_nothing_is_stated_that_slurm_did_not_answer(
+    cluster: str, silent: dict[str, str], keys: set[str], tmp_path: Path
+) -> None:
+    """MpiDefault is an answer of scontrol, so that `mixed` states it without srun's list."""
+    content = draft(findings_of(read_cluster(Slurm(cluster, **silent))))
+    assert loaded(content, tmp_path).name == "draft"
+    stated = {row.strip().removeprefix("- ").split(":")[0] for row in content.splitlines()}
+    assert not stated & (keys - ({"mpi"} if cluster == "mixed" else set()))
 
 
 def test_the_pages_of_foreign_words_stay_one_line_each(tmp_path: Path) -> None:

@@ -14,14 +14,12 @@ from hpc_train.errors import HpcTrainError, ProbeError, SpecError
 from hpc_train.json_files import cannot_write
 from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.value import Value
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.site.starter_job import starter_job
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.probe_job import Probed, ProbeJob, probe
 from hpc_train.probe.query_slurm import read_cluster
 from hpc_train.registry import BUILT_IN
-from hpc_train.sites.load import load_site
-from hpc_train.specs.override import Override
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -109,10 +107,7 @@ def _check(name: str, text: str, cluster: Cluster) -> None:
         path = Path(folder, f"{name}.yaml")
         path.write_text(text, encoding="utf-8")
         try:
-            site = load_site(str(path)).value
-            named = site.partitions[0].name if site.partition_choice == "job" else None
-            chosen = [Override(key="partition", value=named, origin="site init")] if named else []
-            prepare(Request(path=Path("train.py"), site=str(path), overrides=tuple(chosen)))
+            starter_job(str(path))
         except HpcTrainError as failure:
             raise ProbeError(
                 f"no valid profile from Slurm's answers on {cluster.name}: "
