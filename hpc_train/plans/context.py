@@ -166,7 +166,8 @@ def _choose_launcher(job: SourcedJob, site: SourcedSite) -> Setting:
     if name in launchers.allowed:
         return chosen
     if name not in names("launchers"):
-        raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin)
+        shown = f"hpctrain site show {site.value.name}"
+        raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin, shown)
     raise PlanError(
         f"{chosen.origin}: {site.value.name} does not offer {name}; "
         f"allowed: {', '.join(launchers.allowed)}"

@@ -112,14 +112,16 @@ def _check_name(context: Context, name: str) -> None:
     names = [one.name for one in site.partitions]
     if names and name not in names and ANY not in names:
         place = context.job.origin("partition")
-        raise UnknownNameError(f"partition of {site.name}", name, names, place)
+        shown = f"hpctrain site show {site.name}"
+        raise UnknownNameError(f"partition of {site.name}", name, names, place, shown)
 
 
 def _check_qos(context: Context) -> None:
     site, name = context.site.value, context.job.value.qos
     names = [qos.name for qos in site.qos]
     if name is not None and names and name not in names and ANY not in names:
-        raise UnknownNameError(f"qos of {site.name}", name, names, context.job.origin("qos"))
+        place, shown = context.job.origin("qos"), f"hpctrain site show {site.name}"
+        raise UnknownNameError(f"qos of {site.name}", name, names, place, shown)
 
 
 def _other_qos(context: Context) -> str:

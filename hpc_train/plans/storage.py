@@ -26,7 +26,8 @@ def storage_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     for index, name in enumerate(job.value.storage):
         place = job.near(f"storage.{index}")
         if name not in site.value.storage:
-            raise UnknownNameError(f"storage of {site.value.name}", name, site.value.storage, place)
+            what, shown = f"storage of {site.value.name}", f"hpctrain site show {site.value.name}"
+            raise UnknownNameError(what, name, site.value.storage, place, shown)
         storage = site.value.storage[name]
         settings[f"storage.{name}"] = Setting(
             value=storage.path, origin=place, why=storage.note or ""

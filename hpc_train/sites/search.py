@@ -14,6 +14,7 @@ from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.yamlfile import lookup, read
 
 FAMILIES = "families"
+NEXT = "hpctrain site list prints all of them; hpctrain site init drafts a profile of this cluster"
 
 
 def search_path() -> tuple[Path, ...]:
@@ -32,7 +33,8 @@ def find_profile(name: str) -> Path:
         return Path(name)
     for path in files_named(name):
         return path
-    raise UnknownNameError("site", name, [path.stem for path in profile_files()])
+    known = [path.stem for path in profile_files()]
+    raise UnknownNameError("site", name, known, hint=NEXT)
 
 
 def announcement(name: str, path: Path) -> tuple[str, ...]:
