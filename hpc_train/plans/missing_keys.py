@@ -61,11 +61,9 @@ def missing_keys(context: Context) -> tuple[MissingKey, ...]:
     open_choice = context.queue.partition is None and there.site.value.partition_choice == "fitting"
     rules = (_account, _time) if open_choice else (_account, _qos, _constraint, _time, _memory)
     found = [*asked, *(one for one in (rule(there) for rule in rules) if one)]
-    gpus = context.job.value.resources.gpus_per_node
-    # A job without GPUs is valid, so that they are named only beside other keys.
-    more = _gpus(there) if found and gpus is None else None
-    cores = None if open_choice else _cores(there, more is not None)
-    return tuple(one for one in (*found, more, cores) if one)
+    gpus = _gpus(there) if found or _has_gpus(context) else None
+    cores = None if open_choice else _cores(there, gpus is not None)
+    return tuple(one for one in (*found, gpus, cores) if one)
 
 
 def _on_example(context: Context) -> Context:
@@ -167,12 +165,28 @@ def _cores(context: Context, gpus_named: bool) -> MissingKey | None:
     return MissingKey(key="resources.cpus_per_task", example="8", why=why)
 
 
+def _has_gpus(context: Context) -> bool:
+    """Whether the nodes of the job have GPUs, if its partition is known or all partitions have."""
+    profile = context.site.value
+    if context.queue.partition is not None or context.job.value.partition is not None:
+        return bool(context.partition.gpus_per_node)
+    return all(one.gpus_per_node for one in profile.partitions)
+
+
 def _gpus(context: Context) -> MissingKey | None:
-    there = context.partition.gpus_per_node
-    if not there or context.site.value.gpu_request == "none":
+    """A job without GPUs on nodes that have some is rarely meant, so that 0 must be written.
+
+    A default would request, and charge, GPUs that the user did not ask for.
+    """
+    partition, resources = context.partition, context.job.value.resources
+    there = partition.gpus_per_node
+    if not there or resources.gpus_per_node is not None:
         return None
-    why = f"the GPUs of each node; there are {there}"
-    return MissingKey(key="resources.gpus_per_node", example=str(there), why=why)
+    if context.site.value.gpu_request == "none":
+        return None
+    most = max(1, (partition.max_gpus or there * resources.nodes) // resources.nodes)
+    why = f"the GPUs of each node: there are {there}; 0 for a job without GPUs"
+    return MissingKey(key="resources.gpus_per_node", example=str(min(there, most)), why=why)
 
 
 def _required(

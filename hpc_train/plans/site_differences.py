@@ -24,7 +24,7 @@ def default_settings(context: Context) -> dict[str, Setting]:
 
 
 def default_warnings(context: Context) -> Iterator[str]:
-    """Warn of a default time limit, and of numbers that neither job nor site gives."""
+    """Warn of a default time limit."""
     site, partition = context.site, context.partition
     listed = context.queue.partition is not None
     where = f"{site.value.name} {partition.name}" if listed else site.value.name
@@ -32,14 +32,6 @@ def default_warnings(context: Context) -> Iterator[str]:
         yield (
             f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
             "give it a time"
-        )
-    if site.value.scheduler != "slurm":
-        return
-    resources, gpus = context.job.value.resources, partition.gpus_per_node
-    if gpus and resources.gpus_per_node is None and site.value.gpu_request != "none":
-        yield (
-            f"each node of {where} has {gpus} GPUs, and the job asks for none; name "
-            "resources.gpus_per_node (0, if that is meant)"
         )
 
 

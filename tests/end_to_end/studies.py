@@ -17,7 +17,7 @@ echo "on $(hostname)"
 
 def study(name: str, before: str = "", **keys: Any) -> dict[str, Any]:
     """Return a study of 1, 2 and 4 nodes, two runs each; `before` is what a rank does first."""
-    resources = {"tasks_per_node": 1, "cpus_per_task": 1, "time": "1m"}
+    resources = {"tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "1m"}
     command = ["bash", "-c", before + _TRAIN]
     return {
         "name": name,

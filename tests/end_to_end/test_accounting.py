@@ -37,7 +37,13 @@ def researcher(
 
 
 def job(name: str, script: str, **keys: Any) -> dict[str, Any]:
-    resources = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "5m"}
+    resources = {
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "5m",
+    }
     command = ["bash", "-c", script]
     return {"name": name, "command": command, "launcher": "srun", "resources": resources, **keys}
 

@@ -18,7 +18,13 @@ GRADIENTS = 2 * 8 * 8_000_000
 JOB = {
     "command": [sys.executable, "-m", "hpc_train.workload.train", *OPTIONS],
     "launcher": "srun",
-    "resources": {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "time": "3m"},
+    "resources": {
+        "nodes": 2,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "3m",
+    },
 }
 
 

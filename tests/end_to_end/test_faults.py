@@ -23,7 +23,14 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 def job(script: str, **resources: Any) -> dict[str, Any]:
-    given = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "5m", **resources}
+    given = {
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "5m",
+        **resources,
+    }
     return {"name": "j", "command": ["bash", "-c", script], "launcher": "srun", "resources": given}
 
 

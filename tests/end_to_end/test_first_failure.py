@@ -22,7 +22,13 @@ FAIL = f'[ $RANK != 2 ] || {{ echo "rank $RANK gives up"; exit 7; }}; exec sleep
 JOB = {
     "name": "hang",
     "command": ["bash", "-c", FAIL],
-    "resources": {"nodes": 2, "tasks_per_node": 2, "cpus_per_task": 1, "time": "5m"},
+    "resources": {
+        "nodes": 2,
+        "tasks_per_node": 2,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "5m",
+    },
 }
 
 

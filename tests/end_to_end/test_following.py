@@ -18,7 +18,14 @@ WAIT = "echo attempt ${SLURM_RESTART_COUNT:-0}; until [ -e go ]; do sleep 0.1; d
 
 
 def job(name: str, script: str, **resources: int) -> dict[str, Any]:
-    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "10m", **resources}
+    size = {
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "10m",
+        **resources,
+    }
     return {
         "name": name,
         "command": ["bash", "-c", script],

@@ -27,7 +27,8 @@ def fail():
 
 def executor(**parameters):
     made = submitit.AutoExecutor("out", cluster="hpctrain")
-    made.update_parameters(timeout_min=3, cpus_per_task=1, hpctrain_site="lab", **parameters)
+    made.update_parameters(timeout_min=3, cpus_per_task=1, gpus_per_node=0, **parameters)
+    made.update_parameters(hpctrain_site="lab")
     return made
 """
 LAUNCHERS = """

@@ -40,6 +40,7 @@ def job(user: User, nodes: int, tasks_per_node: int) -> dict[str, object]:
             "nodes": nodes,
             "tasks_per_node": tasks_per_node,
             "cpus_per_task": 1,
+            "gpus_per_node": 0,
             "time": "3m",
         },
     }

@@ -21,7 +21,13 @@ STUDY = {
     "job": {
         "command": ["bash", "-c", f'[ "$X" = 1 ] || [ "$(hostname)" != lab1 ] || exit 9; {PRINT}'],
         "launcher": "srun",
-        "resources": {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "1m"},
+        "resources": {
+            "nodes": 1,
+            "tasks_per_node": 1,
+            "cpus_per_task": 1,
+            "gpus_per_node": 0,
+            "time": "1m",
+        },
     },
     "axes": {"env.X": ["1", "2"]},
     "repetitions": 2,

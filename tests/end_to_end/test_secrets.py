@@ -16,7 +16,13 @@ def test_secrets(user: User) -> None:
     key = user.folder / "key"
     key.write_text(VALUE)
     key.chmod(0o600)
-    resources = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "time": "1m"}
+    resources = {
+        "nodes": 2,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "1m",
+    }
     job = {
         "name": "hush",
         "command": ["bash", "check.sh"],

@@ -18,7 +18,13 @@ JOB = {
     "name": "here",
     "command": ["echo", "hello"],
     "launcher": "srun",
-    "resources": {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "time": "1m"},
+    "resources": {
+        "nodes": 2,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "1m",
+    },
 }
 
 

@@ -15,7 +15,14 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
 
 def sleeper(name: str, **resources: Any) -> dict[str, Any]:
-    given = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "1m", **resources}
+    given = {
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "1m",
+        **resources,
+    }
     return {"name": name, "command": ["sleep", "3000"], "launcher": "srun", "resources": given}
 
 

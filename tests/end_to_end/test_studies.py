@@ -137,7 +137,7 @@ def test_an_array_of_a_hundred(user: User, tmp_path: Path) -> None:
     job = {
         "command": ["sleep", "1"],
         "launcher": "single",
-        "resources": {"nodes": 1, "cpus_per_task": 1, "time": "1m"},
+        "resources": {"nodes": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "1m"},
     }
     axes = {"env.X": [1]}
     wanted = {"job": job, "axes": axes, "repetitions": 100, "scaling": "strong", "name": "many"}

@@ -46,7 +46,14 @@ time.sleep(200)
 def job(user: User, name: str, program: str, launcher: str, **resources: Any) -> str:
     """Write a job that runs a Python program; return the file's name."""
     (user.folder / f"{name}.py").write_text(program)
-    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "5m", **resources}
+    size = {
+        "nodes": 1,
+        "tasks_per_node": 1,
+        "cpus_per_task": 1,
+        "gpus_per_node": 0,
+        "time": "5m",
+        **resources,
+    }
     spec = {
         "name": name,
         "command": ["python", f"{name}.py"],

@@ -93,7 +93,7 @@ def test_the_signal_before_the_end(desk: Path, launcher: str, value: str) -> Non
 
 
 def test_what_a_profile_says_names_its_source(desk: Path) -> None:
-    words = ("account=m1", "resources.nodes=1")
+    words = ("account=m1", "resources.nodes=1", "resources.gpus_per_node=4")
     given = tuple(map(parse_setting, words))
     made = prepare(Request(path=Path("train.py"), site="perlmutter", overrides=given))
     found = {item.name: item for item in rows(made)}

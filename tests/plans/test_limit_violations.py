@@ -49,7 +49,7 @@ def test_more_than_the_partition_has(
     job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(HpcTrainError) as failure:
-        limits(job(resources, **keys), slurm(partitions=[PARTITION]))
+        limits(job({"gpus_per_node": 0, **resources}, **keys), slurm(partitions=[PARTITION]))
     assert message in failure.value.message
 
 

@@ -6,15 +6,18 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hpc_train.data_folders import profile_folder
 from hpc_train.errors import PlanError
 from hpc_train.model.job import JobSpec
+from hpc_train.model.partition import ANY
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.missing_keys import missing_keys
+from hpc_train.plans.sample_jobs import queue_slots, sample
 from hpc_train.sites.load import load_site
 from hpc_train.typed_values import decode
 
@@ -88,6 +91,39 @@ def test_a_gpu_does_not_get_one_core_unasked(job: Jobs, slurm: Sites) -> None:
     whole = make_plan(job({"gpus_per_node": 2, "exclusive": True, "mem": "1G"}), site)
     assert whole.topology.cpus_per_task is None
     assert make_plan(job({"nodes": 2}), site).warnings == ()
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_nodes_with_gpus_want_their_number(job: Jobs, name: str) -> None:
+    """A job for each partition, complete but for the GPUs; without a partition if it need not."""
+    site = load_site(name)
+    counted = site.value.gpu_request != "none"
+    for slot in queue_slots(site.value):
+        whole = sample(slot, site.value.launchers.default, nodes=slot.least)
+        resources = replace(whole.value.resources, gpus_per_node=None)
+        wanted = bool(counted and slot.partition.gpus_per_node and whole.value.partition)
+        given = replace(whole, value=replace(whole.value, resources=resources))
+        said = [one.key for one in missing_keys(resolve_context(given, site))]
+        listed = slot.partition.name != ANY or len(site.value.partitions) == 1
+        assert ("resources.gpus_per_node" in said) == (wanted and listed), slot.partition.name
+
+
+@pytest.mark.parametrize("name", ["fir", "narval", "rorqual", "isambard-ai", "perlmutter"])
+def test_a_job_without_gpus_is_refused_and_zero_accepted(job: Jobs, name: str) -> None:
+    site = load_site(name)
+    keys = {"account": site.value.account.example or "def-abc", "resources.time": "1h"}
+    given = with_keys(job({"nodes": 2}), keys)
+    with pytest.raises(PlanError, match=r"needs .*GPUs of each node: there are 4") as failure:
+        make_plan(given, site)
+    assert "--set gpus_per_node=4" in failure.value.hint
+    cpus = with_keys(given, keys | {"resources.gpus_per_node": "0"})
+    assert make_plan(cpus, site).topology.gpus_per_node == 0
+
+
+def test_the_example_of_gpus_fits_the_partition(job: Jobs, slurm: Sites) -> None:
+    site = slurm(partitions=[{"name": "a", "gpus_per_node": 4, "max_gpus": 4, "cpus_per_gpu": 1}])
+    (gpus,) = missing_keys(resolve_context(job({"nodes": 2}, partition="a"), site))
+    assert (gpus.key, gpus.example) == ("resources.gpus_per_node", "2")
 
 
 @pytest.mark.parametrize("name", SHIPPED)

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from hpc_train.errors import PlanError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.partition import Partition
 from hpc_train.model.plan import JobVar, Joined, Text
@@ -110,10 +111,11 @@ def test_whole_nodes_bring_all_their_cores(job: Jobs, slurm: Sites) -> None:
     assert asked.settings["cpus_per_task"].origin == "job.yaml:9"
 
 
-def test_gpus_that_nobody_asks_for_are_a_warning(job: Jobs, slurm: Sites) -> None:
+def test_a_job_on_gpu_nodes_says_how_many_it_uses(job: Jobs, slurm: Sites) -> None:
     site = slurm(
         partitions=(Partition(name="gpu", default=True, gpus_per_node=4, cpus_per_node=8),)
     )
-    (warning,) = make_plan(job({"nodes": 2}), site).warnings
-    assert "each node of big gpu has 4 GPUs, and the job asks for none" in warning
+    with pytest.raises(PlanError, match="there are 4; 0 for a job without GPUs") as failure:
+        make_plan(job({"nodes": 2}), site)
+    assert "--set gpus_per_node=4" in failure.value.hint
     assert make_plan(job({"nodes": 2, "gpus_per_node": 0}), site).warnings == ()

@@ -72,7 +72,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sourced[SiteProfile
 @pytest.fixture
 def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
     def make(*settings: str) -> Sourced[JobSpec]:
-        Path("job.yaml").write_text("command: [python, t.py]\nname: j\n")
+        Path("job.yaml").write_text(
+            "command: [python, t.py]\nname: j\nresources: {gpus_per_node: 0}\n"
+        )
         return load_job(Path("job.yaml"), [parse_setting(text) for text in settings])
 
     return make
@@ -111,7 +113,7 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
         ),
         (
             ("partition=wide",),
-            "job.yaml: nodes = 1, but here wide wants at least 4 (here.yaml:26)",
+            "job.yaml:3: nodes = 1, but here wide wants at least 4 (here.yaml:26)",
             "batch",
         ),
         (

@@ -78,7 +78,10 @@ def test_the_job_may_order_its_gpus_itself(job: Jobs, slurm: Sites) -> None:
 
 def test_no_gpus_and_no_turned_order_say_nothing(job: Jobs, slurm: Sites) -> None:
     straight = slurm(partitions=[{**TURNED, "gpu_order": [0, 1, 2, 3]}])
-    for plan in (make_plan(job(), turned(slurm)), make_plan(job({"gpus_per_node": 4}), straight)):
+    for plan in (
+        make_plan(job({"gpus_per_node": 0}), turned(slurm)),
+        make_plan(job({"gpus_per_node": 4}), straight),
+    ):
         assert plan.changes == ()
         assert "gpu_order" not in plan.settings
 

@@ -36,7 +36,11 @@ def options(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> dict[str, str]
             {"cpus_per_gpu": 7, "cpus_per_node": 56},
             (7, "7 cores with 1 GPU "),
         ),
-        ({}, {"cpus_per_gpu": 7, "cpus_per_node": 56}, (56, "56 cores for 1 rank")),
+        (
+            {"gpus_per_node": 0},
+            {"cpus_per_gpu": 7, "cpus_per_node": 56},
+            (56, "56 cores for 1 rank"),
+        ),
         ({"gpus_per_node": 1}, {"cpus_per_node": 64}, (64, "64 cores for 1 rank")),
         ({"gpus_per_node": 1}, {"cpus_per_node": 64, "shared": True}, (16, "16 cores with 1 GPU")),
         ({"gpus_per_node": 4}, {"cpus_per_node": 64, "shared": True}, (16, "64 cores for 4 ranks")),
@@ -115,7 +119,10 @@ def test_memory_that_nobody_names(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError, match=r"^job\.yaml:1: big needs to know the memory of a node"):
         make_plan(job(), slurm(mem_request="required"))
     with pytest.raises(PlanError, match=r"mem = 500G, but big p has at most 480G"):
-        make_plan(job({"mem": "500G"}), slurm(partitions=[{**GPU, "mem_per_node": "480G"}]))
+        make_plan(
+            job({"mem": "500G", "gpus_per_node": 0}),
+            slurm(partitions=[{**GPU, "mem_per_node": "480G"}]),
+        )
 
 
 @pytest.mark.parametrize(
