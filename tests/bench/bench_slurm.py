@@ -28,14 +28,14 @@ axes: {{env.X: [{values}]}}
 job:
   command: ["true"]
   launcher: single
-  resources: {{cpus_per_task: 1, time: 1m}}
+  resources: {{cpus_per_task: 1, gpus_per_node: 0, time: 1m}}
 """
 RANK = 'echo "$EPOCHREALTIME" >"$BENCH_STAMPS/rank"'
 JOB = """\
 name: {name}
 command: [bash, -c, {rank}]
 launcher: srun
-resources: {{tasks_per_node: 1, cpus_per_task: 1, time: 1m}}
+resources: {{tasks_per_node: 1, cpus_per_task: 1, gpus_per_node: 0, time: 1m}}
 """
 MINIMAL = """\
 #!/bin/bash
@@ -52,7 +52,7 @@ LOOP = 'for script in scripts/*.sbatch; do sbatch "$script"; done'
 SUBMITIT = """\
 import sys, submitit
 executor = submitit.AutoExecutor("submitit", cluster="slurm")
-executor.update_parameters(name=sys.argv[1], timeout_min=1, cpus_per_task=1)
+executor.update_parameters(name=sys.argv[1], timeout_min=1, cpus_per_task=1, gpus_per_node=0)
 for number in range(int(sys.argv[2])):
     executor.submit(print, number)
 """

@@ -38,7 +38,7 @@ axes: {{env.X: [1, 2, 3, 4]}}
 job:
   command: [bash, -c, 'echo >>"$HPCTRAIN_RUN/ran"; test -e {flag}']
   launcher: single
-  resources: {{cpus_per_task: 1, time: 1m}}
+  resources: {{cpus_per_task: 1, gpus_per_node: 0, time: 1m}}
 """
 RUNS = 8
 COLUMNS = (

@@ -131,7 +131,7 @@ def test_the_draft_is_checked_against_the_cluster_and_tested(stranger: User, tor
         checked = stranger.hpctrain("site", "check", "./drafted.yaml", *more)
         assert checked.returncode == 0, checked.stdout + checked.stderr
     assert "drafted and the cluster lab agree" in checked.stdout
-    tested = stranger.hpctrain("site", "test", "./drafted.yaml")
+    tested = stranger.hpctrain("site", "test", "./drafted.yaml", "--gpus-per-node", "0")
     assert tested.returncode == 0, tested.stdout + tested.stderr
     assert "2 ranks on lab1, lab2: gloo over ib0" in tested.stdout
     tests = load_site(str(stranger.folder / "drafted.yaml")).value.tests
