@@ -13,10 +13,14 @@ from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
 from hpc_train.scripts import quote_filters
 from hpc_train.scripts.errors import PlanUndefined
+from hpc_train.scripts.export_lines import exports
 from hpc_train.scripts.template_blocks import EXTENDED, current, extended
 from hpc_train.scripts.template_loader import TemplateLoader
 
-OURS = ("sh", "line", "token", "required", "directive", "command", "comment", "note")
+OURS = (
+    *("sh", "line", "token", "required", "directive", "quoted_directive", "command", "comment"),
+    "note",
+)
 # Excluded: filters that escape for HTML (`e`), are random, pad, or read attributes by name.
 OF_JINJA = (
     "abs capitalize count d default dictsort first float groupby int items join last length list "
@@ -43,6 +47,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
         self.filters = {name: FILTERS[name] for name in OF_JINJA}
         self.filters.update({name: getattr(quote_filters, name) for name in OURS})
+        self.filters["exports"] = exports
         # The loader inserts it into templates.
         self.filters[EXTENDED] = extended
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hpc_train.errors import RenderError
 from hpc_train.model.plan import DIRECTIVE_VALUE, FirstOf, JobVar, Joined, Setting, Text, Token
 
-WIDTH = 92
+WIDTH = 96
+# Their first option stays beside them.
+_PROGRAMS = ("bash", "sh", "python")
 
 
 def sh(value: str | int | float) -> str:
@@ -77,17 +79,40 @@ def directive(value: str) -> str:
     return value
 
 
-def command(tokens: Sequence[Token]) -> str:
-    """Write argv over several lines, each ended by a backslash, broken before options."""
-    lines: list[str] = []
+def quoted_directive(value: str) -> str:
+    """Write a value of an #SBATCH line that may contain blanks, as sbatch reads quotes."""
+    if DIRECTIVE_VALUE.fullmatch(value):
+        return value
+    return '"' + comment(value).replace("\\", "\\\\").replace('"', '\\"') + '"'
+
+
+def command(tokens: Sequence[Token], before: str = "") -> str:
+    """Write argv over several lines, each ended by a backslash, broken before options and programs.
+
+    An option stays on the line of its value, and `bash` on that of its `-c`. The first line
+    begins with the words `before`.
+    """
+    lines = [before] if before else []
+    for words in _unbroken(tokens):
+        if lines and len(lines[-1]) + len(words) < WIDTH:
+            lines[-1] += f" {words}"
+        else:
+            lines.append(words)
+    return " \\\n  ".join(lines)
+
+
+def _unbroken(tokens: Sequence[Token]) -> Iterator[str]:
+    """Yield the words that share a line."""
+    words: list[str] = []
     for item in tokens:
         word = token(item)
-        breakable = isinstance(item, JobVar) or word.startswith("-") or word in ("bash", "python")
-        if lines and (not breakable or len(lines[-1]) + len(word) < WIDTH):
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return " \\\n  ".join(lines)
+        first_option = bool(words) and words[-1] in _PROGRAMS
+        if words and (word in _PROGRAMS or (word.startswith("-") and not first_option)):
+            yield " ".join(words)
+            words = []
+        words.append(word)
+    if words:
+        yield " ".join(words)
 
 
 def comment(text: str) -> str:

@@ -18,7 +18,9 @@ from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks,
 from hpc_train.scripts.template_loader import TemplateLoader
 
 ALLOCATION = "nested.sbatch.j2"
-_PLAIN = dict.fromkeys(("slurm.sbatch.j2", "local.sh.j2"), "plain.sbatch.j2")
+_WHOLE = dict.fromkeys(("slurm.sbatch.j2", "local.sh.j2"), "plain.sbatch.j2")
+_PARTS = {f"_{part}.sh.j2": f"_plain_{part}.sh.j2" for part in ("agent", "container")}
+_PLAIN = {**_WHOLE, **_PARTS}
 
 
 def render_script(plan: LaunchPlan, folders: Sequence[Path] = (), *, plain: bool = False) -> Script:
@@ -33,10 +35,10 @@ def render_script(plan: LaunchPlan, folders: Sequence[Path] = (), *, plain: bool
     """
     named = plan.settings.get("template") or Setting(value=plan.template, origin="")
     script = _render(named, (folders, plain), plan=plan)
-    if plain and not any(Path(file.path).name in _PLAIN.values() for file in script.templates):
+    if plain and not any(Path(file.path).name in _WHOLE.values() for file in script.templates):
         raise RenderError(
             f"{named.origin}: the template {named.value} is a whole script without a plain form",
-            f"leave --plain out, or extend {' or '.join(_PLAIN)}",
+            f"leave --plain out, or extend {' or '.join(_WHOLE)}",
         )
     return script
 

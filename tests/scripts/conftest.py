@@ -17,6 +17,8 @@ from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.typed_values import decode
+from tests.scripts.plain_scripts import JOB
+from tests.scripts.stubs import SITE, install
 
 # As with --kill-on-bad-exit: when a rank fails, all processes of the others get TERM. BEFORE is run
 # before them.
@@ -80,3 +82,15 @@ def execute(tmp_path: Path) -> Execute:
         )
 
     return run
+
+
+@pytest.fixture
+def files(tmp_path: Path, execute: Execute) -> Path:
+    """A job, a site for it, and programs that note their words."""
+    assert execute is not None
+    install(tmp_path / "bin")
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "image.img").touch()
+    (tmp_path / "big.yaml").write_text(SITE)
+    (tmp_path / "job.yaml").write_text(JOB)
+    return tmp_path

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import json
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -14,71 +15,39 @@ from hpc_train.data_folders import profile_folder
 from hpc_train.errors import RenderError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.plan import JobVar, LaunchPlan, Text
+from hpc_train.model.run import RunFolder
 from hpc_train.pipeline.lint import LintOptions, make_linter
-from hpc_train.pipeline.render import prepare, request_of
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
-from tests.scripts.stubs import SITE, install
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.slurm.job_arrays import SbatchCall
+from hpc_train.submissions.slurm.sbatch import Sbatch
+from tests.scripts.plain_scripts import JOB, plain, run
+from tests.scripts.site_jobs import changed, images
+from tests.scripts.stubs import SITE
 
 Plans = Callable[..., LaunchPlan]
-Execute = Callable[..., subprocess.CompletedProcess[str]]
 LONGEST = 60
 SITES = sorted(path.stem for path in profile_folder().glob("*.yaml"))
 GOLDEN = Path(__file__).parents[1] / "golden"
-# One write for each rank, so that their lines do not mix.
-SAY = r'printf "%s|%s|%s|%s|%s|%s|\n" "$RANK" "$WORLD_SIZE" "$NOTE" "$OMP_NUM_THREADS" "$1" "$2"'
-JOB = f"""\
-name: demo
-command: [bash, -c, '{SAY}', say, a b, $x]
-env: {{NOTE: "it's, a b"}}
-resources: {{nodes: 2, tasks_per_node: 1, cpus_per_task: 3}}
-"""
 
 
-def plain(file: Path, site: str, *settings: str) -> tuple[str, ...]:
-    request = request_of(file, (), site, {}, settings)
-    prepared = prepare(msgspec.structs.replace(request, plain=True))
-    assert prepared.allocation is None
-    return tuple(point.script.text for point in prepared.points)
-
-
-@pytest.fixture
-def files(tmp_path: Path, execute: Execute) -> Path:
-    """A job, a site for it, and programs that note their words."""
-    assert execute is not None
-    install(tmp_path / "bin")
-    (tmp_path / "notes").mkdir()
-    (tmp_path / "image.img").touch()
-    (tmp_path / "big.yaml").write_text(SITE)
-    (tmp_path / "job.yaml").write_text(JOB)
-    return tmp_path
-
-
-def run(folder: Path, script: str) -> subprocess.CompletedProcess[str]:
-    (folder / "job.sbatch").write_text(script)
-    here = {"SLURM_JOB_NODELIST": "localhost", "NOTES": str(folder / "notes")}
-    return subprocess.run(
-        ["bash", "job.sbatch"],
-        cwd=folder,
-        env={**os.environ, **here, "PATH": f"{folder / 'bin'}:{os.environ['PATH']}"},
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-
-
+@pytest.mark.parametrize("image", [False, True])
 @pytest.mark.parametrize("site", SITES)
-def test_the_scripts_of_each_site_are_short(site: str) -> None:
+def test_the_scripts_of_each_site_are_short(site: str, image: bool) -> None:
+    """Each launcher on 1, 2 and the maximum of nodes of each partition."""
     profile = load_site(site, Machine(cpus=8, gpus=0))
-    plans = (make_plan(job, profile, plain=True) for job in sample_jobs(profile.value))
-    scripts = [render_script(plan, plain=True).text for plan in plans]
+    jobs = images(profile) if image else sample_jobs(profile.value)
+    scripts = [render_script(make_plan(job, profile, plain=True), plain=True).text for job in jobs]
     assert not any("HPCTRAIN_" in script for script in scripts)
-    longest = max(scripts, key=lambda script: script.count("\n"))
-    assert longest.count("\n") <= LONGEST, longest
+    for script in scripts:
+        assert script.count("\n") <= LONGEST, script
+        assert "\n\n\n" not in script
     linter = make_linter(LintOptions(site=site)).context
-    assert [one for one in lint_script(longest, linter) if one.severity == "error"] == []
+    for script in sorted(scripts, key=len)[-1:]:
+        assert [one for one in lint_script(script, linter) if one.severity == "error"] == []
 
 
 @pytest.mark.parametrize("launcher", ["srun", "torchrun", "accelerate", "deepspeed", "ibrun"])
@@ -94,6 +63,40 @@ def test_the_ranks_are_those_of_the_tracked_script(files: Path, launcher: str, i
     words = [line.split("|")[:6] for line in lines]
     assert words == [[str(rank), "2", "it's, a b", "3", "a b", "$x"] for rank in (0, 1)]
     assert not list(files.glob("**/status.json"))
+
+
+@pytest.mark.parametrize("site", SITES)
+def test_the_directives_are_those_of_the_submitted_job(site: str) -> None:
+    """`submit` states output, comment, elements and excluded nodes on the command line."""
+    profile = load_site(site, Machine(cpus=8, gpus=0))
+    for sample in sample_jobs(profile.value):
+        job = changed(sample, comment="run 3, see notes")
+        full = directives(render_script(make_plan(job, profile)).text)
+        made = directives(render_script(make_plan(job, profile, plain=True), plain=True).text)
+        comment = ['#SBATCH --comment="run 3, see notes"'] if full else []
+        assert made == full + comment
+
+
+def test_plain_lacks_only_what_belongs_to_one_submission(files: Path) -> None:
+    folder = RunFolder(path=files / "run")
+    call = SbatchCall(runs=(folder,), script=files / "job", text="", output="o", arguments=())
+    options = ExecutorOptions(comment="c", exclude=("n1",))
+    arrays = msgspec.structs.replace(call, elements=(1, 2))
+    given = Sbatch(batch=arrays, executor_options=options, comment="c").options
+    names = {option.partition("=")[0] for option in given}
+    assert names == {"--output", "--comment", "--array", "--exclude"}
+
+
+@pytest.mark.parametrize("comment", ["short", 'it\'s "so" \\ #1', "a=b $HOME --nodes=3"])
+def test_a_comment_is_one_word_of_sbatch(files: Path, comment: str) -> None:
+    settings = (f"comment={json.dumps(comment)}", "launcher=srun")
+    (script,) = plain(files / "job.yaml", str(files / "big.yaml"), *settings)
+    (line,) = [line for line in directives(script) if "comment" in line]
+    assert shlex.split(line) == ["#SBATCH", f"--comment={comment}"]
+
+
+def directives(script: str) -> list[str]:
+    return [line for line in script.splitlines() if line.startswith("#SBATCH ")]
 
 
 def test_the_exit_code_is_that_of_the_ranks(files: Path) -> None:

@@ -18,13 +18,14 @@ from hpc_train.sites.load import load_site
 Plans = Callable[..., LaunchPlan]
 Write = Callable[..., Path]
 SINGLE = {"launcher": "single", "resources": {"cpus_per_task": 1}}
+LAUNCH = 'hpctrain_run bash -c "$rank_wrapper" rank python train.py'
 # Each block, and a line of the script that it and no other block has.
 LINES = {
     "header": "#SBATCH --nodes=1",
     "tracking": "set --  # a setup line `source FILE` would pass the arguments on",
     "setup": "module load cuda",
     "env": "export NOTE=x  # default",
-    "launch": "hpctrain_run \\",
+    "launch": LAUNCH,
     "rendezvous": "export MASTER_ADDR MASTER_PORT",
     "finish": 'hpctrain_exit "$code"',
 }

@@ -13,8 +13,6 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.plans.containers.runtimes import (
     FORMS,
-    HERE,
-    RUN,
     ContainerRequest,
     Mount,
     RuntimeForm,
@@ -56,8 +54,8 @@ def resolve_container(
         of_ranks=tuple(of_ranks),
         vendors=environment.script is not None,
         args=offered.args,
-        own_folders=(HERE,) if context.plain else (RUN, HERE),
         verb=offered.verb or "exec",
+        plain=context.plain,
     )
     return _plan(offered, form, request)
 

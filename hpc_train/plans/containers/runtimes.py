@@ -73,7 +73,7 @@ def check_characters(path: str, forbidden: str, runtime: str, where: str) -> Non
         )
 
 
-RUN, HERE, VENDORS = "HPCTRAIN_RUN", "PWD", "vendor_names"
+RUN, HERE, BACKEND, VENDORS = "HPCTRAIN_RUN", "PWD", "HPCTRAIN_BACKEND", "vendor_names"
 # Variables that a rank's wrapper sets; some runtimes need them as options.
 RANK_NAMES = (
     "RANK",
@@ -82,7 +82,6 @@ RANK_NAMES = (
     "LOCAL_WORLD_SIZE",
     "NODE_RANK",
     "NNODES",
-    "HPCTRAIN_BACKEND",
 )
 _MPI_NAMES = ("SLURM_*", "PMI*", "OMPI_*", "CROSS_*", "LOCAL_SIZE")
 
@@ -103,9 +102,14 @@ class ContainerRequest(Value, frozen=True, kw_only=True):
     # Whether the vendor's script exports further variables, whose names are known only in the job.
     vendors: bool
     args: tuple[str, ...]
-    # The variables of the folders that every image mounts.
-    own_folders: tuple[str, ...] = (RUN, HERE)
     verb: str = "exec"
+    # Whether the script does not track the run.
+    plain: bool = False
+
+    @property
+    def own_folders(self) -> tuple[str, ...]:
+        """Return the variables of the folders that every image mounts."""
+        return (HERE,) if self.plain else (RUN, HERE)
 
     def place(self) -> Text | JobVar:
         """Return the working folder inside the container."""
@@ -152,7 +156,8 @@ def _apptainer(request: ContainerRequest) -> tuple[Token, ...]:
 def _podman(request: ContainerRequest) -> tuple[Token, ...]:
     """One container per rank: to communicate, they need the host's network, memory and process "
     "ids."""
-    names = (*RANK_NAMES, *_MPI_NAMES, *request.of_ranks, *request.passed)
+    backend = () if request.plain else (BACKEND,)
+    names = (*RANK_NAMES, *backend, *_MPI_NAMES, *request.of_ranks, *request.passed)
     return (
         *_texts(request.program, "run", "--rm", "--net=host", "--ipc=host", "--pid=host"),
         *_texts(*(["--gpu"] if request.gpus else [])),
@@ -205,8 +210,9 @@ def _container_env(request: ContainerRequest) -> Token:
 def _edf(request: ContainerRequest) -> tuple[Token, ...]:
     """The script writes an environment definition that extends the image's with the job's "
     "mounts."""
-    path = Joined(parts=(Text(text="--environment="), JobVar(name=RUN), Text(text="/edf.toml")))
-    return (path, *_texts(*request.args))
+    option = Text(text="--environment=")
+    path = (JobVar(name="edf"),) if request.plain else (JobVar(name=RUN), Text(text="/edf.toml"))
+    return (Joined(parts=(option, *path)), *_texts(*request.args))
 
 
 FORMS = {
