@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from hpc_train.model.run import Run, RunName
+from hpc_train.model.run import JobStatus, Run, RunName
 from hpc_train.model.submission import JobState
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")
@@ -72,6 +72,18 @@ def row(run: Run) -> dict[str, Any]:
         "ended": times.ended if times else None,
         "exit_code": times.exit_code if times else None,
         "restart_count": times.restart_count if times else None,
+        "earlier_start": _start(run.earlier) if run.earlier else None,
+    }
+
+
+def _start(status: JobStatus) -> dict[str, Any]:
+    """Return where and when a job ran before it was requeued, and how its script ended."""
+    return {
+        "nodes": status.nodes or status.host,
+        "started": status.started,
+        "ended": status.ended,
+        "exit_code": status.exit_code,
+        "restart_count": status.restart_count,
     }
 
 

@@ -149,7 +149,10 @@ class Manifest(Value, frozen=True, kw_only=True):
 
 
 class Run(Value, frozen=True, kw_only=True):
-    """One run as described by its folder; `manifest` is None if it cannot be read."""
+    """One run as described by its folder; `manifest` is None if it cannot be read.
+
+    `earlier` is the status.json of a start before the job was requeued, until it starts again.
+    """
 
     folder: RunFolder
     manifest: Manifest | None
@@ -158,3 +161,4 @@ class Run(Value, frozen=True, kw_only=True):
     state: JobState
     problem: str = ""
     job_report: JobReport | None = None
+    earlier: JobStatus | None = None

@@ -120,7 +120,8 @@ class JobReport(Value, frozen=True, kw_only=True):
 
     `reason` is a sentence; `start`, in seconds since the epoch, is when it started or, while it is
     pending, is expected to; `nodes` is the scheduler's node list and `job` its id of the job.
-    `queried` is the time of the query, if the answer may be older than the run's files.
+    `queried` is the time of the query, if the answer may be older than the run's files. With
+    `history`, the reason says what ended the previous attempt of a requeued job.
     """
 
     state: JobState
@@ -130,3 +131,4 @@ class JobReport(Value, frozen=True, kw_only=True):
     job: str = ""
     # The name in the files of bundles.
     queried: float | None = msgspec.field(default=None, name="asked")
+    history: bool = False

@@ -6,6 +6,7 @@ from hpc_train.job_state import current, decide
 from hpc_train.model.run import Failure, JobStatus, Run
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
+from hpc_train.runs.earlier_start import earlier_start, with_earlier_start
 from hpc_train.runs.run_folders import RunFiles
 
 _SENTENCES = {
@@ -19,6 +20,7 @@ _SENTENCES = {
 def run_of(files: RunFiles, report: JobReport | None) -> Run:
     """Combine a run's files with the answer of its executor; None means no answer."""
     status = current(files.status, report)
+    earlier = earlier_start(files.status, report)
     plan = files.manifest.plan if files.manifest else None
     limit = plan.time_s if plan and plan.nested else None
     state = decide(report, files.status, files.submission, limit)
@@ -31,7 +33,8 @@ def run_of(files: RunFiles, report: JobReport | None) -> Run:
         problem=files.problem
         or _not_shared(state, files)
         or _problem(state, files.submission, status, report),
-        job_report=report,
+        job_report=with_earlier_start(report, earlier),
+        earlier=earlier,
     )
 
 

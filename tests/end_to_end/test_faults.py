@@ -86,14 +86,36 @@ def test_a_node_dies_and_the_job_is_queued_again(
         slurm("scontrol", "update", f"nodename={first['nodes']}", "state=down", "reason=power")
         wait_for(lambda: "Restarts=1 " in slurm("scontrol", "show", "job", first["job"]))
         wait_for(lambda: user.run("j")["state"] == "PENDING")
-        # The file is that of the first attempt, which never ended.
-        assert user.run("j")["started"] == first["started"]
+        # The file is that of the first start, which never ended; the lab has no accounting.
+        row = user.run("j")
+        assert row["earlier_start"]["started"] == first["started"]
+        assert row["earlier_start"]["nodes"] == first["nodes"]
+        assert f"it ran on {first['nodes']} from " in row["reason"]
+        assert "recorded no end: its node was lost" in row["reason"]
     start_now(first["job"])
     wait_for(lambda: user.run("j")["state"] == "COMPLETED")
     row = user.run("j")
     assert (row["job"], row["restart_count"]) == (first["job"], 1)
     assert row["nodes"] in others
     assert "hpctrain: restart 1" in user.logs("j")["job.out"]
+
+
+def test_a_job_that_is_requeued_says_what_ended_it(user: User, slurm: Slurm) -> None:
+    """As a preemption does: TERM to the script, which records its end, and the queue again."""
+    script = '[ "${SLURM_RESTART_COUNT:-0}" != 0 ] || sleep 600; echo ended'
+    user.submit(user.write("job.yaml", job(script)))
+    wait_for(lambda: user.run("j")["started"] is not None)
+    first = user.run("j")
+    slurm("scontrol", "requeue", first["job"])
+    wait_for(lambda: (user.run("j")["earlier_start"] or {"ended": None})["ended"] is not None)
+    row = user.run("j")
+    assert row["state"] == "PENDING"
+    assert (row["earlier_start"]["nodes"], row["earlier_start"]["exit_code"]) == ("lab1", 143)
+    shown = user.hpctrain("status", "j").stdout
+    assert "it ran on lab1 until " in shown and "exit code 143 (SIGTERM" in shown
+    start_now(first["job"])
+    wait_for(lambda: user.run("j")["state"] == "COMPLETED")
+    assert user.run("j")["earlier_start"] is None
 
 
 def test_two_people_submit_the_same_study(user: User, slurm: Slurm) -> None:

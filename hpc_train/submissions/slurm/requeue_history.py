@@ -23,13 +23,14 @@ def with_history(
     """Add to the reason of each requeued job what ended its previous attempt.
 
     squeue gives such a job the reason BeginTime, as if its user had requested a later start. The
-    accounting keeps a record of each attempt (man sacct, --duplicates); without accounting the
-    reasons stay as they are. `since` is the date (YYYY-MM-DD) of the oldest job.
+    accounting keeps a record of each attempt (man sacct, --duplicates); without accounting
+    `runs.earlier_start` reads the end from the files of the run. `since` is the date (YYYY-MM-DD)
+    of the oldest job.
     """
     waiting = [job for job, report in found.items() if _may_be_requeued(report)]
     ended = _previous_attempts(cluster, waiting, since) if waiting else {}
     return {
-        job: msgspec.structs.replace(report, reason=f"{ended[job]}; {report.reason}")
+        job: msgspec.structs.replace(report, reason=f"{ended[job]}; {report.reason}", history=True)
         if job in ended
         else report
         for job, report in found.items()
