@@ -25,7 +25,8 @@ CALL = re.compile(r"\b(?:stat|lstat|fstat|newfstatat|statx|open|openat)\(")
 # Arguments -> the most stat and open calls.
 GOALS = {
     "--help": 450,
-    "render examples/digits/job.yaml": 900,
+    # The four libraries alone: 1,160.
+    "render examples/digits/job.yaml": 2000,
     "report results/studies/digits-two-cores": 5000,
 }
 
