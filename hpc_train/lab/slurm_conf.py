@@ -48,7 +48,9 @@ SelectTypeParameters=CR_Core_Memory
 DefMemPerCPU={mem_per_cpu}
 # Without it, a job with too long a time limit or too many nodes would pend for ever.
 EnforcePartLimits=ALL
-ReturnToService=2
+# With 2, a late answer of a node that was set down returns it: the controller may handle an answer
+# seconds after it came, and would start jobs on a dead node.
+ReturnToService=1
 SlurmctldTimeout=30
 SlurmdTimeout=20
 KillWait=5

@@ -148,6 +148,19 @@ def test_a_crashed_lab_is_made_anew(
     assert len(set(slurm("srun", "-N4", "hostname").split())) == 4
 
 
+def test_a_node_that_is_set_down_stays_down(lab: Lab, slurm: Slurm) -> None:
+    """Though it answers; slurmctld handles some answers only after seconds."""
+    slurm("srun", "-w", "lab1", "true")
+    slurm("scontrol", "update", "nodename=lab1", "state=down", "reason=test")
+    # From here on, lab2 has the state idle* until its next answer has been handled.
+    for state in ("drain", "resume"):
+        slurm("scontrol", "update", "nodename=lab2", f"state={state}", "reason=test")
+    wait_for(lambda: "lab2 idle\n" in slurm("sinfo", "-h", "-N", "-o", "%N %T"))
+    found = slurm("sinfo", "-h", "-n", "lab1", "-o", "%T").split()
+    slurm("scontrol", "update", "nodename=lab1", "state=resume")
+    assert set(found) == {"down"}
+
+
 def traces(lab: Lab) -> list[str]:
     """Return what of a lab can be seen on this machine."""
     links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout
