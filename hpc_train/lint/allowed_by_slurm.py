@@ -97,12 +97,12 @@ def _partition(request: Request) -> Allowed | None:
 
 
 def _account(request: Request) -> Allowed | None:
-    accounts = [one.account for one in request.answer.facts.associations]
+    accounts = sorted(one.account for one in request.answer.facts.associations)
     return _names("your accounts", request.value("account"), accounts)
 
 
 def _qos(request: Request) -> Allowed | None:
-    qos = [name for one in request.answer.facts.associations for name in one.qos]
+    qos = sorted(name for one in request.answer.facts.associations for name in one.qos)
     return _names("your QOS", request.value("qos"), qos)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -9,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from hpc_train.lab.slurm_programs import chosen_prefix, version_of
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.option_values import value_forms
+from tests.lab.conftest import Slurm
 
 
 def values() -> dict[str, dict[str, list[str]]]:
@@ -28,11 +31,19 @@ def values() -> dict[str, dict[str, list[str]]]:
 
 
 VALUES = values()
-# Values of a later Slurm, which sbatch 22.05 refuses and lint does not.
-LATER = (
-    "--nodes=1,3", "--exclusive=topo", "--gres-flags=one-task-per-sharing",
-    "--gres-flags=enforce-binding,allow-task-sharing",
-)  # fmt: skip
+# Values of a later Slurm, which lint accepts, and the version from which on sbatch does.
+LATER = {
+    "--nodes=1,3": "23.11", "--exclusive=topo": "24.05", "--signal=SIGCHLD": "24.11",
+    "--signal=B:PIPE@60": "24.11", "--gpu-bind=map:0": "24.11", "--gpu-bind=mask:0x3": "24.11",
+    "--gres-flags=multiple-tasks-per-sharing": "23.11",
+}  # fmt: skip
+# These need a slurm.conf that a lab does not have.
+ELSEWHERE = ("--gres-flags=one-task-per-sharing", "--requeue=expedite")
+# Values that sbatch refuses from a version on: two separators, and R: where nothing is preempted.
+EARLIER = {
+    "--dependency=afterok:1,afterany:2?after:3": "26.05", "--signal=R:USR1@60": "24.11",
+    "--signal=BR:TERM": "24.11", "--signal=RB:TERM": "24.11",
+}  # fmt: skip
 # Whole lines: option without value, ambiguous name, numbers of GPUs that contradict one another.
 ACCEPTED = (
     "--exclusive", "--no-kill", "--nice", "--exclusive=", "--array=", "--dependency=", "-N2 -n4",
@@ -43,6 +54,7 @@ ACCEPTED = (
     "--propagate", "--get-user-env", "--get-user-env=", "--priority=", "--extra-node-info=",
     "--nodelist=", "--exclude=", "--ntasks-per-tres=1 --gpus=1", "--gres=gpu:4 --gpus-per-node=4",
     "-J=foo",
+    "--cpus-per-gpu=1 --gpus=1", "--mem-per-gpu=1G --gpus=1",
 )  # fmt: skip
 REFUSED = (
     "--nodes", "--mail-type", "--nodes --ntasks=4", "--mem=", "--ntasks=", "--mail-type=",
@@ -54,6 +66,7 @@ REFUSED = (
     "--gpus-per-node=2 --gpus=2 --nodes=2", "--gpus-per-node=2 --gpus=3",
     "--gres=gpu:2 --gpus=2 --nodes=2-4", "--gres=gpu:a100:2 --gpus=4 --nodes=2",
     "--gpus-per-task=1 --ntasks=4 --gpus=8", "--gpus-per-task=2 --ntasks=4 --gpus=4",
+    "--gres-flags=allow-task-sharing", "--requeue=fast",
 )  # fmt: skip
 
 
@@ -69,6 +82,13 @@ def lint_refuses(line: str) -> bool:
     return any(found.severity == "error" for found in lint_script(script(line)))
 
 
+def of_jobs(line: str, first: int) -> str:
+    """Return a line whose --dependency names existing jobs, the first one for 1, and so on."""
+    if not line.startswith("--dependency="):
+        return line
+    return re.sub("(?<=[:,=])[1-3]", lambda found: str(int(found[0]) - 1 + first), line)
+
+
 def sbatch_refuses(line: str, folder: Path, number: int) -> bool:
     path = folder / f"{number}.sh"
     path.write_text(script(line))
@@ -77,15 +97,22 @@ def sbatch_refuses(line: str, folder: Path, number: int) -> bool:
 
 
 @pytest.mark.slurm
-def test_sbatch_agrees(lab: Any, tmp_path: Path) -> None:
-    tried = [*lines("accepted"), *ACCEPTED, *lines("refused"), *REFUSED, *LATER]
+def test_sbatch_agrees(lab: Any, slurm: Slurm, tmp_path: Path) -> None:
+    held = ("sbatch", "--parsable", "--hold", "--output=/dev/null", "--wrap=true")
+    jobs = [slurm(*held, *words).strip() for words in (("--array=1",), (), ())]
+    version = version_of(chosen_prefix())[:5]
+    newer = {line for line, first in LATER.items() if version < first}
+    older = {line for line, first in EARLIER.items() if version >= first}
+    tried = [*lines("accepted"), *ACCEPTED, *lines("refused"), *REFUSED, *LATER, *ELSEWHERE]
+    asked = [of_jobs(line, int(jobs[0])) for line in tried]
     with ThreadPoolExecutor(4) as pool:
-        answers = pool.map(sbatch_refuses, tried, [tmp_path] * len(tried), range(len(tried)))
+        answers = pool.map(sbatch_refuses, asked, [tmp_path] * len(tried), range(len(tried)))
         refused = {line for line, answer in zip(tried, answers, strict=True) if answer}
-    assert refused == {*lines("refused"), *REFUSED, *LATER}
+    slurm("scancel", *jobs)
+    assert refused == {*lines("refused"), *REFUSED, *ELSEWHERE, *newer, *older}
 
 
-@pytest.mark.parametrize("line", [*lines("accepted"), *ACCEPTED, *LATER])
+@pytest.mark.parametrize("line", [*lines("accepted"), *ACCEPTED, *LATER, *ELSEWHERE])
 def test_lint_accepts(line: str) -> None:
     assert not lint_refuses(line)
 

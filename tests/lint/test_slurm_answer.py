@@ -22,10 +22,12 @@ PARTITIONS = partitions(
     "PartitionName=gpu Default=YES MaxTime=01:00:00 MaxNodes=UNLIMITED TotalNodes=2 State=UP\n"
     "PartitionName=long Default=NO MaxTime=UNLIMITED MaxNodes=UNLIMITED TotalNodes=2 State=DRAIN\n"
 )
-MINE = Association(
-    account="abc", partition="", qos=("normal",), default_qos="", max_submit_jobs=None
+# sacctmgr lists them in another order in each version.
+MINE = tuple(
+    Association(account=account, partition="", qos=qos, default_qos="", max_submit_jobs=None)
+    for account, qos in (("xyz", ("normal", "high")), ("abc", ("high",)))
 )
-FACTS = SlurmFacts(partitions=PARTITIONS, nodes=NODES, associations=(MINE,))
+FACTS = SlurmFacts(partitions=PARTITIONS, nodes=NODES, associations=MINE)
 NOT_AVAILABLE = "allocation failure: Requested node configuration is not available"
 PROCESSORS = "allocation failure: More processors requested than permitted"
 NODE_COUNT = "allocation failure: Node count specification invalid"
@@ -64,8 +66,9 @@ def finding(text: str, answer: SlurmAnswer) -> LintFinding:
         ("-n 4; --ntasks-per-node=2; -c 8", NOT_AVAILABLE, 3, "at most 8 cores, not 16"),
         ("--ntasks=900", PROCESSORS, 2, "16 cores together"),
         ("-A abd", "allocation failure: Invalid account or account/partition combination", 2,
-         "your accounts: abc; did you mean 'abc'?"),
-        ("-q norml", "allocation failure: Invalid qos specification", 2, "your QOS: normal; did"),
+         "your accounts: abc, xyz; did you mean 'abc'?"),
+        ("-q norml", "allocation failure: Invalid qos specification", 2,
+         "your QOS: high, normal; did"),
         ("-C a100", "allocation failure: Invalid feature specification", 2, "features: new, old"),
         ("-w n3", "allocation failure: Invalid node name specified", 2, "nodes: n1, n2"),
         ("-N 1; word", "Invalid directive found in batch script: word", 3, "belongs to no option"),
