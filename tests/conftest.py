@@ -205,6 +205,22 @@ def no_lab(machine: None, hpctrain: Hpctrain) -> None:
 
 
 @pytest.fixture
+def accounting_lab(
+    no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Lab]:
+    """Return a lab of two nodes with accounting, and point Slurm's commands at it."""
+    from hpc_train.lab import state_file
+
+    done = hpctrain("up", "--nodes", "2", "--accounting")
+    assert done.returncode == 0, done.stderr
+    found = state_file.read()
+    assert found is not None
+    monkeypatch.setenv("SLURM_CONF", f"{found.settings.folder}/slurm.conf")
+    yield found
+    assert hpctrain("down").returncode == 0
+
+
+@pytest.fixture
 def slurm() -> Slurm:
     """Run a program of Slurm that has to work; return its output."""
 

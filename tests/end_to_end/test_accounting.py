@@ -2,38 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hpc_train.lab import state_file
-from tests.conftest import Hpctrain, Slurm
+from hpc_train.lab.state_file import Lab
+from tests.conftest import Slurm
 from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
-
-
-@pytest.fixture
-def researcher(
-    no_lab: None,
-    hpctrain: Hpctrain,
-    slurm: Slurm,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Iterator[User]:
-    """Return a user of a lab of two nodes that has accounting."""
-    done = hpctrain("up", "--accounting", "--nodes", "2")
-    assert done.returncode == 0, done.stderr
-    lab = state_file.read()
-    assert lab is not None
-    monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
-    yield user_of(lab, tmp_path)
-    hpctrain("down")
 
 
 def job(name: str, script: str, **keys: Any) -> dict[str, Any]:
@@ -48,8 +29,8 @@ def job(name: str, script: str, **keys: Any) -> dict[str, Any]:
     return {"name": name, "command": command, "launcher": "srun", "resources": resources, **keys}
 
 
-def test_accounting(researcher: User, slurm: Slurm) -> None:
-    user = researcher
+def test_accounting(accounting_lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
+    user = user_of(accounting_lab, tmp_path)
     refused = user.submit(user.write("a.yaml", job("a", "true", account="nobodys")))
     assert refused.returncode == 1
     assert "Invalid account" in refused.stderr

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.conftest import Hpctrain, Slurm, refuse
+from tests.conftest import Hpctrain, Slurm
 
-__all__ = ["Hpctrain", "Slurm", "refuse"]
+__all__ = ["Hpctrain", "Slurm"]

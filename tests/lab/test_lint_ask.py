@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab import state_file
-from hpc_train.lab.run_program import installed
 from hpc_train.lab.state_file import Lab
-from tests.lab.conftest import Hpctrain, Slurm, refuse
+from tests.lab.conftest import Slurm
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 UNKNOWN_OPTION = "sbatch of this cluster has no such option"
@@ -90,16 +88,7 @@ def test_slurm_that_does_not_answer_is_said(lab: Lab, tmp_path: Path) -> None:
     assert (row["id"], row["severity"], code) == ("HT803", "info", 0)
 
 
-def test_an_account_that_is_not_ours(
-    no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if not (installed("slurmdbd") and installed("mariadbd")):
-        refuse("slurmdbd, mariadbd not found; install slurmdbd mariadb-server")
-    done = hpctrain("up", "--nodes", "2", "--accounting")
-    assert done.returncode == 0, done.stderr
-    lab = state_file.read()
-    assert lab is not None
-    monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
+def test_an_account_that_is_not_ours(accounting_lab: Lab) -> None:
     for option, said in (
         ("--account=reserch", "your accounts: research, root; did you mean 'research'?"),
         ("--qos=hihg", "did you mean 'high'?"),
@@ -107,4 +96,3 @@ def test_an_account_that_is_not_ours(
         code, (row,) = rows("-", stdin=script(f"--time=5; {option}"))
         assert (row["id"], row["line"], code) == ("HT801", 3, 1)
         assert said in str(row["advice"])
-    assert hpctrain("down").returncode == 0
