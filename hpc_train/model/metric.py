@@ -51,6 +51,7 @@ class TextColumn(Value, frozen=True, kw_only=True):
     """How the points table shows a metric, always or with `--wide`.
 
     If the heading contains `{level}`, the level of confidence, the column also shows the interval.
+    `{own}` stands for `own-series` where each of several series has its own baseline.
     `wide_heading` is the heading of the wide table, if it differs. Values are multiplied by
     `factor` and have four significant digits, or `decimals` decimals; with `whole`, zeros after the
     decimal point are omitted. The column follows that of the previous metric, or of `after`.

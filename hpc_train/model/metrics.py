@@ -77,11 +77,16 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         key="speedup", direction="higher", of_run="none", over_runs="computed", limits="object",
-        text=TextColumn(heading="speedup\n{level}", compact=True, decimals=2),
+        text=TextColumn(heading="{own}speedup\n{level}", compact=True, decimals=2),
+    ),
+    Metric(
+        key="common_speedup", direction="higher", of_run="none", over_runs="computed",
+        limits="object",
+        text=TextColumn(heading="speedup to common\nbaseline {level}", compact=True, decimals=2),
     ),
     Metric(
         key="efficiency", direction="higher", of_run="none", over_runs="computed", limits="object",
-        text=TextColumn(heading="efficiency\n% {level}", compact=True, decimals=0, factor=100),
+        text=TextColumn(heading="{own}efficiency\n% {level}", compact=True, decimals=0, factor=100),
     ),
     Metric(
         key="doubling", direction="higher", of_run="none", over_runs="computed", limits="object",

@@ -27,6 +27,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     """
     from hpc_train.reports.fit_and_forecast_tables import with_laws
     from hpc_train.reports.scaling_report import scaling_report
+    from hpc_train.tables.fastest_series import fastest_frame
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
@@ -38,18 +39,13 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast, force=options.force)
-    report = scaling_report(study, runs, points, wide=options.wide)
+    compared = fastest_frame(runs, points, study)
+    report = scaling_report(study, runs, points, compared, wide=options.wide)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
     report = with_gate_results(report, study, (runs, points), inputs, options)
-    facts = provenance(inputs, Digests() if options.digests else None)
-    report = msgspec.structs.replace(report, partial=bool(study.unfinished), provenance=facts)
-    if options.details:
-        from hpc_train.pipeline.run_details import details
-
-        run_details, scripts = details(inputs)
-        report = msgspec.structs.replace(report, details=run_details, scripts=scripts)
+    report = _with_provenance(report, inputs, options)
     if not options.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures
@@ -59,6 +55,18 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     measured = Measured(runs, points, laws, node_frame(study, inputs.records))
     names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
     return msgspec.structs.replace(report, figures=figures(study, measured, options.images, names))
+
+
+def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOptions) -> Report:
+    facts = provenance(inputs, Digests() if options.digests else None)
+    unfinished = bool(inputs.study.unfinished)
+    report = msgspec.structs.replace(report, partial=unfinished, provenance=facts)
+    if not options.details:
+        return report
+    from hpc_train.pipeline.run_details import details
+
+    run_details, scripts = details(inputs)
+    return msgspec.structs.replace(report, details=run_details, scripts=scripts)
 
 
 def without_result(report: Report) -> bool:

@@ -9,13 +9,13 @@ from hpc_train.reports.comparison_tables import (
     OK,
     ComparisonInput,
     differences_table,
-    level_word,
     points_table,
     ratio_text,
     runs_table,
 )
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
+from hpc_train.reports.value_format import level_word
 
 BETTER, WORSE, UNDECIDED = "B better", "B worse", "n=1: no verdict"
 METHOD = (

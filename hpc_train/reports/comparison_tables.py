@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,7 +10,7 @@ from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.plain_rows import Row, for_programs, plain_rows
 from hpc_train.reports.point_and_series_names import series_heading, short_series
 from hpc_train.reports.point_columns import PointColumn, table_width
-from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
+from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,12 +36,6 @@ class ComparisonInput(NamedTuple):
     confidence: float = 0.95
     min_effect: float | None = None
     allow_mixed: tuple[str, ...] = ()
-
-
-def level_word(confidence: float) -> str:
-    """Return `98.33 %`, with enough digits that a level is never shown as 100 %."""
-    digits = max(4, 1 - math.floor(math.log10(1 - confidence)))
-    return f"{100 * confidence:.{digits}g} %"
 
 
 def ratio_text(row: Row, name: str) -> str:

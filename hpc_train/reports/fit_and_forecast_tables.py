@@ -12,6 +12,7 @@ from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
 from hpc_train.model.study import ALONE
 from hpc_train.reports.point_and_series_names import by_series, under
+from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, significant, whole
 
 LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
@@ -37,8 +38,7 @@ def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) ->
         notes += [FORMULAS, *_remarks(laws)]
     if table.rows or forecast:
         notes += _without(laws)
-    first, *others = report.tables
-    return msgspec.structs.replace(report, tables=(first, *tables, *others), notes=tuple(notes))
+    return msgspec.structs.replace(report, tables=before_runs(report, tables), notes=tuple(notes))
 
 
 def _fitted(laws: Sequence[Fit]) -> set[str]:

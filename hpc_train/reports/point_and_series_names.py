@@ -88,6 +88,11 @@ def short_series(label: str, heading: str) -> str:
     return label.removeprefix(f"{heading}=") if heading else label
 
 
+def has_own_baselines(points: Sequence[Row]) -> bool:
+    """Whether there are several series, each of them with a baseline of its own."""
+    return len({row["series"] for row in points if row["is_baseline"]}) > 1
+
+
 def one_size(points: Sequence[Row]) -> bool:
     """Whether there are points, all of them of one size."""
     names = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")

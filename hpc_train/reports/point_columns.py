@@ -10,7 +10,11 @@ from hpc_train.model.metric import Metric, TextColumn
 from hpc_train.model.metrics import in_text_order
 from hpc_train.model.report import Column
 from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import series_heading, short_series
+from hpc_train.reports.point_and_series_names import (
+    has_own_baselines,
+    series_heading,
+    short_series,
+)
 from hpc_train.reports.value_format import ABSENT, fixed, whole, with_limits
 
 TextOfRow = Callable[[Row], str]
@@ -33,8 +37,9 @@ class PointColumn(NamedTuple):
 
 def compact_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
     """Return the columns that a reader needs, in order."""
+    words = _HeadingWords(points, confidence)
     batch, *others = (
-        _of_metric(metric, metric.text, metric.text.heading, confidence)
+        _of_metric(metric, metric.text, metric.text.heading, words)
         for metric in in_text_order()
         if metric.text and metric.text.compact
     )
@@ -49,8 +54,9 @@ def table_width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
 
 def wide_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
     """Return every column, in order of importance."""
+    words = _HeadingWords(points, confidence)
     batch, *others = (
-        _of_metric(metric, metric.text, metric.text.wide_heading or metric.text.heading, confidence)
+        _of_metric(metric, metric.text, metric.text.wide_heading or metric.text.heading, words)
         for metric in in_text_order()
         if metric.text
     )
@@ -59,8 +65,20 @@ def wide_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
     return [_series(points), regime, *_sizes(), batch, per_rank, _runs(), *others, *_remarks()]
 
 
-def _of_metric(metric: Metric, how: TextColumn, heading: str, confidence: float) -> PointColumn:
-    column = Column(key=metric.key, heading=heading.format(level=f"[{confidence:.0%}]"))
+class _HeadingWords:
+    """Words in headings: the level, and whether each series has its own baseline."""
+
+    def __init__(self, points: Sequence[Row], confidence: float) -> None:
+        self._level = f"[{confidence:.0%}]"
+        self._own = "own-series\n" if has_own_baselines(points) else ""
+
+    def heading(self, text: str) -> str:
+        """Return a heading with its words."""
+        return text.format(level=self._level, own=self._own)
+
+
+def _of_metric(metric: Metric, how: TextColumn, heading: str, words: _HeadingWords) -> PointColumn:
+    column = Column(key=metric.key, heading=words.heading(heading))
     if metric.key == "accuracy":
         return PointColumn(column, _accuracy)
     if how.whole:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.fastest_series_table import fastest_notes, fastest_table
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import UNKNOWN, foreign, one_size, place, speedup_word
 from hpc_train.reports.scaling_summary import summary_lines
@@ -35,19 +36,26 @@ def scaling_report(
     study: ExpectedStudy,
     runs_frame: pd.DataFrame,
     points_frame: pd.DataFrame,
+    fastest_frame: pd.DataFrame | None = None,
     *,
     wide: bool = False,
 ) -> Report:
-    """Return the report of a study: summary, points, then every run without result."""
+    """Return the report of a study: summary, points, then every run without result.
+
+    `fastest_frame` is the comparison of the series at each size.
+    """
     runs, points = plain_rows(runs_frame), plain_rows(points_frame)
+    fastest = [] if fastest_frame is None else plain_rows(fastest_frame)
+    compared = () if fastest_frame is None else (fastest_table(fastest, points),)
     confidence = float(points[0]["confidence"]) if points else 0.95
     table, failed = points_table(points, confidence, wide=wide), runs_table(runs)
     return Report(
         title=_title(study, points) + _partial(study),
-        summary=summary_lines(study, runs, points),
-        tables=(table, failed),
+        summary=summary_lines(study, runs, points, fastest),
+        tables=(table, *compared, failed),
         notes=(
             *_notes(study, points, confidence),
+            *fastest_notes(fastest, confidence),
             *absent_notes(table, points),
             *_no_room(table, points),
         ),

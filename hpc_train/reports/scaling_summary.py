@@ -7,24 +7,32 @@ from operator import itemgetter
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.model.study import Warmup
+from hpc_train.model.study import Gates, Warmup
 from hpc_train.reports.caveats import flag_caveats, transport_caveats
+from hpc_train.reports.fastest_series_table import fastest_sentences
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     by_series,
     counted,
     foreign,
+    has_own_baselines,
     one_size,
     place,
     sizes,
     under,
+)
+from hpc_train.reports.recommended_sizes import (
+    efficient_sizes,
+    fastest_points,
+    useful_doublings,
 )
 from hpc_train.reports.study_tables import OK, constants
 from hpc_train.reports.value_format import fixed, significant, whole, with_limits
 
 # Number of series with a line for answer and baseline.
 MOST_LINES = 8
+NO_GATES = Gates()
 REGIMES = {
     "strong": "strong scaling: the same global batch at every size",
     "weak": "weak scaling: the same batch per rank",
@@ -33,9 +41,12 @@ REGIMES = {
 
 
 def summary_lines(
-    study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]
+    study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row], fastest: Sequence[Row] = ()
 ) -> tuple[str, ...]:
-    """Return the answer, the scope of the measurement, the baselines and the caveats."""
+    """Return the answer, the scope of the measurement, the baselines and the caveats.
+
+    `fastest` are the rows of the comparison of series.
+    """
     done = sum(run["state"] == OK for run in runs)
     counted = (
         f"{done} of {len(runs)} logs with a result"
@@ -46,9 +57,12 @@ def summary_lines(
         return (f"No point to compare: {counted}.",)
     measured = [counted, _regime(study, points), constants(points), _warmup(study, points)]
     return (
-        *_first(list(answers(points)), "series"),
+        *_first(list(fastest_sentences(fastest, points)), "fastest series"),
+        *_first(list(answers(points, study.gates)), "series"),
+        *_first(list(fastest_points(points, fastest, study)), "fastest points"),
         f"Measured: {'; '.join(part for part in measured if part)}.",
         *_first(list(baselines(points)), "baselines"),
+        *_first(list(common_baselines(points)), "common baselines"),
         *flag_caveats(points),
         *transport_caveats(points),
     )
@@ -58,7 +72,7 @@ def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
     """Return the first lines, and how many are left to the table."""
     if len(lines) <= MOST_LINES:
         return tuple(lines)
-    label = "Baseline" if what == "baselines" else "And"
+    label = "Baseline" if what.endswith("baselines") else "And"
     rest = len(lines) - MOST_LINES
     return (*lines[:MOST_LINES], f"{label}: {rest} more {what}, in the table of points.")
 
@@ -99,19 +113,28 @@ def _span(values: Sequence[int]) -> str:
     return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
 
 
-def answers(points: Sequence[Row]) -> Iterator[str]:
-    """Yield for each series the speedup of its best point, or the reason why there is none.
+def answers(points: Sequence[Row], gates: Gates = NO_GATES) -> Iterator[str]:
+    """Yield for each series its scaling: the speedup of its best point, or why there is none.
 
-    If the best point is not the largest one, the largest is also named.
+    If the best point is not the largest one, the largest is also named. The sizes that reach the
+    limits of efficiency and doubling follow.
     """
     if points and not any(row["n_ok"] for row in points):
         yield "No run has a result."
         return
     alone, firsts = one_size(points), _Baselines(points)
+    several = has_own_baselines(points)
     for series, own in by_series(points, itemgetter("series")).items():
         known = [r for r in own if r["speedup"] is not None and not r["is_baseline"]]
         if known:
-            yield _comparison(known, firsts, str(series))
+            text = _comparison(known, firsts, "" if several else str(series))
+            limits = (efficient_sizes, useful_doublings)
+            reached = "; ".join(filter(None, (one(own, gates, firsts.named) for one in limits)))
+            if several:
+                relative = f"{under(series).strip()}, relative to its own smallest size: "
+                yield _sentence(relative + "; ".join(filter(None, (text, reached))))
+            else:
+                yield from map(_sentence, filter(None, (text, reached)))
         elif not any(row["n_ok"] for row in own):
             yield f"No run{under(series)} has a result."
         elif own[0]["note"] and not alone:
@@ -131,6 +154,19 @@ def baselines(points: Sequence[Row]) -> Iterator[str]:
         if (row["is_baseline"] or one) and (number := speed(row)):
             what = "Result" if one else "Baseline"
             yield f"{what}{under(row['series'])}: {named(row)}, {number} (n={row['n_ok']})."
+
+
+def common_baselines(points: Sequence[Row]) -> Iterator[str]:
+    """Yield the baselines that several series share, unless each is its series' only one."""
+    named = sizes(points)
+    for row in points if has_own_baselines(points) else ():
+        if row["is_common_baseline"]:
+            where = f"{named(row)}{under(row['series'])}"
+            yield f"Baseline common to all comparable series: {where}, the fastest of that size."
+
+
+def _sentence(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}."
 
 
 def speed(row: Row) -> str:
@@ -167,21 +203,22 @@ class _Baselines:
 
 
 def _comparison(known: Sequence[Row], firsts: _Baselines, series: str) -> str:
+    """Return the speedup of the best point; `series` is empty if the sentence names it already."""
     best = max(known, key=lambda row: float(row["speedup"]))
     largest = max(known, key=lambda row: (row["ideal"] or 0, row["ranks"] or 0))
     base, named = firsts.of(best), firsts.named
     first = named(base) if base else "the baseline"
-    if base and base["series"] != series:
+    if base and base["series"] != best["series"]:
         first += under(base["series"])
     who, shown = named(best), with_limits(best, "speedup", 2)
     one = who.startswith(("1 ", "an ")) and "," not in who
     verb, than = "trains" if one else "train", f"times as fast as {first}"
     if best["regime"] == "weak":
         verb, than = "does" if one else "do", f"times the work of {first} in the same time"
-    text = f"{who}{under(series)} {verb} {shown} {than}{_share(best)}"
+    text = f"{who}{under(series) if series else ''} {verb} {shown} {than}{_share(best)}"
     if largest is not best:
         text += f"; {named(largest)} {with_limits(largest, 'speedup', 2)}{_share(largest)}"
-    return text + "."
+    return text
 
 
 def _trained(own: Sequence[Row], named: Callable[[Row], str], series: str) -> Iterator[str]:

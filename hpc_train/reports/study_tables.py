@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.plain_rows import Row, for_programs, nested
-from hpc_train.reports.point_and_series_names import counted, names, one_size
+from hpc_train.reports.point_and_series_names import (
+    counted,
+    has_own_baselines,
+    names,
+    one_size,
+)
 from hpc_train.reports.point_columns import PointColumn, compact_columns, table_width, wide_columns
 from hpc_train.reports.value_format import ABSENT
 
@@ -23,14 +28,14 @@ SIZE_WORDS = {
 RATIOS = ("speedup", "ideal", "efficiency")
 # Columns that are dropped first if the table is too wide, unless speedup is computed from them.
 LESS = (
-    "time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
-    "tokens_per_second", "samples_per_second",
+    "time_to_train_s", "epoch_time_s", "step_time_s", "ideal", "time_to_train_speedup",
+    "tokens_per_second", "common_speedup", "samples_per_second",
 )  # fmt: skip
 ROOM = 100
 # Columns that may be empty.
 COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
 COMPARED = frozenset({
-    "speedup", "ideal", "efficiency", "doubling", "karp_flatt",
+    "speedup", "common_speedup", "ideal", "efficiency", "doubling", "karp_flatt",
     "time_to_train_speedup", "time_to_train_efficiency",
 })  # fmt: skip
 NAMED = 8
@@ -56,6 +61,13 @@ def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False
         key="rows",
         records=tuple(nested(row) for row in points),
     )
+
+
+def before_runs(report: Report, added: Sequence[ReportTable]) -> tuple[ReportTable, ...]:
+    """Return the tables of a report with others before that of the runs."""
+    keys = [table.key for table in report.tables]
+    place = keys.index("runs") if "runs" in keys else len(keys)
+    return (*report.tables[:place], *added, *report.tables[place:])
 
 
 def runs_table(runs: Sequence[Row]) -> ReportTable:
@@ -106,8 +118,8 @@ def _is_needed(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool
     if key in RATIOS:
         compared = any(row["speedup"] is not None and not row["is_baseline"] for row in points)
         return compared or not one_size(points)
-    if key == "time_to_train_speedup" and not wide:
-        return _adds_information(points)
+    if key in _ONLY_IF and not wide:
+        return _ONLY_IF[key](points)
     values = {shown.text(row) for row in points}
     if key == "ranks" or (key == "gpus" and not wide):
         new = key == "gpus" or any(row["ranks"] != row["gpus"] for row in points)
@@ -123,6 +135,18 @@ def _adds_information(points: Sequence[Row]) -> bool:
     """Whether the speedup of the training differs from the speedup."""
     known = [row for row in points if row.get("time_to_train_speedup") and not row["is_baseline"]]
     return any(row["basis"] != "time to train" or row["speedup"] is None for row in known)
+
+
+def _has_common_baseline(points: Sequence[Row]) -> bool:
+    known = any(row["common_speedup"] is not None for row in points)
+    return known and has_own_baselines(points)
+
+
+# Columns of the compact table that are shown under a condition.
+_ONLY_IF = {
+    "time_to_train_speedup": _adds_information,
+    "common_speedup": _has_common_baseline,
+}
 
 
 def _one_size_varies(points: Sequence[Row]) -> bool:
@@ -158,6 +182,8 @@ def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
         return
     if COMPARED & empty.keys() and row["note"]:
         yield str(row["note"])
+    if "common_speedup" in empty and not row["note"]:
+        yield "no other series did the same work, so that there is no common baseline"
     later = {"doubling", "karp_flatt"} & empty.keys()
     if later and not row["note"] and not row["is_baseline"]:
         yield "doubling needs the point of half the size, Karp-Flatt a point above the baseline"

@@ -11,6 +11,7 @@ from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.report_options import Target
 from hpc_train.model.study import ALONE
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
 
 COLUMNS = (
@@ -43,12 +44,11 @@ def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) 
         key="target",
         records=tuple(rows),
     )
-    first, *others = report.tables
     notes = (*report.notes, NOTE.format(target=target), *_lacking(rows, target))
     asked = {"target": str(target)}
     return msgspec.structs.replace(
         report,
-        tables=(first, table, *others),
+        tables=before_runs(report, (table,)),
         notes=notes,
         conditions={**report.conditions, **asked},
     )

@@ -63,6 +63,12 @@ def whole(value: float | None) -> str:
     return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"
 
 
+def level_word(confidence: float) -> str:
+    """Return `98.33 %`, with enough digits that a level is never shown as 100 %."""
+    digits = max(4, 1 - floor(log10(1 - confidence)))
+    return f"{100 * confidence:.{digits}g} %"
+
+
 def one_line(text: str) -> str:
     """Return the text on one line, each control character as its escape (`\\x1b`)."""
     words = " ".join(text.split())

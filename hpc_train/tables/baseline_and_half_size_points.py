@@ -49,7 +49,7 @@ def baselines(groups: Grouped, study: ExpectedStudy, column: str = "series") -> 
     runs = groups.runs
     series = codes([runs[column if column in runs else "series"]])
     asked = codes([runs["series_asked"]]) if "series_asked" in runs else series
-    wanted = np.flatnonzero(_matches(runs, study.baseline))
+    wanted = np.flatnonzero(matching_runs(runs, study.baseline))
     order = wanted[np.lexsort([size[wanted] for size in reversed(sizes_of(runs))])]
     _, first = np.unique(groups.point[order], return_index=True)
     fields = compared(runs, study.allow_mixed)
@@ -121,7 +121,8 @@ def _apart(
     )
 
 
-def _matches(runs: pd.DataFrame, wanted: Mapping[str, Any]) -> Mask:
+def matching_runs(runs: pd.DataFrame, wanted: Mapping[str, Any]) -> Mask:
+    """Return which runs have the wanted values of axes or sizes."""
     keep = np.ones(len(runs), dtype=bool)
     for key, value in wanted.items():
         name = axis_name(key)

@@ -11,6 +11,7 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, POINT_METRICS
 from hpc_train.tables.baseline_and_half_size_points import baselines, halves, refused
+from hpc_train.tables.comparable_series import common_baselines, comparable_series
 from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, divided
 from hpc_train.tables.efficiency_and_cost_formulas import (
     doubling_efficiency,
@@ -45,7 +46,8 @@ _BATCH, *_OTHERS = (
     for limit in (("", "_low", "_high") if metric.limits else ("",))
 )
 COLUMNS = (
-    *KEY, "cpus_per_task", "regime", "basis", "is_baseline", _BATCH, "n_ok", "n_submitted",
+    *KEY, "cpus_per_task", "regime", "basis", "is_baseline",
+    "is_common_baseline", _BATCH, "n_ok", "n_submitted",
     "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
 FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
@@ -116,6 +118,7 @@ def against(
     q = ideal(groups, base.point)
     speedup = _one(sides.ratio(base.point, confidence), base.point == every)
     mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
+    common = np.where(mixed, -1, _common(groups, study, sides, columns))
     half = np.where(mixed, -1, halves(groups))
     doubled = sides.ratio(half, confidence)
     added: dict[str, Any] = {
@@ -130,14 +133,23 @@ def against(
         **limited("efficiency", divided(speedup, q)),
         **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
         **limited("karp_flatt", _karp_flatt(speedup, q)),
+        "is_common_baseline": common == every,
+        **limited("common_speedup", _one(sides.ratio(common, confidence), common == every)),
     }
     timed = sides._replace(basis=np.full(groups.size, names.index(TO_TRAIN)))
     train = _to_train(groups, study, timed, confidence)
-    few = np.fmin(sides.fewest((base.point, half)), train.pop("fewest"))
+    few = np.fmin(sides.fewest((base.point, half, common)), train.pop("fewest"))
     added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
     added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
     added["is_baseline"] |= mixed & train.pop("first")
     return BaselineColumns(added | train, base.point)
+
+
+def _common(groups: Grouped, study: ExpectedStudy, sides: Samples, columns: PointArrays) -> Ints:
+    """Return the baseline that the series of each point share."""
+    own = sides.of(np.arange(groups.size)).mean
+    rate = own if study.interval == "welch" else -own
+    return common_baselines(groups, study, comparable_series(groups, study, columns), rate)
 
 
 def ideal(groups: Grouped, base: Ints) -> Floats:

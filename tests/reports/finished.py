@@ -16,6 +16,7 @@ from hpc_train.reports.gate_table_and_sentences import gated
 from hpc_train.reports.gate_verdicts import GateInputs, verdicts
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.tables.fastest_series import fastest_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 
@@ -48,7 +49,7 @@ def report(problem: str = HOSTILE) -> Report:
     runs = run_frame(study, records)
     points = speedup_frame(runs, study)
     found = verdicts(study.gates, plain_rows(points), GateInputs())
-    return gated(scaling_report(study, runs, points), found)
+    return gated(scaling_report(study, runs, points, fastest_frame(runs, points, study)), found)
 
 
 def empty() -> Report:

@@ -196,7 +196,8 @@ def many(count: int) -> Report:
         )
         for i, row in enumerate(rows)
     ]
-    runs = msgspec.structs.replace(made.tables[1], records=tuple(rows))
+    runs = next(table for table in made.tables if table.key == "runs")
+    runs = msgspec.structs.replace(runs, records=tuple(rows))
     return msgspec.structs.replace(
         made,
         tables=(made.tables[0], runs),

@@ -30,11 +30,14 @@ def repeated(rates: dict[int, list[float]], batch: dict[int, float] | None = Non
 
 def test_the_summary_answers_first_and_then_says_what_to_distrust() -> None:
     lines = report().summary
-    assert lines[0].startswith("16 GPUs under srun train 2.40 [")
-    assert lines[0].endswith("] times as fast as 4 GPUs (efficiency 60 %).")
-    assert lines[1].startswith("8 GPUs under torchrun train 1.80 [")
-    assert lines[2].startswith("Measured: 15 of 18 runs ok; strong scaling: ")
-    assert "as declared" in lines[2]
+    assert lines[0].startswith("Fastest at 4, 8 and 16 GPUs: srun, 1.08 [")
+    relative = "relative to its own smallest size"
+    assert lines[1].startswith(f"Under srun, {relative}: 16 GPUs train 2.40 [")
+    assert "] times as fast as 4 GPUs (efficiency 60 %); efficiency is" in lines[1]
+    assert lines[2].startswith(f"Under torchrun, {relative}: 8 GPUs train 1.80 [")
+    assert lines[3].startswith("Fastest point: 16 GPUs under srun, 2424 samples/s; a million ")
+    assert lines[4].startswith("Measured: 15 of 18 runs ok; strong scaling: ")
+    assert "as declared" in lines[4]
     assert lines[-2:] == (
         "Caveats: below the gate (efficiency 0.600 < 0.75): 16 GPUs under srun.",
         "Caveats: not every run is ok (0 of 3: 1 FAILED, 2 MISSING): 16 GPUs under torchrun.",
@@ -43,7 +46,7 @@ def test_the_summary_answers_first_and_then_says_what_to_distrust() -> None:
 
 def test_the_baseline_is_given_in_absolute_numbers() -> None:
     baselines = [line for line in report().summary if line.startswith("Baseline")]
-    assert len(baselines) == 2
+    assert len(baselines) == 3
     assert baselines[0] == "Baseline under srun: 4 GPUs, 1010 samples/s (n=3)."
 
 
@@ -101,7 +104,7 @@ def test_foreign_logs_are_told_apart_by_their_ranks_and_their_state_is_not_known
     shown = made(logs, records)
     rows = [(row["ranks"], row["n_ok"]) for row in shown.tables[0].records]
     assert rows == [(1, 1), (2, 2)]
-    assert "3 of 3 logs with a result" in shown.summary[1]
+    assert any("3 of 3 logs with a result" in line for line in shown.summary)
     assert any("do not contain the state of their job" in note for note in shown.notes)
     assert not any("do not say" in note for note in report().notes)
 
@@ -147,10 +150,12 @@ def test_a_table_that_is_too_wide_loses_columns_and_says_so() -> None:
 
 
 def test_every_run_without_a_result_is_a_row_and_nothing_is_blank() -> None:
-    points, runs, *_ = report().tables
+    points, compared, runs, *_ = report().tables
     assert [row[1].text for row in runs.rows] == ["FAILED", "MISSING", "MISSING"]
     assert len(runs.records) == 18
-    assert all(cell.text for table in (points, runs) for row in table.rows for cell in row)
+    assert all(
+        cell.text for table in (points, compared, runs) for row in table.rows for cell in row
+    )
 
 
 def test_checks_name_gates_and_missing_points() -> None:

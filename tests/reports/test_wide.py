@@ -41,7 +41,7 @@ def test_wide_has_what_the_compact_table_leaves_out() -> None:
 
 
 def test_the_speedup_of_the_training_is_a_column_of_its_own() -> None:
-    short = [row | {"accuracy": None} for row in points()]
+    short = [row | {"accuracy": None, "common_speedup": None} for row in points()]
     keys = [column.key for column in points_table(short, 0.95).columns]
     assert keys.index("time_to_train_speedup") > keys.index("speedup")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from hpc_train.tables.baseline_and_half_size_points import _matches
+from hpc_train.tables.baseline_and_half_size_points import matching_runs
 
 RUNS = pd.DataFrame(
     {
@@ -33,4 +33,4 @@ RUNS = pd.DataFrame(
 def test_a_value_is_the_same_as_a_number_and_as_text(
     wanted: dict[str, object], found: list[bool]
 ) -> None:
-    assert _matches(RUNS, wanted).tolist() == found
+    assert matching_runs(RUNS, wanted).tolist() == found

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
-from hpc_train.reports.comparison_tables import level_word
+from hpc_train.reports.value_format import level_word
 from hpc_train.tables.comparison import Demands, comparison_frame
 from hpc_train.tables.confidence_intervals import ratio_interval
 from hpc_train.tables.largest_message_bandwidth import largest_busbw

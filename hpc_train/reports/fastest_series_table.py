@@ -1,0 +1,187 @@
+"""Rows of a comparison of series -> its table, and the fastest series of each size in words."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from hpc_train.model.metrics import BASES
+from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import series_heading, short_series, sizes
+from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
+
+FASTER, NO_RESULT, ALONE = "faster", "no result", "no other series at this size"
+SIGNIFICANT = {FASTER: "yes", "no difference seen at this n": "no", "n=1: no verdict": "n=1"}
+SIZES = {"nodes": "nodes", "gpus_per_node": "gpus/\nnode", "tasks_per_node": "tasks/\nnode",
+         "gpus": "gpus", "ranks": "ranks"}  # fmt: skip
+MOST_NAMED = 6
+METHOD = (
+    "Comparison at each size: ratio of the fastest series to another one, of geometric means over "
+    "the runs, with Welch's interval. `significant` is decided at {level} (Bonferroni: {pairs} "
+    "pairs of series are compared, because the fastest is known only from the data). Series are "
+    "compared if they agree in model, data and batch, as far as these are recorded."
+)
+
+
+def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
+    """Return a row for each size and each series that is compared with the fastest one there."""
+    axis = series_heading(points)
+    unit = _unit(rows)
+    confidence = float(points[0]["confidence"]) if points else 0.95
+    columns: list[tuple[Column, Callable[[Row], str]]] = [
+        *(
+            (Column(key=key, heading=heading), _count(key))
+            for key, heading in SIZES.items()
+            if _is_needed(key, points)
+        ),
+        (
+            Column(key="fastest", heading="fastest\nseries", align="left"),
+            lambda row: short_series(row["fastest"], axis),
+        ),
+        (Column(key="value", heading=f"its\n{unit}"), lambda row: significant(row["value"])),
+        (
+            Column(key="series", heading="compared\nwith", align="left"),
+            lambda row: short_series(row["series"], axis) if row["series"] else ABSENT,
+        ),
+        (
+            Column(key="other_value", heading=f"its\n{unit}"),
+            lambda row: significant(row["other_value"]),
+        ),
+        (
+            Column(key="ratio", heading=f"times as fast\n[{confidence:.0%}]"),
+            lambda row: ratio_words(row, 3),
+        ),
+        (Column(key="verdict", heading="significant", align="left"), _significant),
+    ]
+    return ReportTable(
+        title="Comparison at each size",
+        columns=tuple(column for column, _ in columns),
+        rows=tuple(
+            tuple(Cell(text=text(row), value=row.get(column.key)) for column, text in columns)
+            for row in rows
+        ),
+        key="comparison",
+        records=tuple(map(_record, rows)),
+    )
+
+
+def fastest_notes(rows: Sequence[Row], confidence: float) -> Iterator[str]:
+    """Yield how the comparison at each size was computed."""
+    pairs = next((row["comparisons"] for row in rows), 0)
+    if pairs:
+        level = level_word(1 - (1 - confidence) / pairs)
+        yield METHOD.format(level=level, pairs=pairs)
+
+
+def fastest_sentences(rows: Sequence[Row], points: Sequence[Row]) -> Iterator[str]:
+    """Yield for each series that is the fastest at some size: where, and by how much."""
+    axis, named = series_heading(points), sizes(points)
+    groups: dict[tuple[Any, str], list[list[Row]]] = {}
+    for own in _by_size(rows):
+        groups.setdefault((own[0]["group"], own[0]["fastest"]), []).append(own)
+    several = len({row["group"] for row in rows}) > 1
+    for (group, fastest), places in groups.items():
+        among = _among(rows, group, axis) if several else ""
+        where = _places([named({**own[0], "series": fastest}) for own in places])
+        by = _by_how_much(places, axis, named)
+        yield f"Fastest{among} at {where}: {short_series(fastest, axis)}{by}."
+
+
+def ratio_words(row: Row, decimals: int = 2) -> str:
+    """Return `1.32 [1.25, 1.40]`, or `--`."""
+    shown = fixed(row["ratio"], decimals)
+    ends = [fixed(row[f"ratio_{end}"], decimals) for end in ("low", "high")]
+    return shown if ABSENT in (shown, *ends) else f"{shown} [{', '.join(ends)}]"
+
+
+def _by_how_much(places: Sequence[Sequence[Row]], axis: str, named: Callable[[Row], str]) -> str:
+    """Return the ratio to the second fastest series at the largest size, and where it is open."""
+    compared = [own[0] for own in places if own[0]["ratio"] is not None]
+    if not compared:
+        return " (no other series has a result there)"
+    last = compared[-1]
+    second = short_series(last["series"], axis)
+    where = f" at {named({**last, 'series': last['fastest']})}" if len(places) > 1 else ""
+    text = f", {ratio_words(last)} times as fast as {second}{where}"
+    unsure = [row for row in compared if row["verdict"] != FASTER]
+    if len(unsure) == len(compared):
+        return f"{text}; the difference is not significant"
+    if unsure:
+        sized = _places([named({**row, "series": row["fastest"]}) for row in unsure])
+        return f"{text}; the difference is not significant at {sized}"
+    return text
+
+
+def _among(rows: Sequence[Row], group: int, axis: str) -> str:
+    names = dict.fromkeys(
+        short_series(name, axis)
+        for row in rows
+        if row["group"] == group
+        for name in (row["fastest"], row["series"])
+        if name
+    )
+    shown = list(names)[:MOST_NAMED]
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    return f" of {', '.join(shown)}{more}"
+
+
+def _places(named: Sequence[str]) -> str:
+    """Return `1, 2 and 4 GPUs`, `1 GPU to 512 GPUs (10 sizes)`."""
+    if len(named) > MOST_NAMED:
+        return f"{len(named)} sizes from {named[0]} to {named[-1]}"
+    if len(named) == 1:
+        return named[0]
+    words = [name.split(" ") for name in named]
+    if all(len(word) == 2 and word[1].rstrip("s") == words[-1][1].rstrip("s") for word in words):
+        numbers = [word[0] for word in words]
+        return f"{', '.join(numbers[:-1])} and {numbers[-1]} {words[-1][1]}"
+    return f"{'; '.join(named[:-1])} and {named[-1]}"
+
+
+def _by_size(rows: Sequence[Row]) -> list[list[Row]]:
+    """Return the rows of each size: neighbours with the same fastest point."""
+    found: list[list[Row]] = []
+    last: tuple[Any, ...] | None = None
+    for row in rows:
+        key = tuple(row[name] for name in (*SIZES, "group", "fastest", "value"))
+        if key != last:
+            found.append([])
+        found[-1].append(row)
+        last = key
+    return found
+
+
+def _unit(rows: Sequence[Row]) -> str:
+    units = {BASES[row["basis"]].in_heading for row in rows}
+    return units.pop() if len(units) == 1 else "result"
+
+
+def _is_needed(key: str, points: Sequence[Row]) -> bool:
+    """Whether a size distinguishes points: ranks and GPUs only if nodes and tasks do not."""
+    if key in ("gpus", "ranks"):
+        shown = ("nodes", "gpus_per_node", "tasks_per_node")
+        if any(len({row[name] for row in points}) > 1 for name in shown):
+            return False
+    return len({row[key] for row in points}) > 1
+
+
+def _count(key: str) -> Callable[[Row], str]:
+    return lambda row: whole(row[key])
+
+
+def _significant(row: Row) -> str:
+    verdict = str(row["verdict"])
+    if verdict == NO_RESULT and row["not_ok"]:
+        return f"{verdict} ({row['not_ok']})"
+    return SIGNIFICANT.get(verdict, verdict)
+
+
+def _record(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row for JSON: each ratio with its limits as one value."""
+    limits = {f"{name}_{end}" for name in ("ratio", "corrected") for end in ("low", "high")}
+    plain = {name: value for name, value in row.items() if name not in limits}
+    for name in ("ratio", "corrected"):
+        ends = {end: row[f"{name}_{end}"] for end in ("low", "high")}
+        plain[name] = None if row["ratio"] is None else {"value": row["ratio"], **ends}
+    return plain

@@ -1,0 +1,125 @@
+"""Plain rows -> the last efficient size, the last useful doubling, and the fastest point."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.model.study import Gates
+from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import by_series, names
+from hpc_train.reports.value_format import fixed, significant
+
+# Limits of a study without gates. CSC Finland requires 1.5 for its large partition.
+EFFICIENCY, DOUBLING = 0.7, 1.5
+# 2 x 0.75 may differ from 1.5 by rounding.
+_ROUNDING = 1e-9
+_COSTS = (("gpu_hours_per_million", "GPU-hours"), ("node_hours_per_million", "node-hours"))
+Named = Callable[[Row], str]
+
+
+class _Size(NamedTuple):
+    """A point with the value that has to reach a limit."""
+
+    row: Row
+    value: float
+
+
+def efficient_sizes(own: Sequence[Row], gates: Gates, named: Named) -> str:
+    """Return up to which size of a series the efficiency reaches its limit.
+
+    The limit is `gates.efficiency`, 0.7 without a gate. The size is the last before the first one
+    that does not reach it. Empty if only the baseline has an efficiency.
+    """
+    limit = EFFICIENCY if gates.efficiency is None else gates.efficiency
+    later = [
+        _Size(row, row["efficiency"])
+        for row in _sorted(own)
+        if row["efficiency"] is not None and not row["is_baseline"]
+    ]
+    if not later:
+        return ""
+    least = f"{100 * limit:.3g} %"
+    last = _last(later, limit)
+    if last is None:
+        below = "both sizes" if len(later) == 2 else f"all {len(later)} sizes"
+        where = named(later[0].row) if len(later) == 1 else f"{below} above the baseline"
+        return f"efficiency is below {least} at {where}"
+    largest = ", the largest size" if last is later[-1].row else ""
+    return f"efficiency is at least {least} up to {named(last)}{largest}"
+
+
+def useful_doublings(own: Sequence[Row], gates: Gates, named: Named) -> str:
+    """Return up to which size of a series each doubling reaches its limit.
+
+    The limit is `gates.doubling`, 1.5 times the speed without a gate. Empty without a doubling.
+    """
+    limit = DOUBLING if gates.doubling is None else gates.doubling
+    doubled = [
+        _Size(row, 2 * row["doubling"]) for row in _sorted(own) if row["doubling"] is not None
+    ]
+    if not doubled:
+        return ""
+    last = _last(doubled, limit)
+    if last is None:
+        first = doubled[0]
+        return f"the first doubling, to {named(first.row)}, gives {first.value:.2f} times the speed"
+    return f"each doubling up to {named(last)} gives at least {limit:g} times the speed"
+
+
+def fastest_points(
+    points: Sequence[Row], fastest: Sequence[Row], study: ExpectedStudy
+) -> Iterator[str]:
+    """Yield the fastest of all points whose series are compared, with its cost."""
+    group = {row[name]: row["group"] for row in fastest for name in ("fastest", "series")}
+    named = names(points)
+    for own in by_series(points, lambda row: str(group.get(row["series"], row["series"]))).values():
+        known = [row for row in own if _speed(row) is not None]
+        if len(known) > 1:
+            yield _fastest(known, study, named)
+
+
+def _fastest(known: Sequence[Row], study: ExpectedStudy, named: Named) -> str:
+    best = max(known, key=lambda row: _speed(row) or 0.0)
+    unit = BASES[best["basis"]].in_sentence
+    value = significant(best[BASIS_COLUMNS[best["basis"]]])
+    return f"Fastest point: {named(best)}, {value} {unit}{_cost(best, known, study, named)}."
+
+
+def _cost(best: Row, known: Sequence[Row], study: ExpectedStudy, named: Named) -> str:
+    """Return the cost of a million samples, and its ratio to that of the cheapest point."""
+    key, unit = next(((k, u) for k, u in _COSTS if best[k] is not None), ("", ""))
+    if not key:
+        return ""
+    money = ""
+    if best["cost_per_million"] is not None:
+        shown = significant(best["cost_per_million"], 3)
+        money = f" ({' '.join(filter(None, (shown, study.currency)))})"
+    text = f"; a million samples take {significant(best[key], 3)} {unit}{money}"
+    cheapest = min((r for r in known if r[key] is not None), key=lambda row: float(row[key]))
+    if cheapest is best:
+        return text
+    return f"{text}, {fixed(best[key] / cheapest[key], 2)} times as many as at {named(cheapest)}"
+
+
+def _speed(row: Row) -> float | None:
+    value = row[BASIS_COLUMNS[row["basis"]]]
+    if not value:
+        return None
+    return float(value) if BASES[row["basis"]].is_rate else 1 / value
+
+
+def _sorted(own: Sequence[Row]) -> list[Row]:
+    return sorted(own, key=lambda row: (row["ideal"] or 0, row["nodes"] or 0, row["ranks"] or 0))
+
+
+def _last(sizes: Sequence[_Size], limit: float) -> Row | None:
+    """Return the last size before the first one below the limit."""
+    last = None
+    for row, value in sizes:
+        if value < limit - _ROUNDING:
+            break
+        last = row
+    return last

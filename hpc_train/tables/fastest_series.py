@@ -1,0 +1,157 @@
+"""Run table -> at each size the fastest series, and its ratio to every other series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.tables.comparable_series import comparable_series, with_several
+from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, welch
+from hpc_train.tables.group_reductions import Floats, Moments, codes, moments
+from hpc_train.tables.points import KEY, grouped, rates_of, sizes_of
+from hpc_train.tables.record_arrays import Ints, Mask
+
+SIZES = KEY[1:]
+FASTER, UNDECIDED = "faster", "no difference seen at this n"
+ONE_RUN, NO_RESULT, ALONE = "n=1: no verdict", "no result", "no other series at this size"
+COLUMNS = (
+    *SIZES, "group", "basis", "fastest", "value", "n", "series", "other_value", "other_n", "not_ok",
+    "ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high", "comparisons",
+    "verdict",
+)  # fmt: skip
+# Sums of the same numbers in different orders differ by less.
+_ROUNDING = 1e-9
+
+
+class _Pairs(NamedTuple):
+    """The fastest point of each size, and one other; the same point if there is no other."""
+
+    fastest: Ints
+    other: Ints
+
+
+def fastest_frame(
+    runs: pd.DataFrame, points: pd.DataFrame, study: ExpectedStudy, confidence: float = CONFIDENCE
+) -> pd.DataFrame:
+    """Return a row for each size and each series that is compared there with the fastest one.
+
+    `points` are the rows that `speedup_frame` makes of `runs`. Series are compared if they did the
+    same work (`comparable_series`); `group` is the number of their class, and a class of one series
+    has no row. ratio = X(fastest)/X(other) of geometric means over runs (for times T(other)/
+    T(fastest)), with Welch's interval on logarithms.
+
+    The fastest series is known only from the data, so that every pair of series with an interval
+    counts as a comparison: `corrected_low` and `corrected_high` are at the level
+    1 - (1 - confidence)/m for the m = `comparisons` pairs of all sizes (Bonferroni; Y. Hochberg and
+    A. C. Tamhane, Multiple Comparison Procedures, Wiley 1987). `verdict` is `faster` if
+    `corrected_low` is above 1. Times that were cut to whole seconds are each up to 1 s longer, and
+    a verdict allows for that.
+    """
+    groups = grouped(runs)
+    columns = {name: points[name].tolist() for name in ("basis", "regime")}
+    group = comparable_series(groups, study, columns)
+    rates = rates_of(groups)
+    logs = [moments(np.log(rate), groups.point, groups.size) for rate in rates.values()]
+    basis = np.array([list(BASES).index(name) for name in columns["basis"]], dtype=np.int64)
+    own = Moments(*(np.choose(basis, each) for each in zip(*logs, strict=True)))
+    size = _same_size(points, group, with_several(groups, group, own.mean))
+    pairs = _by_size(_pairs(size, own.mean), points, group)
+    sides = own.of(pairs.fastest), own.of(pairs.other)
+    several = _comparisons(pairs, own.number)
+    level = 1 - (1 - confidence) / max(several, 1)
+    ratio, corrected = (welch(*sides, one) for one in (confidence, level))
+    rows = _rows(points.assign(group=group), pairs, own.number, (ratio, corrected))
+    table: pd.DataFrame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
+    table["comparisons"] = several
+    return table
+
+
+def _same_size(points: pd.DataFrame, group: Ints, several: Mask) -> Ints:
+    """Number the sizes of each class with several series; -1 for others and for unknown sizes.
+
+    A point with another global batch has a size of its own.
+    """
+    known = points[["nodes", "ranks", "gpus"]].notna().any(axis=1).to_numpy(dtype=bool)
+    place = codes([pd.Series(group), *(points[name] for name in SIZES)])
+    batch = points["global_batch"].astype("float64")
+    # A batch that is not recorded is the usual one of its size.
+    usual = batch.fillna(batch.groupby(place).transform("first"))
+    return np.where(several & known, codes([pd.Series(place), usual]), -1)
+
+
+def _pairs(size: Ints, speed: Floats) -> _Pairs:
+    """Pair the fastest point of each size with each other point, the faster ones first."""
+    slowest_last = -np.where(np.isnan(speed), -np.inf, speed)
+    order = np.lexsort((slowest_last, size))
+    order = order[size[order] >= 0]
+    _, first, count = np.unique(size[order], return_index=True, return_counts=True)
+    fastest = np.repeat(order[first], count)
+    # A point that is alone is paired with itself.
+    keep = (fastest != order) | (np.repeat(count, count) == 1)
+    keep &= ~np.isnan(speed[fastest])
+    return _Pairs(fastest[keep], order[keep])
+
+
+def _by_size(pairs: _Pairs, points: pd.DataFrame, group: Ints) -> _Pairs:
+    """Sort by class, then the smallest size first."""
+    keys = (*reversed(sizes_of(points)), group)
+    order = np.lexsort([key[pairs.fastest] for key in keys])
+    return _Pairs(*(side[order] for side in pairs))
+
+
+def _comparisons(pairs: _Pairs, number: Floats) -> int:
+    """Return the number of pairs of series that both have an interval, at all sizes."""
+    apart = pairs.fastest != pairs.other
+    repeated = np.bincount(
+        pairs.fastest[apart], number[pairs.other[apart]] > 1, minlength=len(number)
+    )
+    repeated[np.unique(pairs.fastest)] += number[np.unique(pairs.fastest)] > 1
+    return int((repeated * (repeated - 1) // 2).sum())
+
+
+def _rows(
+    points: pd.DataFrame, pairs: _Pairs, number: Floats, found: Sequence[IntervalArrays]
+) -> Iterator[dict[str, Any]]:
+    each = points.to_dict("records")
+    limits = [zip(*one, strict=True) for one in found]
+    for fastest, other, ratio, corrected in zip(
+        pairs.fastest.tolist(), pairs.other.tolist(), *limits, strict=True
+    ):
+        one, two = each[fastest], each[other]
+        row = {name: one[name] for name in (*SIZES, "group", "basis")}
+        row |= {"fastest": one["series"], "value": _value(one), "n": int(number[fastest])}
+        if one is two:
+            yield row | {"series": None, "verdict": ALONE}
+            continue
+        row |= {"series": two["series"], "other_value": _value(two), "not_ok": two["not_ok"]}
+        row |= {"other_n": int(number[other])}
+        row |= dict(zip(("ratio", "ratio_low", "ratio_high"), ratio, strict=True))
+        low = _allowing_for_cut_times(corrected[1], one)
+        yield row | {
+            "corrected_low": low,
+            "corrected_high": corrected[2],
+            "verdict": _verdict(low, row),
+        }
+
+
+def _value(point: dict[str, Any]) -> float:
+    return float(point[BASIS_COLUMNS[point["basis"]]])
+
+
+def _allowing_for_cut_times(low: float, fastest: dict[str, Any]) -> float:
+    """Return the limit if the time of the fastest series was cut by almost a second."""
+    value = _value(fastest)
+    return low * value / (value + 1) if fastest["whole_seconds"] else low
+
+
+def _verdict(low: float, row: dict[str, Any]) -> str:
+    if not row["other_n"]:
+        return NO_RESULT
+    if np.isnan(low):
+        return ONE_RUN if min(row["n"], row["other_n"]) == 1 else UNDECIDED
+    return FASTER if low > 1 + _ROUNDING else UNDECIDED

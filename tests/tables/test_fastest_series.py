@@ -1,0 +1,134 @@
+"""At each size the fastest series is found, and called faster no more often than the level says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from hpc_train.tables.confidence_intervals import ratio_interval, welch
+from hpc_train.tables.fastest_series import _comparisons, _pairs, fastest_frame
+from hpc_train.tables.group_reductions import Moments
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import speedup_frame
+from tests.tables.strategies import NOISE, SLOW_AND_FAST, tables
+from tests.tables.studies import expected, foreign, rate, record, study
+
+
+def test_the_fastest_is_the_one_with_the_highest_rate_not_the_one_that_scales_best() -> None:
+    found = tables(SLOW_AND_FAST)
+    largest = found.points[found.points["nodes"] == 8].set_index("series")
+    assert largest["efficiency"].tolist() == pytest.approx([1.0, 0.7])
+    assert found.fastest["nodes"].tolist() == [1, 2, 4, 8]
+    assert set(found.fastest["fastest"]) == {"launcher=B"}
+    assert set(found.fastest["verdict"]) == {"faster"}
+    assert found.fastest["ratio"].tolist()[-1] == pytest.approx(2.1)
+
+
+def test_the_interval_is_that_of_two_samples_and_the_corrected_one_of_all_pairs() -> None:
+    rates = {"A": lambda n: 100.0 * n, "B": lambda n: 104.0 * n, "C": lambda n: 90.0 * n}
+    found = tables(rates, sizes=(1, 2))
+    # Three pairs at each of two sizes, though only two of them are rows.
+    assert found.fastest["comparisons"].tolist() == [6] * 4
+    first = found.fastest.iloc[0]
+    b, a = ([value * factor for factor in NOISE] for value in (104.0, 100.0))
+    assert first["series"] == "launcher=A"
+    wanted = ratio_interval(b, a)
+    assert first[["ratio", "ratio_low", "ratio_high"]].tolist() == pytest.approx(list(wanted))
+    corrected = ratio_interval(b, a, 1 - 0.05 / 6)
+    assert first[["corrected_low", "corrected_high"]].tolist() == pytest.approx(corrected[1:])
+    assert wanted.low is not None
+    assert first["corrected_low"] < 1 < wanted.low
+    assert first["verdict"] == "no difference seen at this n"
+
+
+def test_equal_series_are_called_different_in_5_of_100_studies() -> None:
+    """Corrected for the ratios in the rows only, it would be 10 of 100."""
+    studies, series, jobs = 4000, 8, 10
+    rates = 0.02 * np.random.default_rng(5).standard_normal((studies * series, jobs))
+    own = Moments.along_axis(rates)
+    pairs = _pairs(np.arange(studies).repeat(series), own.mean)
+    compared = _comparisons(pairs, own.number) / studies
+    assert compared == 28
+
+    def called(level: float) -> float:
+        low = welch(own.of(pairs.fastest), own.of(pairs.other), level).low
+        return len(np.unique(pairs.fastest[low > 1])) / studies
+
+    assert 0.02 <= called(1 - 0.05 / compared) <= 0.05
+    assert called(1 - 0.05 / (series - 1)) > 0.08
+
+
+def test_failed_series_and_single_runs_have_no_verdict() -> None:
+    found = tables(SLOW_AND_FAST, failed=[("B", 8), ("A", 4)]).fastest.set_index("nodes")
+    assert found["verdict"].tolist() == ["faster", "faster", "no result", "no result"]
+    assert found.loc[8, "fastest"] == "launcher=A"
+    assert found.loc[8, "not_ok"] == "3 FAILED"
+    alone = tables(SLOW_AND_FAST, noise=(1.0,)).fastest
+    assert set(alone["verdict"]) == {"n=1: no verdict"}
+    assert alone["ratio"].notna().all()
+    assert tables({"A": SLOW_AND_FAST["A"]}).fastest.empty
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        {"A": (64, {"model": "small"}), "B": (64, {"model": "large"})},
+        {"A": (64, {}), "B": (128, {})},
+    ],
+)
+def test_series_with_different_work_are_not_compared(
+    work: dict[str, tuple[float, dict[str, str]]],
+) -> None:
+    found = tables(SLOW_AND_FAST, work=work)
+    assert found.fastest.empty
+    assert found.points["common_speedup"].isna().all()
+
+
+def test_conditions_that_are_not_recorded_or_not_the_work_are_compared() -> None:
+    work = {"A": (64, {"model": "small"}), "B": (64, {"nccl": "2.27"})}
+    assert len(tables(SLOW_AND_FAST, work=work).fastest) == 4
+
+
+def test_each_model_has_a_fastest_series_of_its_own() -> None:
+    rates = {name: (lambda n, x=x: x * n) for name, x in (("a", 9.0), ("b", 8), ("c", 2), ("d", 3))}
+    work = {name: (64, {"model": "small" if name in "ab" else "large"}) for name in rates}
+    found = tables(rates, sizes=(1, 2), work=work)
+    wanted = ["launcher=a", "launcher=d"]
+    assert found.fastest[["group", "fastest"]].drop_duplicates().to_numpy().tolist() == [
+        [number, name] for number, name in enumerate(wanted)
+    ]
+    common = found.points.loc[found.points["is_common_baseline"], "series"]
+    assert sorted(set(common)) == wanted
+
+
+def test_one_baseline_is_common_to_all_series() -> None:
+    points = tables(SLOW_AND_FAST).points.set_index(["series", "nodes"])
+    assert points.index[points["is_common_baseline"]].tolist() == [("launcher=B", 1)]
+    common = points["common_speedup"]
+    assert common["launcher=A"].tolist() == pytest.approx([1 / 3, 2 / 3, 4 / 3, 8 / 3])
+    assert common["launcher=B", 8] == pytest.approx(points.loc[("launcher=B", 8), "speedup"])
+    assert common["launcher=B", 1] == 1
+    assert np.isnan(points.loc[("launcher=B", 1), "common_speedup_low"])
+    assert points.loc[("launcher=A", 1), "common_speedup_low"] < 1 / 3
+    asked = tables(SLOW_AND_FAST, baseline={"nodes": 2}).points
+    (row,) = asked[asked["is_common_baseline"]].to_dict("records")
+    assert (row["series"], row["nodes"]) == ("launcher=B", 2)
+
+
+def test_logs_without_a_size_are_not_compared_at_one_size() -> None:
+    logs = [foreign("a.log"), foreign("b.log", 2)]
+    asked = study(logs)
+    runs = run_frame(asked, [*rate("a.log", 10), *rate("b.log", 18)])
+    assert fastest_frame(runs, speedup_frame(runs, asked), asked).empty
+
+
+def test_times_in_whole_seconds_decide_less() -> None:
+    runs = [expected(f"{name}-{k}", axes={"launcher": name}) for name in "AB" for k in range(6)]
+    times = {"A": 30, "B": 28}
+    asked = study(runs)
+    records = [record(run.run_id, "epoch_time", times[run.run_id[0]]) for run in runs]
+    frame = run_frame(asked, records).assign(whole_seconds=True)
+    found = fastest_frame(frame, speedup_frame(frame, asked), asked).iloc[0]
+    assert found["ratio"] == pytest.approx(30 / 28)
+    # The 28 s may have been 29 s; without the cut the limit would be the ratio.
+    assert found["corrected_low"] == pytest.approx(30 / 29)
