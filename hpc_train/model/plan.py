@@ -212,11 +212,10 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
 
     `directives` are sbatch options in order, with an empty value for an option without value;
     `time_s` is the limit in seconds that an executor without a scheduler enforces. With `nested`
-    the script runs on the first nodes of an allocation that is at least as large, and `directives`
-    are its requirements. `notes` are comments on the directives. Defaults are not written: a plan
-    that is not nested keeps the digest in the names of its runs. `changes` follow the exports of
-    `env`, in order; an empty `backend` means that none is guaranteed. With `passes_signal` the
-    script receives USR1 before the time limit and forwards it; `plugin` must be on the nodes.
+    the script runs on the first nodes of an allocation with `directives`. `notes` are comments on
+    them. Defaults are not written, so that names of runs keep their digest. `changes` follow the
+    exports of `env`; an empty `backend` means that none is guaranteed. With `passes_signal` the
+    script forwards USR1 before the time limit; `plugin_argv` looks for `plugin` on the nodes.
     """
 
     name: str
@@ -248,3 +247,4 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     backend: str = ""
     passes_signal: bool = False
     plugin: PluginCheck | None = None
+    plugin_argv: tuple[Token, ...] = ()

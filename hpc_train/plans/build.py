@@ -34,6 +34,7 @@ from hpc_train.plans.environment import (
 )
 from hpc_train.plans.explanations import directive_notes
 from hpc_train.plans.job_setup import (
+    plugin_argv,
     preflight_settings,
     resolve_preflight,
     setup_settings,
@@ -169,6 +170,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         elastic=made.request.elastic,
         passes_signal=passes_signal(directives),
         plugin=made.environment.plugin,
+        plugin_argv=plugin_argv(made.request, made.environment.plugin),
     )
 
 

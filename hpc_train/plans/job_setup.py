@@ -6,6 +6,7 @@ import shlex
 
 import msgspec
 
+from hpc_train.model.launchers_and_preflight import PluginCheck
 from hpc_train.model.plan import Checks, JobVar, LaunchRequest, Setting, Token
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
@@ -55,6 +56,7 @@ def values_of(key: str, settings: dict[str, Setting]) -> tuple[str, ...]:
 
 
 _CHECKS = JobVar(name="preflight")
+_PLUGIN = JobVar(name="plugin_check")
 _TIMEOUT_S = 30
 
 
@@ -82,6 +84,11 @@ def resolve_preflight(site: SourcedSite, request: LaunchRequest, network: Networ
     )
 
 
+def plugin_argv(request: LaunchRequest, plugin: PluginCheck | None) -> tuple[Token, ...]:
+    """Return the command that looks for the library of a plug-in on each node."""
+    return _on_each_node(request, _PLUGIN) if plugin else ()
+
+
 def preflight_settings(site: SourcedSite) -> dict[str, Setting]:
     """Return the settings of the checks, with their origin."""
     if site.value.preflight is None:
@@ -99,7 +106,11 @@ def _image(request: LaunchRequest) -> str | None:
 def _argv(request: LaunchRequest) -> tuple[Token, ...]:
     """One shell on each node, outside any image; its arguments are the program and rank 0's "
     "host."""
+    program = texts("preflight", request.command[0])
+    return (*_on_each_node(request, _CHECKS), *program, JobVar(name="MASTER_ADDR"))
+
+
+def _on_each_node(request: LaunchRequest, checks: JobVar) -> tuple[Token, ...]:
     bare = msgspec.structs.replace(request, container=None)
     starter = srun(bare, 1, "--cpu-bind=none") if request.scheduler == "slurm" else ()
-    program = texts("preflight", request.command[0])
-    return (*starter, *texts("bash", "-c"), _CHECKS, *program, JobVar(name="MASTER_ADDR"))
+    return (*starter, *texts("bash", "-c"), checks)

@@ -18,6 +18,15 @@ from hpc_train.sites.load import load_site
 from hpc_train.typed_values import decode
 
 CALL = "hpctrain_require_plugin"
+# Runs the program on two nodes, whose folders have their names; `%` stands for the name.
+SRUN = """\
+#!/bin/bash
+[[ " $* " == *" --nodes=2 --ntasks=2 --ntasks-per-node=1 "* ]] || exit 9
+while [ "$1" != bash ]; do shift; done
+for node in n2 n1; do
+  SLURMD_NODENAME=$node LD_LIBRARY_PATH=${LD_LIBRARY_PATH//%/$node} "$@"
+done
+"""
 
 
 def plan_of(site: str, nodes: int = 2, **keys: Any) -> LaunchPlan:
@@ -33,6 +42,11 @@ def check(plan: LaunchPlan, folder: Path, **env: str) -> subprocess.CompletedPro
     part = text[start : text.index("\n}\n", start) + 3]
     clean = {k: v for k, v in os.environ.items() if k not in ("LD_LIBRARY_PATH", "CONDA_PREFIX")}
     clean |= {"HPCTRAIN_FAILURE_FILE": str(folder / "failure"), "VIRTUAL_ENV": "", **env}
+    program = folder / "bin" / "srun"
+    program.parent.mkdir()
+    program.write_text(SRUN)
+    program.chmod(0o755)
+    clean["PATH"] = f"{program.parent}:{os.environ['PATH']}"
     argv = ["bash", "-euo", "pipefail", "-c", f"HOSTNAME=n1\n{part}\n{CALL}; echo found"]
     return subprocess.run(argv, env=clean, capture_output=True, text=True, check=False)
 
@@ -41,8 +55,18 @@ def test_without_the_library_the_job_ends_and_names_the_module(tmp_path: Path) -
     done = check(plan_of("perlmutter"), tmp_path, LD_LIBRARY_PATH=str(tmp_path))
     assert done.returncode == 1
     assert "NCCL_NET=AWS Libfabric needs a plug-in of NCCL" in done.stderr
-    assert "on n1; it comes with: module nccl; or env: {NCCL_NET: Socket}" in done.stderr
+    assert "on n1 n2; it comes with: module nccl; or env: {NCCL_NET: Socket}" in done.stderr
     assert (tmp_path / "failure.log").read_text() == done.stderr
+
+
+@pytest.mark.parametrize("without", ["n1", "n2"])
+def test_one_node_without_the_library_is_named(tmp_path: Path, without: str) -> None:
+    for node in {"n1", "n2"} - {without}:
+        (tmp_path / node).mkdir()
+        (tmp_path / node / "libnccl-net.so").touch()
+    done = check(plan_of("perlmutter"), tmp_path, LD_LIBRARY_PATH=f"{tmp_path}/%")
+    assert done.returncode == 1
+    assert f" on {without}; it comes with: module nccl" in done.stderr
 
 
 @pytest.mark.parametrize(
