@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import yaml
 
 from hpc_train.data_folders import template_path
 from hpc_train.model.job import JobSpec
-from hpc_train.model.site import Source
+from hpc_train.model.site import Confidence
 from hpc_train.model.value import Value, decode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
@@ -19,15 +19,18 @@ from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job
 
 FOLDER = Path(__file__).parent / "operators"
+NOT_FOUND = Path(__file__).parent / "no_operators_job.yaml"
 PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
+_DATE = r"^(\d{4}-\d{2}(-\d{2})?|unknown)$"
 _RIGHT = {"operator": "the operator", "ours": "hpctrain", "both": "both", "open": "open"}
 _HEAD = """\
 # The operators' own PyTorch jobs beside those of hpctrain
 
 What the operator of a shipped site publishes for PyTorch or NCCL, what `hpctrain render` writes for
 two nodes of the site, which of both is right, and why. The facts are in our words, each with its
-source; a test renders the job of each table and looks for the texts of the column hpctrain. *open*
-means that a fact is missing or that the decision is the user's.
+source; the date of a source is that of publication, or of the version that was read. A test renders
+the job of each table and looks for the texts of the column hpctrain. *open* means that a fact is
+missing or that the decision is the user's.
 """
 
 
@@ -48,18 +51,26 @@ class Row(Value, frozen=True, kw_only=True):
         return (self.ours,) if isinstance(self.ours, str) else self.ours
 
 
+class OperatorSource(Value, frozen=True, kw_only=True):
+    """What was read, and its date: of publication, or when it was read."""
+
+    what: str
+    date: Annotated[str, msgspec.Meta(pattern=_DATE)]
+    confidence: Confidence
+
+
 class Comparison(Value, frozen=True, kw_only=True):
     """The table of one site: what was read, the job that is rendered, and the rows."""
 
     sample: str
-    sources: tuple[Source, ...]
+    sources: tuple[OperatorSource, ...]
     job: dict[str, Any]
     rows: tuple[Row, ...]
 
 
 def comparisons() -> dict[str, Comparison]:
     """Return site -> table."""
-    return {path.stem: _read(path) for path in sorted(FOLDER.glob("*.yaml"))}
+    return {path.stem: read_table(path) for path in sorted(FOLDER.glob("*.yaml"))}
 
 
 def script_of(site: str, comparison: Comparison) -> str:
@@ -80,9 +91,23 @@ def page() -> str:
     """Return docs/operators.md."""
     tables = comparisons()
     toc = ", ".join(f"[{name}](#{name})" for name in tables)
-    return f"{_HEAD}\n{len(tables)} sites: {toc}\n" + "".join(
-        _table(name, one) for name, one in tables.items()
+    return (
+        f"{_HEAD}\n{len(tables)} sites: {toc}\n"
+        + "".join(_table(name, one) for name, one in tables.items())
+        + _not_found()
     )
+
+
+def not_found() -> dict[str, dict[str, str]]:
+    """Return site -> where a job of its operator was looked for, and when."""
+    data = yaml.safe_load(NOT_FOUND.read_text(encoding="utf-8"))
+    return {site: {key: str(text) for key, text in facts.items()} for site, facts in data.items()}
+
+
+def _not_found() -> str:
+    rows = [f"- {site}: {one['looked']} ({one['date']})" for site, one in not_found().items()]
+    head = "\n## Sites without a table\n\nNo PyTorch or NCCL job of the operator was found:\n\n"
+    return head + "\n".join(rows) + "\n"
 
 
 def _table(name: str, comparison: Comparison) -> str:
@@ -94,14 +119,19 @@ def _table(name: str, comparison: Comparison) -> str:
         cells = (row.about, row.operator, found, _RIGHT[row.right], row.why, f"[{row.source}]")
         rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
     sources = [
-        f"{number}. {one.what}{f', {one.date}' if one.date else ''}: {one.confidence}"
+        f"{number}. {one.what}, {_date(one)}: {one.confidence}"
         for number, one in enumerate(comparison.sources, 1)
     ]
     parts = (f"\n## {name}\n", f"Read: {comparison.sample}.\n", *rows, "", *sources)
     return "\n".join(parts) + "\n"
 
 
-def _read(path: Path) -> Comparison:
+def _date(source: OperatorSource) -> str:
+    return "date unknown" if source.date == "unknown" else source.date
+
+
+def read_table(path: Path) -> Comparison:
+    """Return the table of a file; each source needs a date, which may be `unknown`."""
     data = yaml.safe_load(path.read_text(encoding="utf-8"))
     for source in data["sources"]:
         source.update({"date": str(source["date"])} if "date" in source else {})

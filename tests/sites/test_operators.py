@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpc_train.data_folders import profile_folder
-from tests.sites.operators_page import PAGE, comparisons, page, script_of
+from tests.sites.operators_page import (
+    FOLDER,
+    PAGE,
+    comparisons,
+    not_found,
+    page,
+    read_table,
+    script_of,
+)
 
 TABLES = comparisons()
 # A shorter text would be found in any script.
@@ -37,9 +47,24 @@ def test_each_row_has_a_source_and_each_difference_a_reason(site: str) -> None:
     assert used == set(range(1, len(table.sources) + 1)), "a source without a row"
 
 
-def test_enough_sites_are_compared() -> None:
-    assert len(TABLES) >= 12
-    assert set(TABLES) <= {path.stem for path in profile_folder().glob("*.yaml")}
+def test_each_site_has_a_table_or_the_reason_why_not() -> None:
+    shipped = {path.stem for path in profile_folder().glob("*.yaml")}
+    assert not set(TABLES) & set(not_found())
+    assert set(TABLES) | set(not_found()) == shipped - {"local", "slurm-generic"}
+    assert all(set(one) == {"looked", "date"} for one in not_found().values())
+
+
+def test_a_source_without_a_date_is_refused(tmp_path: Path) -> None:
+    text = (FOLDER / "vista.yaml").read_text(encoding="utf-8")
+    path = tmp_path / "vista.yaml"
+    path.write_text(text.replace(", date: 2026-08-12", ""))
+    assert path.read_text() != text
+    with pytest.raises(msgspec.ValidationError, match="required field `date`"):
+        read_table(path)
+
+
+def test_an_unknown_date_is_shown() -> None:
+    assert "public job scripts, date unknown: medium" in page()
 
 
 def test_the_page_is_what_the_data_say() -> None:
