@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Slurm
+from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
@@ -53,10 +54,15 @@ def test_the_first_node_has_it(user: User, slurm: Slurm, mine: Path) -> None:
     wait_for(lambda: slurm("squeue", "-h", "-o%T") == "RUNNING\n")
     user.write("job.yaml", JOB)
     assert user.submit("job.yaml", "--results", mine).returncode == 0
-    folder = user.run("here", "--results", mine)["folder"]
+    run = user.run("here", "--results", mine)
+    folder = run["folder"]
     step = ("srun", "--overlap", f"--jobid={blocker.strip()}", "-N1", "-n1", "-wlab1")
     slurm(*step, "mkdir", "-p", f"{folder}/logs")
+    # Nodes that are free before the others would be those of the job.
+    slurm("scontrol", "hold", run["job"])
     slurm("scancel", blocker.strip())
+    wait_until_idle(slurm)
+    slurm("scontrol", "release", run["job"])
     done = user.hpctrain("status", "here", "--watch", "--results", mine)
     assert done.returncode == 0
     assert "FAILED" in done.stdout.splitlines()[-1]
