@@ -86,6 +86,11 @@ def test_states_and_reasons_of_rows(tmp_path: Path) -> None:
     assert [run.run_id for run in found.study.unfinished] == ["f"]
 
 
+def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
+    found = read(tmp_path, f"{HEAD},state\n1,8,8,512,9,\n2,8,8,,,FAILED\n2,8,8,,,FAILED\n")
+    assert [row["state"] for row in build_report(found).run_rows][1:] == ["FAILED"] * 2
+
+
 def test_other_columns_are_conditions_axes_or_named_as_unused(tmp_path: Path) -> None:
     text = f"{HEAD},torch,launcher,speedup,,Restarts\n1,2,2,8,10,2.8,srun,1.0,0,1\n"
     found = read(tmp_path, text)
@@ -166,6 +171,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "nan": (f"{ROW}nan\n", "'nan' is not a measurement"),
     "inf": (f"{ROW}-Infinity\n", "is not a measurement"),
     "huge": (f"{ROW}1e400\n", "1e400 is too large"),
+    "large": (f"{ROW}1e101\n", "1e101 is too large for a measurement; at most 1e+100"),
     "unit": (f"{ROW}12 img/s\n", "'12 img/s' has the unit 'img/s'"),
     "percent": (f"{HEAD},accuracy\n1,8,8,512,9,81%\n", ":2: accuracy: '81%' is in percent"),
     "fraction": (f"{HEAD},accuracy\n1,8,8,512,9,76.3\n", "76.3 must be a fraction"),

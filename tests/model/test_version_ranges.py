@@ -56,6 +56,12 @@ def test_what_a_build_adds_is_no_number(text: str, numbers: tuple[int, ...]) -> 
     assert parts(Version.parse(text)) == numbers
 
 
+@pytest.mark.parametrize("raw", ["1.5", ">1.0", ">=2,<16.5"])
+def test_nodes_are_counted_in_whole_numbers(raw: str) -> None:
+    with pytest.raises(ValueError, match="is not a range of node counts"):
+        NodeBounds.parse(raw)
+
+
 @pytest.mark.parametrize("raw", [True, None, [1], "", ">", "2..1", ">=2.21,"])
 def test_nonsense_is_no_range(raw: object) -> None:
     for kind in (NodeBounds, VersionBounds, Version, GdrLevel):

@@ -150,7 +150,9 @@ def box_of(plan: LaunchPlan) -> ContainerPlan:
     return plan.container
 
 
-def test_the_plug_in_of_mpi_is_that_of_the_image(boxed: Callable[..., LaunchPlan]) -> None:
+def test_the_plug_in_of_mpi_is_that_of_the_image(
+    boxed: Callable[..., LaunchPlan], job: Jobs, slurm: Sites
+) -> None:
     launchers = {"default": "srun", "allowed": ["srun"], "mpi": "cray_shasta"}
     containers = {"runtime": "apptainer", "mpi": "pmi2", "setup": ["module load apptainer"]}
     plan = boxed(site={"launchers": launchers, "containers": containers}, setup=["echo"], mpi=True)
@@ -158,8 +160,22 @@ def test_the_plug_in_of_mpi_is_that_of_the_image(boxed: Callable[..., LaunchPlan
     assert plan.setup == ("module load apptainer", "echo")
     assert plan.settings["setup.0"].value == "module load apptainer"
     assert plan.settings["container.image"].value == "/i/t.sif"
+    bare = make_plan(job(mpi=True), slurm(launchers=launchers, containers=containers))
+    assert "--mpi=cray_shasta" in words(bare.launch)
     outside = boxed(site={"launchers": launchers}, mpi=True)
     assert "--mpi=cray_shasta" in words(outside.launch)
+
+
+def test_of_an_image_the_file_is_checked_and_not_the_program(
+    boxed: Callable[..., LaunchPlan], job: Jobs, slurm: Sites
+) -> None:
+    inside, bare = (
+        boxed(site={"preflight": {}}).preflight,
+        make_plan(job(), slurm(preflight={})).preflight,
+    )
+    assert inside and bare
+    assert (inside.program, inside.image) == (False, "/i/t.sif")
+    assert (bare.program, bare.image) == (True, None)
 
 
 def test_mounts_of_the_site_and_nccls_topology_come_along(

@@ -161,7 +161,7 @@ def test_already_set_is_shown_and_not_written(given: Callable[..., LaunchPlan]) 
     assert setting.value == "IB"
     assert setting.why == "set by module nccl/2.27, so the script does not set it"
     again = given([*blocks, {"env": {"X": "2"}}])
-    assert dict(again.env)["X"] == "2"
+    assert dict(again.env)["X"] == again.settings["env.X"].value == "2"
 
 
 def change(name: str, value: str | None, **keys: Any) -> EnvChange:
@@ -186,9 +186,9 @@ MODES: list[tuple[list[dict[str, Any]], dict[str, str], tuple[EnvChange, ...]]] 
     ),
     ([{"env": {"X": "2"}, "scope": "ranks"}, {"env": {"X": "3"}}], {"X": "3"}, ()),
     (
-        [{"env": {"X": "2"}, "scope": "launcher"}],
+        [{"env": {"X": "2"}, "scope": "ranks"}, {"env": {"X": "3"}, "scope": "launcher"}],
         {"X": "1"},
-        (change("X", "2", scope="launcher"),),
+        (change("X", "2", scope="ranks"), change("X", "3", scope="launcher")),
     ),
 ]
 

@@ -159,3 +159,5 @@ def test_open_mpi_5_is_not_given_what_it_no_longer_knows(job: Jobs, slurm: Sites
     site = slurm(launchers={**launchers, "openmpi": "5"})
     assert "PMI-2; use pmix" in make_plan(job(launcher="srun", mpi=True), site).warnings[0]
     assert make_plan(job(launcher="srun"), site).warnings == ()
+    by_mpirun = make_plan(job(launcher="mpirun", mpi=True), site).warnings
+    assert not any("PMI-2" in text for text in by_mpirun)

@@ -46,6 +46,7 @@ def test_what_the_plan_says_is_not_said_again(
 def test_other_options_are_the_jobs(
     job: Jobs, slurm: Sites, launcher: str, words: tuple[str, ...]
 ) -> None:
-    command = ("python", "t.py", "--nodes=3", "--nnodes", "4")
+    # Options of the program may have the names of the launcher's.
+    command = ("python", "t.py", "--nodes=3", "--nnodes", "4", "--label", "--tee", "--mca")
     wanted = job({"nodes": 2}, launcher=launcher, launcher_args=words, command=command)
     assert make_plan(wanted, slurm()).launch.argv

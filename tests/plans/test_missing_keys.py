@@ -93,6 +93,32 @@ def test_a_gpu_does_not_get_one_core_unasked(job: Jobs, slurm: Sites) -> None:
     assert make_plan(job({"nodes": 2}), site).warnings == ()
 
 
+def test_the_memory_of_the_gpus_is_a_memory_request(job: Jobs, slurm: Sites) -> None:
+    partition = {"name": "*", "cpus_per_gpu": 1, "mem_per_gpu": "10G"}
+    site = slurm(required=["mem"], mem_request="per-gpu", partitions=[partition])
+    assert missing_keys(resolve_context(job({"gpus_per_node": 2}), site)) == ()
+    keys = [one.key for one in missing_keys(resolve_context(job(), site))]
+    assert keys == ["resources.mem"]
+
+
+@pytest.mark.parametrize(("form", "more"), [("gres", ["resources.gpus_per_node"]), ("none", [])])
+def test_gpus_are_named_beside_others_where_slurm_counts_them(
+    job: Jobs, slurm: Sites, form: str, more: list[str]
+) -> None:
+    partitions = [{"name": "a", "default": True, "gpus_per_node": 4, "cpus_per_gpu": 1}]
+    site = slurm(gpu_request=form, partitions=partitions, required=["time"])
+    keys = [one.key for one in missing_keys(resolve_context(job(), site))]
+    assert keys == ["resources.time", *more]
+
+
+def test_missing_keys_are_named_before_the_job_fits_a_partition(job: Jobs, slurm: Sites) -> None:
+    partitions = [{"name": "a", "max_nodes": 1}, {"name": "b", "max_nodes": 2}]
+    account = {"required": True}
+    site = slurm(partition_choice="fitting", partitions=partitions, account=account)
+    with pytest.raises(PlanError, match="big needs an account"):
+        make_plan(job({"nodes": 9}), site)
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_nodes_with_gpus_want_their_number(job: Jobs, name: str) -> None:
     """A job for each partition, complete but for the GPUs; without a partition if it need not."""

@@ -186,6 +186,8 @@ def test_storage_brings_the_options_that_it_needs(job: Jobs, slurm: Sites) -> No
     )
     assert plan.settings["storage.scratch"].value == "$SCRATCH"
     assert "--tmp: big.yaml; what storage bb needs (job.yaml:1)" in plan.notes
+    there = options(job(storage=["nvme"], constraint="nvme&fat"), site)
+    assert there["constraint"] == "nvme&fat"
     bare = options(job(storage=["nvme"]), site)
     assert bare["gres"] == "nvme:3600"
     assert "gres" not in options(job(), site)

@@ -79,6 +79,7 @@ def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:
     assert "# 2 nodes like gm1 differ: 112 CPUs; 1000G; 7 1g.10gb, 3 h100" in content
     assert "# its state was DOWN" in content
     assert site.network is not None and site.network.fabric == "slingshot"
+    assert site.network.gpus == "amd"
     assert (gpu.nics_per_node, gpu.nic_gbps) == (4, 200)
     # `secret` is nobody's of this user; `long` is refused in no partition.
     assert [(qos.name, qos.default, qos.partitions) for qos in site.qos] == [

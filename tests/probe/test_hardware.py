@@ -97,6 +97,17 @@ def test_a_state_that_the_driver_does_not_know(flags: str, up: bool) -> None:
     assert [one.up for one in links(text, "")] == [up]
 
 
+def test_a_link_without_a_carrier_is_not_up() -> None:
+    text = '[{"ifname": "ib0", "operstate": "DOWN", "flags": ["NO-CARRIER", "UP"]}]'
+    assert [one.up for one in links(text, "")] == [False]
+
+
+@pytest.mark.parametrize("speed", ["-1", "0", "4294967295", "unknown"])
+def test_without_a_cable_a_link_has_no_speed(speed: str) -> None:
+    (found,) = links("", f"eth0 1 up {speed} 0\n")
+    assert found.mbps is None
+
+
 def test_a_machine_without_a_network_has_no_fabric() -> None:
     found = guess(read_hardware(output("ls6")))
     assert (found.fabric, found.interfaces) == (None, ())

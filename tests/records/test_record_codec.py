@@ -28,3 +28,10 @@ def test_hits_of_a_line() -> None:
         one(line=7, value=2.5, step=9, rank=3),
     ]
     assert (len(pack.kinds), pack.once, len(packer)) == (1, {0: "loss 9", 2: "loss 9"}, 0)
+
+
+def test_the_host_in_the_prefix_of_a_line_is_that_of_its_values() -> None:
+    packer = Packer("r", "a.log")
+    for number, name in enumerate((b"n1", b"n2", b"n1"), start=1):
+        packer.add("p", Line(b"[%s:0] x" % name, number), [Hit("loss", 1.0, "global")])
+    assert [record.node for record in packer.taken().records()] == ["n1", "n2", "n1"]

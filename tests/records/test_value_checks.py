@@ -101,6 +101,19 @@ def test_step_a_thousand_times_faster_than_its_neighbours() -> None:
     assert kept([2.0, 2.1, 0.0001, 1.9, 2.0], "step_time") == [2.0, 2.1, 1.9, 2.0]
 
 
+@pytest.mark.parametrize(("high", "there"), [(1000.0, True), (1001.0, False)])
+def test_a_rate_may_be_a_thousand_times_the_median(high: float, there: bool) -> None:
+    assert (high in kept([0.5, 1.0, 1.0, 1.0, 1.0, high])) is there
+
+
+def test_an_impossible_rate_is_no_neighbour_and_is_refused_for_what_it_is() -> None:
+    census = ParseStats()
+    sound(series([1.0, 1.0, 1.0, 1.0, float("inf")]), census)
+    assert [text.split(":")[1] for text in census.refusals()] == [
+        " samples_per_second is not above 0 and finite"
+    ]
+
+
 @pytest.mark.parametrize("first", [[30.0], [3000.0], [3000.0, 2500.0, 30.0]])
 def test_slow_first_steps_and_stalls_are_kept(first: list[float]) -> None:
     values = [*first, *[1.0] * 20, 2000.0, *[1.0] * 20]

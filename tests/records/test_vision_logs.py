@@ -139,6 +139,8 @@ def test_detectron2_old_and_new() -> None:
     ]
     variants = [hit.variant for _, hit, _ in parse(text) if hit.metric == "step_time"]
     assert variants == ["running_average", ""], "the first is the mean since the start"
+    steps = [hit.steps for _, hit, _ in parse(text) if hit.metric == "step_time"]
+    assert steps == [20, 1]
 
 
 def test_detectron2_and_maskrcnn_benchmark_end() -> None:

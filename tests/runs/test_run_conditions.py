@@ -41,6 +41,7 @@ def test_what_an_axis_sets_is_no_condition() -> None:
     [
         ("t.py --nodes 1 --lr 0.1", "t.py --nodes 16 --lr 0.1"),
         ("t.py --num-gpus=4", "t.py --num-gpus=8"),
+        ("t.py --num-gpus=4 --lr 0.1", "t.py --num-gpus=8 --lr 0.1"),
         ("t.py trainer.num_nodes=1 model=x", "t.py trainer.num_nodes=2 model=x"),
         ("t.py --global-batch-size 64", "t.py --global-batch-size 128"),
         ("t.py --output-dir a/1", "t.py --output-dir a/2"),

@@ -50,6 +50,13 @@ def test_env_directives_and_modules_are_compared_and_long_values_cut() -> None:
     assert b.endswith("…")
 
 
+def test_decisions_come_before_variables_and_variables_before_options() -> None:
+    (one, *_) = runs("spawn")
+    other = changed(one, env=(("A", "1"),), directives=(("exclusive", ""),), site="zeta")
+    found = [name for name, *_ in differences([changed(one, env=())], [other], NOTHING)]
+    assert found == ["site", "env.A", "sbatch exclusive"]
+
+
 def test_secrets_are_never_shown() -> None:
     (one, *_) = runs("spawn")
     sides = [

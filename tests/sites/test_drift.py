@@ -134,6 +134,13 @@ def test_nodes(
     assert difference in alone(tmp_path, msgspec.structs.replace(CLUSTER, nodes=(live,)))
 
 
+def test_nodes_with_as_much_memory_as_the_profile_says(tmp_path: Path) -> None:
+    live = msgspec.structs.replace(NODE, memory=Memory.parse("500G"))
+    assert alone(tmp_path, msgspec.structs.replace(CLUSTER, nodes=(live,))) == alone(
+        tmp_path, CLUSTER
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "difference"),
     [

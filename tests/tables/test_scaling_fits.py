@@ -196,6 +196,11 @@ def test_digits_that_nobody_measured_make_no_peak(f: float) -> None:
     assert values(usl)["a"] == pytest.approx(f)
 
 
+@pytest.mark.parametrize(("f", "words"), [(0.05, "stays below 20"), (0.0, "grows without end")])
+def test_the_bound_of_amdahl_is_the_inverse_of_its_serial_share(f: float, words: str) -> None:
+    assert fitted(points(Q, true_laws.amdahl(Q, f)), "amdahl").no_peak == words
+
+
 def test_series_are_fitted_apart() -> None:
     frame = pd.concat(
         [

@@ -32,7 +32,8 @@ def test_exit_code_of_a_check_before_is_no_root(tmp_path: Path) -> None:
 
 
 def test_exit_code_alone_is_a_root(tmp_path: Path) -> None:
-    assert root(judged(tmp_path, "hello\n" + EXIT_1)).id == "exit_error"
+    found = root(judged(tmp_path, "hello\n" + EXIT_1))
+    assert (found.id, [one.node for one in found.evidence]) == ("exit_error", ["n1"])
 
 
 def test_host_memory_and_what_its_end_makes_others_say(tmp_path: Path) -> None:
