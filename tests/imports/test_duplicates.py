@@ -8,6 +8,7 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.duplicates import refuse_same_files
+from hpc_train.imports.runs_from_table import table_study
 
 
 def written(folder: Path, **contents: str) -> list[Path]:
@@ -28,3 +29,18 @@ def test_two_files_with_the_same_bytes_are_refused(tmp_path: Path) -> None:
     with pytest.raises(LogParseError, match=r"a\.csv and .*c\.csv are the same file"):
         refuse_same_files(paths)
     refuse_same_files(paths[:2])
+
+
+HEAD = "nodes,gpus_per_node,samples_per_second"
+
+
+def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
+    study, _ = table_study(written(tmp_path, a=f"{HEAD},state\n2,8,,FAILED\n2,8,,FAILED\n"))
+    assert [(run.state, run.repetition) for run in study.runs] == [("FAILED", 1), ("FAILED", 2)]
+    with pytest.raises(LogParseError, match=r"a\.csv:3: the same row as .*a\.csv:2: one job"):
+        table_study(written(tmp_path, a=f"{HEAD}\n2,8,9\n2,8,9\n"))
+
+
+def test_jobs_under_other_conditions_are_no_repetitions(tmp_path: Path) -> None:
+    study, _ = table_study(written(tmp_path, a=f"{HEAD},torch\n1,8,9,2.8\n1,8,9,2.9\n1,8,8,2.9\n"))
+    assert [run.repetition for run in study.runs] == [1, 1, 2]

@@ -86,11 +86,6 @@ def test_states_and_reasons_of_rows(tmp_path: Path) -> None:
     assert [run.run_id for run in found.study.unfinished] == ["f"]
 
 
-def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
-    found = read(tmp_path, f"{HEAD},state\n1,8,8,512,9,\n2,8,8,,,FAILED\n2,8,8,,,FAILED\n")
-    assert [row["state"] for row in build_report(found).run_rows][1:] == ["FAILED"] * 2
-
-
 def test_other_columns_are_conditions_axes_or_named_as_unused(tmp_path: Path) -> None:
     text = f"{HEAD},torch,launcher,speedup,,Restarts\n1,2,2,8,10,2.8,srun,1.0,0,1\n"
     found = read(tmp_path, text)
@@ -157,6 +152,12 @@ def test_rates_of_one_gpu_are_those_of_all(tmp_path: Path) -> None:
     assert points[-1]["speedup"]["value"] == pytest.approx(15.35, abs=0.005)
 
 
+def test_beside_the_rate_of_all_that_of_one_gpu_is_not_added(tmp_path: Path) -> None:
+    head = "nodes,gpus_per_node,samples_per_second_per_gpu,samples_per_second\n"
+    (point,) = rows(read(tmp_path, head + "1,8,307,2000\n"))
+    assert (point["throughput"]["value"], point["flags"]) == (2000, ["n=1: no interval"])
+
+
 ROW = f"{HEAD}\n1,8,8,512,"
 BAD: dict[str, tuple[str | bytes, str]] = {
     "comma": (f'{ROW}"1234,5"\n', ":2: samples_per_second: '1234,5' has a decimal comma; write"),
@@ -175,6 +176,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "unit": (f"{ROW}12 img/s\n", "'12 img/s' has the unit 'img/s'"),
     "percent": (f"{HEAD},accuracy\n1,8,8,512,9,81%\n", ":2: accuracy: '81%' is in percent"),
     "fraction": (f"{HEAD},accuracy\n1,8,8,512,9,76.3\n", "76.3 must be a fraction"),
+    "two lines": (f'{HEAD},model\n1,8,8,512,fast,"a\nb"\n', ":2: samples_per_second: 'fast' is"),
     "word": (f"{ROW}fast\n", "'fast' is not a number"),
     "underscore": (f"{ROW}1_000\n", "has thousands separators"),
     "no nodes": (f"{HEAD}\n0,8,8,512,9\n", ":2: nodes: 0 must be a whole number from 1 up"),

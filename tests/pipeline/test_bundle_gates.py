@@ -50,3 +50,12 @@ def test_a_table_of_any_name_can_be_opened_again(tmp_path: Path) -> None:
     table.write_text("nodes,samples_per_second\n1,100\n1,101\n")
     opened = found(packed(table, tmp_path / "out.tar.zst"))
     assert len(opened.study.runs) == 2
+
+
+def test_the_transports_of_logs_without_a_run_folder_travel_along(tmp_path: Path) -> None:
+    log, path = tmp_path / "a.log", tmp_path / "out.tar.zst"
+    log.write_text(f"n1:10:11 [0] NCCL INFO NCCL version 2.27.5+cuda12.8\n{STEPS}")
+    here = found(log)
+    assert here.transports
+    write_bundle(here, build_report(here, ASKED), ASKED, path)
+    assert found(path).transports == here.transports

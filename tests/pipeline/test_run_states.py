@@ -13,13 +13,14 @@ import pytest
 
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.run_states import runs_below, runs_of
+from hpc_train.pipeline.run_states import read_runs, runs_below, runs_of
 from hpc_train.pipeline.submit import submit
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from hpc_train.submissions.submission_file import write
 from hpc_train.subprocesses import run as call
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
+from tests.pipeline.runs_of import written
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 
 
@@ -211,3 +212,12 @@ def test_a_damaged_list_of_the_study_hides_no_run(
     assert missing_runs(done.home, runs_below(done.home)) == ()
     assert "study.json: damaged" in caplog.text
     assert "so missing runs are unknown" in caplog.text
+
+
+def test_a_log_that_appears_between_two_looks_is_seen(tmp_path: Path) -> None:
+    run = written(tmp_path, "a", "")
+    run.folder.status.unlink()
+    (first,) = read_runs(tmp_path)
+    (run.folder.logs / "job.out").write_text("")
+    (again,) = read_runs(tmp_path, {first.folder: first})
+    assert (first.logged, again.logged) == (False, True)

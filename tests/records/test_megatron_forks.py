@@ -141,6 +141,9 @@ def test_megatron_bridge(unit: str) -> None:
         ("step_time", 9.25, "global", 10, None),
         ("global_batch_size", 512, "global", 10, None),
     ]
+    every = b"  log_interval .................................... 10\n"
+    (rate,) = (hit for _, hit, _ in parse(every + text.encode()) if hit.metric == "tflops")
+    assert rate.steps == 10
 
 
 @pytest.mark.parametrize(

@@ -103,3 +103,13 @@ def test_a_small_limit_allows_only_a_small_rise_of_a_small_loss() -> None:
     for loss, outcome in ((0.0505, "met"), (0.06, "not met")):
         found = said(run(1, None, 0.05), run(2, None, loss), gates=gates)
         assert found == [("loss", sizes[0], "met"), ("loss", sizes[1], outcome)]
+
+
+def test_each_series_is_compared_with_its_own_baseline() -> None:
+    points = [{**point(nodes), "series": name} for name in ("a", "b") for nodes in (1, 2)]
+    runs = tuple(
+        run(nodes, accuracy, series=name)
+        for name, nodes, accuracy in (("a", 1, 0.93), ("a", 2, 0.5), ("b", 1, 0.6), ("b", 2, 0.58))
+    )
+    found = verdicts(Gates(), points, GateInputs(runs=runs))
+    assert [(v.where, v.value) for v in found if v.gate == "accuracy"] == [("8 GPUs with a", 0.5)]

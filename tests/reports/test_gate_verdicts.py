@@ -104,6 +104,8 @@ def test_node_counts_are_those_with_a_result() -> None:
     assert (found.outcome, found.reason) == ("not met", "2 node counts (1, 2) < 3")
     assert only(Gates(node_counts=2), *points).outcome == "met"
     assert only(Gates(node_counts=3), point(1)).reason == "1 node count (1) < 3"
+    series = [point(nodes, series=name) for name, nodes in (("a", 1), ("a", 2), ("b", 4))]
+    assert outcomes(Gates(node_counts=2), *series) == [("a", "met"), ("b", "not met")]
 
 
 @pytest.mark.parametrize(("scripts", "outcome"), [((3, 3), "met"), ((3, 2), "not met"),

@@ -7,10 +7,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.model.run import Failure, JobStatus, RunFolder
+from hpc_train.model.run import Failure, JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.runs.run_folders import RunFiles
-from hpc_train.runs.run_state_and_reason import run_of
+from hpc_train.runs.run_state_and_reason import never_submitted, run_of
 from tests.runs.test_run_state_and_reason import (
     BAD,
     CANCELLED,
@@ -118,3 +118,17 @@ def test_a_failure_names_rank_host_and_code() -> None:
         folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=BAD
     )
     assert run_of(files, None).problem == "rank 1 on h: exit code 3"
+
+
+@pytest.mark.parametrize("name", ["status.json", "submission.json"])
+def test_a_run_with_a_damaged_file_may_have_been_submitted(tmp_path: Path, name: str) -> None:
+    run = Run(
+        folder=RunFolder(path=tmp_path),
+        manifest=None,
+        submission=None,
+        status=None,
+        state=JobState.UNKNOWN,
+    )
+    assert never_submitted(run)
+    (tmp_path / name).write_text("{")
+    assert not never_submitted(run)

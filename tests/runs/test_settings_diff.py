@@ -57,6 +57,12 @@ def test_decisions_come_before_variables_and_variables_before_options() -> None:
     assert found == ["site", "env.A", "sbatch exclusive"]
 
 
+def test_values_of_several_runs_are_the_same_in_any_order() -> None:
+    (one, *_) = runs("spawn")
+    a, b = changed(one, site="alpha"), changed(one, site="beta")
+    assert differences([a, b], [b, a], NOTHING) == ()
+
+
 def test_secrets_are_never_shown() -> None:
     (one, *_) = runs("spawn")
     sides = [

@@ -134,6 +134,13 @@ def test_nodes(
     assert difference in alone(tmp_path, msgspec.structs.replace(CLUSTER, nodes=(live,)))
 
 
+def test_a_partition_of_several_kinds_of_nodes_has_what_one_of_them_has(tmp_path: Path) -> None:
+    eight = msgspec.structs.replace(NODE, gres=(Gres(name="gpu", kind="a100", count=8),), cpus=128)
+    for nodes in ((NODE, eight), (eight, NODE)):
+        live = msgspec.structs.replace(CLUSTER, nodes=nodes)
+        assert alone(tmp_path, live) == alone(tmp_path, CLUSTER)
+
+
 def test_nodes_with_as_much_memory_as_the_profile_says(tmp_path: Path) -> None:
     live = msgspec.structs.replace(NODE, memory=Memory.parse("500G"))
     assert alone(tmp_path, msgspec.structs.replace(CLUSTER, nodes=(live,))) == alone(

@@ -15,7 +15,7 @@ from tests.pipeline.waiting import wait_for
 SCRIPT = """\
 cd "$HPCTRAIN_RUN"
 (trap 'echo told >>rank' TERM; touch up; while :; do sleep 0.05; done) &
-trap 'echo told >>script; exit 0' TERM
+trap 'echo told >>script; sleep 0.3; echo ended >>script; exit 0' TERM
 while :; do [ -e up ] && touch ready; sleep 0.05; done
 """
 
@@ -35,6 +35,6 @@ def test_only_the_script_is_told_and_what_it_leaves_is_killed(folder: RunFolder)
     wait_for((folder.path / "ready").exists)
     terminate(folder, grace_s=1.0)
     assert ended(script, 10.0)
-    assert (folder.path / "script").read_text() == "told\n"
+    assert (folder.path / "script").read_text() == "told\nended\n", "it has time to end"
     assert not (folder.path / "rank").exists(), "the launcher says it to its ranks, once"
     assert processes_of(folder) == ()

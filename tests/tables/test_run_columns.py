@@ -86,6 +86,8 @@ def test_steps_and_samples_are_those_stated_else_those_of_the_last_step() -> Non
     said = [*logged, record("a", "steps", 31), record("a", "samples", 122)]
     assert row(said)["optimiser_steps"] == 31
     assert row(said)["samples_seen"] == 122
+    of_one_rank = record("a", "samples", 61, scope="per_rank", rank=0)
+    assert row([*logged, of_one_rank])["samples_seen"] == 120
 
 
 def test_examples_of_the_data_set_are_no_samples_seen() -> None:

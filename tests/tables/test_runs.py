@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hpc_train.errors import ReportError
@@ -33,12 +34,20 @@ def test_throughput_is_total_over_total_not_a_mean_of_rates() -> None:
     assert frame.at[0, "samples_per_second"] == 4.0
 
 
+@pytest.mark.parametrize("first", [0, 1000])
 @pytest.mark.parametrize(
     ("warmup", "left_out"),
     [(Warmup(steps=3), 3), (Warmup(steps=0, seconds=2.5), 3), (Warmup(steps=5, seconds=2.5), 5)],
 )
-def test_warmup_ends_when_both_steps_and_seconds_have_passed(warmup: Warmup, left_out: int) -> None:
-    frame = run_frame(study([expected("a")], warmup=warmup), steps("a", [[1.0] * 30]))
+def test_warmup_ends_when_both_steps_and_seconds_have_passed(
+    warmup: Warmup, left_out: int, first: int
+) -> None:
+    # A run that continues from a checkpoint begins at a later step.
+    records = [
+        msgspec.structs.replace(one, step=first + (one.step or 0))
+        for one in steps("a", [[1.0] * 30])
+    ]
+    frame = run_frame(study([expected("a")], warmup=warmup), records)
     assert frame.at[0, "warmup_steps"] == left_out
     assert frame.at[0, "steps"] == 30 - left_out
 

@@ -6,7 +6,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.scaling_regime import regimes
-from tests.tables.studies import expected, rate, study
+from tests.tables.studies import expected, foreign, rate, study
 
 
 def derived(batches: dict[int, float | None], declared: Scaling | None = None) -> str:
@@ -37,3 +37,12 @@ def test_a_declaration_that_the_data_contradict_is_refused(batches: dict[int, fl
 
 def test_a_declaration_without_data_stands() -> None:
     assert derived({1: None, 2: None}, "weak") == "unknown"
+
+
+def test_a_run_without_ranks_leaves_those_of_the_others() -> None:
+    # Two and four GPUs on each node: the batch per rank is the same, the batch per node is not.
+    runs = [expected("a", nodes=1, gpus=2), expected("b", nodes=2, gpus=4), foreign("c")]
+    records = [*rate("a", 1, 64), *rate("b", 1, 256), *rate("c", 1)]
+    frame = run_frame(study(runs), records)
+    assert frame["ranks"].isna().tolist() == [False, False, True]
+    assert set(regimes(frame.assign(series="all")).values()) == {"weak"}

@@ -51,6 +51,15 @@ def explain(*lines: str, ranks: int | None) -> Hang:
     return hang
 
 
+def test_the_group_of_a_wait_is_the_one_that_is_stuck_in_it() -> None:
+    of_all = [status(rank, 900, 899, stuck=899) for rank in (0, 1)]
+    hang = explain(
+        wait(0), of_all[0], status(0, 500, 499, group="5"), of_all[1],
+        status(1, 498, 498, stuck=498, group="5"), ranks=2,
+    )  # fmt: skip
+    assert hang.late == (1,)
+
+
 def test_lines_are_read_wholly() -> None:
     waits, progress = read(wait(2, 78, "BROADCAST", 80), status(2, 79, 77, 78))
     assert waits == [

@@ -37,6 +37,24 @@ def test_errors_after_success_are_harmless(tmp_path: Path) -> None:
     assert diagnosis.root is None
 
 
+def test_lines_of_different_logs_have_no_order(tmp_path: Path) -> None:
+    done, failed = "epoch 1\n" * 50 + STOP, trace("ValueError: no checkpoint")
+    assert judged(tmp_path, done, failed, end=JobEnd(exit_code=1)).outcome == "failed"
+    assert judged(tmp_path, failed + done, "", end=JobEnd(exit_code=1)).outcome == "success"
+
+
+def test_a_warning_of_a_job_that_succeeded_stays_a_warning(tmp_path: Path) -> None:
+    stalled = (
+        "One or more tensors were submitted to be reduced by subset of ranks and are waiting for "
+        "remainder of ranks for more than 60 seconds.\n"
+    )
+    diagnosis = judged(tmp_path, stalled + STOP)
+    assert diagnosis.outcome == "success"
+    assert [(one.id, one.severity) for one in diagnosis.findings] == [
+        ("horovod_stalled", "warning")
+    ]
+
+
 def test_errors_before_success_were_survived(tmp_path: Path) -> None:
     assert judged(tmp_path, EXIT_1 + trace("ValueError: x") + STOP).outcome == "success"
 

@@ -10,6 +10,7 @@ import pytest
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
+from hpc_train.model.site import Limits
 from hpc_train.model.submission import JobState, Script, SlurmEndpoint
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.executor import ALLOCATIONS, SlurmExecutor
@@ -60,7 +61,9 @@ def test_a_silent_slurm_has_the_usual_array_size(slurm: FakeSlurm, tmp_path: Pat
 
 def test_an_allocation_is_a_file_of_its_own(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "q-r1")
-    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
+    # Its runs are one job in the queue.
+    limits = Limits(max_submit_jobs=1)
+    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT, limits=limits))
     (path,) = (tmp_path / ALLOCATIONS).iterdir()
     assert path.read_text() == SCRIPT.text
     assert slurm.calls("sbatch")[0][-2:] == [str(path), str(tmp_path)]

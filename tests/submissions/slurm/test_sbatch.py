@@ -65,6 +65,14 @@ def test_what_is_recorded_is_what_is_called(slurm: FakeSlurm, tmp_path: Path) ->
     assert slurm.calls("squeue") == []
 
 
+def test_each_call_is_on_record_before_it_is_made(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
+    made_before: list[int] = []
+    note = lambda: made_before.append(len(slurm.calls("sbatch")))  # noqa: E731
+    assert await_job_id(start_sbatch(sbatch(tmp_path, "p-r1"), note)) == "1002"
+    assert made_before == [0, 1]
+
+
 def test_a_refusal_is_not_tried_again(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on(
         "sbatch",

@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.submissions.slurm.sbatch_environment import environment_changes, notices, option_of
+from hpc_train.submissions.slurm.sbatch_environment import (
+    as_arguments,
+    environment_changes,
+    notices,
+    option_of,
+)
 
 INSIDE = {
     "SLURM_JOB_ID": "7",
@@ -109,3 +114,8 @@ def test_the_clusters_of_the_shell_are_in_force_unless_the_script_names_them(nam
     assert environment_changes({name: "far"}, SlurmEndpoint(), ["clusters"]) == {name: None}
     (said,) = notices({name: "far"}, ["clusters"])
     assert said == f"{name}=far is ignored: the script sets --clusters itself"
+
+
+def test_changes_are_a_call_of_env_and_no_changes_are_none() -> None:
+    assert as_arguments({"A": None, "B": "x y"}) == ["env", "-u", "A", "B=x y"]
+    assert as_arguments({}) == []
