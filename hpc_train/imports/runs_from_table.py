@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.csv_table import ABSENT, ResultTable, number, read_table, whole
-from hpc_train.imports.duplicates import Cells, refuse_same_rows
+from hpc_train.imports.duplicates import RowContent, refuse_same_rows, significant_digits
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
+from hpc_train.imports.table_notes import table_notes
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.record import UNITS, Record, Scope
 from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS, complete_sizes
@@ -33,8 +34,10 @@ _SCOPES: dict[str, Scope] = {
 }
 _FRACTIONS = ("accuracy", "mfu")
 _ANY_SIGN = ("loss",)
+# Settings, which repetitions share.
+_GIVEN = frozenset({BATCH, "examples", "learning_rate", "samples", "steps"})
+_PARSED = ("measure", "size")
 _RESULTS = (*RESULTS, *PER_GPU)
-_RATES = RESULTS[:2]
 _T = TypeVar("_T")
 
 
@@ -44,10 +47,6 @@ class _Row(NamedTuple):
     place: str
     line: int
     cells: dict[TableColumn, str]
-
-    @property
-    def content(self) -> Cells:
-        return tuple(sorted((column.name, text) for column, text in self.cells.items()))
 
     def of(self, kind: str) -> dict[str, str]:
         return {column.name: text for column, text in self.cells.items() if column.kind == kind}
@@ -72,18 +71,19 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
     runs: list[ExpectedRun] = []
     records: list[Record] = []
     notes: list[str] = []
-    places: dict[Cells, str] = {}
+    places: dict[Any, str] = {}
     for path in paths:
         table = read_table(path)
         meanings = columns(table)
         rows = list(_rows(table, meanings))
         names = _names(rows, f"{path.stem}: " if len(paths) > 1 else "")
-        refuse_same_rows(((row.place, row.content) for row in rows if row.of("measure")), places)
-        for name, row in zip(names, rows, strict=True):
-            measured = _measured(row)
+        measures = [_measured(row) for row in rows]
+        contents = map(_content, rows, measures)
+        refuse_same_rows((one for one in contents if one.digits), places)
+        for name, row, measured in zip(names, rows, measures, strict=True):
             runs.append(_run(name, row, measured))
             records += _records(runs[-1], path, row.line, measured)
-        notes += _notes(table, meanings, rows)
+        notes += table_notes(table, meanings, [row.of("measure") for row in rows])
     kept, scaling = declared_scaling(runs)
     expected = tuple(_numbered(kept))
     study = undeclared(paths[0].stem, expected, Warmup(steps=0), tuple(notes))
@@ -119,6 +119,20 @@ def _measured(row: _Row) -> dict[str, float]:
     if BATCH in found and "step_time" in found:
         found.setdefault("samples_per_second", found[BATCH] / found["step_time"])
     return found
+
+
+def _content(row: _Row, measured: Mapping[str, float]) -> RowContent:
+    values = {name: float(f"{value:.12g}") for name, value in measured.items()}
+    others = {column: text for column, text in row.cells.items() if column.kind not in _PARSED}
+    texts = {column.name: text for column, text in others.items()}
+    name = texts.pop("run", "")
+    results = (text for found, text in row.of("measure").items() if found not in _GIVEN)
+    return RowContent(
+        row.place,
+        name,
+        max(map(significant_digits, results), default=0),
+        tuple(sorted((texts | _sizes(row) | values).items())),
+    )
 
 
 def _value(column: TableColumn, text: str) -> float:
@@ -210,36 +224,3 @@ def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
         key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
         counts[key] += 1
         yield msgspec.structs.replace(run, repetition=counts[key])
-
-
-def _notes(
-    table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_Row]
-) -> Iterator[str]:
-    yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
-    read = [
-        f"{name!r} is read as {column.name}{_unit(column)}"
-        for name, column in zip(table.names, meanings, strict=True)
-        if column.unit or (column.name in _RATES and name.strip().lower() != column.name)
-    ]
-    if read:
-        yield f"{table.path}: {'; '.join(read)}."
-    unused = [
-        name or f"column {place} (without a name)"
-        for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
-        if column.kind == "unused"
-    ]
-    if unused:
-        yield f"{table.path}: columns that are not used: {', '.join(unused)}."
-    timed = [row.of("measure") for row in rows if "step_time" in row.of("measure")]
-    others = {*_RESULTS, BATCH} - {"step_time"}
-    alone = sum(others.isdisjoint(measured) for measured in timed)
-    if alone:
-        yield (
-            f"{table.path}: {alone} of {len(rows)} rows have a step_time without "
-            "global_batch_size: how much was done in a step is not known, nor whether this is "
-            "strong or weak scaling; add the column global_batch_size."
-        )
-
-
-def _unit(column: TableColumn) -> str:
-    return f" in {column.unit}" if column.unit else " over all ranks"

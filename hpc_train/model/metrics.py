@@ -54,6 +54,9 @@ METRICS: tuple[Metric, ...] = (
         text=TextColumn(heading="epoch\n[s]", compact=True, after="tokens_per_second"),
     ),
     Metric(
+        key="epochs", of_run="computed", over_runs="none", counts=True,
+    ),
+    Metric(
         key="samples_per_second", name="samples_per_second", unit="1/s", direction="higher",
         record="samples_per_second", scopes=_ALL, of_run="computed", over_runs="harmonic",
         limits="object", json_key="throughput", run_heading="samples/s",

@@ -10,6 +10,7 @@ class FlagCode(str, Enum):
 
     ONE_RUN = "n=1"
     ONE_BASELINE_RUN = "baseline n=1"
+    NO_SPREAD = "no spread"
     BOOTSTRAP = "bootstrap"
     SHORT = "short"
     GATE = "gate"

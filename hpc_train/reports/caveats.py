@@ -16,6 +16,7 @@ NOT_OK = "not every run is ok"
 MEANING = {
     FlagCode.ONE_RUN: "n=1, so no interval",
     FlagCode.ONE_BASELINE_RUN: "one baseline run, so no interval",
+    FlagCode.NO_SPREAD: "all repetitions are equal, so their spread is not known",
     FlagCode.BOOTSTRAP: "no interval by resampling",
     FlagCode.SHORT: "few measured steps",
     FlagCode.GATE: "below the gate",

@@ -17,7 +17,11 @@ from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
 from hpc_train.reports.value_format import level_word
 
-BETTER, WORSE, UNDECIDED = "B better", "B worse", "n=1: no verdict"
+BETTER, WORSE = "B better", "B worse"
+UNDECIDED = {
+    "n=1: no verdict": "No verdict, as n=1 has no interval",
+    "no spread: no verdict": "No verdict, as equal repetitions have no interval",
+}
 METHOD = (
     "B/A is the ratio of rates (for times the inverse ratio), so that more than 1 means that B is "
     "faster; "
@@ -72,7 +76,7 @@ def _answers(points: Sequence[Row], level: float) -> Iterator[str]:
     for verdict in dict.fromkeys(row["verdict"] for row in of):
         own = [row for row in of if row["verdict"] == verdict]
         if verdict not in (BETTER, WORSE):
-            said = "No verdict, as n=1 has no interval" if verdict == UNDECIDED else verdict
+            said = UNDECIDED.get(verdict, verdict)
             yield f"{said[0].upper()}{said[1:]}: {len(own)} of {_points(of)}{_at(own, of)}."
     without = [row for row in points if row["ratio"] is None]
     if without:

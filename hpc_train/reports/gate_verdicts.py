@@ -201,7 +201,7 @@ def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateR
 
 
 def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[GateResult]:
-    """Yield regressions: the interval of new/old, or the value if n=1, is below 1 - tolerance."""
+    """Yield regressions: the interval of new/old, or its value, is below 1 - tolerance."""
     if gates.regression is None:
         return
     limit, old = 1 - gates.regression.tolerance, gates.regression.against
@@ -218,7 +218,7 @@ def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[GateResult]:
             continue
         decisive = number.value if number.low is None else number.high
         met = decisive is None or decisive >= limit - _ROUNDING
-        single = ", n=1" if number.low is None else ""
+        single = _without_interval(row) if number.low is None else ""
         yield GateResult(
             gate="regression",
             where=where,
@@ -228,3 +228,7 @@ def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[GateResult]:
             limit=limit,
             **number._asdict(),
         )
+
+
+def _without_interval(row: Row) -> str:
+    return ", n=1" if 1 in (row["n_a"], row["n_b"]) else ", no spread between runs"

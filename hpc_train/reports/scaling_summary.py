@@ -55,7 +55,7 @@ def summary_lines(
     )
     if not points:
         return (f"No point to compare: {counted}.",)
-    measured = [counted, _regime(study, points), constants(points), _warmup(study, points)]
+    measured = [counted, _regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
         *_first(list(fastest_sentences(fastest, points)), "fastest series"),
         *_first(list(answers(points, study.gates)), "series"),
@@ -85,13 +85,19 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
         return f"{REGIMES[regime]}, {said}"
     if study.scaling:
         return f"{study.scaling} scaling declared, not checked: no two sizes with known batches"
-    return "" if one_size(points) else "strong or weak is not known: batches not recorded"
+    if one_size(points):
+        return ""
+    known = any(row["global_batch"] is not None for row in points)
+    reason = "no two sizes with known batches" if known else "batches not recorded"
+    return f"strong or weak is not known: {reason}"
 
 
-def _warmup(study: ExpectedStudy, points: Sequence[Row]) -> str:
+def _warmup(study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]) -> str:
     if not any(row["n_ok"] for row in points):
         return ""
     if any(row["step_time_s"] is not None for row in points):
+        if not any(row["steps"] for row in points):
+            return "step times as stated"
         if not study.warmup.steps and not study.warmup.seconds:
             return "no warm-up is left out"
         left = sorted({row["warmup_steps"] for row in points} - {None})
@@ -99,9 +105,10 @@ def _warmup(study: ExpectedStudy, points: Sequence[Row]) -> str:
         # The rule suffices if it equals the number of steps left out.
         more = "" if left in ([], [study.warmup.steps]) else f" ({_span(left)} steps)"
         return f"without each run's warm-up of {rule}{more}"
-    if any(row["epoch_time_s"] is not None for row in points):
-        return "no step times in the logs; the first of several epochs is left out"
-    return "no step times in the logs"
+    # Only of several epochs is the first left out.
+    if any(run["state"] == OK and (run["epochs"] or 0) > 1 for run in runs):
+        return "no step times recorded; the first of several epochs is left out"
+    return "no step times recorded"
 
 
 def _rule(warmup: Warmup) -> str:

@@ -21,6 +21,7 @@ SIDES = ("a", "b")
 # Fields without which a ratio of speeds has no meaning; other conditions may be compared.
 MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 BETTER, WORSE = "B better", "B worse"
+ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 # Sums of the same numbers in different orders differ by less.
 _ROUNDING = 1e-9
 COLUMNS = (
@@ -215,7 +216,9 @@ def _ratio(row: dict[str, Any], wanted: Demands, level: float) -> dict[str, Any]
     found = dict(zip(names, (*ratio_interval(b, a, wanted.confidence), low, high), strict=True))
     if low is None:
         alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
-        return {**found, "verdict": "n=1: no verdict", "why": f"n=1 in {' and '.join(alone)}"}
+        if not alone:
+            return {**found, "verdict": NO_SPREAD, "why": "all values of each side are equal"}
+        return {**found, "verdict": ONE_RUN, "why": f"n=1 in {' and '.join(alone)}"}
     if row["cut"]:
         low, high = low * row["b"] / (row["b"] + 1), high and high * (row["a"] + 1) / row["a"]
     return {**found, "verdict": _verdict(low, high, wanted.min_effect)}

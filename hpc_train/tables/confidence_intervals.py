@@ -17,6 +17,8 @@ from hpc_train.tables.plausible_range import LEAST, MOST, known, usable
 CONFIDENCE = 0.95
 # With fewer values, the intervals of a bootstrap are too narrow.
 LEAST_FOR_MEAN = 20
+# Relative spread below which repeated values are the same number, up to the rounding of their mean.
+_EQUAL = 1e-12
 BOOTSTRAP_SEED, RESAMPLES = 20260101, 4000
 
 
@@ -47,8 +49,8 @@ def ratio_interval(
     """Return a/b of two independent samples, with Welch's interval on their logarithms.
 
     For 3 to 10 jobs its coverage is correct, unlike that of a bootstrap. With one value on either
-    side there is no interval. The upper limit is None when it is beyond all sizes
-    (`plausible_range`); the ratio is NaN then.
+    side, or only equal values on both, there is no interval. The upper limit is None when it is
+    beyond all sizes (`plausible_range`); the ratio is NaN then.
 
     Raises:
         ReportError: a sample is empty, or a number is outside the range of measurements.
@@ -62,12 +64,13 @@ def welch(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
     """Return a/b from moments of logarithms, with Welch's interval.
 
     d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
-    Welch-Satterthwaite; no limits where a side has one value, no upper one where it is beyond all
-    sizes (`plausible_range`).
+    Welch-Satterthwaite; no limits where a side has one value, or where all values of each side are
+    equal: the spread was then not measured. No upper limit where it is beyond all sizes
+    (`plausible_range`).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         difference = a.mean - b.mean
-        spread_a, spread_b = a.variance / a.number, b.variance / b.number
+        spread_a, spread_b = _measured(a.variance / a.number, b.variance / b.number)
         half = _quantile(_freedom(spread_a, spread_b, a, b), confidence) * np.sqrt(
             spread_a + spread_b
         )
@@ -81,13 +84,15 @@ def fieller(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
     All R for which |mean(a) - R mean(b)| <= t_v sqrt(sa^2/na + R^2 sb^2/nb) (E. C. Fieller, J. R.
     Stat. Soc. B 16, 1954), v by Welch-Satterthwaite at the ratio found.
 
-    No limits where a side has one value, or if mean(b) does not differ significantly from zero.
-    Computed relative to the means, so that neither large nor small numbers leave the range.
+    No limits where a side has one value, all values of each side are equal, or mean(b) does not
+    differ significantly from zero. Computed relative to the means, so that neither large nor small
+    numbers leave the range.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = a.mean / b.mean
-        spread_a = a.variance / a.number / a.mean**2
-        spread_b = b.variance / b.number / b.mean**2
+        spread_a, spread_b = _measured(
+            a.variance / a.number / a.mean**2, b.variance / b.number / b.mean**2
+        )
         t = _quantile(_freedom(spread_a, spread_b, a, b), confidence)
         low, high = fieller_limits(1.0, 1.0, (spread_a, spread_b, 0.0), t)
         limits = [np.where(np.isfinite(limit), value * limit, NAN) for limit in (low, high)]
@@ -115,7 +120,8 @@ def bootstrap(
     """Return value, low and high of mean(a)/mean(b) along the last axis, by percentiles.
 
     (B. Efron, Ann. Stat. 7, 1979.) The same seed gives the same interval. With few jobs it is too
-    narrow: 81 % instead of 95 % contain the truth with 3 jobs; LEAST_FOR_MEAN are enough.
+    narrow: 81 % instead of 95 % contain the truth with 3 jobs; LEAST_FOR_MEAN are enough. The
+    limits are NaN if all values of each side are equal.
     """
     random = np.random.default_rng(seed)
     samples = []
@@ -124,11 +130,12 @@ def bootstrap(
         samples.append(sample[..., drawn].mean(-1))
     tails = [(1 - confidence) / 2, (1 + confidence) / 2]
     low, high = np.quantile(samples[0] / samples[1], tails, axis=-1)
-    return a.mean(-1) / b.mean(-1), low, high
+    width = np.where(high - low > _EQUAL * high, 0.0, NAN)
+    return a.mean(-1) / b.mean(-1), low + width, high + width
 
 
 def means(times: Moments, confidence: float) -> IntervalArrays:
-    """Return arithmetic means of times with Student's limits; no limits for one value.
+    """Return arithmetic means of times with Student's limits; none for one value or equal values.
 
     There is no lower limit where the interval reaches zero: no time is below it.
     """
@@ -172,17 +179,25 @@ def _within(found: IntervalArrays) -> IntervalArrays:
     )
 
 
+def _measured(spread_a: Any, spread_b: Any) -> tuple[Any, Any]:
+    """Return two relative variances; NaN where neither is above rounding: no spread was measured.
+
+    Equal repetitions are copies, or were printed with too few digits; their noise is unknown.
+    """
+    known = np.maximum(spread_a, spread_b) > _EQUAL**2
+    return np.where(known, spread_a, NAN), np.where(known, spread_b, NAN)
+
+
 def _freedom(spread_a: Floats, spread_b: Floats, a: Moments, b: Moments) -> Floats:
     """Return the degrees of freedom of a sum of two variances (Welch 1947, Satterthwaite 1946)."""
-    spread = spread_a + spread_b
-    # Without any spread there is no number of degrees of freedom to compute, and no width.
-    share = np.where(spread > 0, spread_a / spread, np.where(spread == 0, 0.5, NAN))
+    share = spread_a / (spread_a + spread_b)
     return 1 / (share**2 / (a.number - 1) + (1 - share) ** 2 / (b.number - 1))
 
 
 def _half(sample: Moments, confidence: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(sample.variance / sample.number)
+        relative = sample.variance / sample.number / sample.mean**2
+        error: Floats = np.sqrt(_measured(relative, 0.0)[0]) * np.abs(sample.mean)
         return _quantile(sample.number - 1, confidence) * error
 
 

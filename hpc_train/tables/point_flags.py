@@ -18,6 +18,8 @@ from hpc_train.tables.record_arrays import Ints
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
 # Same tolerance as the gate: a point that meets it is not flagged.
 _ROUNDING = 1e-9
+# Rounding of the mean of equal values.
+_SAME_VALUE = 1e-12
 
 
 class _Sample(NamedTuple):
@@ -45,7 +47,7 @@ def point_flags(
     times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
     flags = []
     for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
-        own = [*_alone(row, seen[point]), *_ratio(row, gate)]
+        own = [*_alone(row, seen[point]), *_equal(times[row["basis"]][point]), *_ratio(row, gate)]
         if first >= 0 and not row["is_baseline"]:
             if row["n_ok"] > 1 and row["base_usable"] == 1:
                 own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
@@ -81,6 +83,13 @@ def _alone(row: Mapping[str, Any], of_runs: set[Flag]) -> list[Flag]:
     if missing:
         flags.append(Flag(FlagCode.UNMEASURED, f"{missing:g} without {row['basis']}"))
     return flags
+
+
+def _equal(runs: _Sample) -> list[Flag]:
+    """Flag repetitions without any spread: copies, or values printed with too few digits."""
+    if runs.n < 2 or runs.variance > (_SAME_VALUE * runs.mean) ** 2:
+        return []
+    return [Flag(FlagCode.NO_SPREAD, f"{runs.n:g} equal values")]
 
 
 def _ratio(row: Mapping[str, Any], gate: float | None) -> Sequence[Flag]:

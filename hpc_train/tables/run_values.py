@@ -135,6 +135,12 @@ def accuracy(rows: Rows, runs: int) -> Floats:
     )
 
 
+def epochs(rows: Rows, runs: int) -> Ints:
+    """Return the number of epochs with a time."""
+    own = rows.named("epoch_time")
+    return counts(own.run[starts(own.run, own.step)], runs)
+
+
 def epoch_time_s(rows: Rows, runs: int) -> Floats:
     """Return the mean over epochs of the slowest rank's time [s], without the first of several."""
     own = rows.named("epoch_time")

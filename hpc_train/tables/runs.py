@@ -34,6 +34,7 @@ from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
+    epochs,
     final,
     named_ranks,
     optimiser_steps,
@@ -140,6 +141,7 @@ def _measured(
         **steps.quantiles,
         "samples_per_second": positive(np.where(steps.seen > 0, steps.samples_per_second, printed)),
         "epoch_time_s": epoch_time_s(rows, runs),
+        "epochs": epochs(rows, runs),
         "accuracy": accuracy(rows, runs),
         "whole_seconds": whole_seconds(rows, runs),
     }

@@ -23,7 +23,7 @@ def point(nodes: int, **values: Any) -> dict[str, Any]:
 
 
 def change(nodes: int, value: float | None, low: float | None, high: float | None) -> Any:
-    limits = {"ratio": value, "ratio_low": low, "ratio_high": high}
+    limits = {"ratio": value, "ratio_low": low, "ratio_high": high, "n_a": 1, "n_b": 3}
     return point(nodes, why="not in B", **limits)
 
 

@@ -62,8 +62,16 @@ def test_less_throughput_is_worse_and_noise_is_no_difference() -> None:
 
 
 def test_the_same_runs_never_differ() -> None:
-    found = row(runs({1: [7.3] * 3}), runs({1: [7.3] * 7}))
+    found = row(runs({1: [7.3, 7.4]}), runs({1: [7.3, 7.4, 7.3, 7.4]}))
     assert found["verdict"] == "no difference seen at this n"
+
+
+@pytest.mark.parametrize("speed", [7.3, 5.0])
+def test_equal_repetitions_on_both_sides_have_no_interval_and_no_verdict(speed: float) -> None:
+    found = row(runs({1: [7.3] * 3}), runs({1: [speed] * 7}))
+    assert found["ratio"] == pytest.approx(speed / 7.3)
+    assert pd.isna(found["ratio_low"])
+    assert found["verdict"] == "no spread: no verdict"
 
 
 def test_shorter_times_are_better() -> None:
@@ -195,8 +203,11 @@ def test_whole_seconds_hide_up_to_one() -> None:
     """100.9 s are printed as 100 and 101.0 as 101: that alone makes nobody slower."""
 
     def cut(seconds: float) -> pd.DataFrame:
-        asked = [expected(f"r{i}", nodes=1, axes={"nodes": 1}) for i in range(3)]
-        times = [record(run.run_id, "time_to_train", seconds, parser="book") for run in asked]
+        asked = [expected(f"r{i}", nodes=1, axes={"nodes": 1}) for i in range(20)]
+        times = [
+            record(run.run_id, "time_to_train", seconds + i % 2, parser="book")
+            for i, run in enumerate(asked)
+        ]
         return run_frame(study(asked), times)
 
     assert bool(cut(100)["whole_seconds"].all())

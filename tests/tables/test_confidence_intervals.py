@@ -9,13 +9,17 @@ from scipy import stats
 from hpc_train.errors import ReportError
 from hpc_train.tables.confidence_intervals import (
     bootstrap,
+    fieller,
     harmonic_means,
+    means,
     ratio_interval,
     students_t,
 )
 from hpc_train.tables.group_reductions import Moments
 
-samples = st.lists(st.floats(1, 100), min_size=2, max_size=8)
+samples = st.lists(st.floats(1, 100), min_size=2, max_size=8).filter(
+    lambda values: max(values) > min(values) * (1 + 1e-9)
+)
 
 
 @settings(deadline=None, max_examples=50)
@@ -60,11 +64,25 @@ def test_the_bootstrap_agrees_with_scipys_percentiles(confidence: float) -> None
     assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=0.06 * width)
 
 
-def test_one_run_has_no_interval_and_no_spread_has_no_width() -> None:
+def test_neither_one_run_nor_equal_runs_have_an_interval() -> None:
     single = ratio_interval([4.0], [2.0, 2.0])
     assert single.value == pytest.approx(2.0)
     assert single[1:] == (None, None)
-    assert ratio_interval([4.0, 4.0], [2.0, 2.0]) == pytest.approx((2.0, 2.0, 2.0))
+    equal = ratio_interval([4.0, 4.0], [2.0, 2.0])
+    assert equal.value == pytest.approx(2.0)
+    assert equal[1:] == (None, None)
+
+
+@given(st.floats(1e-99, 1e99), st.integers(2, 30), st.integers(2, 30))
+def test_equal_values_have_no_interval_whatever_their_rounding(
+    value: float, first: int, second: int
+) -> None:
+    assert ratio_interval([value] * first, [3 * value] * second)[1:] == (None, None)
+    own = Moments.along_axis(np.full(first, value))
+    for found in (fieller(own, own, 0.95), means(own, 0.95), harmonic_means(own, 0.95)):
+        assert np.isnan(found.low)
+        assert np.isnan(found.high)
+    assert np.isnan(bootstrap(np.full(first, value), np.full(second, value), 0.95)[1:]).all()
 
 
 @pytest.mark.parametrize("bad", [[], [0.0, 1.0], [float("nan")], [-1.0]])

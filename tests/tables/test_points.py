@@ -122,7 +122,7 @@ def test_columns_that_the_runs_do_not_have_are_there_without_a_value() -> None:
 
 def test_a_loss_is_compared_only_after_as_many_samples() -> None:
     asked = study([expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1)])
-    records = [r for run in asked.runs for r in rate(run.run_id, 10)]
+    records = [r for i, run in enumerate(asked.runs) for r in rate(run.run_id, 10 + i % 2)]
     for run, loss in zip(asked.runs, (1.0, 1.01, 1.2, 1.21), strict=True):
         records.append(record(run.run_id, "loss", loss))
     frame = run_frame(asked, records)

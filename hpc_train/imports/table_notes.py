@@ -1,0 +1,48 @@
+"""A foreign table -> the notes on how it was read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.header import TableColumn
+from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS
+
+_RATES = RESULTS[:2]
+
+
+def table_notes(
+    table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[Mapping[str, str]]
+) -> Iterator[str]:
+    """Yield how the columns are read, which are not used, and what the rows lack.
+
+    `rows` are the measurements of each row by the name of their column.
+    """
+    yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
+    read = [
+        f"{name!r} is read as {column.name}{_unit(column)}"
+        for name, column in zip(table.names, meanings, strict=True)
+        if column.unit or (column.name in _RATES and name.strip().lower() != column.name)
+    ]
+    if read:
+        yield f"{table.path}: {'; '.join(read)}."
+    unused = [
+        name or f"column {place} (without a name)"
+        for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
+        if column.kind == "unused"
+    ]
+    if unused:
+        yield f"{table.path}: columns that are not used: {', '.join(unused)}."
+    timed = [row for row in rows if "step_time" in row]
+    others = {*RESULTS, *PER_GPU, BATCH} - {"step_time"}
+    alone = sum(others.isdisjoint(measured) for measured in timed)
+    if alone:
+        yield (
+            f"{table.path}: {alone} of {len(rows)} rows have a step_time without "
+            "global_batch_size: how much was done in a step is not known, nor whether this is "
+            "strong or weak scaling; add the column global_batch_size."
+        )
+
+
+def _unit(column: TableColumn) -> str:
+    return f" in {column.unit}" if column.unit else " over all ranks"

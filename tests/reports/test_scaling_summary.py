@@ -1,0 +1,60 @@
+"""The summary claims only what the runs recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.log_selection import Search
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.tables.runs import run_frame
+from tests.tables.studies import expected, record, study
+
+
+def summary(folder: Path, text: str, name: str = "table.csv") -> str:
+    (folder / name).write_text(text)
+    found = report_inputs([str(folder / name)], Search(root=folder / "none"))
+    return " ".join(build_report(found).summary)
+
+
+def test_one_stated_epoch_time_is_not_the_mean_without_the_first(tmp_path: Path) -> None:
+    found = summary(tmp_path, "gpus,epoch_time\n1,100\n2,52\n")
+    assert "first of several" not in found
+    assert "no step times recorded" in found
+
+
+@pytest.mark.parametrize(("count", "said"), [(1, False), (2, True)])
+def test_the_first_epoch_is_left_out_of_several_only(
+    tmp_path: Path, count: int, *, said: bool
+) -> None:
+    lines = [
+        f'@hpct {{"v":1,"event":"epoch","rank":0,"epoch":{epoch},"epoch_time":2.5}}\n'
+        for epoch in range(1, count + 1)
+    ]
+    found = summary(tmp_path, "".join(lines), "job.log")
+    assert ("the first of several epochs is left out" in found) is said
+
+
+def test_epochs_of_several_ranks_count_once() -> None:
+    times = [
+        record("a", "epoch_time", 2.0, scope="per_rank", step=epoch, rank=rank)
+        for epoch in (1, 2, 3)
+        for rank in (0, 1)
+    ]
+    frame = run_frame(study([expected("a", gpus=2), expected("b")]), times)
+    assert frame["epochs"].tolist() == [3, 0]
+
+
+def test_batches_that_are_recorded_are_not_called_unrecorded(tmp_path: Path) -> None:
+    head = "nodes,gpus,samples_per_second,state,global_batch_size\n"
+    found = summary(tmp_path, f"{head}1,4,500,,256\n2,8,,FAILED,256\n")
+    assert "strong or weak is not known: no two sizes with known batches" in found
+    assert "batches not recorded" in summary(tmp_path, f"{head}1,4,500,,\n2,8,900,,\n")
+
+
+def test_a_stated_step_time_has_no_known_warm_up(tmp_path: Path) -> None:
+    found = summary(tmp_path, "nodes,gpus,step_time,global_batch_size\n1,4,0.5,64\n2,8,0.3,64\n")
+    assert "step times as stated" in found
+    assert "warm-up" not in found
