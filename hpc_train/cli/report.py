@@ -83,8 +83,9 @@ def report(
 ) -> None:
     """Report how a study, logs, records, a CSV table or a bundle scale.
 
-    Exit code 1 with --check, if a gate or check is not met; 3 if a requested run has no result, or
-    a log cannot be read. Columns, flags and files: docs/reading-a-report.md.
+    Exit code 1 with --check, if a gate or check is not met, and 2 if a gate cannot be read; 3 if a
+    requested run has no result, or a log cannot be read. Columns, flags and files:
+    docs/reading-a-report.md.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.report import build_report, without_result
@@ -168,9 +169,9 @@ def _report_options(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.pipeline.report import open_checks
+    from hpc_train.pipeline.report import gates_in_words, open_checks, unreadable_gates
 
-    for line in (*built.checks, *open_checks(built)):
+    for line in (*built.checks, *open_checks(built), gates_in_words(built)):
         click.echo(plain(f"check: {line}"), err=True)
     if built.checks:
-        sys.exit(1)
+        sys.exit(2 if unreadable_gates(built) else 1)

@@ -23,6 +23,21 @@ class FlagCode(str, Enum):
     UNMEASURED = "unmeasured"
     NOT_FINITE = "not finite"
     REQUEUED = "requeued"
+    EFFICIENCY = "efficiency"
+    CONTRADICTION = "contradiction"
+    MEMORY = "memory"
+    UNIT = "unit"
+    THROTTLED = "throttled"
+    TRANSPORT = "transport"
+
+
+# The number itself is wrong, or was not measured under the conditions of its series.
+IMPLAUSIBLE = frozenset(
+    {
+        FlagCode.EFFICIENCY, FlagCode.CONTRADICTION, FlagCode.MEMORY, FlagCode.UNIT,
+        FlagCode.THROTTLED, FlagCode.TRANSPORT,
+    }
+)  # fmt: skip
 
 
 class Flag(Value, frozen=True, order=True):

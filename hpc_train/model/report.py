@@ -97,7 +97,8 @@ class Report(Value, frozen=True, kw_only=True):
         return tuple(row for table in self.tables if table.key == "runs" for row in table.records)
 
 
-GateOutcome = Literal["met", "not met", "not decided"]
+# `error`: the gate itself could not be read.
+GateOutcome = Literal["met", "not met", "not decided", "error"]
 
 
 class GateResult(Value, frozen=True, kw_only=True):

@@ -60,6 +60,10 @@ class Gates(Value, frozen=True, kw_only=True):
     missing: Annotated[
         bool | None, Meta(description="Whether each point needs an ok run; default: true.")
     ] = None
+    plausible: Annotated[
+        bool | None,
+        Meta(description="Whether implausible values are not met; default: true."),
+    ] = None
     busbw: Annotated[
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="Least bus bandwidth of the largest message, GB/s."),

@@ -204,5 +204,7 @@ def _problem(metrics: AbstractSet[str]) -> str:
         return "no line of a known format; see hpctrain collect"
     if metrics <= _OF_BENCHMARKS:
         names = ", ".join(sorted(metrics - {"world_size"}))
+        if not names:
+            return "a number of ranks, but no time or rate of training; see docs/events.md"
         return f"a benchmark ({names}), not a training; hpctrain collect prints its values"
     return ""

@@ -28,14 +28,12 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     from hpc_train.reports.fit_and_forecast_tables import with_laws
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.tables.fastest_series import fastest_frame
-    from hpc_train.tables.runs import run_frame
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
-    from hpc_train.tables.split_series import separated
 
     study = with_site_gates(inputs, options)
     inputs = msgspec.structs.replace(inputs, study=study)
-    runs, notes = separated(run_frame(study, inputs.records), study)
+    runs, notes = _comparable_runs(inputs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast, force=options.force)
@@ -69,6 +67,20 @@ def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOption
     return msgspec.structs.replace(report, details=run_details, scripts=scripts)
 
 
+def _comparable_runs(inputs: ReportInputs) -> tuple[pd.DataFrame, tuple[str, ...]]:
+    """Return the runs in series that may be compared, with their flags, and why series were split.
+
+    Raises:
+        ReportError: see `run_frame` and `separated`.
+    """
+    from hpc_train.tables.implausible_values import with_implausible
+    from hpc_train.tables.runs import run_frame
+    from hpc_train.tables.split_series import separated
+
+    runs, notes = separated(run_frame(inputs.study, inputs.records), inputs.study)
+    return with_implausible(runs), notes
+
+
 def without_result(report: Report) -> bool:
     """Whether a run has neither a result nor a bandwidth that a gate decided on."""
     from hpc_train.reports.gate_table_and_sentences import without_result as runs_without
@@ -81,6 +93,20 @@ def open_checks(report: Report) -> tuple[str, ...]:
     from hpc_train.reports.gate_table_and_sentences import undecided
 
     return undecided(report)
+
+
+def gates_in_words(report: Report) -> str:
+    """Return which gates of the report were checked, and which were not and why."""
+    from hpc_train.reports.gate_table_and_sentences import checked_gates, verdicts_of
+
+    return checked_gates(verdicts_of(report))
+
+
+def unreadable_gates(report: Report) -> bool:
+    """Whether a gate of the report could not be read: the profile of the site is missing."""
+    from hpc_train.reports.gate_table_and_sentences import verdicts_of
+
+    return any(verdict.outcome == "error" for verdict in verdicts_of(report))
 
 
 def target(text: str | None) -> Target | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from statistics import fmean
+from math import inf
+from statistics import fmean, median
 from typing import Any, NamedTuple
 
 from hpc_train.model.quality_flag import LOSS_LOST
@@ -22,33 +24,36 @@ _ROUNDING = 1e-9
 
 
 class _QualityInput(NamedTuple):
-    """The ok runs of a point, those of its baseline, and the name of the point."""
+    """The ok runs of a point, those of its baseline, and the name of the point.
+
+    `others`: for the baseline itself, the ok runs of the other points of its series.
+    """
 
     where: str
     own: Sequence[Row]
     base: Sequence[Row]
+    others: Sequence[Row] = ()
 
 
 def quality(gates: Gates, points: Sequence[Row], runs: Sequence[Row]) -> Iterator[GateResult]:
     """Compare the worst run of each point with the mean of the baseline's runs.
 
     Values are compared, not intervals: a collapse of one of several runs counts, and one repetition
-    has no interval. Met gates are reported only if a limit was requested.
+    has no interval. The baseline's own runs are also compared with the other points.
     """
     for compared in _pairs(points, runs):
-        for asked, found in (
-            (gates.accuracy, _accuracy(compared, gates.accuracy)),
-            (gates.loss, _loss(compared, gates.loss)),
-        ):
-            if found is not None and (asked is not None or found.outcome != "met"):
+        for found in (_accuracy(compared, gates.accuracy), _loss(compared, gates.loss)):
+            if found is not None:
                 yield found
 
 
 def _pairs(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[_QualityInput]:
     done: dict[tuple[Any, ...], list[Row]] = {}
+    of_series: dict[str, list[Row]] = defaultdict(list)
     for run in runs:
         if run["state"] == OK:
             done.setdefault(key_of(run), []).append(run)
+            of_series[run["series"]].append(run)
     first: dict[str, Row] = {}
     for row in points:
         if row["is_baseline"]:
@@ -57,7 +62,10 @@ def _pairs(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[_QualityInput
     for row in points:
         base = first.get(row["series"], common)
         known = done.get(key_of(base), []) if base else []
-        yield _QualityInput(name(row), done.get(key_of(row), []), known)
+        others = []
+        if base and key_of(base) == key_of(row):
+            others = [run for run in of_series[row["series"]] if key_of(run) != key_of(row)]
+        yield _QualityInput(name(row), done.get(key_of(row), []), known, others)
 
 
 def _accuracy(compared: _QualityInput, asked: float | None) -> GateResult | None:
@@ -69,14 +77,17 @@ def _accuracy(compared: _QualityInput, asked: float | None) -> GateResult | None
     if not known:
         return _undecided("accuracy", compared, limit)
     worst = min(known, key=lambda run: float(run["accuracy"]))
-    fall = fmean(base) - worst["accuracy"]
+    others = [run["accuracy"] for run in compared.others if run["accuracy"] is not None]
+    mean, other = fmean(base), median(others) if others else -inf
+    where = "at the baseline" if mean >= other else "at the other points"
+    fall = max(mean, other) - worst["accuracy"]
     met = fall <= limit + _ROUNDING
     return GateResult(
         gate="accuracy",
         where=compared.where,
         outcome="met" if met else "not met",
         reason=f"accuracy {worst['accuracy']:.4g} of {_named(worst, compared)}, {100 * fall:.2f} "
-        f"points below {fmean(base):.4g} at the baseline; allowed: {100 * limit:g}",
+        f"points below {max(mean, other):.4g} {where}; allowed: {100 * limit:g}",
         value=worst["accuracy"],
         limit=limit,
     )
@@ -96,14 +107,22 @@ def _loss(compared: _QualityInput, asked: float | None) -> GateResult | None:
     if not known:
         return _undecided("loss", compared, limit)
     worst, mean = max(known, key=lambda run: float(run["loss"])), fmean(r["loss"] for r in base)
+    others = [
+        run["loss"]
+        for run in compared.others
+        if run["loss"] is not None and not _processed_fewer_samples(base[0], [run])
+    ]
+    where = "at the baseline"
+    if others and median(others) < mean:
+        mean, where = median(others), "at the other points"
     allowed = max(limit * abs(mean), min(limit, 1) * LEAST_RISE)
     met = worst["loss"] - mean <= allowed + _ROUNDING * abs(mean)
     return GateResult(
         gate="loss",
         where=compared.where,
         outcome="met" if met else "not met",
-        reason=f"loss {worst['loss']:.4g} of {_named(worst, compared)}, {mean:.4g} at the "
-        f"baseline; allowed is {mean + allowed:.4g}",
+        reason=f"loss {worst['loss']:.4g} of {_named(worst, compared)}, {mean:.4g} {where}; "
+        f"allowed is {mean + allowed:.4g}",
         value=worst["loss"],
         limit=limit,
     )

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from operator import itemgetter
+from collections.abc import Iterator, Mapping, Sequence
 
-from hpc_train.model.quality_flag import FlagCode
+from hpc_train.model.quality_flag import IMPLAUSIBLE, FlagCode
 from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import by_series, size, sizes, under
+from hpc_train.reports.point_and_series_names import size, under
 
 Marks = list[tuple[Row, str]]
 # Number of points named in a line; the column `flags` of the table has all.
@@ -29,20 +28,42 @@ MEANING = {
     FlagCode.UNMEASURED: "ok runs without a value, not compared",
     FlagCode.NOT_FINITE: "values that are not finite",
     FlagCode.REQUEUED: "runs that were restarted",
+    FlagCode.EFFICIENCY: "implausible efficiency",
+    FlagCode.CONTRADICTION: "rate, step time and batch contradict one another",
+    FlagCode.MEMORY: "more memory than the GPU has",
+    FlagCode.UNIT: "the unit of a value may be wrong",
+    FlagCode.THROTTLED: "GPUs were throttled",
+    FlagCode.TRANSPORT: "the transport differs",
 }
 SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
 
 
+def implausible_caveats(points: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each kind of implausible value, with its points."""
+    kinds: dict[str, Marks] = {}
+    for row in points:
+        for flag in row["flags"]:
+            if flag.code in IMPLAUSIBLE:
+                kinds.setdefault(MEANING[flag.code], []).append((row, flag.detail))
+    yield from _lines(kinds, points)
+
+
 def flag_caveats(points: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kind of flag, with its points, and one for runs that are not ok."""
+    """Yield a line for each other kind of flag, and one for runs that are not ok."""
     kinds: dict[str, Marks] = {}
     for row in points:
         if row["not_ok"]:
             found = f"{row['n_ok']} of {row['n_submitted']}: {row['not_ok']}"
             kinds.setdefault(NOT_OK, []).append((row, found))
         for flag in row["flags"]:
+            if flag.code in IMPLAUSIBLE:
+                continue
             detail = "" if flag.code in SAID else flag.detail
             kinds.setdefault(MEANING[flag.code], []).append((row, detail))
+    yield from _lines(kinds, points)
+
+
+def _lines(kinds: Mapping[str, Marks], points: Sequence[Row]) -> Iterator[str]:
     for meaning, marks in kinds.items():
         yield f"Caveats: {meaning}{_points(marks, points)}."
 
@@ -69,20 +90,3 @@ def _name(row: Row, points: Sequence[Row]) -> str:
 
 def _more(count: int) -> str:
     return f" and {count - NAMED} more (column flags)" if count > NAMED else ""
-
-
-def transport_caveats(points: Sequence[Row]) -> Iterator[str]:
-    """Yield a caveat for each series whose points used different transports.
-
-    One node needs no network: only points of several nodes are compared, or of one size.
-    """
-    named = sizes(points)
-    for series, own in by_series(points, itemgetter("series")).items():
-        known = [row for row in own if row["transport"]]
-        several = [row for row in known if row["nodes"] is None or row["nodes"] > 1]
-        split = [row for row in known if " / " in row["transport"]]
-        if len({row["transport"] for row in several}) > 1 or split:
-            rows = list({id(row): row for row in (*several, *split)}.values())
-            ways = "; ".join(f"{named(row)} {row['transport']}" for row in rows[:8])
-            more = f" and {len(rows) - 8} more" if len(rows) > 8 else ""
-            yield f"Caveats: the transport differs{under(series)}: {ways}{more}."

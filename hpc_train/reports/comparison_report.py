@@ -116,11 +116,11 @@ def _sides(found: ComparisonInput) -> Iterator[str]:
 
 def _caveats(points: Sequence[Row]) -> Iterator[str]:
     for row in points:
-        change, noise = row["accuracy_change_pp"], row["accuracy_noise_pp"]
+        change, limit = row["accuracy_change_pp"], row["accuracy_limit_pp"]
         # Repetitions with one seed agree to the last digit; the noise is then not measured.
-        if change is not None and noise is not None and abs(change) > 2 * noise > 1e-7:
+        if change is not None and limit is not None and abs(change) > limit:
             yield (
-                f"Caveats: accuracy changes by {change:+.2f} points, standard error {noise:.2f}: "
+                f"Caveats: accuracy changes by {change:+.2f} points, noise explains {limit:.2f}: "
                 f"{_name(row, points)}."
             )
     unknown = [row for row in points if row["ratio"] is not None and not _batches(row)]

@@ -12,7 +12,12 @@ from hpc_train.reports.point_and_series_names import series_heading, short_serie
 from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
 
 FASTER, NO_RESULT, ALONE = "faster", "no result", "no other series at this size"
-SIGNIFICANT = {FASTER: "yes", "no difference seen at this n": "no", "n=1: no verdict": "n=1"}
+SIGNIFICANT = {
+    FASTER: "yes",
+    "no difference seen at this n": "no",
+    "n=1: no verdict": "n=1",
+    "no spread: no verdict": "no spread",
+}
 SIZES = {"nodes": "nodes", "gpus_per_node": "gpus/\nnode", "tasks_per_node": "tasks/\nnode",
          "gpus": "gpus", "ranks": "ranks"}  # fmt: skip
 MOST_NAMED = 6

@@ -9,21 +9,57 @@ import msgspec
 
 from hpc_train.model.expected_study import CONTRADICTED, EXCLUDED
 from hpc_train.model.report import Cell, Column, GateResult, Report, ReportTable
+from hpc_train.model.study import Gates
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.plausible_gate import with_verdict_caveats
 from hpc_train.reports.value_format import ABSENT
 
 HEADINGS = ("gate", "limit", "met", "not met at", "not decided at")
 PointKey = tuple[Any, ...]
 _SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
+_FAILED = ("not met", "error")
+# Gates with a default, which are tested unless a study switches them off.
+_ALWAYS = ("missing", "plausible", "accuracy", "loss")
+_ABSENT = {
+    "missing": "switched off",
+    "plausible": "switched off",
+    "accuracy": "not recorded at the baseline",
+    "loss": "not recorded at the baseline",
+}
+GATES = tuple(name for name in Gates.__struct_fields__ if name != "rule")
+NOTHING = "no point decides"
 _DONE = ("COMPLETED", EXCLUDED)
 
 
 def gated(report: Report, found: Sequence[GateResult]) -> Report:
-    """Return the report with the verdicts: a table, and in `checks` those that are not met."""
-    checks = tuple(sentence(verdict) for verdict in found if verdict.outcome == "not met")
+    """Return the report with the verdicts: a table, caveats, and in `checks` those not met."""
+    checks = tuple(sentence(verdict) for verdict in found if verdict.outcome in _FAILED)
+    table = _table(found)
     return msgspec.structs.replace(
-        report, tables=(*report.tables, _table(found)), checks=(*report.checks, *checks)
+        report,
+        summary=with_verdict_caveats(report.summary, found),
+        tables=(*report.tables, table),
+        checks=(*report.checks, *checks),
+        notes=(*report.notes, *([checked_gates(found)] if table.rows else [])),
     )
+
+
+def checked_gates(found: Sequence[GateResult]) -> str:
+    """Return which gates were checked, and which were not and why."""
+    decided = dict.fromkeys(v.gate for v in found if v.outcome in ("met", "not met"))
+    empty = [v.gate for v in found if v.reason.startswith(NOTHING)]
+    reasons: dict[str, list[str]] = {}
+    for verdict in found:
+        if verdict.outcome == "error":
+            reasons.setdefault(verdict.reason, []).append(verdict.gate)
+    for gate in GATES:
+        if gate in empty or any(v.gate == gate for v in found if gate not in decided):
+            reasons.setdefault(f"{NOTHING} it", []).append(gate)
+        elif gate not in decided:
+            reasons.setdefault(_ABSENT.get(gate, "no limit set"), []).append(gate)
+    checked = ", ".join(gate for gate in decided if gate not in empty) or "none"
+    others = "; ".join(f"{', '.join(gates)} ({reason})" for reason, gates in reasons.items())
+    return f"Gates checked: {checked}. Not checked: {others or 'none'}."
 
 
 def sentence(verdict: GateResult) -> str:
@@ -47,7 +83,7 @@ def verdicts_of(report: Report) -> tuple[GateResult, ...]:
 def _table(found: Sequence[GateResult]) -> ReportTable:
     """Return one row per gate, without met points; the records have all of them."""
     gates = dict.fromkeys(verdict.gate for verdict in found)
-    if not any(v.gate != "missing" or v.outcome != "met" for v in found):
+    if not any(v.gate not in _ALWAYS or v.outcome != "met" for v in found):
         gates = {}
     return ReportTable(
         title="Gates",
@@ -66,8 +102,8 @@ def _row(own: Sequence[GateResult]) -> tuple[Cell, ...]:
         Cell(text=ABSENT if limit is None else f"{limit:g}", value=limit),
         Cell(text=f"{met} of {len(own)}", value=met),
         *(
-            Cell(text=", ".join(v.where for v in own if v.outcome == outcome) or ABSENT)
-            for outcome in ("not met", "not decided")
+            Cell(text=", ".join(v.where for v in own if v.outcome in outcomes) or ABSENT)
+            for outcomes in (_FAILED, ("not decided",))
         ),
     )
 

@@ -8,8 +8,9 @@ from typing import NamedTuple
 from hpc_train.model.report import GateOutcome, GateResult
 from hpc_train.model.study import ALONE, Gates
 from hpc_train.reports.accuracy_loss_gates import quality
-from hpc_train.reports.gate_table_and_sentences import benchmarked, key_of
+from hpc_train.reports.gate_table_and_sentences import NOTHING, benchmarked, key_of
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.plausible_gate import plausible
 from hpc_train.reports.point_and_series_names import names
 
 # 2 x 0.75 may differ from 1.5 by rounding.
@@ -82,12 +83,17 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *_regressions(gates, known.changes),
         *quality(gates, points, known.runs),
         *_site(known.site_unknown),
+        *(plausible(points) if gates.plausible is not False else ()),
         *(_missing(points, known) if gates.missing is not False else ()),
     ]
-    asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
+    asked = [
+        name
+        for name in Gates.__struct_fields__
+        if name != "rule" and getattr(gates, name) is not None and getattr(gates, name) is not False
+    ]
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
     nothing = [
-        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"no point decides {name}")
+        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"{NOTHING} {name}")
         for name in asked
         if name not in decided
     ]
@@ -181,10 +187,10 @@ def _script(scripts: tuple[int, int]) -> Iterator[GateResult]:
 
 
 def _site(unknown: str) -> Iterator[GateResult]:
-    """Fail if the gates of the site cannot be read."""
+    """Report that the gates of the site cannot be read."""
     if unknown:
         reason = f"the gates of the site are not known: {unknown}"
-        yield GateResult(gate="site", where=WHOLE, outcome="not met", reason=reason)
+        yield GateResult(gate="site", where=WHOLE, outcome="error", reason=reason)
 
 
 def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateResult]:

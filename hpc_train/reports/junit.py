@@ -40,7 +40,7 @@ def _counts(found: Sequence[GateResult]) -> dict[str, str]:
     return {
         "tests": str(len(outcomes)),
         "failures": str(outcomes.count("not met")),
-        "errors": "0",
+        "errors": str(outcomes.count("error")),
         "skipped": str(outcomes.count("not decided")),
         "time": "0",
     }
@@ -51,6 +51,8 @@ def _case(suite: Xml.Element, verdict: GateResult, name: str) -> None:
     case, reason = Xml.SubElement(suite, "testcase", where), _text(verdict.reason)
     if verdict.outcome == "not met":
         Xml.SubElement(case, "failure", {"message": reason, "type": verdict.gate}).text = reason
+    elif verdict.outcome == "error":
+        Xml.SubElement(case, "error", {"message": reason, "type": verdict.gate}).text = reason
     elif verdict.outcome == "not decided":
         Xml.SubElement(case, "skipped", {"message": reason})
 

@@ -8,7 +8,7 @@ from operator import itemgetter
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.study import Gates, Warmup
-from hpc_train.reports.caveats import flag_caveats, transport_caveats
+from hpc_train.reports.caveats import flag_caveats, implausible_caveats
 from hpc_train.reports.fastest_series_table import fastest_sentences
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import (
@@ -60,11 +60,11 @@ def summary_lines(
         *_first(list(fastest_sentences(fastest, points)), "fastest series"),
         *_first(list(answers(points, study.gates)), "series"),
         *_first(list(fastest_points(points, fastest, study)), "fastest points"),
+        *implausible_caveats(points),
         f"Measured: {'; '.join(part for part in measured if part)}.",
         *_first(list(baselines(points)), "baselines"),
         *_first(list(common_baselines(points)), "common baselines"),
         *flag_caveats(points),
-        *transport_caveats(points),
     )
 
 

@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.tables.confidence_intervals import CONFIDENCE, ratio_interval
+from hpc_train.tables.accuracy_changes import accuracy_change, accuracy_limits
+from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, ratio_interval
 from hpc_train.tables.group_reductions import NAN
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
@@ -28,7 +29,7 @@ COLUMNS = (
     "series", *SIZES, "gpus", "basis", "a", "b", "ratio", "ratio_low", "ratio_high",
     "corrected_low", "corrected_high", "verdict", "why", "n_a", "n_b", "submitted_a",
     "submitted_b", "not_ok_a", "not_ok_b", "accuracy_a", "accuracy_b", "accuracy_change_pp",
-    "accuracy_noise_pp", "batch_a", "batch_b",
+    "accuracy_limit_pp", "batch_a", "batch_b",
 )  # fmt: skip
 
 
@@ -134,7 +135,7 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
         row[f"not_ok_{name}"] = not_ok(Counter(runs["state"][runs["state"] != OK]))
         row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
         row[f"batch_{name}"] = _only(side["global_batch"])
-    row |= _accuracy(ok)
+    row |= accuracy_change(ok)
     is_time = not BASES[basis].is_rate
     row["cut"] = is_time and any(side["whole_seconds"].eq(True).any() for side in ok)
     row["why"] = _why(row, pair, ok, wanted.allow_mixed)
@@ -158,16 +159,6 @@ def _mean(values: Sequence[float], basis: str) -> float:
 
 def _only(values: pd.Series[float]) -> float:
     return float(values.iloc[0]) if values.nunique() == 1 else NAN
-
-
-def _accuracy(ok: Sequence[pd.DataFrame]) -> dict[str, float]:
-    """Return the change from A to B, and its standard error, in percentage points."""
-    a, b = (side["accuracy"].dropna() for side in ok)
-    change = 100 * (b.mean() - a.mean()) if len(a) and len(b) else NAN
-    noise = NAN
-    if min(len(a), len(b)) > 1:
-        noise = 100 * float(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)) ** 0.5
-    return {"accuracy_change_pp": change, "accuracy_noise_pp": noise}
 
 
 def _why(
@@ -203,8 +194,12 @@ def _stated(runs: pd.DataFrame, field: str) -> Iterable[str]:
 
 def _judged(rows: Sequence[dict[str, Any]], wanted: Demands) -> list[dict[str, Any]]:
     several = sum(bool(row["samples"]) and min(row["n_a"], row["n_b"]) > 1 for row in rows)
-    level = 1 - (1 - wanted.confidence) / max(several, 1)
-    return [{**row, **_ratio(row, wanted, level)} for row in rows]
+    level = corrected(wanted.confidence, several)
+    limits = accuracy_limits(rows, wanted.confidence)
+    return [
+        {**row, **_ratio(row, wanted, level), "accuracy_limit_pp": limit}
+        for row, limit in zip(rows, limits, strict=True)
+    ]
 
 
 def _ratio(row: dict[str, Any], wanted: Demands, level: float) -> dict[str, Any]:

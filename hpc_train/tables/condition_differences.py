@@ -31,6 +31,8 @@ _COUNTED = {"samples": "samples"} | {
 # Values stated by a user have no program.
 _STATED = frozenset({"table", "points"})
 _LENGTH = "sequence_length"
+# A run with it is flagged, not put into another series.
+_FLAGGED = frozenset({"throttled"})
 
 
 def fields_of(runs: pd.DataFrame) -> tuple[str, ...]:
@@ -38,6 +40,7 @@ def fields_of(runs: pd.DataFrame) -> tuple[str, ...]:
     if "conditions" not in runs:
         return ()
     seen = {field for own in runs["conditions"] if isinstance(own, Mapping) for field in own}
+    seen -= _FLAGGED
     usual = [field for field in FIELDS if field in seen]
     return (*usual, *sorted(seen.difference(FIELDS)))
 

@@ -155,6 +155,30 @@ def harmonic_means(times: Moments, confidence: float) -> IntervalArrays:
         return _within(IntervalArrays(1 / times.mean, 1 / (times.mean + half), high))
 
 
+def noise_limit(a: Moments, b: Moments, confidence: float) -> Floats:
+    """Return the largest |mean(a) - mean(b)| that noise explains, from moments of two samples.
+
+    t_v sqrt(sa^2/na + sb^2/nb) with Student's t, v by Welch-Satterthwaite; NaN where a side has
+    fewer than two values, or where all values of each side are equal.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        scale = np.maximum(np.abs(a.mean), np.abs(b.mean))
+        spread_a, spread_b = _measured(
+            a.variance / a.number / scale**2, b.variance / b.number / scale**2
+        )
+        t = _quantile(_freedom(spread_a, spread_b, a, b), confidence)
+        limit: Floats = t * np.sqrt(spread_a + spread_b) * scale
+    return limit
+
+
+def corrected(confidence: float, tests: int) -> float:
+    """Return the level of each of several tests, so that their common level is `confidence`.
+
+    (C. E. Bonferroni, 1936: 1 - (1 - confidence)/m, whether the tests are independent or not.)
+    """
+    return 1 - (1 - confidence) / max(tests, 1)
+
+
 def divided(limits: IntervalArrays, by: Floats) -> IntervalArrays:
     """Return values with limits, each divided by a number that is known exactly."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -18,7 +18,8 @@ from hpc_train.tables.record_arrays import Ints, Mask
 
 SIZES = KEY[1:]
 FASTER, UNDECIDED = "faster", "no difference seen at this n"
-ONE_RUN, NO_RESULT, ALONE = "n=1: no verdict", "no result", "no other series at this size"
+ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
+NO_RESULT, ALONE = "no result", "no other series at this size"
 COLUMNS = (
     *SIZES, "group", "basis", "fastest", "value", "n", "series", "other_value", "other_n", "not_ok",
     "ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high", "comparisons",
@@ -153,5 +154,5 @@ def _verdict(low: float, row: dict[str, Any]) -> str:
     if not row["other_n"]:
         return NO_RESULT
     if np.isnan(low):
-        return ONE_RUN if min(row["n"], row["other_n"]) == 1 else UNDECIDED
+        return ONE_RUN if min(row["n"], row["other_n"]) == 1 else NO_SPREAD
     return FASTER if low > 1 + _ROUNDING else UNDECIDED

@@ -26,6 +26,11 @@ def known(values: Any) -> Any:
     return np.where(usable(values), values, np.nan)
 
 
+def positive(rates: Any) -> NDArray[np.float64]:
+    """Return the rates, with NaN for those that are not usable or not above 0."""
+    return np.where((rates > 0) & usable(rates), rates, np.nan)
+
+
 def bounded(formula: Formula) -> Formula:
     """Return a formula whose result is NaN, without a warning, outside the range of measurements.
 

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import isnan, sqrt
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from hpc_train.model.metrics import BASIS_COLUMNS
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.tables.confidence_intervals import LEAST_FOR_MEAN
+from hpc_train.tables.confidence_intervals import (
+    CONFIDENCE,
+    LEAST_FOR_MEAN,
+    corrected,
+    noise_limit,
+)
 from hpc_train.tables.group_reductions import Moments, moments
 from hpc_train.tables.points import Grouped
 from hpc_train.tables.record_arrays import Ints
@@ -18,6 +23,8 @@ from hpc_train.tables.record_arrays import Ints
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
 # Same tolerance as the gate: a point that meets it is not flagged.
 _ROUNDING = 1e-9
+# Caches and memory explain less: superlinear speedups in the literature are below 1.3.
+IMPLAUSIBLE_EFFICIENCY = 1.5
 # Rounding of the mean of equal values.
 _SAME_VALUE = 1e-12
 
@@ -43,7 +50,7 @@ def point_flags(
     lists = [np.asarray(columns[name]).tolist() for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
     seen = _of_runs(groups)
-    outcomes = {name: _samples(groups, name.value) for name in _OUTCOMES}
+    outcomes = _outcomes(groups, rows, base)
     times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
     flags = []
     for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
@@ -51,8 +58,7 @@ def point_flags(
         if first >= 0 and not row["is_baseline"]:
             if row["n_ok"] > 1 and row["base_usable"] == 1:
                 own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
-            for name in _OUTCOMES if _same_samples(row, rows[first]) else _OUTCOMES[:1]:
-                own += _changed(name, outcomes[name][point], outcomes[name][first])
+            own += outcomes.get(point, [])
             if row["whole_seconds"]:
                 of_basis = times[row["basis"]]
                 own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
@@ -99,7 +105,10 @@ def _ratio(row: Mapping[str, Any], gate: float | None) -> Sequence[Flag]:
         flags.append(Flag(FlagCode.BOOTSTRAP, detail))
     # Without an interval, a value that the table shows as more than 1.
     low = row["efficiency_low"]
-    if (round(row["efficiency"], 3) if isnan(low) else low) > 1:
+    if row["efficiency"] > IMPLAUSIBLE_EFFICIENCY:
+        detail = f"{100 * row['efficiency']:.4g} %; check units, batch and baseline"
+        flags.append(Flag(FlagCode.EFFICIENCY, detail))
+    elif (round(row["efficiency"], 3) if isnan(low) else low) > 1:
         flags.append(Flag(FlagCode.SUPERLINEAR, "check cache, batch, clocks"))
     if gate is not None and row["efficiency"] < gate - _ROUNDING:
         flags.append(Flag(FlagCode.GATE, f"efficiency {row['efficiency']:.3f} < {gate:g}"))
@@ -112,18 +121,39 @@ def _same_samples(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
     return bool(abs(own - first) <= 0.01 * first)
 
 
-def _changed(code: FlagCode, own: _Sample, base: _Sample) -> list[Flag]:
-    """Flag changes larger than twice the standard error of the difference."""
-    if min(own.n, base.n) < 2:
-        return []
-    error = sqrt(own.variance / own.n + base.variance / base.n)
-    change = own.mean - base.mean
-    # Repetitions of one seed can agree to the last digit; then the noise was not measured.
-    if isnan(error) or error < 1e-9 * max(1.0, abs(base.mean)) or abs(change) <= 2 * error:
-        return []
+def _outcomes(
+    groups: Grouped, rows: Sequence[Mapping[str, Any]], base: Ints
+) -> dict[int, list[Flag]]:
+    """Return a flag for each accuracy and loss that noise does not explain, by point.
+
+    Each point is compared with its baseline by Student's t. The level is corrected for the number
+    of tests in the whole table, so that at most one study in twenty has a false flag.
+    """
+    compared = (base >= 0) & ~np.array([row["is_baseline"] for row in rows], dtype=bool)
+    same = compared.copy()
+    for point in np.flatnonzero(compared).tolist():
+        same[point] = _same_samples(rows[point], rows[base[point]])
+    tests = []
+    for code, tested in zip(_OUTCOMES, (compared, same), strict=True):
+        own = moments(groups.ok_only(code.value), groups.point, groups.size)
+        first = own.of(base)
+        # Repetitions of one seed can agree to the last digit; then the noise was not measured.
+        measured = tested & ~np.isnan(noise_limit(own, first, CONFIDENCE))
+        tests.append((code, own, first, measured))
+    level = corrected(CONFIDENCE, sum(int(measured.sum()) for *_, measured in tests))
+    found: dict[int, list[Flag]] = {}
+    for code, own, first, measured in tests:
+        limit, change = noise_limit(own, first, level), own.mean - first.mean
+        for point in np.flatnonzero(measured & (np.abs(change) > limit)).tolist():
+            flag = _changed(code, float(change[point]), float(limit[point]))
+            found.setdefault(point, []).append(flag)
+    return found
+
+
+def _changed(code: FlagCode, change: float, limit: float) -> Flag:
     if code == FlagCode.ACCURACY:
-        return [Flag(code, f"{100 * change:+.2f} points, standard error {100 * error:.2f}")]
-    return [Flag(code, f"{change:+.4g}, standard error {error:.2g}")]
+        return Flag(code, f"{100 * change:+.2f} points, noise explains {100 * limit:.2f}")
+    return Flag(code, f"{change:+.4g}, noise explains {limit:.2g}")
 
 
 def _whole_seconds(own: float, first: float) -> list[Flag]:

@@ -24,7 +24,7 @@ from hpc_train.tables.group_reductions import (
     total,
 )
 from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
-from hpc_train.tables.plausible_range import usable
+from hpc_train.tables.plausible_range import positive, usable
 from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
 from hpc_train.tables.step_times import means_after_warmup, of_last, reported_rate, step_totals
 
@@ -161,11 +161,6 @@ def whole_seconds(rows: Rows, runs: int) -> Mask:
         own = rows.named(metric)
         found |= any_of(own.book, own.run, runs)
     return found
-
-
-def positive(rates: Floats) -> Floats:
-    """Return the rates, NaN if a rate is not usable."""
-    return np.where((rates > 0) & usable(rates), rates, NAN)
 
 
 def highest_of(rows: Rows, runs: int) -> Floats:

@@ -27,7 +27,8 @@ from hpc_train.tables.condition_differences import (
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import NAN, Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.plausible_range import usable
+from hpc_train.tables.plausible_range import positive, usable
+from hpc_train.tables.rate_contradictions import with_contradictions
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
@@ -38,7 +39,6 @@ from hpc_train.tables.run_values import (
     final,
     named_ranks,
     optimiser_steps,
-    positive,
     reduced,
     samples_seen,
     stated_step_time_s,
@@ -94,6 +94,7 @@ def run_frame(
     sizes = Sizes(**_joined_tables([piece.sizes._asdict() for piece in pieces]))
     programs = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
     found["conditions"] = with_programs(programs, found["conditions"])
+    found["flags"] = with_contradictions(found)
     return _frame(study, sizes, found)
 
 
@@ -139,6 +140,7 @@ def _measured(
         "step_time_s": np.where(steps.seen > 0, steps.step_time_s, stated_step_time_s(rows, runs)),
         "step_time_mean_s": steps.mean,
         **steps.quantiles,
+        "printed_rate": positive(printed),
         "samples_per_second": positive(np.where(steps.seen > 0, steps.samples_per_second, printed)),
         "epoch_time_s": epoch_time_s(rows, runs),
         "epochs": epochs(rows, runs),

@@ -8,7 +8,7 @@ import pytest
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates
-from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.report import build_report, unreadable_gates
 from hpc_train.pipeline.report_gates import merged_gates, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.run_states import runs_below
@@ -101,7 +101,9 @@ def test_gates_of_a_site_that_are_not_known_are_not_met(
     assert any(said in line for line in report.checks)
     assert any(said in note and "unknown" in note for note in report.notes)
     (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
-    assert decided.outcome == "not met"
+    assert decided.outcome == "error"
+    assert unreadable_gates(report)
+    assert any(said in line for line in report.summary if line.startswith("Caveats: gates"))
     # A bundle was packed with what was known then.
     kept = msgspec.structs.replace(
         found, study=with_site_gates(found, ReportOptions()), own=(), packed=True

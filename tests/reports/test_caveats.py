@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.tables.implausible_values import with_implausible
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import finished
@@ -20,8 +23,19 @@ def _report(ways: Mapping[str, str]) -> Report:
         for run in study.runs
     )
     study = msgspec.structs.replace(study, runs=runs)
-    frame = run_frame(study, records)
+    return _built(study, records)
+
+
+def _built(study: ExpectedStudy, records: Sequence[Record]) -> Report:
+    frame = with_implausible(run_frame(study, records))
     return scaling_report(study, frame, speedup_frame(frame, study))
+
+
+def _with(study: ExpectedStudy, ways: Mapping[str, str]) -> ExpectedStudy:
+    runs = tuple(
+        msgspec.structs.replace(run, transport=ways.get(run.run_id, "")) for run in study.runs
+    )
+    return msgspec.structs.replace(study, runs=runs)
 
 
 def _column(report: Report) -> list[str]:
@@ -46,7 +60,22 @@ def test_no_column_where_no_log_says_it() -> None:
 
 def test_points_of_a_series_that_differ() -> None:
     (doubt,) = _caveats(_report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "sockets"}))
-    assert doubt == ("Caveats: the transport differs under srun: 8 GPUs IB+GDR; 16 GPUs sockets.")
+    assert doubt == (
+        "Caveats: the transport differs: 8 GPUs under srun (IB+GDR; other runs: sockets); 16 GPUs "
+        "under srun (sockets; other runs: IB+GDR)."
+    )
+    below = _report({"srun-2": "IB+GDR", "srun-4": "sockets"}).summary
+    first = next(i for i, line in enumerate(below) if "transport" in line)
+    assert below[first + 1].startswith("Measured:")
+
+
+def test_only_the_runs_that_differ_from_most_are_named() -> None:
+    study, records = finished()
+    ways = {f"srun-{n}-{k}": "IB+GDR" for n in (2, 4) for k in range(3)} | {"srun-4-2": "sockets"}
+    (doubt,) = _caveats(_built(_with(study, ways), records))
+    assert doubt == (
+        "Caveats: the transport differs (sockets; other runs: IB+GDR): 16 GPUs under srun."
+    )
 
 
 def test_series_are_not_compared() -> None:
@@ -56,11 +85,6 @@ def test_series_are_not_compared() -> None:
 def test_runs_of_a_point_that_differ() -> None:
     study, records = finished()
     ways = {"srun-2-0": "IB+GDR", "srun-2-1": "sockets"}
-    runs = tuple(
-        msgspec.structs.replace(run, transport=ways.get(run.run_id, "")) for run in study.runs
-    )
-    study = msgspec.structs.replace(study, runs=runs)
-    frame = run_frame(study, records)
-    report = scaling_report(study, frame, speedup_frame(frame, study))
+    report = _built(_with(study, ways), records)
     assert _column(report)[1] == "IB+GDR / sockets"
     assert _caveats(report)

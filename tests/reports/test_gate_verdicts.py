@@ -8,11 +8,20 @@ import pytest
 from hpc_train.model.report import GateResult
 from hpc_train.model.study import Gates, Regression
 from hpc_train.reports.formats import json_report, text
-from hpc_train.reports.gate_table_and_sentences import gated, sentence, undecided, verdicts_of
+from hpc_train.reports.gate_table_and_sentences import (
+    checked_gates,
+    gated,
+    sentence,
+    undecided,
+    verdicts_of,
+)
 from hpc_train.reports.gate_verdicts import GateInputs, verdicts
 from tests.reports.finished import empty, report
 
 BUSBW = {"n1": 190.0, "n2": 150.0}
+
+
+ALWAYS = ("missing", "plausible")
 
 
 def point(nodes: int, **values: Any) -> dict[str, Any]:
@@ -29,11 +38,11 @@ def change(nodes: int, value: float | None, low: float | None, high: float | Non
 
 def outcomes(gates: Gates, *points: dict[str, Any], **known: Any) -> list[tuple[str, str]]:
     found = verdicts(gates, points, GateInputs(**known))
-    return [(v.where, v.outcome) for v in found if v.gate != "missing"]
+    return [(v.where, v.outcome) for v in found if v.gate not in ALWAYS]
 
 
 def only(gates: Gates, *points: dict[str, Any], **known: Any) -> GateResult:
-    (found,) = (v for v in verdicts(gates, points, GateInputs(**known)) if v.gate != "missing")
+    (found,) = (v for v in verdicts(gates, points, GateInputs(**known)) if v.gate not in ALWAYS)
     return found
 
 
@@ -76,7 +85,7 @@ class Counted(list[dict[str, Any]]):
 def test_gates_of_many_points_do_not_look_at_all_of_them_for_each() -> None:
     points = Counted(point(nodes, efficiency=0.9, doubling=0.9) for nodes in range(1, 101))
     found = verdicts(Gates(efficiency=0.75, doubling=1.5), points, GateInputs())
-    assert len(found) == 99 + 50 + 100
+    assert len(found) == 99 + 50 + 100 + 100
     assert points.times < 20
 
 
@@ -89,6 +98,9 @@ def test_what_nothing_decides_is_not_met() -> None:
     found = only(Gates(efficiency=0.5), point(1, efficiency=1.0))
     assert (found.where, found.outcome) == ("the study", "not met")
     assert only(Gates(busbw=100)).reason == "no point decides busbw"
+    # A limit of 0 is a limit.
+    assert only(Gates(accuracy=0.0)).reason == "no point decides accuracy"
+    assert only(Gates(loss=0.0)).reason == "no point decides loss"
     assert outcomes(Gates(regression=Regression(against="old"))) == [("the study", "not met")]
 
 
@@ -136,9 +148,10 @@ def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:
     gates = made.tables[-1]
     assert [[cell.text for cell in row] for row in gates.rows] == [
         ["efficiency", "0.75", "2 of 4", "16 GPUs under srun", "16 GPUs under torchrun"],
+        ["plausible", "--", "5 of 5", "--", "--"],
         ["missing", "--", "5 of 6", "16 GPUs under torchrun", "--"],
     ]
-    assert len(verdicts_of(made)) == 10
+    assert len(verdicts_of(made)) == 15
     assert len(made.checks) == 2
     assert [line.partition(":")[0] for line in undecided(made)] == ["gate not decided"]
     assert '"gates": [' in json_report.render(made)
@@ -155,3 +168,21 @@ def test_a_value_is_never_written_as_the_limit_that_it_misses() -> None:
     assert only(Gates(efficiency=0.75), point(2, efficiency=0.75)).reason == (
         "efficiency 0.750 >= 0.75"
     )
+
+
+def test_the_words_name_the_gates_that_were_checked_and_why_others_were_not() -> None:
+    points = [point(1, efficiency=1.0), point(2, efficiency=0.9)]
+    found = verdicts(
+        Gates(efficiency=0.8, doubling=1.5, plausible=False),
+        points,
+        GateInputs(site_unknown="there is no profile lab7 here"),
+    )
+    assert checked_gates(found) == (
+        "Gates checked: efficiency, missing. Not checked: site (the gates of the site are not "
+        "known: there is no profile lab7 here); doubling (no point decides it); node_counts, "
+        "script, busbw, regression (no limit set); plausible (switched off); accuracy, loss (not "
+        "recorded at the baseline)."
+    )
+    made = gated(empty(), found)
+    assert checked_gates(found) in made.notes
+    assert any(line.startswith("Caveats: gates were not checked") for line in made.summary)

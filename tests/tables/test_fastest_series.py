@@ -124,11 +124,27 @@ def test_logs_without_a_size_are_not_compared_at_one_size() -> None:
 
 def test_times_in_whole_seconds_decide_less() -> None:
     runs = [expected(f"{name}-{k}", axes={"launcher": name}) for name in "AB" for k in range(6)]
-    times = {"A": 30, "B": 28}
+    times = {"A": (30, 31), "B": (27, 29)}
     asked = study(runs)
-    records = [record(run.run_id, "epoch_time", times[run.run_id[0]]) for run in runs]
-    frame = run_frame(asked, records).assign(whole_seconds=True)
+    records = [
+        record(run.run_id, "epoch_time", times[run.run_id[0]][int(run.run_id[2:]) % 2])
+        for run in runs
+    ]
+    frame = run_frame(asked, records)
+    lows = []
+    for cut in (True, False):
+        frame = frame.assign(whole_seconds=cut)
+        found = fastest_frame(frame, speedup_frame(frame, asked), asked).iloc[0]
+        lows.append(found["corrected_low"])
+    # The 28 s may have been 29 s.
+    assert lows[0] == pytest.approx(lows[1] * 28 / 29)
+
+
+@pytest.mark.parametrize("second", [10.0, 8.0])
+def test_equal_repetitions_of_two_series_have_no_verdict(second: float) -> None:
+    runs = [expected(f"{name}-{k}", axes={"launcher": name}) for name in "AB" for k in range(3)]
+    speeds = {"A": 10.0, "B": second}
+    asked = study(runs)
+    frame = run_frame(asked, [r for run in runs for r in rate(run.run_id, speeds[run.run_id[0]])])
     found = fastest_frame(frame, speedup_frame(frame, asked), asked).iloc[0]
-    assert found["ratio"] == pytest.approx(30 / 28)
-    # The 28 s may have been 29 s; without the cut the limit would be the ratio.
-    assert found["corrected_low"] == pytest.approx(30 / 29)
+    assert found["verdict"] == "no spread: no verdict"

@@ -130,7 +130,7 @@ def test_a_loss_is_compared_only_after_as_many_samples() -> None:
     for samples in ([100.0] * 4, [100.0, 100.0, 200.0, 200.0]):
         frame["samples_seen"] = samples
         flags.append(speedup_frame(frame, asked)["flags"].tolist()[1])
-    assert flags == [(Flag(FlagCode.LOSS, "+0.2, standard error 0.0071"),), ()]
+    assert flags == [(Flag(FlagCode.LOSS, "+0.2, noise explains 0.03"),), ()]
 
 
 def test_no_time_is_below_zero_however_few_runs_there_are() -> None:

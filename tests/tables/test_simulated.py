@@ -6,11 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.model.quality_flag import FlagCode
 from hpc_train.tables.efficiency_and_cost_formulas import karp_flatt
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
-from tests.tables.studies import expected, rate, record, study
+from tests.tables.studies import expected, rate, study
 from tests.tables.true_laws import amdahl
 
 NOISE = 0.02
@@ -64,20 +63,3 @@ def test_what_noise_makes_of_a_serial_share(q: int, low: float, high: float, dig
     seen = found["karp_flatt"].quantile([0.025, 0.975]).tolist()
     assert seen == pytest.approx([low, high], abs=digits)
     assert 0.93 <= covered(found, "karp_flatt", 0.002) <= 0.98
-
-
-def test_an_accuracy_that_did_not_change_is_rarely_flagged() -> None:
-    random, runs, records = np.random.default_rng(3), [], []
-    for series in range(300):
-        for nodes in (1, 2):
-            for job in range(5):
-                name, axes = f"{series}-{nodes}-{job}", {"nodes": nodes, "case": series}
-                runs.append(expected(name, nodes=nodes, axes=axes))
-                records += rate(name, float(nodes))
-                accuracy = 0.7 + 0.003 * random.standard_normal()
-                records.append(record(name, "accuracy", accuracy))
-    asked = study(runs)
-    flags = speedup_frame(run_frame(asked, records), asked)["flags"]
-    share = sum(any(f.code == FlagCode.ACCURACY for f in own) for own in flags) / 300
-    # Two standard errors of five against five: 8 of 100.
-    assert 0.03 < share < 0.13

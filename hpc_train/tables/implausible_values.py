@@ -1,0 +1,149 @@
+"""Run table -> flags of values that cannot be right, or that do not belong to their series."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.model.quality_flag import Flag, FlagCode
+from hpc_train.tables.gpu_memory import most_gib
+from hpc_train.tables.group_reductions import Floats, codes, numbers
+from hpc_train.tables.plausible_range import known
+from hpc_train.tables.points import KEY
+from hpc_train.tables.record_arrays import Ints
+from hpc_train.tables.runs import OK
+
+# Values per GPU of one series in two groups this far apart differ by a unit, not by their size.
+GAP = 200.0
+# Rounding of the names of sizes, and of memory in GB.
+_MEMORY_TOLERANCE = 1.02
+_NOT_THROTTLED = frozenset({"", "no", "none", "false", "0", "not active", "inactive"})
+_UNITS = {
+    "step_time_s": "s a step", "samples_per_second": "samples/s", "tokens_per_second": "tokens/s",
+    "epoch_time_s": "s an epoch", "time_to_train_s": "s to train", "memory_gib": "GiB of memory",
+}  # fmt: skip
+_Found = Iterator[tuple[int, Flag]]
+
+
+def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs with a flag for each value that is implausible in its series.
+
+    memory: above that of the GPU; throttled: recorded so; transport: not that of most runs of the
+    series on several nodes, or of the point on one node; unit: a rate, a time or memory per GPU
+    that is GAP times or more away from those of most runs of the series.
+    """
+    ok = np.flatnonzero((runs["state"] == OK).to_numpy(dtype=bool))
+    own, added = runs.iloc[ok], defaultdict(list)
+    for find in (_memory, _throttled, _transports, _units):
+        for place, flag in find(own):
+            added[int(ok[place])].append(flag)
+    if not added:
+        return runs
+    flags = [(*flags, *added.get(place, ())) for place, flags in enumerate(runs["flags"])]
+    flagged: pd.DataFrame = runs.assign(flags=pd.Series(flags, index=runs.index, dtype=object))
+    return flagged
+
+
+def _memory(own: pd.DataFrame) -> _Found:
+    gpus, tasks = numbers(own, "gpus_per_node"), numbers(own, "tasks_per_node")
+    # A process that drives several GPUs has the memory of all.
+    each = np.fmax(gpus / np.where(tasks > 0, tasks, np.nan), 1.0)
+    for place, (used, conditions, count) in enumerate(
+        zip(numbers(own, "memory_gib"), own["conditions"], each, strict=True)
+    ):
+        gpu = _text(conditions, "gpu") or _text(conditions, "gpu_type")
+        most = most_gib(gpu) if gpu and used > 0 else None
+        if most is not None and used > most * count * _MEMORY_TOLERANCE:
+            detail = f"{used:.4g} GiB of memory, but {gpu} has at most {most * count:g}"
+            yield place, Flag(FlagCode.MEMORY, detail)
+
+
+def _throttled(own: pd.DataFrame) -> _Found:
+    for place, conditions in enumerate(own["conditions"]):
+        text = _text(conditions, "throttled")
+        if text.lower() not in _NOT_THROTTLED:
+            yield place, Flag(FlagCode.THROTTLED, text)
+
+
+def _transports(own: pd.DataFrame) -> _Found:
+    one_node = own["nodes"].eq(1).fillna(value=False).to_numpy(dtype=bool)
+    series, point = codes([own["series"]]), codes([own[name] for name in KEY])
+    groups: dict[tuple[bool, int], list[int]] = defaultdict(list)
+    for place, used in enumerate(own["transport"]):
+        if used:
+            group = point if one_node[place] else series
+            groups[bool(one_node[place]), int(group[place])].append(place)
+    for places in groups.values():
+        names = own["transport"].iloc[places].tolist()
+        usual = _most_common(names)
+        for place, name in zip(places, names, strict=True):
+            if len(set(names)) > 1 and name != usual:
+                others = ", ".join(sorted(set(names) - {name}))
+                yield place, Flag(FlagCode.TRANSPORT, f"{name}; other runs: {others}")
+
+
+def _units(own: pd.DataFrame) -> _Found:
+    series, found = codes([own["series"]]), dict[int, Flag]()
+    for name, values in _per_gpu(own).items():
+        shown = numbers(own, name)
+        with np.errstate(all="ignore"):
+            logarithms = np.log10(np.where(known(values) > 0, values, np.nan))
+        for place, factor in far_from_most(logarithms, series):
+            times = f"{10**factor:,.0f}" if 0 < factor < 7 else f"{10**factor:.2g}"
+            detail = f"{shown[place]:.4g} {_UNITS[name]}, {times} times the other runs per GPU"
+            # A rate that was computed from a wrong time is wrong as well.
+            found.setdefault(place, Flag(FlagCode.UNIT, detail))
+    yield from found.items()
+
+
+def _per_gpu(own: pd.DataFrame) -> dict[str, Floats]:
+    """Return what hardly depends on the size, for each measure that has a unit."""
+    size = np.ones(len(own))
+    for name in ("nodes", "ranks", "gpus"):
+        size = np.where(numbers(own, name) > 0, numbers(own, name), size)
+    batch = numbers(own, "global_batch")
+    with np.errstate(all="ignore"):
+        return {
+            "step_time_s": numbers(own, "step_time_s") * size / batch,
+            **{name: numbers(own, name) / size for name in list(_UNITS)[1:3]},
+            **{name: numbers(own, name) * size for name in list(_UNITS)[3:5]},
+            "memory_gib": numbers(own, "memory_gib"),
+        }
+
+
+def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float]]:
+    """Yield the place of each value far from most of its series, and its logarithm minus theirs.
+
+    The values of a series form groups with distances of at least log10(GAP). The largest group is
+    right; if two are the largest, all values are doubtful.
+    """
+    order = np.lexsort((logarithms, series))
+    order = order[~np.isnan(logarithms[order])]
+    values, of = logarithms[order], series[order]
+    apart = (np.diff(values) >= np.log10(GAP)) & (np.diff(of) == 0)
+    for label in np.unique(of[1:][apart]).tolist():
+        low, high = np.searchsorted(of, [label, label + 1])
+        cuts = low + 1 + np.flatnonzero(apart[low : high - 1])
+        groups = np.split(np.arange(low, high), cuts - low)
+        most = max(map(len, groups))
+        right = [group for group in groups if len(group) == most]
+        for group in groups:
+            others = right[0] if group is not right[0] else right[-1]
+            if len(right) > 1 or group is not right[0]:
+                middle = float(np.median(values[others]))
+                yield from ((int(order[at]), float(values[at]) - middle) for at in group.tolist())
+
+
+def _most_common(names: list[str]) -> str:
+    """Return the most frequent name; an empty text if several are."""
+    (name, count), *others = Counter(names).most_common()
+    return "" if others and others[0][1] == count else name
+
+
+def _text(conditions: Any, field: str) -> str:
+    found = conditions.get(field) if isinstance(conditions, Mapping) else None
+    return "" if found is None else str(found).strip()

@@ -1,0 +1,105 @@
+"""`hpctrain report --check` on implausible tables: a caveat in the first lines, exit code 1."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+HEAD = "nodes,gpus_per_node,global_batch_size"
+TABLES = {
+    "implausible efficiency": f"{HEAD},samples_per_second\n1,4,256,500\n2,4,256,1600\n",
+    "rate, step time and batch": f"{HEAD},samples_per_second,step_time\n1,4,256,500,0.512\n"
+    "2,4,256,940,0.512\n",
+    "more memory than the GPU has": f"{HEAD},samples_per_second,memory,gpu\n1,4,256,500,120,A100\n"
+    "2,4,256,940,60,A100\n",
+    "the unit of a value": f"{HEAD},step_time\n1,4,256,0.51\n2,4,256,270\n4,4,256,0.14\n",
+    "the accuracy fell": f"{HEAD},samples_per_second,accuracy\n1,4,256,500,0.95\n2,4,256,940,0.1\n",
+    "the loss rose": f"{HEAD},samples_per_second,loss\n1,4,256,500,0.1\n2,4,256,940,2.3\n",
+    "GPUs were throttled": f"{HEAD},samples_per_second,throttled\n1,4,256,500,no\n"
+    "2,4,256,900,SW power cap\n",
+}
+
+
+@pytest.mark.parametrize("words", TABLES)
+def test_what_cannot_be_right_is_said_first_and_fails_the_check(
+    hpctrain: Hpctrain, words: str
+) -> None:
+    Path("t.csv").write_text(TABLES[words])
+    done = hpctrain("report", "t.csv", "--check")
+    first, _, _ = done.stdout.partition("Measured:")
+    assert f"Caveats: {words}" in " ".join(first.split())
+    assert done.returncode == 1
+    assert "check: gate not met: " in done.stderr
+    assert "check: Gates checked: " in done.stderr
+    # Without --check the table is shown as it is.
+    assert hpctrain("report", "t.csv").returncode == 0
+
+
+def test_the_collapse_of_the_only_run_of_the_baseline_is_found(hpctrain: Hpctrain) -> None:
+    head = f"{HEAD},samples_per_second,accuracy,loss\n"
+    Path("t.csv").write_text(f"{head}1,4,256,500,0.1,9\n2,4,256,940,0.9,1\n4,4,256,1800,0.91,1\n")
+    done = hpctrain("report", "t.csv", "--check")
+    assert done.returncode == 1
+    assert "4 GPUs: accuracy 0.1 of row 1 (n=1), 80.50 points below 0.905 at the other" in (
+        done.stderr
+    )
+    assert "4 GPUs: loss 9 of row 1 (n=1), 1 at the other points" in done.stderr
+
+
+def test_a_study_may_switch_the_gate_off(hpctrain: Hpctrain) -> None:
+    for name, seconds, ranks in (("a", 0.5, 4), ("b", 0.1, 8)):
+        lines = [f'@hpct {{"event":"start","world_size":{ranks},"global_batch_size":64}}\n']
+        lines += [
+            f'@hpct {{"v":1,"event":"step","rank":0,"step":{step},"step_time":{seconds}}}\n'
+            for step in range(30)
+        ]
+        Path(f"{name}.log").write_text("".join(lines))
+    points = "points:\n  a.log: {nodes: 1, gpus_per_node: 4}\n  b.log: {nodes: 2, gpus_per_node: 4}"
+    for gates, code in (("{}", 1), ("{plausible: false}", 0)):
+        Path("p.yaml").write_text(f"gates: {gates}\n{points}\n")
+        done = hpctrain("report", "p.yaml", "--check")
+        assert done.returncode == code, done.stdout + done.stderr
+        assert ("plausible (switched off)" in done.stderr) is (code == 0)
+
+
+def test_the_check_names_the_gates_that_were_not_checked(hpctrain: Hpctrain) -> None:
+    Path("t.csv").write_text(f"{HEAD},samples_per_second\n1,4,256,500\n2,4,256,940\n")
+    done = hpctrain("report", "t.csv", "--check")
+    assert done.returncode == 0
+    assert done.stderr.splitlines()[-1] == (
+        "check: Gates checked: plausible, missing. Not checked: efficiency, doubling, node_counts, "
+        "script, busbw, regression (no limit set); accuracy, loss (not recorded at the baseline)."
+    )
+
+
+def test_gates_that_cannot_be_read_are_an_error(hpctrain: Hpctrain, tmp_path: Path) -> None:
+    home = tmp_path / "study"
+    shutil.copytree(STUDY, home)
+    assert hpctrain("report", str(home), "--check").returncode == 0
+    for file in home.rglob("run.json"):
+        manifest = json.loads(file.read_text())
+        manifest["plan"]["site"] = "lab7"
+        manifest["provenance"]["profile"] = "/gone/lab7.yaml"
+        file.write_text(json.dumps(manifest))
+    done = hpctrain("report", str(home), "--check", "--junit", "checks.xml")
+    assert done.returncode == 2
+    assert "Caveats: gates were not checked: the study" in done.stdout
+    assert "Not checked: site (the gates of the site are not known" in done.stderr
+    assert 'errors="1"' in Path("checks.xml").read_text()
+    assert hpctrain("report", str(home)).returncode == 0
+
+
+@pytest.mark.parametrize("stored", ["none.json", "damaged.json"])
+def test_a_stored_study_that_cannot_be_read_is_an_error(hpctrain: Hpctrain, stored: str) -> None:
+    Path("t.csv").write_text(f"{HEAD},samples_per_second\n1,4,256,500\n2,4,256,940\n")
+    Path("damaged.json").write_text('{"schema": 1, "runs": [')
+    done = hpctrain("report", "t.csv", "--check", "--against", stored)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "reference of the regression gate: " in done.stderr
