@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpc_train.cli.options import results_option
-from hpc_train.cli.terminal import plain, plain_json
+from hpc_train.cli.terminal import columns, plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.compare import ComparedReport
@@ -82,7 +82,7 @@ def _write(comparison: ComparedReport, output: Path | None, form: str | None) ->
 
     if output is None:
         safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(comparison.report, form or "text")), nl=False)
+        click.echo(safe(render_report(comparison.report, form or "text", columns())), nl=False)
         return
     for path in write_report(comparison.report, output, form):
         click.echo(path)

@@ -10,13 +10,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpc_train.cli.options import results_option
-from hpc_train.cli.terminal import plain, plain_json
+from hpc_train.cli.terminal import WIDTH, columns, plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.model.log_selection import Search
     from hpc_train.model.report import Report
     from hpc_train.model.report_options import ReportOptions
     from hpc_train.pipeline.report_inputs import ReportInputs
+
+NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 
 
 @click.command()
@@ -37,7 +39,9 @@ if TYPE_CHECKING:
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
 )
-@click.option("--wide", is_flag=True, help="All columns, not only those that fit 100 characters.")
+@click.option("--wide", is_flag=True, help="All columns, not only those that fit the terminal.")
+@click.option("--width", metavar="LENGTH", help="Width of the figures on paper: 3.3in, 84mm.")
+@click.option("--no-title", is_flag=True, help="Figures without a title, for a caption below them.")
 @click.option(
     "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
 )
@@ -118,7 +122,7 @@ def _write(built: Report, warnings: Sequence[str], output: Path | None, form: st
 
     if output is None:
         safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(built, form or "text")), nl=False)
+        click.echo(safe(render_report(built, form or "text", columns())), nl=False)
         return
     for path in write_report(built, output, form):
         click.echo(path)
@@ -151,11 +155,16 @@ def _report_options(
 ) -> ReportOptions:
     import msgspec
 
-    from hpc_train.pipeline.report import target
+    from hpc_train.errors import StoreError
+    from hpc_train.model.report_options import SCREEN
+    from hpc_train.pipeline.report import paper, target
     from hpc_train.pipeline.write_report import default_options
 
     names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")
     report_options = default_options(output, form)
+    size = paper(options["width"], title=not options["no_title"])
+    if size != SCREEN and not report_options.figures:
+        raise StoreError(NO_FIGURES, "-o figure.pdf")
     if options["bundle"]:
         from hpc_train.pipeline.write_bundle import bundle_options
 
@@ -164,6 +173,8 @@ def _report_options(
         report_options,
         search=_search(results, options),
         target=target(options["target"]),
+        paper=size,
+        columns=WIDTH if output else columns(),
         **{name: options[name] for name in names},
     )
 

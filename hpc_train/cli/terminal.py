@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 import re
+import shutil
+
+# Of a report if stdout is no terminal and $COLUMNS is not set; narrower is not readable.
+WIDTH, LEAST = 100, 40
 
 # Control characters except tab and line feed, bidirectional marks, other line separators.
 _ACTIVE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
     "|\r(?!\n)"
 )
+
+
+def columns() -> int:
+    """Return the width of a report: $COLUMNS, else that of the terminal, else 100."""
+    return max(LEAST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 
 def plain(text: str) -> str:

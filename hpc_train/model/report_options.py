@@ -23,6 +23,16 @@ class Target(Value, frozen=True, kw_only=True):
         return f"{self.metric} {'>=' if self.higher else '<='} {self.value:g}"
 
 
+class Paper(Value, frozen=True, kw_only=True):
+    """How figures are drawn: their width in inches (None: for a screen), with a title or not."""
+
+    width: float | None = None
+    title: bool = True
+
+
+SCREEN = Paper()
+
+
 class ReportOptions(Value, frozen=True, kw_only=True):
     """Options of a report in addition to the table of points.
 
@@ -32,10 +42,13 @@ class ReportOptions(Value, frozen=True, kw_only=True):
     the largest measured size to which fits are extrapolated, above 2 only with `force`. `against`:
     the study or report that is the reference of the regression gate, searched with `search`.
     `details`: include the details of each run. `target`: report the samples and the time to reach
-    it. `digests`: compute the digests of the logs.
+    it. `digests`: compute the digests of the logs. `paper`: the size of the figures. `columns`: the
+    width of the table of points in characters.
     """
 
     images: tuple[str, ...] = ("svg", "png")
+    paper: Paper = SCREEN
+    columns: int = 100
     main_figure_only: bool = False
     wide: bool = False
     figures: bool = False

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpc_train.model.report import Report
-from hpc_train.model.report_options import ReportOptions, Target
+from hpc_train.model.report_options import Paper, ReportOptions, Target
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_gates import with_gate_results, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
@@ -38,7 +38,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast, force=options.force)
     compared = fastest_frame(runs, points, study)
-    report = scaling_report(study, runs, points, compared, wide=options.wide)
+    columns = None if options.wide else options.columns
+    report = scaling_report(study, runs, points, compared, columns=columns)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
@@ -52,7 +53,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
 
     measured = Measured(runs, points, laws, node_frame(study, inputs.records))
     names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
-    return msgspec.structs.replace(report, figures=figures(study, measured, options.images, names))
+    drawn = figures(study, measured, options.images, names, options.paper)
+    return msgspec.structs.replace(report, figures=drawn)
 
 
 def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOptions) -> Report:
@@ -118,6 +120,17 @@ def target(text: str | None) -> Target | None:
     from hpc_train.specs.report_options import target_of
 
     return target_of(text)
+
+
+def paper(width: str | None, *, title: bool) -> Paper:
+    """Return the paper of `3.3in`, with a title or not; None is a screen.
+
+    Raises:
+        ReportError: no length, or a width that no figure can have.
+    """
+    from hpc_train.specs.report_options import paper_of
+
+    return paper_of(width, title=title)
 
 
 def _with_target(

@@ -15,6 +15,8 @@ from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.registry import load
 from hpc_train.reports.figure_files import IMAGES, named_after, write_figure, write_figures
+from hpc_train.reports.formats import text
+from hpc_train.reports.formats.text import WIDTH
 
 FORMAT_OF = {
     ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
@@ -157,10 +159,12 @@ def _written(report: Report, folder: Path) -> Iterator[Path]:
     yield from write_figures(drawn, folder / "report.md")
 
 
-def render_report(report: Report, form: str) -> str:
-    """Write a report in a registered format.
+def render_report(report: Report, form: str, columns: int = WIDTH) -> str:
+    """Write a report in a registered format; text is `columns` characters wide.
 
     Raises:
         UnknownNameError: no such format.
     """
+    if form == "text":
+        return text.render(report, columns)
     return cast(Callable[[Report], str], load("formats", form))(report)

@@ -9,6 +9,8 @@ from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import series_heading, short_series, sizes
+from hpc_train.reports.size_unit import size_unit
+from hpc_train.reports.study_tables import follow_from_unit
 from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
 
 FASTER, NO_RESULT, ALONE = "faster", "no result", "no other series at this size"
@@ -163,11 +165,10 @@ def _unit(rows: Sequence[Row]) -> str:
 
 
 def _is_needed(key: str, points: Sequence[Row]) -> bool:
-    """Whether a size distinguishes points: ranks and GPUs only if nodes and tasks do not."""
-    if key in ("gpus", "ranks"):
-        shown = ("nodes", "gpus_per_node", "tasks_per_node")
-        if any(len({row[name] for row in points}) > 1 for name in shown):
-            return False
+    """Whether it is the unit of the report, or does not follow from that."""
+    unit = size_unit(points).key
+    if key in ("gpus", "ranks") or follow_from_unit(points):
+        return key == unit
     return len({row[key] for row in points}) > 1
 
 

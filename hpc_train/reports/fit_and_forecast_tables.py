@@ -11,7 +11,9 @@ import msgspec
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
 from hpc_train.model.study import ALONE
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import by_series, under
+from hpc_train.reports.size_unit import SizeUnit, size_unit
 from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, significant, whole
 
@@ -30,10 +32,11 @@ def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) ->
 
     A series without any law is a note instead of a row. JSON has every law.
     """
-    table = _laws(laws, shown=_fitted(laws))
+    points = report.tables[0].records
+    table = _laws(laws, points)
     tables, notes = [table], [*report.notes]
     if forecast:
-        tables.append(_forecast(laws))
+        tables.append(_forecast(laws, points))
     if table.rows:
         notes += [FORMULAS, *_remarks(laws)]
     if table.rows or forecast:
@@ -45,17 +48,19 @@ def _fitted(laws: Sequence[Fit]) -> set[str]:
     return {law.series for law in laws if not law.refused}
 
 
-def _laws(laws: Sequence[Fit], shown: set[str]) -> ReportTable:
+def _laws(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
+    unit, shown = size_unit(points), _fitted(laws)
     columns = (
         Column(key="series", heading="series", align="left"),
         Column(key="law", heading="law", align="left"),
         Column(key="points", heading="points"),
-        Column(key="largest_q", heading="largest\nq"),
+        Column(key="largest_q", heading=f"largest\n{unit.plural}"),
         Column(key="parameters", heading="parameters [95%]", align="left"),
         Column(key="rms", heading="resi-\ndual %"),
-        Column(key="peak", heading="peak q [95%]", align="left"),
+        Column(key="peak", heading=f"peak, {unit.plural} [95%]", align="left"),
     )
-    rows = [(law, _row(law)) for law in laws if law.series in shown]
+    bases = _bases(points, unit)
+    rows = [(law, _row(law, bases.get(law.series, 1.0))) for law in laws if law.series in shown]
     # A single series has no name.
     skip = 1 if {law.series for law, _ in rows} <= {ALONE} else 0
     return ReportTable(
@@ -67,13 +72,19 @@ def _laws(laws: Sequence[Fit], shown: set[str]) -> ReportTable:
     )
 
 
-def _row(law: Fit) -> tuple[Cell, ...]:
+def _bases(points: Sequence[Row], unit: SizeUnit) -> dict[str, float]:
+    """Return the size of each series at q = 1."""
+    known = (row for row in points if row["ideal"] and row[unit.key])
+    return {row["series"]: row[unit.key] / row["ideal"] for row in known}
+
+
+def _row(law: Fit, base: float) -> tuple[Cell, ...]:
     found = (
-        ("; ".join(map(_named, law.parameters)), f"{100 * law.rms:.2g}", _peak(law))
+        ("; ".join(map(_named, law.parameters)), f"{100 * law.rms:.2g}", _peak(law, base))
         if not law.refused
         else (f"refused: {law.refused}", ABSENT, ABSENT)
     )
-    largest = whole(law.largest_q) if law.largest_q else ABSENT
+    largest = whole(law.largest_q * base) if law.largest_q else ABSENT
     texts = (law.series, LAWS[law.law], str(law.points), largest, *found)
     return tuple(Cell(text=text) for text in texts)
 
@@ -105,9 +116,10 @@ def _short(value: float) -> str:
     return f"{value:.2e}" if 0 < abs(value) < LEAST_PLAIN else significant(value, 3)
 
 
-def _peak(law: Fit) -> str:
+def _peak(law: Fit, base: float) -> str:
     if law.peak is not None:
-        return _with_limits(law.peak.value, law.peak.low, law.peak.high)
+        ends = (None if end is None else end * base for end in (law.peak.low, law.peak.high))
+        return _with_limits(law.peak.value * base, *ends)
     return f"none: {law.no_peak}" if law.no_peak else ABSENT
 
 
@@ -134,10 +146,12 @@ def _by_series(laws: Sequence[Fit]) -> dict[str, list[Fit]]:
     return by_series(laws, attrgetter("series"))
 
 
-def _forecast(laws: Sequence[Fit]) -> ReportTable:
+def _forecast(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
+    unit = size_unit(points)
+    bases = _bases(points, unit)
     found = [(law, point) for law in laws for point in _beyond(law)]
     names = ("series", "law", "q", "speedup", "where")
-    heads = ("series", "law", "q", "speedup [95%]", "where")
+    heads = ("series", "law", unit.plural, "speedup [95%]", "where")
     skip = 1 if {law.series for law, _ in found} <= {ALONE} else 0
     aligned = [
         Column(key=key, heading=head, align="right" if key in ("q", "speedup") else "left")
@@ -147,7 +161,7 @@ def _forecast(laws: Sequence[Fit]) -> ReportTable:
         tuple(
             Cell(text=text)
             for text in (
-                law.series, LAWS[law.law], whole(point.q),
+                law.series, LAWS[law.law], whole(point.q * bases.get(law.series, 1.0)),
                 _with_limits(point.speedup, point.low, point.high), BEYOND,
             )
         )[skip:]

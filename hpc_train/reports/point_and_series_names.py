@@ -9,6 +9,7 @@ from typing import TypeVar
 from hpc_train.model.expected_study import MISSING, ExpectedStudy
 from hpc_train.model.study import ALONE
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.size_unit import size_unit
 from hpc_train.reports.value_format import whole
 
 T = TypeVar("T")
@@ -37,19 +38,19 @@ def place(row: Row) -> str:
 
 
 def size(row: Row, points: Sequence[Row]) -> str:
-    """Return `16 ranks` or `16 GPUs` if that identifies the point; else all sizes."""
+    """Return `16 GPUs`, in the unit of all points, if that identifies the point; else all sizes."""
     return sizes(points)(row)
 
 
 def sizes(points: Sequence[Row]) -> Callable[[Row], str]:
     """Return a function that names points by size, as `size` does, with one pass over them."""
-    alike = Counter((row["series"], row["ranks"]) for row in points)
-    word = "GPU" if all(row["gpus"] == row["ranks"] for row in points) else "rank"
+    unit = size_unit(points)
+    alike = Counter((row["series"], row[unit.key]) for row in points)
 
     def named(row: Row) -> str:
-        if not row["ranks"] or alike[row["series"], row["ranks"]] > 1:
+        if not row[unit.key] or alike[row["series"], row[unit.key]] > 1:
             return place(row)
-        return counted(row["ranks"], word)
+        return counted(row[unit.key], unit.name)
 
     return named
 

@@ -11,7 +11,7 @@ from hpc_train.reports.fastest_series_table import fastest_notes, fastest_table
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import UNKNOWN, foreign, one_size, place, speedup_word
 from hpc_train.reports.scaling_summary import summary_lines
-from hpc_train.reports.study_tables import LESS, absent_notes, points_table, runs_table
+from hpc_train.reports.study_tables import LESS, ROOM, absent_notes, points_table, runs_table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -26,6 +26,8 @@ RATIOS = (
     "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "
     "definition; ideal = ratio of GPUs (of ranks without GPUs); efficiency = speedup/ideal."
 )
+# Left out also where there is space, if they add no information.
+NEVER_MISSED = ("nodes", "time_to_train_speedup", "common_speedup")
 REPLICATE = (
     "Intervals: {confidence:.0%}, {interval}; the replicate is the run, not a step. Rows "
     "of one series are correlated: they share the noise of their baseline."
@@ -38,17 +40,19 @@ def scaling_report(
     points_frame: pd.DataFrame,
     fastest_frame: pd.DataFrame | None = None,
     *,
-    wide: bool = False,
+    columns: int | None = ROOM,
 ) -> Report:
     """Return the report of a study: summary, points, then every run without result.
 
-    `fastest_frame` is the comparison of the series at each size.
+    `fastest_frame` is the comparison of the series at each size. The table of points fits into
+    `columns` characters if possible; None is the wide table, with every column.
     """
     runs, points = plain_rows(runs_frame), plain_rows(points_frame)
     fastest = [] if fastest_frame is None else plain_rows(fastest_frame)
     compared = () if fastest_frame is None else (fastest_table(fastest, points),)
     confidence = float(points[0]["confidence"]) if points else 0.95
-    table, failed = points_table(points, confidence, wide=wide), runs_table(runs)
+    wide, room = columns is None, columns or ROOM
+    table, failed = points_table(points, confidence, wide=wide, room=room), runs_table(runs)
     return Report(
         title=_title(study, points) + _partial(study),
         summary=summary_lines(study, runs, points, fastest),
@@ -107,7 +111,7 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
 def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
     shown = {column.key for column in table.columns}
     known = [key for key in LESS if any(row.get(key) is not None for row in points)]
-    hidden = [key for key in known if key not in shown and key != "time_to_train_speedup"]
+    hidden = [key for key in known if key not in shown and key not in NEVER_MISSED]
     if hidden:
         yield (
             f"Columns left out for lack of space, but in --wide, CSV and JSON: {', '.join(hidden)}."

@@ -14,6 +14,7 @@ from hpc_train.reports.point_and_series_names import (
     one_size,
 )
 from hpc_train.reports.point_columns import PointColumn, compact_columns, table_width, wide_columns
+from hpc_train.reports.size_unit import size_unit
 from hpc_train.reports.value_format import ABSENT
 
 OK = "COMPLETED"
@@ -28,8 +29,8 @@ SIZE_WORDS = {
 RATIOS = ("speedup", "ideal", "efficiency")
 # Columns that are dropped first if the table is too wide, unless speedup is computed from them.
 LESS = (
-    "time_to_train_s", "epoch_time_s", "step_time_s", "ideal", "time_to_train_speedup",
-    "tokens_per_second", "common_speedup", "samples_per_second",
+    "nodes", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal", "time_to_train_speedup",
+    "tokens_per_second", "common_speedup", "samples_per_second", "accuracy",
 )  # fmt: skip
 ROOM = 100
 # Columns that may be empty.
@@ -41,16 +42,18 @@ COMPARED = frozenset({
 NAMED = 8
 
 
-def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False) -> ReportTable:
+def points_table(
+    points: Sequence[Row], confidence: float, *, wide: bool = False, room: int = ROOM
+) -> ReportTable:
     """Return the table of points, without constant columns.
 
-    If it is wider than 100 characters, columns that speedup is not computed from are dropped; a
+    If it is wider than `room` characters, columns that speedup is not computed from are dropped; a
     `wide` table keeps every column that has a value.
     """
     every = wide_columns(points, confidence) if wide else compact_columns(points, confidence)
     shown = [column for column in every if _is_needed(column, points, wide=wide)]
     if not wide:
-        shown = _fitting(shown, points)
+        shown = _fitting(shown, points, room)
     return ReportTable(
         title="Points",
         columns=tuple(column.column for column in shown),
@@ -99,13 +102,15 @@ def constants(points: Sequence[Row]) -> str:
     return ", ".join(said)
 
 
-def _fitting(shown: list[PointColumn], points: Sequence[Row]) -> list[PointColumn]:
+def _fitting(shown: list[PointColumn], points: Sequence[Row], room: int) -> list[PointColumn]:
     times = {row["basis"] for row in points if not BASES[row["basis"]].is_rate}
     needed = {BASIS_COLUMNS[basis] for basis in times}
     if not any(row["speedup"] is not None and not row["is_baseline"] for row in points):
         needed.add("time_to_train_speedup")
+    if not follow_from_unit(points):
+        needed.add("nodes")
     for key in LESS:
-        if table_width(shown, points) > ROOM and key not in needed:
+        if table_width(shown, points) > room and key not in needed:
             shown = [column for column in shown if column.column.key != key]
     return shown
 
@@ -121,14 +126,14 @@ def _is_needed(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool
     if key in _ONLY_IF and not wide:
         return _ONLY_IF[key](points)
     values = {shown.text(row) for row in points}
-    if key == "ranks" or (key == "gpus" and not wide):
-        new = key == "gpus" or any(row["ranks"] != row["gpus"] for row in points)
-        return len(values) > 1 and (wide or (new and not _one_size_varies(points)))
+    if key == "ranks" or (key in ("nodes", "gpus") and not wide):
+        return len(values) > 1 and (wide or _is_needed_size(key, points))
     known = values - {ABSENT}
     if key not in SIZES or wide:
         return bool(known)
     silent = any(row["n_ok"] and shown.text(row) == ABSENT for row in points)
-    return len(known) > 1 or bool(known and silent)
+    new = not key.endswith("_per_node") or _is_needed_size(key, points)
+    return new and (len(known) > 1 or bool(known and silent))
 
 
 def _adds_information(points: Sequence[Row]) -> bool:
@@ -149,9 +154,21 @@ _ONLY_IF = {
 }
 
 
-def _one_size_varies(points: Sequence[Row]) -> bool:
-    names = ("nodes", "gpus_per_node", "tasks_per_node")
-    return any(len({row[name] for row in points}) > 1 for name in names)
+def _is_needed_size(key: str, points: Sequence[Row]) -> bool:
+    """Whether it is the unit of the report, or not the same number as that in each row."""
+    unit = size_unit(points).key
+    new = any(row[key] != row[unit] for row in points)
+    if key == "ranks":
+        names = ("nodes", "gpus_per_node", "tasks_per_node")
+        new = new and not any(len({row[name] for row in points}) > 1 for name in names)
+    return key == unit or (new and key != "gpus")
+
+
+def follow_from_unit(points: Sequence[Row]) -> bool:
+    """Whether the nodes follow from the unit: `constants` says how many there are on a node."""
+    unit = size_unit(points).key
+    ratios = {row[unit] / row["nodes"] for row in points if row["nodes"] and row[unit]}
+    return len(ratios) == 1 and all(row["nodes"] and row[unit] for row in points)
 
 
 def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:

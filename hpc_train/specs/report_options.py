@@ -1,8 +1,9 @@
-"""Options `--target` and `--exclude` of a report -> values."""
+"""Options `--target`, `--width` and `--exclude` of a report -> values."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import msgspec
 
 from hpc_train.errors import ReportError, nearest
 from hpc_train.model.expected_study import EXCLUDED, ExpectedStudy
-from hpc_train.model.report_options import Target
+from hpc_train.model.report_options import Paper, Target
 from hpc_train.typed_values import decode
 from hpc_train.yamlfile import read
 
@@ -45,6 +46,38 @@ def target_of(text: str | None) -> Target | None:
             )
         return Target(metric="accuracy", value=value)
     return Target(metric="loss", value=value)
+
+
+_LENGTH = re.compile(r"([0-9]{1,5}(?:\.[0-9]{1,5})?) ?([a-z]{1,9})?")
+# Inches.
+UNITS = {"in": 1.0, "cm": 1 / 2.54, "mm": 1 / 25.4, "pt": 1 / 72}
+NARROWEST, WIDEST = 2.0, 20.0
+_ALLOWED = "2in to 20in, as 3.3in, 8.4cm, 84mm or 240pt"
+
+
+def paper_of(width: str | None, *, title: bool) -> Paper:
+    """Return the paper of `3.3in`, with a title or not; None is a screen.
+
+    Raises:
+        ReportError: no length, or a width that no figure can have.
+    """
+    if width is None:
+        return Paper(title=title)
+    found = _LENGTH.fullmatch(width.strip())
+    if found is None or found[2] not in UNITS:
+        unit = found[2] if found else None
+        missing = "the unit is missing" if found and not unit else f"{width!r} is not a length"
+        raise ReportError(
+            f"--width {width}: {missing}{nearest(unit, UNITS) if unit else ''}; "
+            f"allowed is {_ALLOWED}",
+            "--width 3.3in, the column of many journals",
+        )
+    inches = float(found[1]) * UNITS[found[2]]
+    if not NARROWEST <= inches <= WIDEST:
+        raise ReportError(
+            f"--width {width} is {inches:.4g} inches; allowed is {_ALLOWED}", "--width 3.3in"
+        )
+    return Paper(width=inches, title=title)
 
 
 FILE = "exclude.yaml"

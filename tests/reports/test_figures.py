@@ -124,7 +124,7 @@ def test_points_without_a_result_are_hollow_and_end_the_line() -> None:
     (figure,) = figures(study, tables, (), ["efficiency"])
     assert figure.data is not None
     empty = [row for row in figure.data.records if row["drawn"] == "no result"]
-    assert [(row["series"], row["ranks"]) for row in empty] == [("launcher=torchrun", 16)]
+    assert [(row["series"], row["gpus"]) for row in empty] == [("launcher=torchrun", 16)]
     drawing = plot_data_of(study, tables)
     assert [drawing.gaps(style) for style in drawing.styles] == [[], [16]]
 
@@ -160,7 +160,7 @@ def test_a_peak_is_drawn_only_where_it_is_bounded() -> None:
     study, tables = small()
     assert "peak" not in inline(study, tables, "fits")
     bounded = fitted(tables.points, "launcher=srun", peak=11.0)
-    assert "q = 11 [2, 20]" in inline(study, tables._replace(laws=bounded), "fits")
+    assert "44 [8, 80]" in inline(study, tables._replace(laws=bounded), "fits")
     refused = tuple(law for law in tables.laws if law.refused)
     assert figures(study, tables._replace(laws=refused), (), ["fits"]) == ()
 
@@ -171,7 +171,7 @@ def test_the_parts_of_a_step_add_up() -> None:
     sums: dict[tuple[str, int], float] = {}
     for row in figure.data.records:
         if row["value"] is not None:
-            key = (row["series"], row["ranks"])
+            key = (row["series"], row["gpus"])
             sums[key] = sums.get(key, 0.0) + row["value"]
     assert len(sums) == 7
     assert list(sums.values()) == pytest.approx([100.0] * 7)
@@ -182,7 +182,7 @@ def test_the_front_is_what_no_other_beats() -> None:
 
 
 def test_series_differ_in_grey() -> None:
-    own = styles([{"series": f"s{i}", "ranks": 1} for i in range(10)])
+    own = styles([{"series": f"s{i}", "size": 1} for i in range(10)])
     assert len({(style.marker, str(style.dashes)) for style in own[:7]}) == 7
     assert len({(style.colour, style.marker, str(style.dashes)) for style in own}) == 10
 

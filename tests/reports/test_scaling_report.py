@@ -119,7 +119,7 @@ def test_logs_with_and_without_a_known_size_are_told_apart() -> None:
 def test_constant_columns_are_said_once() -> None:
     shown = report()
     keys = [column.key for column in shown.tables[0].columns]
-    assert "nodes" in keys
+    assert "gpus" in keys
     assert "gpus_per_node" not in keys
     assert any("4 GPUs per node, 4 tasks per node" in line for line in shown.summary)
 

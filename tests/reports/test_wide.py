@@ -76,6 +76,6 @@ def test_a_table_without_dashes_has_no_footnote() -> None:
 def test_the_report_can_be_wide() -> None:
     study, records = finished()
     runs = run_frame(study, records)
-    made = scaling_report(study, runs, speedup_frame(runs, study), wide=True)
+    made = scaling_report(study, runs, speedup_frame(runs, study), columns=None)
     assert len(made.tables[0].columns) > len(report().tables[0].columns)
     assert made.tables[0].records == report().tables[0].records

@@ -12,6 +12,7 @@ from typing import Any
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
+from hpc_train.model.report_options import SCREEN, Paper
 from hpc_train.reports.figures import (
     cost,
     efficiency,
@@ -24,7 +25,7 @@ from hpc_train.reports.figures import (
 from hpc_train.reports.figures import (
     step_times_by_node as nodes,
 )
-from hpc_train.reports.figures.canvas import Canvas
+from hpc_train.reports.figures.canvas import Canvas, font_size
 from hpc_train.reports.figures.images import STYLE, finished
 from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
 
@@ -47,6 +48,7 @@ def figures(
     measured: Measured,
     kinds: Sequence[str] = ("svg", "png"),
     names: Sequence[str] = tuple(FIGURES),
+    paper: Paper = SCREEN,
 ) -> tuple[Figure, ...]:
     """Return the figures `names` for which there are data, the most important first.
 
@@ -55,8 +57,8 @@ def figures(
     """
     import matplotlib as mpl
 
-    plot = plot_data_of(study, measured)
-    style: Any = {**mpl.rcParamsDefault, **STYLE}
+    plot = plot_data_of(study, measured, paper)
+    style: Any = {**mpl.rcParamsDefault, **STYLE, "font.size": font_size(paper)}
     drawn = []
     with mpl.rc_context(style), warnings.catch_warnings():
         # Characters that the font lacks are boxes in an image, and text in a page.
@@ -64,5 +66,5 @@ def figures(
         for name in names:
             canvas = FIGURES[name](plot)
             if canvas is not None:
-                drawn.append(finished(name, canvas, kinds))
+                drawn.append(finished(name, canvas, kinds, plot.unit.key))
     return tuple(drawn)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import log2
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
 
 # Minimum distance of size ticks, as a fraction of the axis.
 APART = 0.06
+# Inches that the number at a tick needs; share of a panel without its labels.
+LABEL, PANEL = 0.33, 0.8
 # Shares of the height: above and below the values, and below them for the hollow markers.
 MARGIN = 0.06
 ROOM = 0.12
@@ -20,15 +23,22 @@ ROOM = 0.12
 
 def size_axis(axes: Axes, place: SizeAxis) -> None:
     """Put a tick at each size, or only at the first of sizes that are too close."""
-    span = log2(place.high / place.low)
-    ticks: list[int] = []
-    for size in place.sizes:
-        if not ticks or log2(size / ticks[-1]) >= APART * span:
-            ticks.append(size)
-    axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks, [f"{size:,}" for size in ticks])
+    set_ticks(axes, place.sizes, log2(place.high / place.low))
     axes.set_xlim(place.low, place.high)
     axes.minorticks_off()
+
+
+def set_ticks(axes: Axes, sizes: Sequence[float], span: float) -> None:
+    """Put a tick at each size of an axis of `span` doublings for which there is space."""
+    grid = axes.get_gridspec()
+    inches = PANEL * axes.figure.bbox.width / axes.figure.dpi / (grid.ncols if grid else 1)
+    apart = max(APART, LABEL / inches) * span
+    ticks: list[float] = []
+    for size in sizes:
+        if not ticks or log2(size / ticks[-1]) >= apart:
+            ticks.append(size)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [f"{size:,.4g}" for size in ticks])
 
 
 def value_axis(axes: Axes, values: list[float], *, hollow: bool, doubling: bool) -> None:

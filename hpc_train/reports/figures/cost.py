@@ -10,7 +10,6 @@ from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.markers import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.scaling import usable
-from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.figures.titles_and_legend import (
     LegendEntry,
     draw_legend,
@@ -19,6 +18,7 @@ from hpc_train.reports.figures.titles_and_legend import (
 )
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted
+from hpc_train.reports.size_unit import SizeUnit
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 COST = "gpu_hours_per_million"
 SAMPLES = 1e6
-# Room that the number of ranks at a point needs, in pixels of the figure before its layout.
+# Room that the size of a point needs, in pixels of the figure before its layout.
 LABEL = (75.0, 18.0)
 # Number of series with a label at every point.
 LABELLED = 3
@@ -42,13 +42,15 @@ def draw(plot: PlotData) -> Canvas | None:
     known = [row for row in plot.points if _known(row)]
     if len(known) < 2:
         return None
-    canvas = opened(f"{plot.study.name}: cost against time of a million samples")
+    canvas = opened(f"{plot.study.name}: cost against time of a million samples", plot.paper)
     axes = canvas.figure.subplots()
-    axes.set(xlabel="minutes per million samples", ylabel="GPU-hours per million samples")
+    axes.set(xlabel="minutes per million samples", ylabel="GPU-h per million samples")
     xs: list[float] = []
     ys: list[float] = []
     for style in plot.styles:
-        dots = [_mean(row, style) for row in plot.own(style) if _known(row)]
+        # Both axes are measured: no mark is shifted.
+        style = style._replace(runs=0.0)
+        dots = [_mean(row) for row in plot.own(style) if _known(row)]
         runs = _runs(plot.own_runs(style))
         draw_runs(canvas, axes, runs, style)
         draw_means(canvas, axes, dots, style, plot.gaps(style))
@@ -57,10 +59,10 @@ def draw(plot: PlotData) -> Canvas | None:
     _ring(axes, known)
     value_axis(axes, ys, hollow=False, doubling=False)
     _minutes(axes, xs)
-    _label(axes, known)
+    _label(axes, known, plot.unit)
     left_out = sum(1 for row in plot.points if not _known(row))
-    draw_title(canvas.figure, heading_lines(plot, left_out))
-    draw_legend(canvas.figure, plot, _entries())
+    draw_title(canvas, heading_lines(plot, left_out))
+    draw_legend(canvas, plot, _entries())
     return canvas
 
 
@@ -81,10 +83,10 @@ def _place(row: Row) -> tuple[float, float]:
     return SAMPLES / row["samples_per_second"] / 60, row[COST]
 
 
-def _mean(row: Row, style: Style) -> Dot:
+def _mean(row: Row) -> Dot:
     x, y = _place(row)
     shown = f"{significant(y)} GPU-hours, {significant(x)} minutes per million samples"
-    dot = mean_dot(row, x, y, shown)
+    dot = mean_dot(row, y, shown, x)
     return dot._replace(row=dot.row | {"minutes_per_million": x})
 
 
@@ -95,7 +97,7 @@ def _runs(rows: Sequence[Row]) -> list[Dot]:
         if row["state"] == OK and gpus and usable(row, "samples_per_second"):
             minutes = SAMPLES / row["samples_per_second"] / 60
             shown = f"{significant(minutes * gpus / 60)} GPU-hours, {significant(minutes)} minutes"
-            dot = run_dot(row, minutes, minutes * gpus / 60, f"{shown} per million samples")
+            dot = run_dot(row, minutes * gpus / 60, f"{shown} per million samples", minutes)
             dots.append(dot._replace(row=dot.row | {"minutes_per_million": minutes}))
     return dots
 
@@ -121,9 +123,8 @@ def _minutes(axes: Axes, xs: Sequence[float]) -> None:
     axes.xaxis.minorticks_off()
 
 
-def _label(axes: Axes, known: Sequence[Row]) -> None:
-    """Label points with their ranks if there is space; of many series only the Pareto front."""
-    gpus = all(row["gpus"] == row["ranks"] for row in known)
+def _label(axes: Axes, known: Sequence[Row], unit: SizeUnit) -> None:
+    """Label points with their sizes if there is space; of many series only the Pareto front."""
     front = set(pareto([_place(row) for row in known]))
     taken: list[tuple[float, float]] = []
     few = len({row["series"] for row in known}) <= LABELLED
@@ -134,8 +135,8 @@ def _label(axes: Axes, known: Sequence[Row]) -> None:
             continue
         taken.append((x, y))
         axes.annotate(
-            counted(row["ranks"], "GPU" if gpus else "rank"), _place(row), xytext=(7, 5),
-            textcoords="offset points", fontsize=7.5, color=GREY,
+            counted(row["size"], unit.name), _place(row), xytext=(7, 5),
+            textcoords="offset points", fontsize="small", color=GREY,
         )  # fmt: skip
 
 

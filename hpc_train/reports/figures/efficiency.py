@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import plain_axis, size_axis
-from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
+from hpc_train.reports.figures.canvas import WIDE, Canvas, opened, panels
 from hpc_train.reports.figures.markers import (
     DOTTED,
     GATE,
@@ -23,6 +23,7 @@ from hpc_train.reports.figures.markers import (
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.scaling import usable
 from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.small_multiples import ghost_entry, in_legend, many, split
 from hpc_train.reports.figures.titles_and_legend import (
     draw_legend,
     draw_title,
@@ -48,14 +49,37 @@ def draw(plot: PlotData) -> Canvas | None:
     known = [row for row in plot.points if _known(row)]
     if all(row["is_baseline"] for row in known):
         return None
-    caption = f"{plot.study.name}: parallel efficiency against the number of ranks"
-    halves = has_doubling(plot)
-    canvas = opened(caption, WIDE if halves else NARROW)
-    axes, *right = canvas.figure.subplots(1, 1 + halves, squeeze=False)[0]
-    axes.set(xlabel="ranks", ylabel="efficiency [%]")
+    caption = f"{plot.study.name}: parallel efficiency against the number of {plot.unit.plural}"
+    halves = has_doubling(plot) and not many(plot)
+    canvas, split_panels = split(caption, plot)
+    if halves:
+        canvas = opened(caption, plot.paper, WIDE)
+        left, right = panels(canvas, 2)
+        split_panels = [(left, plot)]
     values = [100.0]
+    for axes, own in split_panels:
+        axes.set(xlabel=plot.unit.plural, ylabel="efficiency [%]")
+        values += _draw_panel(canvas, axes, own)
+        draw_hollow(canvas, axes, own, runs=True)
+    gate = plot.study.gates.efficiency
+    if gate is not None:
+        canvas.rows.append({"quantity": "efficiency [%]", "drawn": "gate", "value": 100 * gate})
+    for axes, _ in split_panels:
+        size_axis(axes, plot.place)
+        plain_axis(axes, 0.0, max(values))
+    if halves:
+        draw_doubling(canvas, right, plot)
+    draw_title(canvas, heading_lines(plot))
+    entries = [*hollow_entry(plot, runs=True), *gate_entry(plot), ideal_entry(), *ghost_entry(plot)]
+    draw_legend(canvas, plot, entries, series=in_legend(canvas, plot))
+    return canvas
+
+
+def _draw_panel(canvas: Canvas, axes: Axes, plot: PlotData) -> list[float]:
+    """Draw the runs, means and intervals, 100 % and the gate; return the values."""
+    values: list[float] = []
     for style in plot.styles:
-        means = [_mean(row, style) for row in plot.own(style) if _known(row)]
+        means = [_mean(row) for row in plot.own(style) if _known(row)]
         runs = _runs(plot, style)
         draw_runs(canvas, axes, runs, style)
         draw_means(canvas, axes, means, style, plot.gaps(style))
@@ -64,24 +88,12 @@ def draw(plot: PlotData) -> Canvas | None:
     gate = plot.study.gates.efficiency
     if gate is not None:
         axes.axhline(100 * gate, color=GATE, lw=1.4, zorder=1)
-        canvas.rows.append({"quantity": "efficiency [%]", "drawn": "gate", "value": 100 * gate})
-    draw_hollow(canvas, axes, plot, runs=True)
-    size_axis(axes, plot.place)
-    plain_axis(axes, 0.0, max(values))
-    for panel in right:
-        draw_doubling(canvas, panel, plot)
-    draw_title(canvas.figure, heading_lines(plot))
-    draw_legend(
-        canvas.figure,
-        plot,
-        [*hollow_entry(plot, runs=True), *gate_entry(plot), ideal_entry()],
-    )
-    return canvas
+    return values
 
 
-def _mean(row: Row, style: Style) -> Dot:
+def _mean(row: Row) -> Dot:
     value = 100 * row["efficiency"]
-    dot = mean_dot(row, row["ranks"] * style.mean, value, f"{value:.1f} % of ideal")
+    dot = mean_dot(row, value, f"{value:.1f} % of ideal")
     limits = (row["efficiency_low"], row["efficiency_high"])
     return with_limits(dot, *(None if limit is None else 100 * limit for limit in limits))
 
@@ -97,26 +109,26 @@ def _runs(plot: PlotData, style: Style) -> list[Dot]:
             ratio = run[column] / point[column]
             rate = ratio if BASES[point["basis"]].is_rate else 1 / ratio
             value = 100 * point["efficiency"] * rate
-            dots.append(run_dot(run, run["ranks"] * style.runs, value, f"{value:.1f} % of ideal"))
+            dots.append(run_dot(run, value, f"{value:.1f} % of ideal"))
     return dots
 
 
 def _known(row: Row) -> bool:
-    return bool(row["efficiency"] and row["ranks"])
+    return bool(row["efficiency"] and row["size"])
 
 
 def has_doubling(plot: PlotData) -> bool:
-    """Whether there is a gate on doubling, and a point with half the ranks of another."""
+    """Whether there is a gate on doubling, and a point of half the size of another."""
     return plot.study.gates.doubling is not None and any(map(_doubles, plot.points))
 
 
 def draw_doubling(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
     """Draw S(p)/S(p/2) with its interval, the ideal 2 and the gate."""
     gate = plot.study.gates.doubling
-    axes.set(xlabel="ranks", ylabel="speedup from half the size")
+    axes.set(xlabel=plot.unit.plural, ylabel="speedup from half the size")
     values = [TWICE]
     for style in plot.styles:
-        means = [_doubling_mean(row, style) for row in plot.own(style) if _doubles(row)]
+        means = [_doubling_mean(row) for row in plot.own(style) if _doubles(row)]
         draw_means(canvas, axes, means, style, plot.gaps(style))
         values += [dot.y for dot in means] + draw_bars(axes, means, style)
     axes.axhline(TWICE, color=GREY, lw=1.2, ls=DOTTED, zorder=1)
@@ -130,11 +142,11 @@ def draw_doubling(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
 
 
 def _doubles(row: Row) -> bool:
-    return row.get("doubling") is not None and bool(row["ranks"])
+    return row.get("doubling") is not None and bool(row["size"])
 
 
-def _doubling_mean(row: Row, style: Style) -> Dot:
+def _doubling_mean(row: Row) -> Dot:
     value = TWICE * row["doubling"]
-    dot = mean_dot(row, row["ranks"] * style.mean, value, f"{value:.3g} times half the size")
+    dot = mean_dot(row, value, f"{value:.3g} times half the size")
     limits = (row.get("doubling_low"), row.get("doubling_high"))
     return with_limits(dot, *(None if limit is None else TWICE * limit for limit in limits))

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import log2
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from hpc_train.model.scaling_fit import Fit
-from hpc_train.reports.figures.axes import value_axis
+from hpc_train.reports.figures.axes import set_ticks, value_axis
 from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.markers import (
     DOTTED,
@@ -18,16 +21,16 @@ from hpc_train.reports.figures.markers import (
 )
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.series_styles import COLOURS, Style
+from hpc_train.reports.figures.small_multiples import faceted, shown_in
 from hpc_train.reports.figures.titles_and_legend import (
     LegendEntry,
     draw_legend,
     draw_title,
-    faceted,
     heading_lines,
     ideal_entry,
-    shown_in,
 )
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.size_unit import baseline_size
 from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ LINES: dict[str, tuple[str, Any]] = {
 }
 BEYOND = "0.93"
 MEASURED = "black"
-TICKS = 8
+ENDS = ("low", "high")
 
 
 def draw(plot: PlotData) -> Canvas | None:
@@ -58,18 +61,20 @@ def draw(plot: PlotData) -> Canvas | None:
     canvas, panels = faceted(caption, styles, plot)
     drawn: list[float] = []
     for axes, style in zip(panels, styles, strict=False):
-        axes.set(xlabel="resources q, baseline = 1", ylabel=plot.word)
+        axes.set(xlabel=plot.unit.plural, ylabel=plot.word)
         laws = [law for law in fitted if law.series == style.series]
-        drawn += _draw_series(canvas, axes, plot.own(style), laws, style)
+        base = baseline_size(plot.own(style), style.series, plot.unit) or 1.0
+        drawn += _draw_series(canvas, axes, plot.own(style), [_sized(law, base) for law in laws])
+        _finish(axes, plot.own(style), laws, base)
     for axes in panels:
         value_axis(axes, drawn, hollow=False, doubling=True)
     shown = shown_in(plot, styles)
     notes = _notes(
         [law for law in fitted if law.series in {style.series for style in shown.styles}]
     )
-    draw_title(canvas.figure, "\n".join([heading_lines(shown, runs=False), *notes]))
+    draw_title(canvas, "\n".join([heading_lines(shown, runs=False), *notes]))
     kinds = [name for name in LAWS if any(law.law == name for law in fitted)]
-    draw_legend(canvas.figure, plot, _entries(kinds), series=False)
+    draw_legend(canvas, plot, _entries(kinds), series=False)
     return canvas
 
 
@@ -86,40 +91,48 @@ def _notes(laws: Sequence[Fit]) -> list[str]:
     ]
 
 
+def _sized(law: Fit, base: float) -> Fit:
+    """Return the law with sizes instead of multiples of the baseline's size."""
+    curve = [msgspec.structs.replace(point, q=point.q * base) for point in law.curve]
+    peak = law.peak
+    if peak is not None:
+        ends = {end: None if (at := getattr(peak, end)) is None else at * base for end in ENDS}
+        peak = msgspec.structs.replace(peak, value=peak.value * base, **ends)
+    return msgspec.structs.replace(law, curve=tuple(curve), peak=peak)
+
+
 def _draw_series(
-    canvas: Canvas, axes: Axes, rows: Sequence[Row], laws: Sequence[Fit], style: Style
+    canvas: Canvas, axes: Axes, rows: Sequence[Row], laws: Sequence[Fit]
 ) -> list[float]:
-    black = style._replace(colour=MEASURED, marker="o", dashes="none", marker_points=5)
+    black = Style("", MEASURED, "o", "none", 0.0, 0.0, 5.0)
     values: list[float] = []
     for law in laws:
         values += _draw_law(canvas, axes, law)
     dots = []
     for row in rows:
-        if row["speedup"] and row["ideal"]:
+        if row["speedup"] and row["ideal"] and row["size"]:
             shown = f"{significant(row['speedup'], 3)} times the baseline"
-            dot = mean_dot(row, row["ideal"], row["speedup"], shown)
+            dot = mean_dot(row, row["speedup"], shown)
             dots.append(with_limits(dot, row["speedup_low"], row["speedup_high"]))
     draw_means(canvas, axes, dots, black)
     values += [dot.y for dot in dots] + [low for low in draw_bars(axes, dots, black) if low > 0]
-    last = max(law.largest_q for law in laws)
-    qs = [point.q for law in laws for point in law.curve] + [dot.x for dot in dots]
-    ends = (min(qs), max(qs))
-    axes.plot(ends, ends, color=GREY, lw=1.2, ls=DOTTED, zorder=1)
-    _finish(axes, sorted({dot.x for dot in dots}), ends, last)
     return values
 
 
-def _finish(axes: Axes, sizes: Sequence[float], ends: tuple[float, float], last: float) -> None:
+def _finish(axes: Axes, rows: Sequence[Row], laws: Sequence[Fit], base: float) -> None:
+    """Draw the ideal, shade the sizes beyond the largest point, and set the ticks."""
     from matplotlib.ticker import NullFormatter
 
-    axes.set_xscale("log", base=2)
+    sizes = sorted({float(row["size"]) for row in rows if row["size"] and row["speedup"]})
+    every = [point.q * base for law in laws for point in law.curve] + sizes
+    ends, last = (min(every), max(every)), max(law.largest_q for law in laws) * base
+    axes.plot(ends, [x / base for x in ends], color=GREY, lw=1.2, ls=DOTTED, zorder=1)
     low, high = ends[0] / 1.15, ends[1] * 1.15
     if ends[1] > last:
         axes.axvspan(last, high, color=BEYOND, zorder=0, lw=0)
     axes.set_xlim(low, high)
     sizes = [*sizes, *([ends[1]] if ends[1] > last else [])]
-    ticks = sizes[:: -(-len(sizes) // TICKS) or 1]
-    axes.set_xticks(ticks, [f"{size:.4g}" for size in ticks])
+    set_ticks(axes, sizes, log2(high / low))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.minorticks_off()
 
@@ -134,7 +147,8 @@ def _draw_law(canvas: Canvas, axes: Axes, law: Fit) -> list[float]:
         axes.fill_between([p.q for p in band], lows, highs, color=colour, alpha=0.15, lw=0)
     about = {"quantity": axes.get_ylabel(), "drawn": law.law, "series": law.series}
     canvas.rows.extend(
-        about | {"q": p.q, "value": p.speedup, "low": p.low, "high": p.high, "measured": p.measured}
+        about
+        | {"size": p.q, "value": p.speedup, "low": p.low, "high": p.high, "measured": p.measured}
         for p in law.curve
     )
     if law.peak is not None and qs[0] <= law.peak.value <= qs[-1]:
@@ -142,9 +156,9 @@ def _draw_law(canvas: Canvas, axes: Axes, law: Fit) -> list[float]:
         # On the side of the line with more space.
         left = law.peak.value**2 < qs[0] * qs[-1]
         pad, side = (" ", "left") if left else ("", "right")
-        words = f"{pad}{LAWS[law.law]} peak \n{pad}q = {_interval(law)} "
+        words = f"{pad}{LAWS[law.law]} peak \n{pad}{_interval(law)} "
         axes.text(
-            law.peak.value, 0.03, words, color=colour, fontsize=7.5, va="bottom", ha=side,
+            law.peak.value, 0.03, words, color=colour, fontsize="small", va="bottom", ha=side,
             transform=axes.get_xaxis_transform(),
         )  # fmt: skip
     return [p.speedup for p in law.curve if p.speedup > 0]

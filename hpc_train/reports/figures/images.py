@@ -14,6 +14,7 @@ from xml.etree import ElementTree as Xml
 
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.figures.canvas import NARROW, Canvas
+from hpc_train.reports.figures.end_labels import spread
 from hpc_train.reports.value_format import one_line, rounded
 
 DPI = 150
@@ -22,8 +23,7 @@ STYLE = {
     "text.parse_math": False,
     # Type 42: text in a PDF stays text.
     "pdf.fonttype": 42,
-    "font.size": 9,
-    "axes.titlesize": 10,
+    "axes.titlesize": "medium",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.grid": True,
@@ -44,13 +44,17 @@ STROKES = "stroke-linejoin:round;stroke-linecap:butt"
 DECIMALS = re.compile(r"(\d\.\d\d)\d+")
 
 
-def finished(name: str, canvas: Canvas, kinds: Sequence[str]) -> Figure:
-    """Return the figure with images of the given kinds; a page may contain several."""
+def finished(name: str, canvas: Canvas, kinds: Sequence[str], unit: str) -> Figure:
+    """Return the figure with images of the given kinds; a page may contain several.
+
+    `unit` is the key of the sizes in its numbers: `gpus`.
+    """
     # Once for all formats: it takes longer than plot.
     canvas.figure.draw_without_rendering()
     canvas.figure.set_layout_engine("none")
+    spread(canvas)
     images = {kind: _image(name, canvas, kind) for kind in kinds}
-    return Figure(name=name, caption=canvas.caption, images=images, data=_table(canvas))
+    return Figure(name=name, caption=canvas.caption, images=images, data=_table(canvas, unit))
 
 
 def _image(name: str, canvas: Canvas, kind: str) -> bytes:
@@ -65,9 +69,10 @@ def _image(name: str, canvas: Canvas, kind: str) -> bytes:
     return inlined(out.getvalue(), name, canvas) if kind == "inline" else out.getvalue()
 
 
-def _table(canvas: Canvas) -> ReportTable:
-    keys = list(dict.fromkeys(key for row in canvas.rows for key in row))
-    cells = [[rounded(row.get(key)) for key in keys] for row in canvas.rows]
+def _table(canvas: Canvas, unit: str) -> ReportTable:
+    found = [{unit if key == "size" else key: row[key] for key in row} for row in canvas.rows]
+    keys = list(dict.fromkeys(key for row in found for key in row))
+    cells = [[rounded(row.get(key)) for key in keys] for row in found]
     return ReportTable(
         title=canvas.caption,
         columns=tuple(Column(key=key, heading=key.replace("_", " ")) for key in keys),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.study import ALONE
-from hpc_train.reports.figures.canvas import Canvas, explain
+from hpc_train.reports.figures.canvas import Canvas, Series, explain
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.plain_rows import Row
@@ -16,6 +16,7 @@ from hpc_train.reports.value_format import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.transforms import Transform
 
 GREY = "0.35"
 DOTTED = (0, (1, 2))
@@ -25,6 +26,8 @@ Lost = Mapping[tuple[Any, ...], Sequence[Row]]
 HEIGHT = 0.04
 # Size of the marker of a single run, relative to that of a point.
 SMALLER = 0.7
+# Of means, so that the pointer finds them and not their intervals.
+ABOVE = 3
 
 
 class Dot(NamedTuple):
@@ -36,24 +39,29 @@ class Dot(NamedTuple):
     row: dict[str, Any]
 
 
-def run_dot(row: Row, x: float, y: float, shown: str) -> Dot:
-    """Return the mark of one run; `shown` is its value as text."""
+def run_dot(row: Row, y: float, shown: str, x: float | None = None) -> Dot:
+    """Return the mark of one run at its size or at `x`; `shown` is its value as text."""
     about = {
-        "drawn": "run", "series": row["series"], "ranks": row["ranks"], "run_id": row["run_id"],
+        "drawn": "run", "series": row["series"], "size": row["size"], "run_id": row["run_id"],
         "state": row["state"], "value": y,
     }  # fmt: skip
-    return Dot(x, y, one_line(f"{row['run_id']}: {shown}, {row['state']}"), about)
+    return Dot(
+        row["size"] if x is None else x,
+        y,
+        one_line(f"{row['run_id']}: {shown}, {row['state']}"),
+        about,
+    )
 
 
-def mean_dot(row: Row, x: float, y: float, shown: str) -> Dot:
-    """Return the mark of a point's mean."""
+def mean_dot(row: Row, y: float, shown: str, x: float | None = None) -> Dot:
+    """Return the mark of a point's mean at its size or at `x`."""
     about = {
-        "drawn": "mean", "series": row["series"], "ranks": row["ranks"], "runs": row["n_ok"],
+        "drawn": "mean", "series": row["series"], "size": row["size"], "runs": row["n_ok"],
         "value": y,
     }  # fmt: skip
     series = "" if row["series"] == ALONE else f"{row['series']}, "
     title = f"{series}{place(row)}: {shown}, mean of {counted(row['n_ok'], 'run')}"
-    return Dot(x, y, one_line(title), about)
+    return Dot(row["size"] if x is None else x, y, one_line(title), about)
 
 
 def with_limits(dot: Dot, low: float | None, high: float | None) -> Dot:
@@ -69,8 +77,9 @@ def draw_runs(canvas: Canvas, axes: Axes, dots: Sequence[Dot], style: Style) -> 
     if dots:
         size = 0.6 * style.marker_points
         (artist,) = axes.plot(
-            *_xy(dots), style.marker, color=style.colour, ms=size, alpha=0.55, mec="none"
-        )
+            *_xy(dots), style.marker, color=style.colour, ms=size, alpha=0.55, mec="none",
+            transform=shifted(axes, style.runs), clip_on=False,
+        )  # fmt: skip
         _keep(canvas, artist, dots)
 
 
@@ -79,22 +88,38 @@ def draw_means(
 ) -> None:
     """Draw the means of a series, joined from the smallest size to the largest.
 
-    `gaps` are the sizes without a result: the line is interrupted there.
+    `gaps` are the sizes without a result: the line is interrupted there. Neither lines nor means
+    are shifted, so that equal series have equal lines.
     """
     if not dots:
         return
-    ordered = sorted(dots, key=lambda dot: dot.row["ranks"] or 0)
+    ordered = sorted(dots, key=lambda dot: dot.row["size"] or 0)
     for part in _parts(ordered, gaps):
-        axes.plot(*_xy(part), color=style.colour, ls=style.dashes, lw=1.4)
+        x, y = _xy(part)
+        axes.plot(x, y, color=style.colour, ls=style.dashes, lw=1.4)
+        canvas.lines.append(Series(axes, style.series, style.colour, x, y))
+    draw_marks(canvas, axes, ordered, style)
+
+
+def draw_marks(
+    canvas: Canvas, axes: Axes, dots: Sequence[Dot], style: Style, shift: float = 0.0
+) -> None:
+    """Draw the marks of means or medians, shifted by points of the page."""
+    if not dots:
+        return
     (artist,) = axes.plot(
-        *_xy(ordered),
-        style.marker,
-        color=style.colour,
-        ms=style.marker_points,
-        mec="white",
-        mew=0.6,
-    )
-    _keep(canvas, artist, ordered)
+        *_xy(dots), style.marker, color=style.colour, ms=style.marker_points, mec="white",
+        mew=0.6, transform=shifted(axes, shift), zorder=ABOVE, clip_on=False,
+    )  # fmt: skip
+    _keep(canvas, artist, dots)
+
+
+def shifted(axes: Axes, points: float, base: Transform | None = None) -> Transform:
+    """Return coordinates of data (or `base`), shifted sideways by points of the page."""
+    from matplotlib.transforms import ScaledTranslation
+
+    scale = axes.figure.dpi_scale_trans
+    return (base or axes.transData) + ScaledTranslation(points / 72, 0, scale)
 
 
 def draw_bars(axes: Axes, dots: Sequence[Dot], style: Style) -> list[float]:
@@ -108,7 +133,7 @@ def draw_bars(axes: Axes, dots: Sequence[Dot], style: Style) -> list[float]:
     above = [max(0.0, one - dot.y) for dot, one in zip(known, high, strict=True)]
     axes.errorbar(
         *_xy(known), yerr=[below, above], fmt="none", ecolor=style.colour, elinewidth=1.1,
-        capsize=2.5,
+        capsize=2, transform=shifted(axes, style.beside),
     )  # fmt: skip
     return low + high
 
@@ -116,8 +141,8 @@ def draw_bars(axes: Axes, dots: Sequence[Dot], style: Style) -> list[float]:
 def _parts(dots: Sequence[Dot], gaps: Sequence[int]) -> list[list[Dot]]:
     parts: list[list[Dot]] = []
     for dot in dots:
-        last = parts[-1][-1].row["ranks"] if parts else None
-        if last is None or any(last < gap < dot.row["ranks"] for gap in gaps):
+        last = parts[-1][-1].row["size"] if parts else None
+        if last is None or any(last < gap < dot.row["size"] for gap in gaps):
             parts.append([])
         parts[-1].append(dot)
     return parts
@@ -150,37 +175,39 @@ def draw_hollow(canvas: Canvas, axes: Axes, plot: PlotData, *, runs: bool = Fals
             lost.setdefault(point_of(row), []).append(row)
     anything = False
     for style in plot.styles:
-        empty = [_point(row, style, lost) for row in plot.empty(style)]
-        some = [row for row in plot.own(style) if row["ranks"] and row["n_ok"]] if runs else []
-        fewer = [_runs(row, style, lost) for row in some if point_of(row) in lost]
-        _draw(canvas, axes, empty, style, style.marker_points + 1)
-        _draw(canvas, axes, fewer, style, SMALLER * style.marker_points)
+        empty = [_point(row, lost) for row in plot.empty(style)]
+        some = [row for row in plot.own(style) if row["size"] and row["n_ok"]] if runs else []
+        fewer = [_runs(row, lost) for row in some if point_of(row) in lost]
+        _draw(canvas, axes, empty, style, style.beside)
+        _draw(canvas, axes, fewer, style, style.runs)
         anything = anything or bool(empty or fewer)
     return anything
 
 
-def _point(row: Row, style: Style, lost: Lost) -> Dot:
-    about = {"drawn": "no result", "series": row["series"], "ranks": row["ranks"],
+def _point(row: Row, lost: Lost) -> Dot:
+    about = {"drawn": "no result", "series": row["series"], "size": row["size"],
              "state": row["not_ok"]}  # fmt: skip
-    return Dot(row["ranks"] * style.mean, HEIGHT, _words(lost.get(point_of(row), ())), about)
+    return Dot(row["size"], HEIGHT, _words(lost.get(point_of(row), ())), about)
 
 
-def _runs(row: Row, style: Style, lost: Lost) -> Dot:
+def _runs(row: Row, lost: Lost) -> Dot:
     own = lost[point_of(row)]
-    about = {"drawn": "runs without a result", "series": row["series"], "ranks": row["ranks"],
+    about = {"drawn": "runs without a result", "series": row["series"], "size": row["size"],
              "runs": len(own), "state": row["not_ok"]}  # fmt: skip
-    return Dot(row["ranks"] * style.runs, HEIGHT, _words(own), about)
+    return Dot(row["size"], HEIGHT, _words(own), about)
 
 
 def _words(runs: Sequence[Row]) -> str:
     return one_line("; ".join(f"{run['run_id']}: {run['state']}" for run in runs) or "no run")
 
 
-def _draw(canvas: Canvas, axes: Axes, dots: Sequence[Dot], style: Style, size: float) -> None:
+def _draw(canvas: Canvas, axes: Axes, dots: Sequence[Dot], style: Style, shift: float) -> None:
     if dots:
+        size = style.marker_points + 1 if shift == style.beside else SMALLER * style.marker_points
         (artist,) = axes.plot(
             [dot.x for dot in dots], [dot.y for dot in dots], style.marker, mfc="none",
-            mec=style.colour, mew=1.4, ms=size, ls="none", transform=axes.get_xaxis_transform(),
+            mec=style.colour, mew=1.4, ms=size, ls="none",
+            transform=shifted(axes, shift, axes.get_xaxis_transform()),
         )  # fmt: skip
         explain(canvas, artist, [dot.title for dot in dots])
         canvas.rows.extend(dot.row for dot in dots)

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASIS_COLUMNS
+from hpc_train.model.report_options import SCREEN, Paper
 from hpc_train.model.scaling_fit import Fit
 from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import speedup_word
+from hpc_train.reports.size_unit import SizeUnit, size_unit
 from hpc_train.reports.study_tables import OK
 
 if TYPE_CHECKING:
     import pandas as pd
 
 MOST_SERIES = 10
+# Width in inches of paper from which on markers have their full size.
+FULL = 6.0
 # If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
 MOST_RUNS = 2000
-SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
+SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 OF_RUNS = (
     "run_id", "series", "state", "problem", *SIZE, "step_time_s",
     *BASIS_COLUMNS.values(),
@@ -29,6 +33,8 @@ OF_RUNS = (
 class PlotData(NamedTuple):
     """The rows of one study for the panels; `word` is the name of the speedup.
 
+    Each row has its `size` in `unit`, or None.
+
     `runs` and `points` are those of the series that are drawn (`styles`), `every_run` is the whole
     table; `all_series` and `all_runs` (those with a result) also count what is not drawn.
     """
@@ -37,6 +43,7 @@ class PlotData(NamedTuple):
     runs: Sequence[Row]
     points: Sequence[Row]
     word: str
+    unit: SizeUnit
     styles: Sequence[Style]
     place: SizeAxis
     laws: Sequence[Fit]
@@ -44,6 +51,7 @@ class PlotData(NamedTuple):
     every_run: pd.DataFrame
     all_series: int
     all_runs: int
+    paper: Paper
 
     def own(self, style: Style) -> list[Row]:
         """Return the points of one series."""
@@ -51,19 +59,23 @@ class PlotData(NamedTuple):
 
     def empty(self, style: Style) -> list[Row]:
         """Return the points of one series that have a size but no run with a result."""
-        return [row for row in self.own(style) if row["ranks"] and not row["n_ok"]]
+        return [row for row in self.own(style) if row["size"] and not row["n_ok"]]
 
     def gaps(self, style: Style) -> list[int]:
         """Return the sizes at which one series has no result."""
-        there = {row["ranks"] for row in self.own(style) if row["n_ok"]}
-        return [row["ranks"] for row in self.empty(style) if row["ranks"] not in there]
+        there = {row["size"] for row in self.own(style) if row["n_ok"]}
+        return [row["size"] for row in self.empty(style) if row["size"] not in there]
 
     def own_runs(self, style: Style) -> list[Row]:
         """Return the runs of one series."""
         return [row for row in self.runs if row["series"] == style.series]
 
+    def only(self, style: Style) -> PlotData:
+        """Return the plot of one series, for a panel of its own."""
+        return self._replace(styles=[style], points=self.own(style), runs=self.own_runs(style))
 
-def plot_data_of(study: ExpectedStudy, measured: Measured) -> PlotData:
+
+def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN) -> PlotData:
     """Return the first series of a study, and every k-th run if there are many."""
     series = list(dict.fromkeys(measured.points["series"]))
     shown = series[:MOST_SERIES]
@@ -72,18 +84,23 @@ def plot_data_of(study: ExpectedStudy, measured: Measured) -> PlotData:
     ok = own["state"] == OK
     keep = ok.cumsum() % (-(-int(ok.sum()) // MOST_RUNS) or 1) == 0
     points = plain_rows(measured.points[measured.points["series"].isin(shown)])
+    unit = size_unit(plain_rows(measured.points[[*SIZE]]))
+    for row in points:
+        row["size"] = row[unit.key]
     return PlotData(
         study=study,
-        runs=plain_rows(own.loc[keep | ~ok, known]),
+        runs=plain_rows(own.loc[keep | ~ok, known].assign(size=own[unit.key])),
         points=points,
         word=speedup_word(points),
-        styles=styles(points),
+        unit=unit,
+        styles=styles(points, min(1.0, max(0.6, (paper.width or FULL) / FULL))),
         place=layout(points),
         laws=[law for law in measured.laws if law.series in shown],
         nodes=measured.nodes,
         every_run=measured.runs,
         all_series=len(series),
         all_runs=int(ok.sum()),
+        paper=paper,
     )
 
 

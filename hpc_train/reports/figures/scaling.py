@@ -1,4 +1,4 @@
-"""Figure: throughput and speedup against the number of ranks."""
+"""Figure: throughput and speedup against the size."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import size_axis, value_axis
-from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
+from hpc_train.reports.figures.canvas import WIDE, Canvas, opened, panels
 from hpc_train.reports.figures.markers import (
     DOTTED,
     GATE,
+    GREY,
     Dot,
     draw_bars,
     draw_hollow,
@@ -23,6 +24,7 @@ from hpc_train.reports.figures.markers import (
 )
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.small_multiples import ghost_entry, in_legend, many, split
 from hpc_train.reports.figures.titles_and_legend import (
     draw_legend,
     draw_title,
@@ -30,83 +32,106 @@ from hpc_train.reports.figures.titles_and_legend import (
     limits,
 )
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.size_unit import baseline_size
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Line = tuple[tuple[float, float], ...]
+
 
 def draw(plot: PlotData) -> Canvas:
     """Draw throughput and, if there is more than a baseline, speedup.
 
     Left: throughput [samples/s] (or 1/time, where there is none), every run a point, the mean a
-    line, the ideal from each baseline. Right: speedup with intervals against the ideal. Points
-    without any ok run are hollow on the axis and never joined.
+    line, the ideal from the fastest baseline. Right: speedup with intervals against the ideal.
+    Points without any ok run are hollow on the axis and never joined. Many series have one panel of
+    throughput each; their speedups are in the figure of efficiency.
     """
     compared = any(row["speedup"] and not row["is_baseline"] for row in plot.points)
-    width = WIDE if compared else NARROW
-    caption = f"{plot.study.name}: throughput and {plot.word} against the number of ranks"
-    canvas = opened(caption, width)
-    panels = canvas.figure.subplots(1, 2 if compared else 1, squeeze=False)[0]
-    left_out = draw_rates(canvas, panels[0], plot)
-    if compared:
-        draw_speedup(canvas, panels[1], plot)
-    draw_title(canvas.figure, heading_lines(plot, left_out))
-    draw_legend(canvas.figure, plot, limits(plot))
+    both = compared and not many(plot)
+    shown = f"throughput and {plot.word}" if both else "throughput"
+    caption = f"{plot.study.name}: {shown} against the number of {plot.unit.plural}"
+    if both:
+        canvas = opened(caption, plot.paper, WIDE)
+        left, right = panels(canvas, 2)
+        left_out = draw_rates(canvas, [(left, plot)], plot)
+        draw_speedup(canvas, right, plot)
+    else:
+        canvas, separate = split(caption, plot)
+        left_out = draw_rates(canvas, separate, plot)
+    draw_title(canvas, heading_lines(plot, left_out))
+    draw_legend(canvas, plot, [*limits(plot), *ghost_entry(plot)], series=in_legend(canvas, plot))
     return canvas
 
 
-def draw_rates(canvas: Canvas, axes: Axes, plot: PlotData) -> int:
-    """Draw every run, the mean of each point with its interval, and the ideal from each baseline.
+def draw_rates(canvas: Canvas, separate: Sequence[tuple[Axes, PlotData]], plot: PlotData) -> int:
+    """Draw every run, the mean of each point with its interval, and the ideal of the panel.
 
-    Returns the number of points that could not be drawn: their number of ranks is unknown, or their
-    runs lack the basis of most series.
+    Returns the number of points that could not be drawn: their size is unknown, or their runs lack
+    the basis of most series.
     """
     basis = shown_basis(plot.points)
     label = BASES[basis].at_axis
-    axes.set(xlabel="ranks", ylabel=label)
     values: list[float] = []
-    drawn = intervals = 0
+    drawn, hollow = 0, False
+    for axes, own in separate:
+        axes.set(xlabel=plot.unit.plural, ylabel=label)
+        means, shown = _draw_series(canvas, axes, own, basis)
+        drawn, values = drawn + means, values + shown
+        hollow = draw_hollow(canvas, axes, own, runs=True) or hollow
+    if len(separate) == 1:
+        separate[0][0].set_title(f"{label.partition(' [')[0].capitalize()}: {_marks(plot, basis)}")
+    for axes, own in separate:
+        _finish(axes, own, values, hollow=hollow, doubling=False)
+    return sum(bool(row["n_ok"] or not row["size"]) for row in plot.points) - drawn
+
+
+def _draw_series(canvas: Canvas, axes: Axes, plot: PlotData, basis: str) -> tuple[int, list[float]]:
+    """Draw the series of a panel; return the number of means, and every value."""
+    ideal = _ideal(plot, basis)
+    _draw_ideal(canvas, axes, ideal)
+    drawn, values = 0, [y for _, y in ideal]
     for style in plot.styles:
-        own = plot.own(style)
-        means = _means(own, basis, style)
-        runs = _runs(plot.own_runs(style), basis, style)
-        ideal = _ideal(own, basis, style)
-        _draw_ideal(canvas, axes, ideal, style)
+        means = _means(plot.own(style), basis)
+        runs = _runs(plot.own_runs(style), basis)
         draw_runs(canvas, axes, runs, style)
         draw_means(canvas, axes, means, style, plot.gaps(style))
-        limits = draw_bars(axes, means, style)
-        values += [dot.y for dot in (*runs, *means)] + [y for _, y in ideal] + limits
-        drawn, intervals = drawn + len(means), intervals + len(limits)
-    title = "each run, mean, interval" if intervals else "each run and their mean"
-    axes.set_title(f"{label.partition(' [')[0].capitalize()}: {title}")
-    _finish(canvas, axes, plot, values, doubling=False)
-    return sum(bool(row["n_ok"] or not row["ranks"]) for row in plot.points) - drawn
+        values += [dot.y for dot in (*runs, *means)] + draw_bars(axes, means, style)
+        drawn += len(means)
+    return drawn, values
+
+
+def _marks(plot: PlotData, basis: str) -> str:
+    known = basis == "throughput" and any(row["samples_per_second_low"] for row in plot.points)
+    return "each run, mean, interval" if known else "each run and their mean"
 
 
 def draw_speedup(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
     """Draw speedup with its intervals, the ideal q and the gate (gate x q)."""
-    axes.set(xlabel="ranks", ylabel=plot.word)
-    bar, gate = 2 ** (0.4 * plot.place.slot), plot.study.gates.efficiency
+    axes.set(xlabel=plot.unit.plural, ylabel=plot.word)
+    gate = plot.study.gates.efficiency
     values: list[float] = []
-    for style in plot.styles:
-        own = plot.own(style)
-        sized = [row for row in own if row["ideal"] and row["ranks"]]
-        ideal = [(row["ranks"] * style.mean, row["ideal"]) for row in sized]
-        _draw_ideal(canvas, axes, ideal, style)
+    # Series with baselines of one size have one ideal.
+    for ideal in dict.fromkeys(_ideal_speedup(plot, style) for style in plot.styles):
+        _draw_ideal(canvas, axes, ideal)
         values += [y for _, y in ideal]
-        if gate is not None:
-            compared = [row for row in sized if not row["is_baseline"]]
-            values += _gate(axes, compared, gate, style, bar)
-        line = [_speedup(row, style) for row in own if row["ranks"] and row["speedup"]]
+        if gate is not None and ideal:
+            x, q = [x for x, _ in ideal], [gate * q for _, q in ideal]
+            axes.plot(x, q, color=GATE, lw=1.4, zorder=1)
+            values += q
+    for style in plot.styles:
+        line = [_speedup(row) for row in plot.own(style) if row["size"] and row["speedup"]]
         draw_means(canvas, axes, line, style, plot.gaps(style))
         values += [dot.y for dot in line] + draw_bars(axes, line, style)
     title = f"{plot.word.capitalize()}, interval against baseline"
     if not any(row["speedup_low"] is not None for row in plot.points):
         title = f"{plot.word.capitalize()} against baseline"
     axes.set_title(title)
-    _finish(canvas, axes, plot, values, doubling=True)
+    hollow = draw_hollow(canvas, axes, plot)
+    _finish(axes, plot, values, hollow=hollow, doubling=True)
 
 
 def shown_basis(points: Sequence[Row]) -> str:
@@ -117,54 +142,59 @@ def shown_basis(points: Sequence[Row]) -> str:
 
 def usable(row: Row, column: str) -> bool:
     """Whether a row has a size, and a value above zero."""
-    return bool(row["ranks"]) and row[column] is not None and row[column] > 0
+    return bool(row["size"]) and row[column] is not None and row[column] > 0
 
 
 def _finish(
-    canvas: Canvas, axes: Axes, plot: PlotData, values: list[float], *, doubling: bool
+    axes: Axes, plot: PlotData, values: list[float], *, hollow: bool, doubling: bool
 ) -> None:
-    hollow = draw_hollow(canvas, axes, plot, runs=not doubling)
     size_axis(axes, plot.place)
     value_axis(axes, values, hollow=hollow, doubling=doubling)
     if not values:
         nothing(axes)
 
 
-def _draw_ideal(
-    canvas: Canvas, axes: Axes, ideal: Sequence[tuple[float, float]], style: Style
-) -> None:
-    dots = sorted(ideal)
-    axes.plot(
-        [x for x, _ in dots], [y for _, y in dots], color=style.colour, lw=1, ls=DOTTED, alpha=0.6
-    )
+def _draw_ideal(canvas: Canvas, axes: Axes, ideal: Line) -> None:
+    axes.plot([x for x, _ in ideal], [y for _, y in ideal], color=GREY, lw=1.2, ls=DOTTED, zorder=1)
     canvas.rows.extend(
-        {"quantity": axes.get_ylabel(), "drawn": "ideal", "series": style.series,
-         "ranks": round(x / style.mean), "value": y}
-        for x, y in dots
-    )  # fmt: skip
+        {"quantity": axes.get_ylabel(), "drawn": "ideal", "size": x, "value": y} for x, y in ideal
+    )
 
 
-def _gate(axes: Axes, rows: Sequence[Row], gate: float, style: Style, bar: float) -> list[float]:
-    """Draw gate x q as a bar at each point: a line would not match points with another q."""
-    levels = [gate * row["ideal"] for row in rows]
-    ends = [(row["ranks"] * style.mean / bar, row["ranks"] * style.mean * bar) for row in rows]
-    axes.hlines(levels, [a for a, _ in ends], [b for _, b in ends], color=GATE, lw=1.4)
-    return levels
+def _ideal_speedup(plot: PlotData, style: Style) -> Line:
+    """Return q at each size of all series that is not below the baseline's."""
+    base = baseline_size(plot.own(style), style.series, plot.unit)
+    return tuple((x, x / base) for x in plot.place.sizes if x >= base) if base else ()
 
 
-def _speedup(row: Row, style: Style) -> Dot:
+def _ideal(plot: PlotData, basis: str) -> Line:
+    """Return the ideal rate from the baseline with the highest rate at its size."""
+    column = BASIS_COLUMNS[basis]
+    rates = [
+        (_rate(row[column], basis) / row["size"], row["size"])
+        for row in plot.points
+        if row["is_baseline"] and usable(row, column)
+    ]
+    if not rates or not any(row["ideal"] for row in plot.points):
+        return ()
+    each, base = max(rates)
+    return tuple((x, each * x) for x in plot.place.sizes if x >= base)
+
+
+def _speedup(row: Row) -> Dot:
     shown = f"{significant(row['speedup'], 3)} times the baseline"
-    dot = mean_dot(row, row["ranks"] * style.mean, row["speedup"], shown)
-    return with_limits(dot, row["speedup_low"], row["speedup_high"])
+    return with_limits(
+        mean_dot(row, row["speedup"], shown), row["speedup_low"], row["speedup_high"]
+    )
 
 
-def _means(rows: Sequence[Row], basis: str, style: Style) -> list[Dot]:
+def _means(rows: Sequence[Row], basis: str) -> list[Dot]:
     column, label = BASIS_COLUMNS[basis], BASES[basis].at_axis
     dots = []
     for row in rows:
         if usable(row, column):
             y = _rate(row[column], basis)
-            dot = mean_dot(row, row["ranks"] * style.mean, y, _words(y, label))
+            dot = mean_dot(row, y, _words(y, label))
             if basis == "throughput":
                 limits = (row["samples_per_second_low"], row["samples_per_second_high"])
                 dot = with_limits(dot, *(limit or None for limit in limits))
@@ -172,25 +202,14 @@ def _means(rows: Sequence[Row], basis: str, style: Style) -> list[Dot]:
     return dots
 
 
-def _runs(rows: Sequence[Row], basis: str, style: Style) -> list[Dot]:
+def _runs(rows: Sequence[Row], basis: str) -> list[Dot]:
     column, label = BASIS_COLUMNS[basis], BASES[basis].at_axis
     dots = []
     for row in rows:
         if row["state"] == OK and usable(row, column):
             y = _rate(row[column], basis)
-            dots.append(run_dot(row, row["ranks"] * style.runs, y, _words(y, label)))
+            dots.append(run_dot(row, y, _words(y, label)))
     return dots
-
-
-def _ideal(rows: Sequence[Row], basis: str, style: Style) -> list[tuple[float, float]]:
-    column = BASIS_COLUMNS[basis]
-    base = next((row for row in rows if row["is_baseline"] and usable(row, column)), None)
-    if not base:
-        return []
-    first = _rate(base[column], basis)
-    return [
-        (r["ranks"] * style.mean, first * r["ideal"]) for r in rows if r["ideal"] and r["ranks"]
-    ]
 
 
 def _rate(value: float, basis: str) -> float:

@@ -1,4 +1,4 @@
-"""Series -> colour, marker, line style and horizontal offset."""
+"""Series -> colour, marker, line style, and the shift of its marks in points of the page."""
 
 from __future__ import annotations
 
@@ -9,76 +9,78 @@ from typing import Any, NamedTuple
 
 from hpc_train.reports.plain_rows import Row
 
-# Okabe and Ito's colours, without yellow, which is not visible on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+# After Okabe and Ito, darker, so that a line and a text have a contrast of 4.5 on white.
+COLOURS = ("#0068a6", "#b84600", "#00755a", "#9a4b83", "#7a5c00", "#5b6470", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
-# Shares of the width of a panel, of the gap between two sizes, and of a series' own slot.
-WIDEST_SLOT = 0.06
-CLUSTER = 0.75
-MARGIN = 0.12
-# Margin beyond the first and the last size: slightly more than half of a cluster.
-OUTSIDE = 0.6
-# Within a slot: a series' runs are nearer to its own mean than to the next series'.
-MEAN_AT, RUNS_AT = -0.23, 0.23
-# A single series has its mean at its size.
-ALONE_AT, ALONE_RUNS_AT = 0.0, 0.4
-# Width of a panel in points (1/72 inch), roughly: markers shrink with their slot.
+# From this number of series on, each has a panel of its own.
+SMALL_MULTIPLES = 7
+# Points (1/72 inch) between the intervals of two series at a size, and from first to last.
+APART, SPREAD = 3.0, 10.0
+# Share of the gap between two sizes that marks may use.
+CLUSTER = 0.6
+# Width in points of a panel with two panels in a figure.
 PANEL_POINTS = 290
+# Share of the axis beyond the first and the last size.
+MARGIN = 0.07
+# Points: the shift of the runs of the first series; markers of a single series, of the first of
+# several, and by how much each further one is smaller.
+RUNS = 5.0
+ALONE, LARGEST, SMALLER = 6.0, 7.0, 0.6
 
 
 class Style(NamedTuple):
-    """Style of one series; `mean` and `runs` are factors for the x of its means and runs.
+    """Style of one series; `beside` and `runs` shift marks sideways, in points of the page.
 
-    `marker_points` is the size of a mean's marker in points.
+    `beside`: intervals, boxes and hollow markers, `runs`: single runs. Lines and means are never
+    shifted; where series are equal, the markers (`marker_points`) differ in size.
     """
 
     series: str
     colour: str
     marker: str
     dashes: Any
-    mean: float
+    beside: float
     runs: float
     marker_points: float
 
 
 class SizeAxis(NamedTuple):
-    """The sizes on the x axis, its limits, and the width of one series' slot in powers of two."""
+    """The sizes on the x axis, and its limits."""
 
     sizes: tuple[int, ...]
     low: float
     high: float
-    slot: float
 
 
 def layout(points: Sequence[Row]) -> SizeAxis:
-    """Place the sizes on a log2 axis, with space for each size's series at the borders."""
-    sizes = tuple(sorted({row["ranks"] for row in points if row["ranks"]})) or (1,)
-    span = log2(sizes[-1] / sizes[0])
-    margin = max(MARGIN * span, 0.25)
-    panel = span + 2 * margin
-    gaps = [log2(b / a) for a, b in pairwise(sizes)]
-    count = max(len(_names(points)), 1)
-    slot = min(CLUSTER * min(gaps, default=panel) / count, WIDEST_SLOT * panel)
-    margin = max(margin, OUTSIDE * slot * count)
-    return SizeAxis(sizes, sizes[0] / 2**margin, sizes[-1] * 2**margin, slot)
+    """Place the sizes on a log2 axis, with space for marks at the borders."""
+    sizes = tuple(sorted({row["size"] for row in points if row["size"]})) or (1,)
+    margin = max(MARGIN * log2(sizes[-1] / sizes[0]), 0.25)
+    return SizeAxis(sizes, sizes[0] / 2**margin, sizes[-1] * 2**margin)
 
 
-def room(place: SizeAxis) -> float:
-    """Return the approximate width of a series at a size, in points (1/72 inch)."""
-    return PANEL_POINTS * place.slot / log2(place.high / place.low)
+def slot(points: Sequence[Row]) -> float:
+    """Return the distance of two series at a size, in points of the page."""
+    place, count = layout(points), together(points)
+    if count < 2:
+        return APART
+    gaps = [log2(b / a) for a, b in pairwise(place.sizes)]
+    nearest = min(gaps, default=1.0) / log2(place.high / place.low) * PANEL_POINTS
+    return min(APART, SPREAD / (count - 1), CLUSTER * nearest / count)
 
 
-def styles(points: Sequence[Row]) -> list[Style]:
-    """Return the series in order: from left to right at each size, and in the legend."""
-    place = layout(points)
-    names = _names(points)
-    mean_at, runs_at = (MEAN_AT, RUNS_AT) if len(names) > 1 else (ALONE_AT, ALONE_RUNS_AT)
+def styles(points: Sequence[Row], scale: float = 1.0) -> list[Style]:
+    """Return the series in order: from left to right at each size, and in the legend.
+
+    `scale` is the size of the markers relative to those on a screen.
+    """
+    apart, count = slot(points), together(points)
     made = []
-    for i, name in enumerate(names):
-        centre = i - (len(names) - 1) / 2
+    for i, name in enumerate(_names(points)):
         k = i % len(COLOURS)
         other = (i + i // len(COLOURS)) % len(MARKERS)
+        centre = apart * (i - (count - 1) / 2) if count > 1 else 0.0
         made.append(
             Style(
                 series=name,
@@ -86,12 +88,18 @@ def styles(points: Sequence[Row]) -> list[Style]:
                 # When colours repeat, markers and dashes change.
                 marker=MARKERS[other],
                 dashes=DASHES[other],
-                mean=2 ** (place.slot * (centre + mean_at)),
-                runs=2 ** (place.slot * (centre + runs_at)),
-                marker_points=min(6.0, max(3.0, 0.5 * room(place))),
+                beside=centre,
+                runs=scale * RUNS + (apart * i if count > 1 else 0.0),
+                marker_points=scale * (LARGEST - SMALLER * i if count > 1 else ALONE),
             )
         )
     return made
+
+
+def together(points: Sequence[Row]) -> int:
+    """Return the number of series that share a panel."""
+    count = len(_names(points))
+    return count if count < SMALL_MULTIPLES else 1
 
 
 def _names(points: Sequence[Row]) -> list[str]:

@@ -6,19 +6,21 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.axes import size_axis, value_axis
-from hpc_train.reports.figures.canvas import WIDE, Canvas, opened
+from hpc_train.reports.figures.canvas import WIDE, Canvas, opened, panels
 from hpc_train.reports.figures.markers import (
     GREY,
     Dot,
     draw_hollow,
-    draw_means,
+    draw_marks,
     draw_runs,
     mean_dot,
     run_dot,
+    shifted,
 )
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.scaling import usable
-from hpc_train.reports.figures.series_styles import Style, room
+from hpc_train.reports.figures.series_styles import Style, slot
+from hpc_train.reports.figures.small_multiples import many, split
 from hpc_train.reports.figures.titles_and_legend import (
     LegendEntry,
     draw_legend,
@@ -35,8 +37,9 @@ if TYPE_CHECKING:
 
 Units = Mapping[tuple[Any, ...], float]
 QUANTILES = ("step_p05_s", "step_p25_s", "step_p75_s", "step_p95_s")
-# Width of a box, in sizes of its marker.
-BOX = 1.3
+# Width in points of the boxes of a single series; those of several are this much further apart than
+# intervals, and fill this share of the distance.
+BOX, WIDER, CLOSE = 8.0, 2.0, 0.8
 
 
 def draw(plot: PlotData) -> Canvas | None:
@@ -47,48 +50,76 @@ def draw(plot: PlotData) -> Canvas | None:
     """
     if not any(_spread(row) for row in plot.points):
         return None
-    canvas = opened(f"{plot.study.name}: distribution of step times", WIDE)
-    left, right = canvas.figure.subplots(1, 2)
-    left.set(xlabel="ranks", ylabel="step time [ms]", title="Step time: median and spread")
-    right.set(xlabel="ranks", ylabel="step time / median", title="Spread over the point's median")
-    _draw_panel(canvas, left, plot, lambda row: 1e-3)
-    _draw_panel(canvas, right, plot, lambda row: row["step_time_s"])
-    draw_title(canvas.figure, heading_lines(plot))
-    draw_legend(canvas.figure, plot, [*_entries(), *hollow_entry(plot, runs=True)])
+    caption = f"{plot.study.name}: distribution of step times"
+    if many(plot):
+        canvas, split_panels = split(caption, plot)
+        _draw_panels(canvas, split_panels, "step time [ms]", lambda row: 1e-3)
+    else:
+        canvas = opened(caption, plot.paper, WIDE)
+        left, right = panels(canvas, 2)
+        left.set_title("Step time: median and spread")
+        right.set_title("Spread over the point's median")
+        _draw_panels(canvas, [(left, plot)], "step time [ms]", lambda row: 1e-3)
+        _draw_panels(
+            canvas, [(right, plot)], "step time / median", lambda row: float(row["step_time_s"])
+        )
+    draw_title(canvas, heading_lines(plot))
+    entries = [*_entries(), *hollow_entry(plot, runs=True)]
+    draw_legend(canvas, plot, entries, series=not many(plot))
     return canvas
 
 
-def _draw_panel(canvas: Canvas, axes: Axes, plot: PlotData, unit: Callable[[Row], float]) -> None:
-    """Draw step times in the unit of their point."""
+def _draw_panels(
+    canvas: Canvas,
+    split_panels: Sequence[tuple[Axes, PlotData]],
+    label: str,
+    unit: Callable[[Row], float],
+) -> None:
+    """Draw step times in the unit of their point, in panels of one height."""
     values: list[float] = []
+    hollow = False
+    for axes, own in split_panels:
+        axes.set(xlabel=own.unit.plural, ylabel=label)
+        values += _draw_panel(canvas, axes, own, unit)
+        hollow = draw_hollow(canvas, axes, own, runs=True) or hollow
+    for axes, own in split_panels:
+        size_axis(axes, own.place)
+        value_axis(axes, values, hollow=hollow, doubling=False)
+
+
+def _draw_panel(
+    canvas: Canvas, axes: Axes, plot: PlotData, unit: Callable[[Row], float]
+) -> list[float]:
+    values: list[float] = []
+    several = len(plot.styles) > 1
     for style in plot.styles:
+        aside = WIDER * slot(plot.points) * (len(plot.styles) - 1) / 2
+        style = style._replace(beside=WIDER * style.beside, runs=style.runs + aside)
         own = [row for row in plot.own(style) if usable(row, "step_time_s")]
         units = {point_of(row): unit(row) for row in own}
-        medians = [_median(row, style, units[point_of(row)]) for row in own]
-        runs = _runs(plot.own_runs(style), style, units)
+        medians = [_median(row, units[point_of(row)]) for row in own]
+        runs = _runs(plot.own_runs(style), units)
         draw_runs(canvas, axes, runs, style)
-        width = min(BOX * style.marker_points, 0.5 * room(plot.place))
+        width = WIDER * slot(plot.points) * CLOSE if several else BOX
         values += _draw_boxes(axes, [row for row in own if _spread(row)], style, units, width)
-        draw_means(canvas, axes, medians, style._replace(dashes="none"))
+        draw_marks(canvas, axes, medians, style, style.beside)
         values += [dot.y for dot in (*medians, *runs)]
-    hollow = draw_hollow(canvas, axes, plot, runs=True)
-    size_axis(axes, plot.place)
-    value_axis(axes, values, hollow=hollow, doubling=False)
+    return values
 
 
 def _draw_boxes(
     axes: Axes, rows: Sequence[Row], style: Style, units: Units, width: float
 ) -> list[float]:
-    where = [row["ranks"] * style.mean for row in rows]
+    where, beside = [row["size"] for row in rows], shifted(axes, style.beside)
     p05, p25, p75, p95 = ([row[name] / units[point_of(row)] for row in rows] for name in QUANTILES)
-    axes.vlines(where, p05, p95, color=style.colour, lw=1.2)
-    axes.vlines(where, p25, p75, color=style.colour, lw=width, alpha=0.45)
+    axes.vlines(where, p05, p95, color=style.colour, lw=1.2, transform=beside)
+    axes.vlines(where, p25, p75, color=style.colour, lw=width, alpha=0.45, transform=beside)
     return p05 + p95
 
 
-def _median(row: Row, style: Style, unit: float) -> Dot:
+def _median(row: Row, unit: float) -> Dot:
     shown = f"{significant(1e3 * row['step_time_s'])} ms"
-    dot = mean_dot(row, row["ranks"] * style.mean, row["step_time_s"] / unit, shown)
+    dot = mean_dot(row, row["step_time_s"] / unit, shown)
     if not _spread(row):
         return dot
     shares = {name.removeprefix("step_").removesuffix("_s"): row[name] / unit for name in QUANTILES}
@@ -96,18 +127,18 @@ def _median(row: Row, style: Style, unit: float) -> Dot:
     return dot._replace(title=f"{dot.title}, 90 % of steps {ends} ms", row=dot.row | shares)
 
 
-def _runs(rows: Sequence[Row], style: Style, units: Units) -> list[Dot]:
+def _runs(rows: Sequence[Row], units: Units) -> list[Dot]:
     dots = []
     for row in rows:
         if row["state"] == OK and usable(row, "step_time_s"):
             time, unit = row["step_time_s"], units[point_of(row)]
             shown = f"{significant(1e3 * time)} ms"
-            dots.append(run_dot(row, row["ranks"] * style.runs, time / unit, shown))
+            dots.append(run_dot(row, time / unit, shown))
     return dots
 
 
 def _spread(row: Row) -> bool:
-    return bool(row["ranks"]) and all((row.get(name) or 0) > 0 for name in QUANTILES)
+    return bool(row["size"]) and all((row.get(name) or 0) > 0 for name in QUANTILES)
 
 
 def _entries() -> list[LegendEntry]:

@@ -12,6 +12,7 @@ from hpc_train.reports.figures.canvas import Canvas, explain, opened
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.titles_and_legend import draw_title, titled
 from hpc_train.reports.plain_rows import Row, plain_rows
+from hpc_train.reports.size_unit import SizeUnit
 from hpc_train.reports.value_format import one_line, significant
 
 if TYPE_CHECKING:
@@ -47,9 +48,10 @@ def draw(plot: PlotData) -> Canvas | None:
         return None
     nodes = _shown_nodes(strip)
     caption = f"{plot.study.name}: step time of each node against the median node of its run"
-    canvas = opened(caption, 8.0, 2.3 + 0.2 * max(len(nodes), 4))
+    canvas = opened(caption, plot.paper, 8.0, 2.3 + 0.2 * max(len(nodes), 4))
     axes = canvas.figure.subplots()
     _draw_cells(canvas, axes, strip, nodes)
+    _frame(axes, strip.runs, nodes, plot.unit)
     slowest = max(nodes, key=lambda node: strip.typical[node])
     words = f"no node is {SLOW:g} % slower than the others in most of its runs"
     if strip.typical[slowest] >= SLOW:
@@ -57,7 +59,7 @@ def draw(plot: PlotData) -> Canvas | None:
             f"slowest: {_name(slowest)}, {strip.typical[slowest]:+.1f} % in the median of its runs"
         )
         _mark(axes, nodes.index(slowest), len(strip.runs))
-    draw_title(canvas.figure, titled(plot, [words], _left_out(strip, nodes, plot)))
+    draw_title(canvas, titled(plot, [words], _left_out(strip, nodes, plot)))
     return canvas
 
 
@@ -73,8 +75,9 @@ def _strip(plot: PlotData) -> NodeHeatmap | None:
     worst = (groups["max"] / groups["median"]).sort_values(ascending=False, kind="stable")
     kept = set(worst.index[:MOST_RUNS])
     every = plot.every_run
-    runs = plain_rows(every.loc[every["run_id"].isin(kept), ["run_id", "series", "ranks", "nodes"]])
-    runs.sort(key=lambda run: (run["ranks"] or 0, run["nodes"] or 0))
+    wanted = every[every["run_id"].isin(kept)].assign(size=every[plot.unit.key])
+    runs = plain_rows(wanted[["run_id", "series", "size", "nodes"]])
+    runs.sort(key=lambda run: (run["size"] or 0, run["nodes"] or 0))
     middle = groups["median"].to_dict()
     excess, times = {}, {}
     for row in plain_rows(table[table["run_id"].isin(kept)]):
@@ -118,7 +121,7 @@ def _draw_cells(canvas: Canvas, axes: Axes, strip: NodeHeatmap, nodes: Sequence[
         titles.append(one_line(words))
         canvas.rows.append(
             {"quantity": "step time over the median node [%]", "drawn": "node", "node": node,
-             "run_id": run["run_id"], "series": run["series"], "ranks": run["ranks"],
+             "run_id": run["run_id"], "series": run["series"], "size": run["size"],
              "step_time_s": time, "value": value}
         )  # fmt: skip
     explain(canvas, patches, titles)
@@ -126,21 +129,20 @@ def _draw_cells(canvas: Canvas, axes: Axes, strip: NodeHeatmap, nodes: Sequence[
     bar.set_label("slower than the median node [%]")
     bar.outline.set_visible(False)
     bar.ax.set_ylim(0, highest)
-    _frame(axes, strip.runs, nodes)
 
 
-def _frame(axes: Axes, runs: Sequence[Row], nodes: Sequence[str]) -> None:
+def _frame(axes: Axes, runs: Sequence[Row], nodes: Sequence[str], unit: SizeUnit) -> None:
     axes.set(xlim=(0, len(runs)), ylim=(len(nodes), 0))
     axes.set_yticks([y + 0.5 for y in range(len(nodes))], [_name(node) for node in nodes])
     ticks, labels, start = [], [], 0
-    for ranks, own in groupby(runs, key=lambda run: run["ranks"]):
+    for size, own in groupby(runs, key=lambda run: run["size"]):
         width = len(list(own))
         ticks.append(start + width / 2)
-        labels.append("?" if ranks is None else f"{ranks:,}")
+        labels.append("?" if size is None else f"{size:,}")
         start += width
         axes.axvline(start, color="black", lw=0.8)
     axes.set_xticks(ticks, labels)
-    axes.set_xlabel("runs, by number of ranks (white: node not in the run)")
+    axes.set_xlabel(f"runs, by number of {unit.plural} (white: node not in the run)")
     axes.tick_params(length=0)
     axes.grid(visible=False)
     for spine in axes.spines.values():

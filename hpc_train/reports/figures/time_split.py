@@ -9,14 +9,13 @@ from hpc_train.reports.figures.canvas import Canvas, explain
 from hpc_train.reports.figures.markers import GREY
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.small_multiples import faceted, shown_in
 from hpc_train.reports.figures.titles_and_legend import (
     LegendEntry,
     draw_legend,
     draw_title,
-    faceted,
     hollow_entry,
     series_left_out,
-    shown_in,
     titled,
 )
 from hpc_train.reports.plain_rows import Row
@@ -46,8 +45,8 @@ def draw(plot: PlotData) -> Canvas | None:
         return None
     canvas, panels = faceted(f"{plot.study.name}: shares of the step time", styles, plot)
     for axes, style in zip(panels, styles, strict=False):
-        axes.set(xlabel="ranks", ylabel="share of the step time [%]")
-        shown = [row for row in plot.own(style) if row["ranks"]]
+        axes.set(xlabel=plot.unit.plural, ylabel="share of the step time [%]")
+        shown = [row for row in plot.own(style) if row["size"]]
         shown = [row for row in shown if _known(row) or not row["n_ok"]][-MOST_BARS:]
         _draw_bars(canvas, axes, shown)
         _draw_empty(canvas, axes, shown, style)
@@ -55,14 +54,14 @@ def draw(plot: PlotData) -> Canvas | None:
         axes.set(xlim=(-0.6, len(shown) - 0.4), ylim=(0, 100))
         axes.grid(visible=False, axis="x")
     draw_title(
-        canvas.figure,
+        canvas,
         titled(
             plot,
             ["share of each part in the time of a step"],
             series_left_out(shown_in(plot, styles)),
         ),
     )
-    draw_legend(canvas.figure, plot, [*_entries(plot), *hollow_entry(plot)], series=False)
+    draw_legend(canvas, plot, [*_entries(plot), *hollow_entry(plot)], series=False)
     return canvas
 
 
@@ -80,7 +79,7 @@ def _draw_bars(canvas: Canvas, axes: Axes, rows: Sequence[Row]) -> None:
             explain(canvas, bar, [one_line(f"{place(rows[i])}: {name} {height:.1f} %")])
             canvas.rows.append(
                 {"quantity": axes.get_ylabel(), "drawn": name, "series": rows[i]["series"],
-                 "ranks": rows[i]["ranks"], "value": height}
+                 "size": rows[i]["size"], "value": height}
             )  # fmt: skip
         bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
 
@@ -99,7 +98,7 @@ def _draw_empty(canvas: Canvas, axes: Axes, rows: Sequence[Row], style: Style) -
         )
         explain(canvas, artist, [one_line(f"{place(rows[i])}: {rows[i]['not_ok']}") for i in empty])
         canvas.rows.extend(
-            {"drawn": "no result", "series": rows[i]["series"], "ranks": rows[i]["ranks"],
+            {"drawn": "no result", "series": rows[i]["series"], "size": rows[i]["size"],
              "state": rows[i]["not_ok"]}
             for i in empty
         )  # fmt: skip
@@ -111,15 +110,15 @@ def _parts(row: Row) -> dict[str, float]:
 
 
 def _known(row: Row) -> bool:
-    return bool(row["ranks"]) and any(row.get(key) is not None for key in SHARES.values())
+    return bool(row["size"]) and any(row.get(key) is not None for key in SHARES.values())
 
 
 def _labels(rows: Sequence[Row]) -> list[str]:
-    """Label with ranks, and also with nodes if two points have the same number of ranks."""
-    ranks = [row["ranks"] for row in rows]
-    twice = {n for n in ranks if ranks.count(n) > 1}
+    """Label with sizes, and also with nodes if two points have the same size."""
+    every = [row["size"] for row in rows]
+    twice = {n for n in every if every.count(n) > 1}
     return [
-        f"{row['ranks']:,}\non {row['nodes']}" if row["ranks"] in twice else f"{row['ranks']:,}"
+        f"{row['size']:,}\non {row['nodes']}" if row["size"] in twice else f"{row['size']:,}"
         for row in rows
     ]
 

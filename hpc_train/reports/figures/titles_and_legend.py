@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.model.study import ALONE
-from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
+from hpc_train.reports.figures.canvas import FONT, Canvas, font_size
 from hpc_train.reports.figures.markers import DOTTED, GATE, GREY
 from hpc_train.reports.figures.plot_data import PlotData
-from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.study_tables import OK
@@ -18,8 +17,6 @@ from hpc_train.reports.value_format import one_line, whole
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure as MplFigure
 
 LegendEntry = tuple["Artist", str]
 LABEL_WIDTH = 60
@@ -31,22 +28,22 @@ CHARACTER, SAMPLE = 0.075, 0.6
 TITLE_CHARACTER = 0.08
 # Rows for which the figure has space, and inches that each further row adds.
 ROWS, ROW = 3, 0.19
-MOST = 6
-IN_A_ROW = 3
-ONE_ROW, TWO_ROWS = 4.4, 7.4
-# Characters of a panel's title, by the number of panels in a row.
-WIDTHS = {1: 70, 2: 56, 3: 36}
 
 
 def draw_legend(
-    figure: MplFigure, plot: PlotData, more: Sequence[LegendEntry], *, series: bool = True
+    canvas: Canvas, plot: PlotData, more: Sequence[LegendEntry], *, series: bool = True
 ) -> None:
-    """Draw the names of the series in rows, then the reference lines, ideal last."""
+    """Draw the names of the series in rows, then the reference lines, ideal last.
+
+    Without `series`, their names are at the lines or above the panels.
+    """
+    figure = canvas.figure
     heading = series_heading(plot.points) if series else ""
     entries = [*(_series(plot, heading) if series else ()), *more]
     if not entries:
         return
-    columns = _columns([label for _, label in entries], figure.get_figwidth())
+    scale = FONT / font_size(plot.paper)
+    columns = _columns([label for _, label in entries], figure.get_figwidth() * scale)
     lines = [
         max(label.count("\n") + 1 for _, label in entries[i : i + columns])
         for i in range(0, len(entries), columns)
@@ -101,13 +98,16 @@ def titled(plot: PlotData, *lines: Sequence[str]) -> str:
     return "\n".join([one_line(plot.study.name), *below])
 
 
-def draw_title(figure: MplFigure, text: str) -> None:
-    """Write the title lines, no wider than the figure."""
-    width = int(figure.get_figwidth() / TITLE_CHARACTER)
+def draw_title(canvas: Canvas, text: str) -> None:
+    """Write the title lines, no wider than the figure; nothing if the paper has no titles."""
+    if not canvas.paper.title:
+        return
+    size = font_size(canvas.paper)
+    width = int(canvas.figure.get_figwidth() / TITLE_CHARACTER * FONT / size)
     name, *lines = text.split("\n")
     name = name if len(name) <= width else f"{name[: width - 1]}…"
     wrapped = [textwrap.fill(line, width) for line in lines]
-    figure.suptitle("\n".join([name, *wrapped]), fontsize=11, linespacing=1.4)
+    canvas.figure.suptitle("\n".join([name, *wrapped]), fontsize=size + 2, linespacing=1.4)
 
 
 def _replicates(points: Sequence[Row]) -> str:
@@ -141,7 +141,7 @@ def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[LegendEntry]:
     """Return the entries for hollow markers, if there are any; `runs`: also for small ones."""
     from matplotlib.lines import Line2D
 
-    sized = [row for row in plot.points if row["ranks"]]
+    sized = [row for row in plot.points if row["size"]]
     kinds = [(7, "hollow: no run with a result", any(not row["n_ok"] for row in sized))]
     fewer = any(row["n_ok"] and row["not_ok"] for row in sized)
     kinds += [(4, "small, hollow: some runs without", runs and fewer)]
@@ -175,31 +175,3 @@ def limits(plot: PlotData) -> list[LegendEntry]:
     if any(row["ideal"] and not row["is_baseline"] for row in plot.points):
         entries += [*gate_entry(plot), ideal_entry()]
     return entries
-
-
-def faceted(caption: str, styles: list[Style], plot: PlotData) -> tuple[Canvas, list[Axes]]:
-    """Return a canvas with a panel for each of the first series, with its name above it."""
-    shown = styles[:MOST]
-    columns = min(len(shown), IN_A_ROW)
-    rows = -(-len(shown) // columns)
-    canvas = opened(caption, NARROW if columns == 1 else WIDE, ONE_ROW if rows == 1 else TWO_ROWS)
-    grid = canvas.figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True)
-    panels: list[Axes] = list(grid.flat)
-    for spare in panels[len(shown) :]:
-        spare.remove()
-    heading = series_heading(plot.points)
-    for i, (axes, style) in enumerate(zip(panels, shown, strict=False)):
-        axes.yaxis.label.set_visible(i % columns == 0)
-        if style.series != ALONE:
-            name = series_name(style.series, heading)
-            axes.set_title(
-                textwrap.fill(
-                    textwrap.shorten(name, 2 * WIDTHS[columns], placeholder="…"), WIDTHS[columns]
-                )
-            )
-    return canvas, panels[: len(shown)]
-
-
-def shown_in(plot: PlotData, styles: list[Style]) -> PlotData:
-    """Return the plot with only those series that have a panel."""
-    return plot._replace(styles=styles[:MOST])

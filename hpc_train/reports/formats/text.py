@@ -24,17 +24,18 @@ _RULE = "─"
 
 
 def render(report: Report, width: int = WIDTH) -> str:
-    """Return the report as text `width` columns wide.
+    """Return the report as text: tables of `width` columns, prose of at most 100.
 
     Nothing is truncated: if numbers need more space, the table is wider.
     """
-    parts = [one_line(report.title), "=" * min(width, len(one_line(report.title))), ""]
-    parts += [_wrapped(line, width) for line in report.summary]
+    prose = min(width, WIDTH)
+    parts = [_wrapped(report.title, prose), "=" * min(prose, len(one_line(report.title))), ""]
+    parts += [_wrapped(line, prose) for line in report.summary]
     for table in report.tables:
         if table.rows:
             parts += ["", one_line(table.title), "", _table(table, width)]
-    parts += _section("Checks", report.checks, width) + _section("Notes", report.notes, width)
-    parts += _section("Provenance", short_lines(report.provenance), width)
+    parts += _section("Checks", report.checks, prose) + _section("Notes", report.notes, prose)
+    parts += _section("Provenance", short_lines(report.provenance), prose)
     return "\n".join(parts) + "\n"
 
 

@@ -1,0 +1,99 @@
+"""Figures have the width of a paper, text the width of the terminal."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+ROWS = "".join(
+    f"{name},{n},8,{n * 3000.5 / (1 + 0.01 * n) * (1 + 0.01 * r):.2f},{0.68 / n:.5f},2048,0.7{r}\n"
+    for name in ("fsdp-full-shard", "ddp")
+    for n in (1, 2, 4, 8)
+    for r in (0, 1, 2)
+)
+HEAD = "strategy,nodes,gpus_per_node,samples_per_second,step_time,global_batch_size,accuracy\n"
+
+
+@pytest.fixture(autouse=True)
+def _table(hpctrain: Hpctrain) -> None:
+    Path("t.csv").write_text(HEAD + ROWS)
+
+
+@pytest.mark.parametrize(("width", "points"), [("3.3in", 237.6), ("84mm", 238.1), ("300pt", 300.0)])
+def test_a_figure_has_the_width_of_the_paper(hpctrain: Hpctrain, width: str, points: float) -> None:
+    done = hpctrain("report", "t.csv", "-o", "f.pdf", "--width", width, "--no-title")
+    assert done.returncode == 0, done.stderr
+    pdf = Path("f.pdf").read_bytes()
+    (box,) = re.findall(rb"/MediaBox \[ 0 0 ([0-9.]+) ([0-9.]+) \]", pdf)
+    assert float(box[0]) == pytest.approx(points, abs=0.1)
+    # Two panels, one below the other.
+    assert float(box[1]) > float(box[0])
+    # TrueType fonts, embedded: type 3 is refused by many journals.
+    assert b"/FontFile2" in pdf
+    assert b"/Type3" not in pdf
+    streams = [zlib.decompress(part) for part in _compressed(pdf)]
+    sizes = {float(size) for text in streams for size in re.findall(rb"/F1 ([0-9.]+) Tf", text)}
+    assert max(sizes) == 7.5
+    assert min(sizes) == pytest.approx(7.5 * 0.833, abs=0.01)
+
+
+def _compressed(pdf: bytes) -> list[bytes]:
+    return [
+        part.partition(b"\nendstream")[0]
+        for part in pdf.split(b"stream\n")
+        if part.startswith(b"x\x9c")
+    ]
+
+
+def test_a_figure_for_a_paper_has_no_title(hpctrain: Hpctrain) -> None:
+    for words, there in (((), True), (("--no-title",), False)):
+        hpctrain("report", "t.csv", "-o", "f.html", *words)
+        figures = re.findall(r"<svg.*?</svg>", Path("f.html").read_text(), re.DOTALL)
+        assert any(">strong scaling, 3 runs a point" in text for text in figures) is there
+
+
+@pytest.mark.parametrize(
+    ("width", "said"),
+    [
+        ("3.3", "the unit is missing"),
+        ("300in", "is 300 inches"),
+        ("20mm", "is 0.7874 inches"),
+        ("wide", "'wide' is not a length"),
+        ("-3in", "'-3in' is not a length"),
+        ("8.4inch", "'8.4inch' is not a length"),
+    ],
+)
+def test_another_width_is_refused(hpctrain: Hpctrain, width: str, said: str) -> None:
+    done = hpctrain("report", "t.csv", "-o", "f.pdf", f"--width={width}")
+    assert done.returncode == 2
+    assert f"--width {width}" in done.stderr
+    assert said in done.stderr
+    assert "2in to 20in" in done.stderr
+    assert not Path("f.pdf").exists()
+
+
+@pytest.mark.parametrize("words", [("--width", "3in"), ("--no-title", "-o", "r.csv")])
+def test_without_a_figure_there_is_no_width(hpctrain: Hpctrain, words: tuple[str, ...]) -> None:
+    done = hpctrain("report", "t.csv", *words)
+    assert done.returncode == 2
+    assert "--width and --no-title are for figures" in done.stderr
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
+    shown = hpctrain("report", "t.csv", COLUMNS=f"{columns}").stdout.splitlines()
+    assert max(map(len, shown)) <= columns
+    start = shown.index("Points")
+    table = shown[start + 2 : shown.index("", start + 2)]
+    heads = " ".join(table[:3])
+    assert {"gpus", "speedup", "efficiency"} <= set(heads.split())
+    left_out = " ".join(shown[shown.index("Notes") :])
+    for name, key in (("samples/s", "samples_per_second"), ("step", "step_time_s")):
+        assert (name in heads) is (key not in left_out), name
+    assert ("Columns left out for lack of space, but in --wide" in left_out) is (columns == 80)

@@ -1,0 +1,59 @@
+"""Summary, table, axes and laws state sizes in one unit."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.report_options import ReportOptions
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.report_inputs import report_inputs, selection
+from hpc_train.reports.size_unit import baseline_size, size_unit
+
+TABLES = {
+    ("gpus", "GPU"): "nodes,gpus_per_node",
+    ("ranks", "rank"): "nodes,tasks_per_node",
+}
+
+
+@pytest.mark.parametrize("unit", TABLES)
+def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
+    key, name = unit
+    sizes = [1, 2, 4, 8, 16, 32]
+    rows = [f"{n},4,1024,{256 * n / (1 + 0.02 * n + 0.001 * n * n)}" for n in sizes]
+    path = tmp_path / "runs.csv"
+    head = f"{TABLES[unit]},global_batch_size,samples_per_second"
+    path.write_text("\n".join([head, *rows]) + "\n")
+    inputs = report_inputs((str(path),), selection(tmp_path))
+    made = build_report(inputs, ReportOptions(figures=True, images=("inline",), forecast=2))
+    points, laws, forecast, *_ = made.tables
+    assert re.match(rf"\d+ {name}s train", made.summary[0])
+    assert any(line.startswith(f"Baseline: 4 {name}s") for line in made.summary)
+    at = [column.key for column in points.columns].index(key)
+    assert [row[at].text for row in points.rows] == [f"{4 * n}" for n in sizes]
+    assert [column.heading for column in laws.columns[1:3]] == ["points", f"largest\n{name}s"]
+    assert {row[2].text for row in laws.rows} == {"128"}
+    peak = next(row[-1].text for row in laws.rows if row[0].text == "USL")
+    assert 4 * 20 < float(peak.split()[0]) < 4 * 45
+    assert {row[1].text for row in forecast.rows} == {"256"}
+    assert forecast.columns[1].heading == f"{name}s"
+    for figure in made.figures:
+        text = figure.images["inline"].decode()
+        if figure.name != "cost":
+            assert f">{name}s</text>" in text, figure.name
+            assert figure.data is not None
+            seen = {row[key] for row in figure.data.records} - {None}
+            assert {4, 128} - {4 * (figure.name == "karp-flatt")} <= seen, figure.name
+
+
+def test_the_unit_is_what_each_point_has() -> None:
+    both = {"series": "a", "gpus": 8, "ranks": 4, "nodes": 2, "ideal": 2.0}
+    assert size_unit([both]).key == "gpus"
+    assert size_unit([both, {**both, "gpus": None}]).key == "ranks"
+    assert size_unit([both, {**both, "gpus": 0, "ranks": None}]).key == "nodes"
+    assert size_unit([both, dict.fromkeys(both)]).key == "gpus"
+    assert size_unit([]).plural == "ranks"
+    assert baseline_size([both], "a", size_unit([both])) == 4.0
+    assert baseline_size([both], "b", size_unit([both])) is None
