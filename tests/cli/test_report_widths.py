@@ -13,7 +13,7 @@ import pytest
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 ROWS = "".join(
     f"{name},{n},8,{n * 3000.5 / (1 + 0.01 * n) * (1 + 0.01 * r):.2f},{0.68 / n:.5f},2048,0.7{r}\n"
-    for name in ("fsdp-full-shard", "ddp")
+    for name in ("fsdp-shard", "ddp")
     for n in (1, 2, 4, 8)
     for r in (0, 1, 2)
 )

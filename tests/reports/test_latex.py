@@ -1,6 +1,9 @@
 from __future__ import annotations
 
 import re
+import shutil
+import subprocess
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -13,7 +16,7 @@ from tests.reports.finished import report
 def test_it_is_a_booktabs_table() -> None:
     lines = latex.render(report()).splitlines()
     rules = [line.strip() for line in lines if "rule" in line]
-    assert rules == [r"\toprule", r"\midrule", r"\bottomrule"] * 2
+    assert rules == [r"\toprule", r"\midrule", r"\bottomrule"] * 3
     layouts = re.findall(r"\\begin\{tabular\}\{@\{\}([lr]+)@\{\}\}", "\n".join(lines))
     rows = [line for line in lines if line.endswith(r" \\")]
     cells = {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows}
@@ -41,9 +44,44 @@ def test_what_latex_obeys_is_escaped(text: str, written: str) -> None:
     assert latex.escaped(text) == written
 
 
-def test_notes_are_comments_of_one_line() -> None:
-    after = latex.render(report()).split(r"\end{table}")[-1]
-    assert all(line.startswith("% ") for line in after.strip().splitlines())
+def test_the_caption_is_short_and_the_notes_are_below_the_table() -> None:
+    made = report()
+    first, *_ = latex.render(made).split(r"\end{table}")
+    (caption,) = re.findall(r"\\caption\{(.*)\}", first)
+    assert caption == latex.escaped(f"{made.title}.")
+    note = first.partition(r"\end{tabular}")[2]
+    conditions = [line for line in made.summary if line.startswith(latex.CONDITIONS)]
+    assert note.count(r"\par" "\n") == len(conditions) + len(made.notes) <= latex.MOST_NOTES
+    for line in (*conditions, *made.notes):
+        assert latex.escaped(line) in note
+
+
+def test_further_notes_are_comments_of_one_line() -> None:
+    many = msgspec.structs.replace(report(), notes=tuple(f"note\n{i}" for i in range(30)))
+    shown = latex.render(many)
+    after = shown.split(r"\end{table}")[-1].strip().splitlines()
+    assert all(line.startswith("% ") for line in after)
+    assert [f"note {i}" in shown for i in range(30)] == [True] * 30
+
+
+DOCUMENT = r"""\documentclass{article}
+\usepackage[T1]{fontenc}
+\usepackage{booktabs}
+\begin{document}
+TABLES
+\end{document}
+"""
+
+
+@pytest.mark.skipif(
+    shutil.which("pdflatex") is None, reason="no pdflatex: apt install texlive-latex-recommended"
+)
+def test_latex_accepts_the_tables(tmp_path: Path) -> None:
+    (tmp_path / "r.tex").write_text(DOCUMENT.replace("TABLES", latex.render(report())))
+    words = ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "r.tex"]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=240)
+    assert done.returncode == 0, done.stdout[-3000:]
+    assert (tmp_path / "r.pdf").read_bytes().startswith(b"%PDF")
 
 
 def test_a_row_does_not_begin_with_an_option_of_the_row_above() -> None:

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.reports.figures.page_colours import VARIABLES, with_variables
+from hpc_train.reports.figures.series_styles import COLOURS
 from hpc_train.reports.formats.page import render
 
 STYLE = (Path(render.__file__).parent / "page.css").read_text(encoding="utf-8")
@@ -37,3 +39,14 @@ def test_text_can_be_read(colours: dict[str, str]) -> None:
     pairs += [("ink", "warn-paper"), ("warn", "warn-paper")]
     weak = {p: contrast(colours[p[0]], colours[p[1]]) for p in pairs}
     assert {pair: ratio for pair, ratio in weak.items() if ratio < 4.5} == {}
+
+
+def test_series_can_be_seen_and_named_in_their_colours() -> None:
+    dark = dict(re.findall(r"--(f-[a-z0-9]+):(#[0-9a-f]{6})", STYLE))
+    assert {f"--{name}" for name in dark} == set(VARIABLES.values())
+    assert dark["f-paper"] == DARK["paper"]
+    series = [f"f-{i}" for i in range(len(COLOURS) - 1)]
+    shown = {name: contrast(dark[name], dark["f-paper"]) for name in (*series, "f-ink", "f-grey")}
+    shown |= {colour: contrast(colour, "#fff") for colour in (*COLOURS, "#595959")}
+    assert {name: ratio for name, ratio in shown.items() if ratio < 4.5} == {}
+    assert with_variables("fill: #0068a6; x: #123456") == "fill: var(--f-0,#0068a6); x: #123456"

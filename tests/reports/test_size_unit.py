@@ -10,6 +10,7 @@ import pytest
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs, selection
+from hpc_train.reports.figures.axes import plain_number
 from hpc_train.reports.size_unit import baseline_size, size_unit
 
 TABLES = {
@@ -28,7 +29,8 @@ def test_one_unit_everywhere(tmp_path: Path, unit: tuple[str, str]) -> None:
     path.write_text("\n".join([head, *rows]) + "\n")
     inputs = report_inputs((str(path),), selection(tmp_path))
     made = build_report(inputs, ReportOptions(figures=True, images=("inline",), forecast=2))
-    points, laws, forecast, *_ = made.tables
+    tables = {table.key: table for table in made.tables}
+    points, laws, forecast = (tables[name] for name in ("rows", "laws", "forecast"))
     assert re.match(rf"\d+ {name}s train", made.summary[0])
     assert any(line.startswith(f"Baseline: 4 {name}s") for line in made.summary)
     at = [column.key for column in points.columns].index(key)
@@ -57,3 +59,8 @@ def test_the_unit_is_what_each_point_has() -> None:
     assert size_unit([]).plural == "ranks"
     assert baseline_size([both], "a", size_unit([both])) == 4.0
     assert baseline_size([both], "b", size_unit([both])) is None
+
+
+def test_large_sizes_have_no_exponent() -> None:
+    shown = [plain_number(value) for value in (16384.0, 2e6, 0.25, 1.5e20)]
+    assert shown == ["16,384", "2,000,000", "0.25", "1.5e+20"]

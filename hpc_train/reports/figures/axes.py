@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 APART = 0.06
 # Inches that the number at a tick needs; share of a panel without its labels.
 LABEL, PANEL = 0.33, 0.8
+MOST_PLAIN = 1e15
 # Shares of the height: above and below the values, and below them for the hollow markers.
 MARGIN = 0.06
 ROOM = 0.12
@@ -28,6 +29,12 @@ def size_axis(axes: Axes, place: SizeAxis) -> None:
     axes.minorticks_off()
 
 
+def plain_number(value: float) -> str:
+    """Return `16,384` or `0.25`, without an exponent up to 1e15."""
+    whole = float(value).is_integer() and abs(value) < MOST_PLAIN
+    return f"{value:,.0f}" if whole else f"{value:,.6g}"
+
+
 def set_ticks(axes: Axes, sizes: Sequence[float], span: float) -> None:
     """Put a tick at each size of an axis of `span` doublings for which there is space."""
     grid = axes.get_gridspec()
@@ -38,7 +45,7 @@ def set_ticks(axes: Axes, sizes: Sequence[float], span: float) -> None:
         if not ticks or log2(size / ticks[-1]) >= apart:
             ticks.append(size)
     axes.set_xscale("log", base=2)
-    axes.set_xticks(ticks, [f"{size:,.4g}" for size in ticks])
+    axes.set_xticks(ticks, [plain_number(size) for size in ticks])
 
 
 def value_axis(axes: Axes, values: list[float], *, hollow: bool, doubling: bool) -> None:
@@ -55,7 +62,7 @@ def value_axis(axes: Axes, values: list[float], *, hollow: bool, doubling: bool)
     axes.set_yscale("log", base=2)
     axes.set_ylim(low / 2 ** (height * (ROOM if hollow else MARGIN)), high * 2 ** (height * MARGIN))
     axes.yaxis.set_major_locator(_locator(high / low, doubling=doubling))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))
     axes.minorticks_off()
 
 
@@ -76,4 +83,4 @@ def plain_axis(axes: Axes, low: float, high: float) -> None:
 
     axes.set_ylim(low, high + MARGIN * (high - low))
     axes.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: plain_number(value)))

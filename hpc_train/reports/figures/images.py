@@ -15,6 +15,7 @@ from xml.etree import ElementTree as Xml
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.figures.canvas import NARROW, Canvas
 from hpc_train.reports.figures.end_labels import spread
+from hpc_train.reports.figures.page_colours import INK, with_variables
 from hpc_train.reports.value_format import one_line, rounded
 
 DPI = 150
@@ -65,7 +66,9 @@ def _image(name: str, canvas: Canvas, kind: str) -> bytes:
     text = "none" if kind == "inline" else "path"
     # Matplotlib's ids are random without a salt.
     with mpl.rc_context({"svg.hashsalt": f"hpctrain-{name}", "svg.fonttype": text}):
-        canvas.figure.savefig(out, format=form, dpi=DPI, metadata=METADATA[form])
+        # On a page, the background and the shade of its edges are the page's.
+        clear = kind == "inline"
+        canvas.figure.savefig(out, format=form, dpi=DPI, metadata=METADATA[form], transparent=clear)
     return inlined(out.getvalue(), name, canvas) if kind == "inline" else out.getvalue()
 
 
@@ -94,6 +97,8 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
     root = Xml.fromstring(svg)  # noqa: S314
     for element in root.iter():
         _without_namespaces(element)
+        if "style" in element.attrib:
+            element.set("style", with_variables(element.attrib["style"]))
     for parent in list(root.iter()):
         for child in list(parent):
             if child.tag == "metadata" or child.find("style") is not None:
@@ -110,7 +115,9 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
         "role": "img",
         "aria-labelledby": f"{name}-title",
         "class": "broad" if float(width.removesuffix("pt")) > 72 * NARROW else "",
-        "style": f"width:100%;max-width:{width};height:auto;{STROKES}",
+        "style": f"width:100%;max-width:{width};height:auto;{INK};{STROKES}",
+        # Only marks have tooltips; intervals and lines above them do not hide them.
+        "pointer-events": "none",
     }
     title = Xml.Element("title", {"id": f"{name}-title"})
     title.text, title.tail = one_line(canvas.caption), "\n"
@@ -131,6 +138,7 @@ def _without_namespaces(element: Xml.Element) -> None:
 
 def _add_titles(group: Xml.Element, titles: list[str]) -> None:
     """Give each mark its title, and move common styles to the group, which keeps pages small."""
+    group.set("pointer-events", "all")
     marks = [mark for mark in group.iter("use")] or _paths(group)
     for mark, text in zip(marks, titles, strict=True):
         Xml.SubElement(mark, "title").text = text

@@ -142,7 +142,7 @@ def _frame(axes: Axes, runs: Sequence[Row], nodes: Sequence[str], unit: SizeUnit
         start += width
         axes.axvline(start, color="black", lw=0.8)
     axes.set_xticks(ticks, labels)
-    axes.set_xlabel(f"runs, by number of {unit.plural} (white: node not in the run)")
+    axes.set_xlabel(f"runs, by number of {unit.plural} (empty: node not in the run)")
     axes.tick_params(length=0)
     axes.grid(visible=False)
     for spine in axes.spines.values():

@@ -3,7 +3,7 @@ r"""Report -> a LaTeX table in the style of the package booktabs; needs \usepack
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.value_format import ABSENT, one_line
@@ -15,25 +15,38 @@ _ESCAPES = {
     "'": r"\textquotesingle{}", "`": r"\textasciigrave{}",
 }  # fmt: skip
 _SPECIAL = re.compile("[" + re.escape("".join(_ESCAPES)) + "]|--")
+# Paragraphs of a note; a table must fit on a page.
+MOST_NOTES = 12
+CONDITIONS = ("Measured: ", "Baseline", "Caveats: ")
 _BLANK = re.compile(r"\s+")
 
 
 def render(report: Report) -> str:
-    """Return the points as a `table` with caption, label and notes; then the other tables.
+    """Return the points as a `table` with caption, label and notes below it; then the other tables.
 
-    Gates are not results and are left out.
+    The caption is the title. What was measured, the baselines, the caveats and the notes are the
+    note of the table; the answers are comments, as are very many notes. Gates are not results and
+    are left out.
 
     Text is escaped, so that names and log lines are shown unchanged. `'` and `"` need the
     package textcomp and T1 fonts.
     """
     label = re.sub(r"[^A-Za-z0-9-]+", "-", report.name or "scaling").strip("-")
-    caption = " ".join((f"{report.title}.", *report.summary))
+    conditions = [line for line in report.summary if line.startswith(CONDITIONS)]
+    answers = [line for line in report.summary if line not in conditions]
+    every = [*conditions, *report.notes]
+    shown = [table for table in report.tables if table.rows and table.key != "gates"]
     blocks = [
-        _float(table, table.title if i else caption, f"tab:{label}{f'-{table.key}' if i else ''}")
-        for i, table in enumerate(report.tables)
-        if table.rows and table.key != "gates"
+        _float(
+            table,
+            table.title if i else f"{report.title}.",
+            f"tab:{label}{f'-{table.key}' if i else ''}",
+            () if i else every[:MOST_NOTES],
+        )
+        for i, table in enumerate(shown)
     ]
-    return "\n".join([*blocks, *_comments(report.notes)]) + "\n"
+    comments = [*answers, *every[MOST_NOTES if blocks else 0 :]]
+    return "\n".join([*blocks, *_comments(comments)]) + "\n"
 
 
 def escaped(text: str) -> str:
@@ -41,7 +54,7 @@ def escaped(text: str) -> str:
     return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0], "{-}{-}"), one_line(text))
 
 
-def _float(table: ReportTable, caption: str, label: str) -> str:
+def _float(table: ReportTable, caption: str, label: str, notes: Sequence[str]) -> str:
     layout = "".join("r" if column.align == "right" else "l" for column in table.columns)
     heads = [column.heading.split("\n") for column in table.columns]
     depth = max(map(len, heads))
@@ -58,8 +71,22 @@ def _float(table: ReportTable, caption: str, label: str) -> str:
         *(f"    {_row(cell.text for cell in row)}" for row in table.rows),
         r"    \bottomrule",
         r"  \end{tabular}",
+        *_note(notes),
         r"\end{table}",
     ))  # fmt: skip
+
+
+def _note(lines: Sequence[str]) -> list[str]:
+    """Return the note below a table: a paragraph for each line, in small type."""
+    if not lines:
+        return []
+    return [
+        r"  \par\smallskip",
+        r"  \begin{minipage}{\linewidth}",
+        r"    \footnotesize\raggedright",
+        *(rf"    {escaped(line)}\par" for line in lines),
+        r"  \end{minipage}",
+    ]
 
 
 def _row(texts: Iterable[str]) -> str:

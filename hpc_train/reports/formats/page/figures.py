@@ -17,7 +17,7 @@ LARGEST_DRAWING = 500_000
 MOST_ROWS = 300
 LARGEST_DATA = 100_000
 _TAG = re.compile(r"<[^!?<][^<>]*>")
-_ID = re.compile(r'(\bid="|\bhref="#|url\(#)')
+_ID = re.compile(r'(\bid="|\bhref="#|url\(#|\baria-labelledby=")')
 # An unterminated part extends to the end of the text.
 _AROUND = re.compile(
     r"<\?xml.*?(?:\?>|\Z)|<!DOCTYPE.*?(?:>|\Z)|<!--.*?(?:-->|\Z)|<metadata>.*?(?:</metadata>|\Z)",

@@ -20,6 +20,8 @@ from hpc_train.reports.value_format import one_line
 
 FOLDER = Path(__file__).parent
 CAVEATS, MEASURED = "Caveats: ", ("Measured: ", "Baseline")
+# Lines of the answer above the first figure, which is visible without scrolling.
+LEAD = 1
 # A longer table of runs is collapsed and not printed.
 MANY = 300
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
@@ -43,6 +45,7 @@ def render(report: Report) -> str:
     return _environment().get_template("page.html.j2").render(
         report=report,
         words=_words(report),
+        lead=LEAD,
         points=[grid(table) for table in first if table.rows],
         wide=[every_column(table) for table in first if table.records],
         others=[grid(table) for table in others if table.rows],
