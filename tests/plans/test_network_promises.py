@@ -72,6 +72,15 @@ def test_the_vendors_script_stands_between_the_sites_setup_and_the_jobs(
     assert make_plan(job({"nodes": 2}), site).setup == ("module load a",)
 
 
+@pytest.mark.parametrize(("plugin", "net"), [(None, "IB"), ("none", "IB"), ("mine", None)])
+def test_only_a_plug_in_takes_the_place_of_the_built_in_network(
+    planned: Planned, plugin: str | None, net: str | None
+) -> None:
+    network = {"fabric": "infiniband", **({"plugin": plugin} if plugin else {})}
+    env = dict(planned(network, 2, 8, "srun").env)
+    assert (env.get("NCCL_NET"), env.get("NCCL_NET_PLUGIN")) == (net, plugin)
+
+
 OLD_ROCE = {"fabric": "roce", "nccl": "2.20.5"}
 
 

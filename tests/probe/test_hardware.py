@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hpc_train.model.hardware import Link
 from hpc_train.probe.gpu_tools import nvidia_topology, rocm_gpus, rocm_topology
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.infer_settings import gpu_order, guess, nearest_nics
+from hpc_train.probe.infer_settings import gpu_order, guess, nearest_nics, usable
 from hpc_train.probe.local_disks import disks
 from hpc_train.probe.network_interfaces import links
 from tests.probe.machines import fixture, output
@@ -83,6 +84,22 @@ def test_other_adapters(name: str, fabric: str) -> None:
     found = guess(read_hardware(output("ls6", ports=fixture(f"{name}.ports"))))
     assert found.fabric == fabric
     assert found.hcas == (("mlx5_0", "mlx5_1") if fabric == "roce" else ())
+
+
+def test_the_slowest_adapter_is_the_speed_that_all_have() -> None:
+    found = read_hardware(output("ls6", ports=fixture("roce.ports")))
+    speeds = (200, 100)
+    ports = tuple(
+        msgspec.structs.replace(port, gbps=gbps)
+        for port, gbps in zip(found.ports, speeds, strict=False)
+    )
+    assert guess(msgspec.structs.replace(found, ports=ports)).gbps == min(speeds)
+
+
+def test_virtual_interfaces_are_not_usable() -> None:
+    there = links("", "lo 772 unknown -1 1\neth0 1 up 10000 0\nveth0 1 up 10000 1\n")
+    found = msgspec.structs.replace(read_hardware(output("ls6")), links=tuple(there))
+    assert [one.name for one in usable(found)] == ["eth0"]
 
 
 def test_interfaces_from_sys_alone() -> None:

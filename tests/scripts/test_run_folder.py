@@ -168,7 +168,11 @@ def test_another_attempt_is_marked_in_each_log(
     job = slurm(plan, nodes=2, command=["echo", event])
     (tmp_path / "mine").mkdir()
     first = execute(job, tmp_path / "mine", SLURM_RESTART_COUNT="0")
+    # Of a launcher that starts the ranks of a node.
+    of_node = tmp_path / "mine" / "logs" / "node-1.out"
+    of_node.write_text(event)
     second = execute(job, tmp_path / "mine", SLURM_RESTART_COUNT="1")
+    assert of_node.read_text() == f"{event}\nhpctrain: restart 1\n"
     assert (first.stdout, second.stdout) == ("", "hpctrain: restart 1\n")
     for rank in (0, 1):
         lines = (tmp_path / "mine" / "logs" / f"rank-{rank}.out").read_text().splitlines()

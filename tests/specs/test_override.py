@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import SpecError
-from hpc_train.specs.override import apply, check_key, full_key, parse_setting
+from hpc_train.specs.override import apply, check_key, full_key, option_override, parse_setting
 
 
 @pytest.mark.parametrize(
@@ -54,6 +54,16 @@ def test_the_value_of_a_variable_is_text_as_written() -> None:
     assert parse_setting("env={A: 1e-3, B: true}").value == {"A": "1e-3", "B": "true"}
     assert parse_setting("axes.env.A=[01, 2]").value == ["01", "2"]
     assert parse_setting("resources.nodes=2").value == 2
+
+
+@pytest.mark.parametrize("key", ["name", "launcher", "partition", "account", "qos", "constraint"])
+def test_names_on_the_command_line_are_text(key: str) -> None:
+    assert option_override(key, "007").value == "007"
+
+
+def test_numbers_on_the_command_line_are_numbers() -> None:
+    found = option_override("tasks_per_node", "4")
+    assert (found.key, found.value, found.origin) == ("tasks_per_node", 4, "--tasks-per-node")
 
 
 def test_an_override_replaces_what_was_below_it() -> None:

@@ -81,6 +81,10 @@ def test_first_rank_of_the_run_wins(tmp_path: Path) -> None:
         end=JobEnd(state="FAILED", exit_code=1, first_failure=first_failure),
     )
     assert root(diagnosis).evidence[0].source == "rank-2.out"
+    end = JobEnd(state="FAILED", exit_code=1, first_failure=first_failure)
+    other = judged(tmp_path, rank_0=GPU_OOM, rank_2=trace("ValueError: b"), end=end)
+    assert roles(other)["cuda_oom"] == "consequence", "also in a log that comes first"
+    assert judged(tmp_path, box(1), end=end).first_failure == first_failure
 
 
 def test_echoes_of_a_dead_rank_are_no_root(tmp_path: Path) -> None:
@@ -120,8 +124,15 @@ def test_time_limit_alone_is_a_root(tmp_path: Path) -> None:
 def test_state_of_the_scheduler_without_a_line(tmp_path: Path) -> None:
     end = JobEnd(state="OUT_OF_MEMORY", problem="out of memory")
     assert root(judged(tmp_path, "iter 5: loss 3.2\n", end=end)).id == "slurm_host_oom"
+    found = root(judged(tmp_path, HOST_OOM, end=end))
+    assert [one.source for one in found.evidence] == ["0.out"], "with a line, the line tells it"
     hang = judged(tmp_path, WATCHDOG.format(rank=0), end=JobEnd(state="TIMEOUT"))
     assert root(hang).id == "nccl_watchdog_timeout"
+
+
+def test_the_highest_rank_that_is_named_tells_how_many_there_are(tmp_path: Path) -> None:
+    text = "".join(WATCHDOG.format(rank=rank) for rank in (0, 1, 2, 3, 4, 7))
+    assert root(judged(tmp_path, text)).title.endswith("; ranks 5-6 reported no timeout")
 
 
 def test_many_copies_are_one_finding(tmp_path: Path) -> None:
