@@ -163,24 +163,27 @@ def _share_of_memory(option: str) -> Rule:
     return rule
 
 
-def _cores(request: Request) -> Allowed | None:
-    most = max((node.cpus for node in request.nodes), default=0)
-    asked = request.asked
-    wanted = (asked.tasks_per_node or 1) * (asked.cpus_per_task or 1)
-    text = f"the nodes of {request.place} have at most {most} cores"
-    return (
-        Allowed(text=f"{text}, not {wanted}" if wanted > most else text, exceeded=wanted > most)
-        if most
-        else None
-    )
+def _cores(option: str) -> Rule:
+    def rule(request: Request) -> Allowed | None:
+        most = max((node.cpus for node in request.nodes), default=0)
+        tasks, cpus = request.asked.tasks_per_node or 1, request.asked.cpus_per_task or 1
+        own, other = (tasks, cpus) if option == "ntasks-per-node" else (cpus, tasks)
+        wanted = own if own > most else own * other
+        # A size that is too large alone is the reason, not the other one.
+        over = wanted > most and (own > most or other <= most)
+        text = f"the nodes of {request.place} have at most {most} cores"
+        shown = f"{text}, not {wanted}" if over else text
+        return Allowed(text=shown, exceeded=over) if most else None
+
+    return rule
 
 
 def _tasks(request: Request) -> Allowed | None:
+    most = max((node.cpus for node in request.nodes), default=0)
     total = sum(node.cpus for node in request.nodes)
-    asked = request.asked
-    wanted = (asked.tasks or 1) * (asked.cpus_per_task or 1)
+    tasks, cpus = request.asked.tasks or 1, request.asked.cpus_per_task or 1
     text = f"the nodes of {request.place} have {total} cores together"
-    return Allowed(text=text, exceeded=wanted > total) if total else None
+    return Allowed(text=text, exceeded=tasks * cpus > total and cpus <= most) if total else None
 
 
 def _gres(option: str) -> Rule:
@@ -221,8 +224,8 @@ _RULES: dict[str, Rule] = {
     "mem": _memory,
     "mem-per-cpu": _share_of_memory("mem-per-cpu"),
     "mem-per-gpu": _share_of_memory("mem-per-gpu"),
-    "ntasks-per-node": _cores,
-    "cpus-per-task": _cores,
+    "ntasks-per-node": _cores("ntasks-per-node"),
+    "cpus-per-task": _cores("cpus-per-task"),
     "ntasks": _tasks,
     "nodelist": _nodelist("nodelist"),
     "exclude": _nodelist("exclude"),

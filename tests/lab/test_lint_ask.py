@@ -26,6 +26,9 @@ REFUSED = [
     ("--time=5; --constraint=fast", 3, "the nodes of gpu have no features"),
     ("--time=5; --distribution=odd", 3, "sbatch cannot read the value"),
     ("--time=5; --ntasks=900", 3, "32 cores together"),
+    ("--cpus-per-task=4; --nodes=9", 3, "gpu allows at most 4 nodes"),
+    ("--nodes=2; --gpus=1", 3, "request GPUs for each node with --gpus-per-node"),
+    ("--nodes=2; --gpus-per-node=1.5", 3, "write a whole number"),
 ]
 
 

@@ -30,6 +30,11 @@ MINE = tuple(
 FACTS = SlurmFacts(partitions=PARTITIONS, nodes=NODES, associations=MINE)
 NOT_AVAILABLE = "allocation failure: Requested node configuration is not available"
 PROCESSORS = "allocation failure: More processors requested than permitted"
+FEWER = "error: Failed to validate job spec, --gpus < -N"
+TASKS = (
+    "error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested "
+    "tasks differ from -n/--ntasks."
+)
 NODE_COUNT = "allocation failure: Node count specification invalid"
 TIME = "allocation failure: Requested time limit is invalid (missing or exceeds some limit)"
 GRES = "error: Invalid generic resource (gres) specification"
@@ -65,6 +70,17 @@ def finding(text: str, answer: SlurmAnswer) -> LintFinding:
         ("--gpus-per-node=a100:4; --gpus=9", NOT_AVAILABLE, 3, "--gpus=9 (line 3)"),
         ("-n 4; --ntasks-per-node=2; -c 8", NOT_AVAILABLE, 3, "at most 8 cores, not 16"),
         ("--ntasks=900", PROCESSORS, 2, "16 cores together"),
+        ("--nodes=9 --cpus-per-task=4", PROCESSORS, 2, "about --nodes=9 (line 2); gpu allows"),
+        ("-c 4; -N 9", PROCESSORS, 3, "about -N 9 (line 3); gpu allows at most 2 nodes"),
+        ("-N 2; -c 400", PROCESSORS, 3, "about -c 400 (line 3); the nodes of gpu have at most 8"),
+        ("-c 400 -N 2; --ntasks=2", PROCESSORS, 2, "about -c 400 (line 2)"),
+        ("-c 1; -N 2; --ntasks=900", PROCESSORS, 4, "about --ntasks=900 (line 4); the nodes"),
+        ("-N 2; --ntasks-per-node=9; -c 2", PROCESSORS, 3, "about --ntasks-per-node=9 (line 3)"),
+        ("-N 2; --ntasks-per-node=4; -c 4", PROCESSORS, 3,
+         "--ntasks-per-node=4 (line 3) or -c 4 (line 4)"),
+        ("-N 2; -G 1", FEWER, 3, "with --gpus-per-node, at least as many as nodes with --gpus"),
+        ("--gpus=1 --gpus-per-task=1; -n 2", TASKS, 2,
+         "--gpus=1 (line 2) or --gpus-per-task=1 (line 2) or -n 2 (line 3)"),
         ("-A abd", "allocation failure: Invalid account or account/partition combination", 2,
          "your accounts: abc, xyz; did you mean 'abc'?"),
         ("-q norml", "allocation failure: Invalid qos specification", 2,

@@ -52,7 +52,8 @@ def accepted(subject: Subject) -> Iterator[RuleHit]:
     "info",
     "no answer from Slurm (--ask)",
     why="`sbatch --test-only` had no answer, so it is not known whether Slurm accepts the script.",
-    advice="check with sinfo whether Slurm answers, and try again",
+    advice="check with sinfo whether Slurm answers this version of its commands (`sbatch "
+    "--version`), and try again",
 )
 def unanswered(subject: Subject) -> Iterator[RuleHit]:
     answer = subject.context.answer

@@ -23,8 +23,24 @@ _PLAN = re.compile(r"Job \d+ (to start at .*)")
 _ACCEPTED_WITH_ERROR = "sbatch: error: "
 _LINE = re.compile(r": line (\d{1,6}): ")
 _STRAY = re.compile(r"Invalid directive found in batch script: (\S+)")
-# Messages without an answer of the controller: sbatch cannot find or read its configuration.
-_NO_SLURM = ("configuration source", "cannot stat file", "unable to process configuration")
+# Messages without a judgement of the controller: sbatch cannot find or read its configuration,
+# cannot reach the controller, or does not understand it (strings of libslurm).
+_NO_SLURM = (
+    "configuration source",
+    "cannot stat file",
+    "unable to process configuration",
+    "unable to contact slurm controller",
+    "zero bytes were transmitted or received",
+    "incompatible versions of client and server",
+    "protocol version",
+    "unexpected message received",
+    "header lengths are longer than data received",
+    "insane message length",
+    "protocol authentication error",
+    "invalid authentication credential",
+)
+# 26.05 prints a stray word: `to start at TIME a using 4 processors`.
+_STRAY_WORD = re.compile(r"(\bto start at \S{1,40}) a (?=using )")
 _ENDED = {124, 125, 127}
 
 
@@ -58,10 +74,14 @@ def answer_of(done: Finished) -> SlurmAnswer:
     """Return the meaning of sbatch's output."""
     lines = _lines(done)
     words = "; ".join(lines) or f"exit code {done.returncode}"
-    if done.returncode in _ENDED or transient(done.stderr) or _is_absent(done.stderr):
+    if done.returncode in _ENDED or transient(done.stderr):
         return SlurmAnswer(outcome="unanswered", words=lines[-1] if lines else words)
     if done.returncode == 0:
         return _accepted(done)
+    silent = next(filter(_is_silent, lines), "")
+    # After such a message another controller may have answered.
+    if silent and refusal_of(words) is None:
+        return SlurmAnswer(outcome="unanswered", words=silent)
     line, stray = _LINE.search(words), _STRAY.search(words)
     return SlurmAnswer(
         outcome="refused",
@@ -87,7 +107,7 @@ def shell_variables(
 
 def _accepted(done: Finished) -> SlurmAnswer:
     lines = done.stderr.splitlines()
-    plan = next((match[1] for match in map(_PLAN.search, lines) if match), "")
+    plan = next((match[1] for match in map(_PLAN.search, _lines(done)) if match), "")
     warnings = [line for line in lines if line.startswith(_ACCEPTED_WITH_ERROR)]
     return SlurmAnswer(
         outcome="accepted",
@@ -96,11 +116,11 @@ def _accepted(done: Finished) -> SlurmAnswer:
     )
 
 
-def _is_absent(stderr: str) -> bool:
-    return any(words in stderr.lower() for words in _NO_SLURM)
+def _is_silent(line: str) -> bool:
+    return any(words in line.lower() for words in _NO_SLURM)
 
 
 def _lines(done: Finished) -> list[str]:
-    lines = (done.stderr + done.stdout).strip().splitlines()
+    lines = _STRAY_WORD.sub(r"\1 ", done.stderr + done.stdout).strip().splitlines()
     bare = [line.removeprefix("sbatch: ").removeprefix("error: ") for line in lines]
     return [line for line in bare if line and not line.startswith('Try "sbatch --help"')]

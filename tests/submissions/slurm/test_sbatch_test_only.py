@@ -57,6 +57,9 @@ def test_sbatch_sees_what_it_will_see_at_the_submission(
     assert not {"SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"} & found.keys()
 
 
+UNSPECIFIED = "allocation failure: Unspecified error"
+
+
 def finished(stderr: str, returncode: int = 1, stdout: str = "") -> Finished:
     return Finished(returncode=returncode, stdout=stdout, stderr=stderr)
 
@@ -81,13 +84,31 @@ def test_a_plan_is_read_among_other_lines() -> None:
         finished("sbatch: fatal: Could not establish a configuration source"),
         finished("SLURM_CONF=/gone cannot be read", 127),
         finished("no answer within 30.0 s", 124),
+        finished("allocation failure: Incompatible versions of client and server code"),
+        finished(f"sbatch: error: Zero Bytes were transmitted or received\n{UNSPECIFIED}"),
+        finished(f"sbatch: error: Unable to contact slurm controller\n{UNSPECIFIED}"),
+        finished(f"sbatch: error: invalid protocol version 11264\n{UNSPECIFIED}"),
     ],
-    ids=range(5),
+    ids=range(9),
 )
 def test_no_answer_is_no_refusal(done: Finished) -> None:
     answer = answer_of(done)
     assert (answer.outcome, answer.refusal) == ("unanswered", None)
     assert answer.words in done.stderr
+
+
+def test_a_refusal_of_a_second_controller_is_a_refusal() -> None:
+    first = "sbatch: error: Unable to contact slurm controller"
+    text = f"{first}\nallocation failure: Invalid qos specification"
+    assert answer_of(finished(text)).outcome == "refused"
+
+
+@pytest.mark.parametrize("stray", ["", "a "])
+def test_the_plan_has_no_stray_word(stray: str) -> None:
+    plan = "using 4 processors on nodes a in partition a"
+    text = f"sbatch: Job 6 to start at 2026-11-23T18:36:24 {stray}{plan}\n"
+    answer = answer_of(finished(text, 0))
+    assert answer.words == f"to start at 2026-11-23T18:36:24 {plan}"
 
 
 def test_a_message_has_the_line_and_the_word_that_it_names() -> None:
