@@ -7,6 +7,7 @@ features require. Duplicate keys are refused.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Hashable, Mapping
 from pathlib import Path
 from typing import Any
@@ -186,8 +187,8 @@ def read(path: Path, error: type[HpcTrainError], label: str | None = None) -> Do
         with path.open("rb") as stream:
             raw = stream.read(_LIMIT + 1)
     except OSError as failure:
-        near = nearest_file(path)
-        raise error(f"{path}: {failure.strerror or failure}{near}") from None
+        message = f"{path}: {failure.strerror or failure}{nearest_file(path)}"
+        raise error(message, list_files(path)) from None
     if len(raw) > _LIMIT:
         raise error(f"{path}: larger than {_LIMIT // 2**20} MiB; is this the right file?")
     try:
@@ -213,6 +214,17 @@ def nearest_file(path: Path) -> str:
     if path.exists() or not path.parent.is_dir():
         return ""
     return nearest(path.name, [entry.name for entry in path.parent.iterdir()])
+
+
+def list_files(path: Path) -> str:
+    """Return the command that lists the files beside a missing one; empty if the file exists.
+
+    If its folder is missing as well, the command lists the nearest folder that exists.
+    """
+    if path.exists():
+        return ""
+    folder = next((one for one in path.parents if one.is_dir()), Path("/"))
+    return f"list the files there: ls {shlex.quote(str(folder))}"
 
 
 def lookup(data: Any, path: str) -> Any:

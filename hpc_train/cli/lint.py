@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 @click.option("--site", help="Site profile with the limits to check: a name or a file.")
 @click.option("--nccl", metavar="VERSION", help="Version of NCCL, e.g. 2.21.5.")
 @click.option("--openmpi", metavar="VERSION", help="Version of Open MPI, e.g. 5.0.3.")
+@click.option("--slurm", metavar="VERSION", help="Version of Slurm, e.g. 24.11.5.")
 @click.option("--ask", is_flag=True, help="Also ask Slurm: sbatch --test-only. Submits nothing.")
 @click.option("--select", multiple=True, metavar="IDS", help="Apply only these rules: HT303,HT5.")
 @click.option("--ignore", multiple=True, metavar="IDS", help="Do not apply these rules.")
@@ -34,6 +35,7 @@ def lint(
     site: str | None,
     nccl: str | None,
     openmpi: str | None,
+    slurm: str | None,
     ask: bool,
     select: tuple[str, ...],
     ignore: tuple[str, ...],
@@ -52,7 +54,14 @@ def lint(
     if not files:
         raise click.UsageError("name a file, or --list")
     options = LintOptions(
-        site=site, nccl=nccl, openmpi=openmpi, select=select, ignore=ignore, fix=fix, ask=ask
+        site=site,
+        nccl=nccl,
+        openmpi=openmpi,
+        slurm=slurm,
+        select=select,
+        ignore=ignore,
+        fix=fix,
+        ask=ask,
     )
     checked, failed = _check(files, make_linter(options))
     if as_json:

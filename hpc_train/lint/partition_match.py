@@ -30,9 +30,14 @@ class Excess(Value, frozen=True, kw_only=True):
 
 
 def known_partitions(site: SiteProfile) -> tuple[str, ...]:
-    """Return the valid values of --partition; empty if any is valid, or if none is used."""
+    """Return the values of --partition that the profile names."""
     words = [_select(one).partition for one in site.partitions]
-    return () if ANY in words else tuple(word for word in words if word is not None)
+    return tuple(word for word in words if word not in (None, ANY))
+
+
+def has_open_partitions(site: SiteProfile) -> bool:
+    """Return whether the profile lists some partitions and allows any other."""
+    return ANY in (_select(one).partition for one in site.partitions)
 
 
 def queue_of(site: SiteProfile, asked: RequestedResources) -> JobQueue:

@@ -30,6 +30,7 @@ class LintContext(Value, frozen=True, kw_only=True):
     hcas: int | None = None
     nccl: Version | None = None
     openmpi: Version | None = None
+    slurm: Version | None = None
     answer: SlurmAnswer | None = None
 
 
@@ -44,6 +45,7 @@ class Product(Value, frozen=True, kw_only=True):
 
 # The upper bounds leave room for later releases; NCCL needs a minor version.
 NCCL = Product(name="NCCL", first="2.1", end="4", example="2.21.5")
+SLURM = Product(name="Slurm", first="20.0", end="40", example="24.11.5")
 OPEN_MPI = Product(name="Open MPI", first="1.0", end="10", example="5.0.8")
 
 

@@ -14,7 +14,15 @@ from hpc_train.json_files import cannot_write, write_file
 from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
 from hpc_train.lint.refused_options import without_repetition
-from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, LintFabric, LintRule, parse_version
+from hpc_train.lint.rule import (
+    NCCL,
+    OPEN_MPI,
+    SLURM,
+    LintContext,
+    LintFabric,
+    LintRule,
+    parse_version,
+)
 from hpc_train.lint.rules_page import rules_page
 from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
@@ -25,7 +33,7 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.scripts.source_map import at_origin
 from hpc_train.sites.load import load_site
-from hpc_train.yamlfile import nearest_file
+from hpc_train.yamlfile import list_files, nearest_file
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.ask_slurm import SlurmJudge
@@ -49,6 +57,7 @@ class LintOptions(Value, frozen=True, kw_only=True):
     site: str | None = None
     nccl: str | None = None
     openmpi: str | None = None
+    slurm: str | None = None
     select: tuple[str, ...] = ()
     ignore: tuple[str, ...] = ()
     fix: bool = False
@@ -98,6 +107,7 @@ def make_linter(options: LintOptions) -> Linter:
     given = LintContext(
         nccl=None if nccl is None else parse_version(nccl, "--nccl", NCCL),
         openmpi=None if openmpi is None else parse_version(openmpi, "--openmpi", OPEN_MPI),
+        slurm=parse_version(options.slurm, "--slurm", SLURM) if options.slurm else None,
     )
     context = _at_site(given, site) if site else given
     rules = chosen_rules(options.select, options.ignore)
@@ -122,6 +132,7 @@ def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
         fabric=_fabric(site),
         nccl=context.nccl or (network.nccl if network else None),
         openmpi=context.openmpi or mpi,
+        slurm=context.slurm or site.slurm,
     )
 
 
@@ -192,8 +203,9 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as stream:
             raw = stream.read(_LARGEST + 1)
     except OSError as failure:
-        near = nearest_file(path)
-        raise SpecError(f"{path}: {failure.strerror or failure}{near}") from None
+        raise SpecError(
+            f"{path}: {failure.strerror or failure}{nearest_file(path)}", list_files(path)
+        ) from None
     if len(raw) > _LARGEST:
         raise SpecError(f"{path}: larger than {_LARGEST // 2**20} MiB; is this the right file?")
     return raw

@@ -14,6 +14,7 @@ import msgspec
 
 from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError, SpecError
+from hpc_train.lint.setup_lines import check_setup
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
@@ -197,6 +198,7 @@ def _prepare_point(
     plain: bool,
 ) -> PreparedPoint:
     plan = make_plan(point.job, site, nested=nested, plain=plain)
+    check_setup(plan)
     check_disclosure(point.job, plan)
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
     return PreparedPoint(

@@ -44,7 +44,12 @@ from hpc_train.plans.launch_request import make_request, mpi_warnings, resolve_l
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network_context import network_of
 from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
-from hpc_train.plans.partition_choice import Choice, check_limits, choose_partition
+from hpc_train.plans.partition_choice import (
+    Choice,
+    check_limits,
+    choose_partition,
+    partition_warnings,
+)
 from hpc_train.plans.rendezvous import (
     check_elastic,
     elastic_directives,
@@ -118,6 +123,7 @@ def _warnings(
     context: Context, request: LaunchRequest, environment: JobEnvironment
 ) -> Iterator[str]:
     yield from default_warnings(context)
+    yield from partition_warnings(context)
     yield from launcher_warnings(context)
     yield from environment.warnings
     yield from gpu_warnings(request.topology, context.launcher)

@@ -7,6 +7,7 @@ from typing import Any
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
+from hpc_train.model.live_cluster import gres
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.units import Duration, Memory
@@ -115,6 +116,12 @@ def extra_directives(
             raise PlanError(
                 f"{setting.origin}: {key}: this job has --{name}={known[name]} already, and "
                 "sbatch takes only the last of two"
+            )
+        if name == "gres" and "gpus-per-node" in known and any(g.name == "gpu" for g in gres(text)):
+            raise PlanError(
+                f"{setting.origin}: {key}: this job has --gpus-per-node={known['gpus-per-node']} "
+                f"already, and Slurm refuses --gres={text} beside it from 26.05 on",
+                "leave the GPUs out of gres; resources.gpus_per_node requests them",
             )
         found.append((name, text))
     return tuple(found)

@@ -6,9 +6,10 @@ that would accept it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.errors import PlanError, UnknownNameError, nearest
 from hpc_train.model.partition import ANY
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.queue_limits import limits_on
@@ -114,6 +115,17 @@ def _check_name(context: Context, name: str) -> None:
         place = context.job.origin("partition")
         shown = f"hpctrain site show {site.name}"
         raise UnknownNameError(f"partition of {site.name}", name, names, place, shown)
+
+
+def partition_warnings(context: Context) -> Iterator[str]:
+    """Warn of a partition that resembles one of a site whose list of partitions is open."""
+    site, name = context.site.value, context.job.value.partition
+    names = [one.name for one in site.partitions]
+    if name is None or name in names or ANY not in names:
+        return
+    if near := nearest(name, [one for one in names if one != ANY]):
+        place = asked_at(context.job, "partition")
+        yield f"{place}the profile {site.name} has no partition {name!r}{near}"
 
 
 def _check_qos(context: Context) -> None:

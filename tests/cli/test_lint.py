@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -105,3 +106,28 @@ def test_a_missing_file_is_named_with_the_nearest_one(
     assert done.returncode == 2
     assert "did you mean 'train.sbatch'?" in done.stderr
     assert "nothing found" not in done.stderr
+    assert "ls ." in done.stderr
+
+
+def test_an_option_of_another_version_of_slurm(hpctrain: Hpctrain, tmp_path: Path) -> None:
+    script = tmp_path / "v.sh"
+    script.write_text("#!/bin/bash\n#SBATCH --segment=2\nsrun hostname\n")
+    said = "HT023 warning: sbatch has --segment only from 24.05 on; this is Slurm 23.02"
+    assert said in hpctrain("lint", str(script), "--slurm", "23.02").stdout
+    assert "HT023" not in hpctrain("lint", str(script), "--slurm", "24.11.5").stdout
+    assert "HT023" not in hpctrain("lint", str(script)).stdout
+    wrong = hpctrain("lint", str(script), "--slurm", "9")
+    assert (wrong.returncode, "write it like 24.11.5" in wrong.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("words", [("lint", "--ask"), ("lint",), ("site", "check")])
+def test_a_missing_file_has_a_next_command(
+    hpctrain: Hpctrain, tmp_path: Path, words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sbatch = tmp_path / "sbatch"
+    sbatch.write_text("#!/bin/sh\n")
+    sbatch.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    done = hpctrain(*words, str(tmp_path / "none" / "gone.yaml"))
+    assert done.returncode == 2
+    assert f"ls {tmp_path}\n" in done.stderr

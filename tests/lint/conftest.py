@@ -72,6 +72,8 @@ TIGHT = {
     "plugin_options": {"gpu-debug": "value", "nv": "none"},
     "forbidden": {"export": "discouraged", "--nodelist": "the job is deleted"},
 }
+# A site that names some of its partitions and allows the others.
+OPEN = {**SITE, "partitions": [{"name": "*"}, {"name": "gpu", "default": True}]}
 # What Slurm says of a script, by a name.
 ANSWERS = {
     "accepted": SlurmAnswer(outcome="accepted", words="to start at once on n1"),
@@ -104,12 +106,13 @@ def site(data: dict[str, Any] = SITE) -> SiteProfile:
 
 def context_of(words: list[str]) -> LintContext:
     given = dict(word.partition("=")[::2] for word in words)
-    sites = {"site": SITE, "tight": TIGHT}
+    sites = {"site": SITE, "tight": TIGHT, "open": OPEN}
     return LintContext(
         site=next((site(data) for word, data in sites.items() if word in given), None),
         hcas=int(given["hcas"]) if "hcas" in given else None,
         nccl=Version.parse(given["nccl"]) if "nccl" in given else None,
         openmpi=Version.parse(given["openmpi"]) if "openmpi" in given else None,
+        slurm=Version.parse(given["slurm"]) if "slurm" in given else None,
         answer=ANSWERS[given["answer"]] if "answer" in given else None,
     )
 

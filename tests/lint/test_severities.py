@@ -13,6 +13,9 @@ RANKS = "#SBATCH --nodes=1 --ntasks=4"
 @pytest.mark.parametrize(
     ("rule", "severity", "text"),
     [
+        ("HT015", "warning", "#SBATCH -J=name\n"),
+        ("HT015", "error", "#SBATCH -N=2\n"),
+        ("HT116", "info", "#SBATCH --gres=gpu:8 --gpus-per-node=8\n"),
         ("HT003", "info", "#SBATCH --nodes=2\n# SBATCH --time=1:00:00\n"),
         ("HT003", "warning", "# SBATCH --time=1:00:00\n"),
         ("HT003", "warning", "#SBATCH --nodes=2\n#sbatch --time=1:00:00\n"),

@@ -39,6 +39,7 @@ from hpc_train.lint.rules import (
     ucx_and_libfabric,
     variable_assignments,
     variable_names,
+    versions,
 )
 
 _MODULES: tuple[ModuleType, ...] = (
@@ -70,6 +71,7 @@ _MODULES: tuple[ModuleType, ...] = (
     slurm_variables,
     step_sizes,
     slurm_answer,
+    versions,
 )
 
 

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import nearest
-from hpc_train.lint.partition_match import excesses, known_partitions, queue_of
+from hpc_train.lint.partition_match import (
+    excesses,
+    has_open_partitions,
+    known_partitions,
+    queue_of,
+)
 from hpc_train.lint.placeholders import is_placeholder
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
+
+_SIMILAR: Severity = "info"
 
 
 def _site(subject: Subject) -> SiteProfile | None:
@@ -20,7 +28,8 @@ def _site(subject: Subject) -> SiteProfile | None:
     "HT701",
     "error",
     "unknown partition",
-    why="sbatch refuses a job for a partition that does not exist.",
+    why="sbatch refuses a job for a partition that does not exist. If the profile allows other "
+    "partitions than those that it names, only a similar name is reported.",
     advice="name one of the site's partitions",
 )
 def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
@@ -29,11 +38,14 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
     names = known_partitions(site) if site else ()
     if site is None or not names or not given or "$" in given:
         return
+    is_open = has_open_partitions(site)
     for name in given.split(","):
-        if name not in names and not is_placeholder(name):
-            message = f"{site.name} has no partition {name!r}{nearest(name, names)}"
+        near = nearest(name, names)
+        if name not in names and not is_placeholder(name) and (near or not is_open):
+            message = f"{site.name} has no partition {name!r}{near}"
             advice = f"known: {', '.join(sorted(names))}"
-            yield RuleHit(line=asked.line("partition"), message=message, advice=advice)
+            line, severity = asked.line("partition"), _SIMILAR if is_open else None
+            yield RuleHit(line=line, message=message, advice=advice, severity=severity)
 
 
 @rule(

@@ -11,6 +11,7 @@ from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
 from hpc_train.lint.shell.ast import Command, Word
 
+_MPI_PROGRAM = re.compile(r"\b(?:mpi4py|horovod|backend[= ]mpi)\b", re.IGNORECASE)
 _WITH_ARGUMENTS = ("bash", "sh", "torchrun", "accelerate", "deepspeed", "python", "python3")
 
 
@@ -148,10 +149,13 @@ def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
     uses = any(
         found.name.startswith(("OMPI_MCA_", "MPICH_", "PMIX_MCA_")) for found in script.assignments
     )
-    if not uses or kind == "none" or script.sets("SLURM_MPI_TYPE"):
+    # torch connects ranks by MASTER_ADDR.
+    by_address = script.sets("MASTER_ADDR") and not _MPI_PROGRAM.search(script.text)
+    if not uses or by_address or kind == "none" or script.sets("SLURM_MPI_TYPE"):
         return
     for launch in _sruns(script):
-        if not launch.option("mpi"):
+        # The workers of torchrun are not started by srun.
+        if not launch.option("mpi") and launch.starter != "torchrun":
             wanted = f"; the site's profile has --mpi={kind}" if kind else ""
             yield RuleHit(line=launch.line, message=f"no --mpi: MpiDefault applies{wanted}")
 

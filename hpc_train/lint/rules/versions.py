@@ -1,0 +1,59 @@
+"""Rules on what differs between versions of Slurm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.lint.option_parser import Option
+from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.model.finding import Severity
+from hpc_train.model.live_cluster import gres
+from hpc_train.model.version_ranges import older
+from hpc_train.slurm_versions import missing_option
+
+_EXCLUSIVE_FROM = "26.05"
+
+
+@rule(
+    "HT023",
+    "warning",
+    "option that this version of Slurm does not have",
+    why="sbatch and srun refuse an option that their version does not have. The version is that of "
+    "--slurm, or of the site's profile; without either, nothing is reported.",
+    advice="leave the option out; docs/slurm-versions.md lists the versions of each option",
+)
+def missing(subject: Subject) -> Iterator[RuleHit]:
+    version = subject.context.slurm
+    if version is None:
+        return
+    for program, option in _options(subject):
+        if option.known and (why := missing_option(program, option.name, version)):
+            yield RuleHit(line=option.line, message=f"{why}; this is Slurm {version}")
+
+
+def _options(subject: Subject) -> Iterator[tuple[str, Option]]:
+    for directive in subject.script.live_directives:
+        yield from (("sbatch", option) for option in directive.options)
+    for launch in subject.script.launches:
+        if launch.outer == "srun":
+            yield from (("srun", option) for option in launch.options)
+
+
+@rule(
+    "HT116",
+    "info",
+    "--gres=gpu and --gpus-per-node with equal numbers",
+    why="The two options are the same request. Slurm accepts both until 25.11 if the numbers are "
+    "equal, and refuses the job from 26.05 on.",
+    advice="keep one; --gpus-per-node=N unless the site requires --gres=gpu:N",
+)
+def gpus_in_two_options(subject: Subject) -> Iterator[RuleHit]:
+    version, asked = subject.context.slurm, subject.script.asked
+    given, again = asked.value("gres") or "", asked.value("gpus-per-node")
+    if again is None or not any(one.name == "gpu" for one in gres(given)):
+        return
+    if version is None or not older(version, _EXCLUSIVE_FROM):
+        message = f"--gres={given} and --gpus-per-node={again}: Slurm refuses both from 26.05 on"
+        severity: Severity | None = None if version is None else "error"
+        line = asked.line("gres", "gpus-per-node")
+        yield RuleHit(line=line, message=message, severity=severity)
