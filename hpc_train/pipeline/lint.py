@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.json_files import cannot_write, write_file
+from hpc_train.lint.fabric_of_site import fabric_of
 from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
 from hpc_train.lint.refused_options import without_repetition
@@ -19,7 +20,6 @@ from hpc_train.lint.rule import (
     OPEN_MPI,
     SLURM,
     LintContext,
-    LintFabric,
     LintRule,
     parse_version,
 )
@@ -38,14 +38,6 @@ from hpc_train.yamlfile import list_files, nearest_file
 if TYPE_CHECKING:
     from hpc_train.pipeline.ask_slurm import SlurmJudge
 
-# RoCE uses the same verbs; Google's stacks are different.
-_FABRICS: dict[str, LintFabric] = {
-    "infiniband": "infiniband",
-    "roce": "infiniband",
-    "slingshot": "slingshot",
-    "efa": "efa",
-    "ethernet": "ethernet",
-}
 _LARGEST = 4 * 1024 * 1024
 # The rules on the answer of Slurm.
 _ANSWER = "HT8"
@@ -129,23 +121,11 @@ def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
     return replace(
         context,
         site=site,
-        fabric=_fabric(site),
+        fabric=fabric_of(site),
         nccl=context.nccl or (network.nccl if network else None),
         openmpi=context.openmpi or mpi,
         slurm=context.slurm or site.slurm,
     )
-
-
-def _fabric(site: SiteProfile) -> LintFabric | None:
-    """Return the profile's fabric, or the one that its variables belong to."""
-    network = site.network
-    if network is not None and network.fabric is not None:
-        return _FABRICS.get(network.fabric)
-    if site.env.get("FI_PROVIDER") == "efa":
-        return "efa"
-    if site.env.get("FI_PROVIDER") == "cxi" or any(name.startswith("FI_CXI_") for name in site.env):
-        return "slingshot"
-    return "infiniband" if "NCCL_IB_HCA" in site.env else None
 
 
 def lint_file(path: Path, linter: Linter) -> Checked:
