@@ -33,7 +33,8 @@ def with_earlier_start(report: JobReport | None, earlier: JobStatus | None) -> J
 
 
 def _end_of(earlier: JobStatus) -> str:
-    where = f"it ran on {earlier.nodes or earlier.host}"
+    nodes = earlier.nodes or earlier.host
+    where = f"it ran on {nodes}" if nodes else "it ran"
     if earlier.ended is None or earlier.exit_code is None:
         return (
             f"{where} from {_clock(earlier.started)} and recorded no end: its node was lost, or "

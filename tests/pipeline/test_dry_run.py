@@ -16,7 +16,10 @@ from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 # It keeps a copy of the script, which is gone afterwards.
 VERDICT = 'cp "${@: -1}" "$S/script.$n"; echo "sbatch: Job 9 to start" >&2; exit 0'
-REFUSED = "echo 'allocation failure: Invalid account specified' >&2; exit 1"
+REFUSED = (
+    "echo 'allocation failure: Invalid account or account/partition combination specified' >&2; "
+    "exit 1"
+)
 
 
 def said(prepared: Prepared, wish: SubmitOptions = DEFAULT_OPTIONS) -> list[str]:

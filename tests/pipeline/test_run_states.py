@@ -142,7 +142,8 @@ def test_a_run_of_a_requeued_job_waits_again(slurm: FakeSlurm) -> None:
     (found,) = runs_below(run.path)
     assert found.state is JobState.PENDING
     assert found.job_report is not None
-    assert found.job_report.reason.startswith("its start time has not been reached")
+    assert found.job_report.reason.startswith("it ran until ")
+    assert "; its start time has not been reached" in found.job_report.reason
 
 
 def test_silence_is_no_end(slurm: FakeSlurm) -> None:
