@@ -53,25 +53,19 @@ def lint(
         return _print_rules(rules(select, ignore), as_json, markdown)
     if not files:
         raise click.UsageError("name a file, or --list")
-    options = LintOptions(
-        site=site,
-        nccl=nccl,
-        openmpi=openmpi,
-        slurm=slurm,
-        select=select,
-        ignore=ignore,
-        fix=fix,
-        ask=ask,
-    )
+    versions = {"nccl": nccl, "openmpi": openmpi, "slurm": slurm}
+    options = LintOptions(site=site, select=select, ignore=ignore, fix=fix, ask=ask, **versions)
     checked, failed = _check(files, make_linter(options))
     if as_json:
         _print_json(checked, fix)
     else:
         _print_text(checked)
+    sys.exit(2 if failed else int(_has_problems(checked)))
+
+
+def _has_problems(checked: dict[Path, Checked]) -> bool:
     severities = {finding.severity for one in checked.values() for finding in one.findings}
-    if failed:
-        sys.exit(2)
-    sys.exit(1 if severities & {"error", "warning"} else 0)
+    return bool(severities & {"error", "warning"})
 
 
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:

@@ -233,7 +233,6 @@ def _inside(
         **secret_settings(job),
         **preflight_settings(site),
         **setup_settings(context, environment.script),
-        **_template(site),
     }
 
 
@@ -242,10 +241,6 @@ def _launching(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     given = {
         "launcher_args": Setting(value=args, origin=job.near("launcher_args")) if args else None,
         "torch": from_job(job, "torch") or from_site(site, "torch", torch),
+        "template": from_site(site, "template", site.value.template, "instead of the scheduler's"),
     }
     return {key: setting for key, setting in given.items() if setting is not None}
-
-
-def _template(site: SourcedSite) -> dict[str, Setting]:
-    own = from_site(site, "template", site.value.template, "instead of the scheduler's")
-    return {"template": own} if own else {}

@@ -73,7 +73,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("reservatoin", "x", "did you mean 'reservation'?", "long names"),
     ("reservation", True, "--reservation needs a value", ""),
     ("reservation", "", "--reservation needs a value", ""),
-    ("requeue", "yes", "--requeue takes no value", "`requeue: true`"),
+    ("spread-job", "yes", "--spread-job takes no value", "`spread-job: true`"),
     ("reservation", "a b", "'a b' cannot be written as an #SBATCH value", ""),
     ("comment", "x", "hpctrain sets --comment itself", "use comment"),
 ]
