@@ -34,10 +34,8 @@ def plausible(points: Sequence[Row]) -> Iterator[GateResult]:
 
 
 def with_verdict_caveats(summary: Sequence[str], found: Sequence[GateResult]) -> tuple[str, ...]:
-    """Return the summary with a caveat for each gate that doubts the result, below the answer."""
-    caveats = list(_caveats(found))
-    below = next((i for i, line in enumerate(summary) if line.startswith("Measured:")), 0)
-    return (*summary[:below], *caveats, *summary[below:])
+    """Return the summary after a caveat for each gate that doubts the result."""
+    return (*_caveats(found), *summary)
 
 
 def _caveats(found: Sequence[GateResult]) -> Iterator[str]:

@@ -13,12 +13,24 @@ from hpc_train.reports.size_unit import size_unit
 from hpc_train.reports.value_format import whole
 
 T = TypeVar("T")
+_NAMED = 3
 UNKNOWN = "an unknown number of ranks"
 
 
 def speedup_word(points: Sequence[Row]) -> str:
     """Return `scaled speedup` for weak scaling, to tell it from that of strong scaling."""
-    return "scaled speedup" if points and points[0]["regime"] == "weak" else "speedup"
+    return "scaled speedup" if regimes(points) == ["weak"] else "speedup"
+
+
+def regimes(points: Sequence[Row]) -> list[str]:
+    """Return the known regimes of the series, each once, in their order."""
+    return [name for name in dict.fromkeys(row["regime"] for row in points) if name != "unknown"]
+
+
+def series_with(regime: str, points: Sequence[Row]) -> str:
+    """Return the names of the series with a regime, or their number if there are many."""
+    own = list(dict.fromkeys(str(row["series"]) for row in points if row["regime"] == regime))
+    return ", ".join(own) if len(own) <= _NAMED else f"{len(own)} series"
 
 
 def counted(count: float, word: str) -> str:

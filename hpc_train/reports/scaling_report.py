@@ -9,7 +9,14 @@ from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.fastest_series_table import fastest_notes, fastest_table
 from hpc_train.reports.plain_rows import Row, plain_rows
-from hpc_train.reports.point_and_series_names import UNKNOWN, foreign, one_size, place, speedup_word
+from hpc_train.reports.point_and_series_names import (
+    UNKNOWN,
+    foreign,
+    one_size,
+    place,
+    regimes,
+    speedup_word,
+)
 from hpc_train.reports.scaling_summary import summary_lines
 from hpc_train.reports.study_tables import LESS, ROOM, absent_notes, points_table, runs_table
 
@@ -65,7 +72,7 @@ def scaling_report(
         ),
         name=study.name,
         conditions={
-            "regime": points[0]["regime"] if points else "unknown",
+            "regime": " and ".join(regimes(points)) or "unknown",
             "declared": study.scaling,
             "confidence": confidence,
             "interval": f"{INTERVALS[study.interval]}; the replicate is the run",
@@ -83,8 +90,7 @@ def _title(study: ExpectedStudy, points: Sequence[Row]) -> str:
     if one_size(points):
         where = place(points[0])
         return study.name if where == UNKNOWN else f"{study.name}: one size ({where})"
-    regime = points[0]["regime"]
-    kind = f"{regime} scaling" if regime != "unknown" else "scaling"
+    kind = f"{' and '.join(regimes(points))} scaling".strip()
     return f"{study.name}: {kind}, {speedup_word(points)} by {bases}"
 
 

@@ -19,6 +19,8 @@ from hpc_train.reports.point_and_series_names import (
     has_own_baselines,
     one_size,
     place,
+    regimes,
+    series_with,
     sizes,
     under,
 )
@@ -57,10 +59,10 @@ def summary_lines(
         return (f"No point to compare: {counted}.",)
     measured = [counted, _regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
+        *implausible_caveats(points),
         *_first(list(fastest_sentences(fastest, points)), "fastest series"),
         *_first(list(answers(points, study.gates)), "series"),
         *_first(list(fastest_points(points, fastest, study)), "fastest points"),
-        *implausible_caveats(points),
         f"Measured: {'; '.join(part for part in measured if part)}.",
         *_first(list(baselines(points)), "baselines"),
         *_first(list(common_baselines(points)), "common baselines"),
@@ -79,10 +81,11 @@ def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
 
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
     """Return the derived regime, and its relation to the declared one."""
-    regime = points[0]["regime"]
-    if regime != "unknown":
+    found = regimes(points)
+    if found:
         said = "as declared" if study.scaling else "derived from the runs, none declared"
-        return f"{REGIMES[regime]}, {said}"
+        several = [f"{REGIMES[regime]} ({series_with(regime, points)})" for regime in found]
+        return f"{'; '.join(several) if len(found) > 1 else REGIMES[found[0]]}, {said}"
     if study.scaling:
         return f"{study.scaling} scaling declared, not checked: no two sizes with known batches"
     if one_size(points):

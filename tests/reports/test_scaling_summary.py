@@ -58,3 +58,15 @@ def test_a_stated_step_time_has_no_known_warm_up(tmp_path: Path) -> None:
     found = summary(tmp_path, "nodes,gpus,step_time,global_batch_size\n1,4,0.5,64\n2,8,0.3,64\n")
     assert "step times as stated" in found
     assert "warm-up" not in found
+
+
+def test_two_series_of_two_regimes_are_not_called_one(tmp_path: Path) -> None:
+    head = "nodes,gpus_per_node,global_batch_size,samples_per_second,case\n"
+    rows = "1,4,256,500,a\n2,4,256,940,a\n1,4,256,501,b\n2,4,512,990,b\n"
+    (tmp_path / "t.csv").write_text(head + rows)
+    built = build_report(report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none")))
+    assert built.title == "t: strong and weak scaling, speedup by throughput"
+    assert built.conditions["regime"] == "strong and weak"
+    measured = next(line for line in built.summary if line.startswith("Measured:"))
+    assert "strong scaling: the same global batch at every size (case=a)" in measured
+    assert "weak scaling: the same batch per rank (case=b), derived" in measured
