@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
+from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
 from hpc_train.model.study import ALONE
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import by_series, under
@@ -17,20 +17,22 @@ from hpc_train.reports.size_unit import SizeUnit, size_unit
 from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, significant, whole
 
-LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 LEAST_PLAIN = 1e-3
 BEYOND = "beyond the measurements"
+MOST_REASONS = 8
 FORMULAS = (
     "Laws are fitted to the points' speedups at q times the baseline's resources: Amdahl S = L/(f "
     "+ (1-f)/q); Gustafson S = L(q - f'(q-1)); USL S = L q/(1 + a(q-1) + b q(q-1)). L is the law's "
-    "speedup at q = 1; residual is the root mean square of the relative residuals."
+    "speedup at q = 1; residual is the root mean square of the relative residuals; p is that of an "
+    "F test of lack of fit, -- without repetitions. A law with p below 0.05 (without repetitions: "
+    "with a residual above 10 %) is refused; of two that fit, the one with the lower AICc is shown."
 )
 
 
 def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) -> Report:
-    """Return the report with its laws after the points, and with forecasts if requested.
+    """Return the report with the law of each series, and with forecasts if requested.
 
-    A series without any law is a note instead of a row. JSON has every law.
+    The refused laws share one row. JSON has every law.
     """
     points = report.tables[0].records
     table = _laws(laws, points)
@@ -39,17 +41,17 @@ def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) ->
         tables.append(_forecast(laws, points))
     if table.rows:
         notes += [FORMULAS, *_remarks(laws)]
-    if table.rows or forecast:
-        notes += _without(laws)
+    elif forecast:
+        notes.append(f"no law is fitted: {_refusals(laws)}.")
     return msgspec.structs.replace(report, tables=before_runs(report, tables), notes=tuple(notes))
 
 
-def _fitted(laws: Sequence[Fit]) -> set[str]:
-    return {law.series for law in laws if not law.refused}
+def _fitted(laws: Sequence[Fit]) -> list[Fit]:
+    return [law for law in laws if not law.refused]
 
 
 def _laws(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
-    unit, shown = size_unit(points), _fitted(laws)
+    unit = size_unit(points)
     columns = (
         Column(key="series", heading="series", align="left"),
         Column(key="law", heading="law", align="left"),
@@ -57,16 +59,21 @@ def _laws(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
         Column(key="largest_q", heading=f"largest\n{unit.plural}"),
         Column(key="parameters", heading="parameters [95%]", align="left"),
         Column(key="rms", heading="resi-\ndual %"),
+        Column(key="lack_of_fit_p", heading="lack of\nfit p"),
         Column(key="peak", heading=f"peak, {unit.plural} [95%]", align="left"),
     )
     bases = _bases(points, unit)
-    rows = [(law, _row(law, bases.get(law.series, 1.0))) for law in laws if law.series in shown]
+    rows = [_row(law, bases.get(law.series, 1.0)) for law in _fitted(laws)]
+    # Too few sizes are no result of a test.
+    tested = any(law.points and not _has_too_few_sizes(law) for law in laws)
+    if rows or tested:
+        rows += _refused_row(laws)
     # A single series has no name.
-    skip = 1 if {law.series for law, _ in rows} <= {ALONE} else 0
+    skip = 1 if {law.series for law in laws} <= {ALONE} else 0
     return ReportTable(
         title="Laws",
         columns=columns[skip:],
-        rows=tuple(row[skip:] for _, row in rows),
+        rows=tuple(row[skip:] for row in rows),
         key="laws",
         records=tuple(map(_record, laws)),
     )
@@ -78,15 +85,46 @@ def _bases(points: Sequence[Row], unit: SizeUnit) -> dict[str, float]:
     return {row["series"]: row[unit.key] / row["ideal"] for row in known}
 
 
+def _has_too_few_sizes(law: Fit) -> bool:
+    return law.refused.startswith(f"needs {LEAST_SIZES[law.law]} ")
+
+
 def _row(law: Fit, base: float) -> tuple[Cell, ...]:
-    found = (
-        ("; ".join(map(_named, law.parameters)), f"{100 * law.rms:.2g}", _peak(law, base))
-        if not law.refused
-        else (f"refused: {law.refused}", ABSENT, ABSENT)
-    )
-    largest = whole(law.largest_q * base) if law.largest_q else ABSENT
-    texts = (law.series, LAWS[law.law], str(law.points), largest, *found)
+    p = ABSENT if law.lack_of_fit_p is None else f"{law.lack_of_fit_p:.2f}"
+    texts = (
+        law.series, LAW_NAMES[law.law], str(law.points), whole(law.largest_q * base),
+        "; ".join(map(_named, law.parameters)), f"{100 * law.rms:.2g}", p, _peak(law, base),
+    )  # fmt: skip
     return tuple(Cell(text=text) for text in texts)
+
+
+def _refused_row(laws: Sequence[Fit]) -> list[tuple[Cell, ...]]:
+    """Return one row with the reasons of all refused laws."""
+    reasons = _refusals(laws)
+    if not reasons:
+        return []
+    texts = (ABSENT, "refused", ABSENT, ABSENT, reasons, ABSENT, ABSENT, ABSENT)
+    return [tuple(Cell(text=text) for text in texts)]
+
+
+def _refusals(laws: Sequence[Fit]) -> str:
+    """Return `USL: needs 6 sizes, there are 3; Amdahl (spawn, srun): ...`."""
+    every = list(dict.fromkeys(law.series for law in laws))
+    reasons: dict[str, list[str]] = {}
+    for law in laws:
+        if law.refused:
+            reasons.setdefault(f"{LAW_NAMES[law.law]}{{}}: {law.refused}", []).append(law.series)
+    texts = [
+        reason.replace("{}", "" if len(own) == len(every) else f" ({_some(own)})", 1)
+        for reason, own in reasons.items()
+    ]
+    more = len(texts) - MOST_REASONS
+    return "; ".join([*texts[:MOST_REASONS], *([f"{more} more in JSON"] if more > 0 else [])])
+
+
+def _some(series: Sequence[str]) -> str:
+    more = f" and {len(series) - MOST_REASONS} more" if len(series) > MOST_REASONS else ""
+    return ", ".join(series[:MOST_REASONS]) + more
 
 
 def _record(law: Fit) -> dict[str, Any]:
@@ -129,19 +167,6 @@ def _remarks(laws: Sequence[Fit]) -> Iterator[str]:
             yield f"laws{under(series)}: {note}."
 
 
-def _without(laws: Sequence[Fit]) -> Iterator[str]:
-    """Yield a note per reason with the series that have no law."""
-    reasons: dict[str, list[str]] = {}
-    fitted = _fitted(laws)
-    for series, own in _by_series(laws).items():
-        if series not in fitted:
-            why = "; ".join(f"{LAWS[law.law]} {law.refused}" for law in own)
-            reasons.setdefault(why, []).append("" if series == ALONE else series)
-    for why, names in reasons.items():
-        where = f" ({', '.join(names)})" if any(names) else ""
-        yield f"no law is fitted{where}: {why}."
-
-
 def _by_series(laws: Sequence[Fit]) -> dict[str, list[Fit]]:
     return by_series(laws, attrgetter("series"))
 
@@ -161,7 +186,7 @@ def _forecast(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
         tuple(
             Cell(text=text)
             for text in (
-                law.series, LAWS[law.law], whole(point.q * bases.get(law.series, 1.0)),
+                law.series, LAW_NAMES[law.law], whole(point.q * bases.get(law.series, 1.0)),
                 _with_limits(point.speedup, point.low, point.high), BEYOND,
             )
         )[skip:]

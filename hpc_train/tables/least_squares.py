@@ -1,7 +1,8 @@
 """A law of scaling that is linear in its coefficients -> its solution by least squares.
 
-Squares of relative residuals are least, and no coefficient is below 0 (Lawson and Hanson's NNLS).
-`fits` describes the coefficients of each law.
+Squares of relative residuals are least, and no coefficient is below 0 (NNLS: C. L. Lawson and R. J.
+Hanson, Solving Least Squares Problems, Prentice-Hall 1974, chapter 23). `scaling_fits` describes
+the coefficients of each law.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ LEAST_SCATTER = 1e-6
 
 
 class Solution(NamedTuple):
-    """Coefficients, their covariance, Student's t of the interval, and the residuals' size."""
+    """Coefficients, their covariance, Student's t of the interval, and the relative residuals.
+
+    `rms` is the root mean square of the residuals.
+    """
 
     law: Law
     c: Floats
     covariance: Floats
     t: float
+    residuals: Floats
     rms: float
 
 
@@ -34,22 +39,28 @@ def basis(law: Law, q: Floats) -> Floats:
     return np.stack(columns, axis=-1)
 
 
-def solve(law: Law, q: Floats, speedup: Floats) -> Solution:
-    """Minimise the relative residuals with all coefficients at 0 or above."""
+def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> Solution:
+    """Minimise the relative residuals with all coefficients at 0 or above.
+
+    `runs` is the number of runs of each point: the variance of their mean is inverse to it.
+    """
     from scipy.optimize import nnls
 
     target = speedup if law == "gustafson" else q / speedup
-    weighted = basis(law, q) / target[:, np.newaxis]
+    weight = np.ones_like(q) if runs is None else np.sqrt(runs / runs.mean())
+    relative = basis(law, q) / target[:, np.newaxis]
+    weighted = relative * weight[:, np.newaxis]
     # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
     length = np.linalg.norm(weighted, axis=0)
-    c = nnls(weighted / length, np.ones_like(q))[0] / length
+    c = nnls(weighted / length, weight)[0] / length
     freedom = len(q) - len(c)
-    residuals = weighted @ c - 1
-    scatter = max(float(np.sqrt(residuals @ residuals / freedom)), LEAST_SCATTER)
+    residuals = relative @ c - 1
+    scatter = max(float(np.linalg.norm(weight * residuals) / np.sqrt(freedom)), LEAST_SCATTER)
     inverse = np.linalg.pinv(weighted / length)
     covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
     t = float(students_t(freedom, CONFIDENCE))
-    return Solution(law, c, covariance, t, float(np.sqrt(np.mean(residuals**2))))
+    rms = float(np.sqrt(np.mean(residuals**2)))
+    return Solution(law, c, covariance, t, residuals, rms)
 
 
 def ratio(solved: Solution, over: Any, under: Any) -> tuple[float, float | None, float | None]:

@@ -18,10 +18,11 @@ from hpc_train.pipeline.write_report import render_report
 NOISE = (0.99, 1.0, 1.012)
 
 
-def _csv(folder: Path, nodes: Sequence[int], coherence: float = 1e-4) -> str:
+def _csv(folder: Path, nodes: Sequence[int], shift: Sequence[float] = NOISE) -> str:
+    """Write a table of 3 runs at each size, with 1 % noise and a shift of each size."""
     lines = ["nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"]
     for i, n in enumerate(nodes):
-        ideal = 1000 * n / (1 + 0.02 * (n - 1) + coherence * n * (n - 1)) * NOISE[i % 3]
+        ideal = 1000 * n / (1 + 0.02 * (n - 1) + 1e-4 * n * (n - 1)) * shift[i % 3]
         lines += [f"{n},4,4,4096,{ideal * NOISE[(i + k) % 3]:.2f}" for k in range(3)]
     path = folder / "table.csv"
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
@@ -43,8 +44,9 @@ def test_laws_stand_in_every_form(tmp_path: Path) -> None:
     for form in ("text", "markdown", "latex", "html"):
         shown = " ".join(_report(path, form).split())
         assert "Laws" in shown
-        assert "Amdahl" in shown
-        assert "stays below" in shown
+        assert "USL" in shown
+        assert "refused" in shown
+        assert "Amdahl: does not fit: residual" in shown
     usl = json.loads(_report(path, "json"))["laws"][1]
     assert usl["law"] == "usl"
     assert usl["points"] == 7
@@ -56,11 +58,11 @@ def test_laws_stand_in_every_form(tmp_path: Path) -> None:
 
 
 def test_a_peak_that_nothing_bounds_is_told_in_words(tmp_path: Path) -> None:
-    path = _csv(tmp_path, (1, 2, 3, 4, 6, 8))
-    usl = json.loads(_report(path, "json"))["laws"][1]
-    assert usl["peak"] is None
-    assert usl["no_peak"] == "the interval of b touches 0"
-    assert "none: the interval of b touches 0" in " ".join(_report(path).split())
+    path = _csv(tmp_path, (1, 2, 4, 8), (1.0,) * 3)
+    amdahl = json.loads(_report(path, "json"))["laws"][0]
+    assert amdahl["peak"] is None
+    assert amdahl["no_peak"].startswith("stays below ")
+    assert f"none: {amdahl['no_peak']}" in " ".join(_report(path).split())
 
 
 def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) -> None:
@@ -68,19 +70,19 @@ def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) ->
     assert "Laws" not in _report(path)
     laws = json.loads(_report(path, "json"))["laws"]
     assert [law["refused"] for law in laws] == [
-        "needs 3 points, there are 2", "needs 6 points, there are 2",
+        "needs 3 sizes, there are 2", "needs 6 sizes, there are 2",
     ]  # fmt: skip
 
 
 def test_a_refused_law_stands_beside_the_other(tmp_path: Path) -> None:
-    shown = " ".join(_report(_csv(tmp_path, (1, 2, 4, 8))).split())
-    assert "refused: needs 6 points, there are 4" in shown
+    shown = " ".join(_report(_csv(tmp_path, (1, 2, 4, 8), (1.0,) * 3)).split())
+    assert "refused -- -- USL: needs 6 sizes, there are 4" in shown
 
 
 def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None:
     path = _csv(tmp_path, SEVEN)
     text = _report(path, asked=ReportOptions(forecast=5, force=True))
-    assert text.count("beyond the measurements") == 6
+    assert text.count("beyond the measurements") == 3
     assert "untrustworthy: continued to 5 times" in text
     rows = json.loads(_report(path, "json", ReportOptions(forecast=5, force=True)))["forecast"]
     assert [row["q"] for row in rows if row["law"] == "usl"] == [128, 256, 320]
@@ -91,10 +93,36 @@ def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None
 
 def test_a_forecast_without_a_law_says_why(tmp_path: Path) -> None:
     text = " ".join(_report(_csv(tmp_path, (1, 2)), asked=ReportOptions(forecast=2)).split())
-    assert "no law is fitted: Amdahl needs 3 points, there are 2" in text
+    assert "no law is fitted: Amdahl: needs 3 sizes, there are 2" in text
 
 
 def test_a_far_forecast_needs_force(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="a forecast of 3 times") as refused:
         _report(_csv(tmp_path, SEVEN), asked=ReportOptions(forecast=3))
     assert "--forecast 3 --force" in (refused.value.hint or "")
+
+
+def test_a_law_that_does_not_fit_is_refused_with_its_reason(tmp_path: Path) -> None:
+    path = _csv(tmp_path, (1, 2, 4, 8), (1.0, 0.7, 1.0))
+    shown = " ".join(_report(path).split())
+    assert "refused -- -- Amdahl: does not fit: residual" in shown
+    assert "between runs (F test, p < 0.001); USL: needs 6 sizes, there are 4" in shown
+    amdahl = json.loads(_report(path, "json"))["laws"][0]
+    assert amdahl["lack_of_fit_p"] < 0.001
+    assert amdahl["parameters"] == {}
+
+
+def test_superlinear_points_have_no_law_and_all_refusals_share_a_row(tmp_path: Path) -> None:
+    lines = ["launcher,nodes,gpus_per_node,tasks_per_node,samples_per_second"]
+    for name, power in (("a", 1.1), ("b", 1.2)):
+        lines += [
+            f"{name},{n},1,1,{1000 * n**power * noise}" for n in (1, 2, 4, 8) for noise in NOISE
+        ]
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    report = build_report(report_inputs([str(path)], Search(root=Path("results"))))
+    (laws,) = (table for table in report.tables if table.key == "laws")
+    (row,) = laws.rows
+    assert row[1].text == "refused"
+    assert "Amdahl: superlinear: the efficiency is above 100 % at some size" in row[4].text
+    assert len(laws.records) == 4

@@ -119,7 +119,7 @@ def test_the_outlier_of_mpt_1b_stays_and_widens_the_fit() -> None:
     assert whole["efficiency"].idxmin() == 2
     (amdahl, usl) = fits(whole)
     (without, _) = fits(whole.drop(index=2))
-    assert usl.refused == "needs 6 points, there are 5"
+    assert usl.refused == "needs 6 sizes, there are 5"
     assert without.rms < 0.006 < 0.05 < amdahl.rms
 
 
@@ -131,8 +131,9 @@ def test_four_gpus_on_two_nodes_are_not_four_on_one() -> None:
     assert two_nodes > 1.09 * one_node
     # Two points of one size are one size: 1, 4 and 8 GPUs.
     (amdahl, usl) = fits(frame)
-    assert (amdahl.points, amdahl.refused) == (4, "")
-    assert usl.refused == "needs 6 points, there are 3"
+    assert amdahl.points == 4
+    assert amdahl.refused == "does not fit: residual 12 %, more than 10 %, without repetitions"
+    assert usl.refused == "needs 6 sizes, there are 3"
 
 
 @pytest.mark.parametrize("name", [name for name in PUBLISHED if name.startswith("nvidia_bert")])
@@ -140,6 +141,9 @@ def test_the_last_point_foretold_from_those_before(name: str) -> None:
     # Published curves of several nodes: Amdahl misses the next doubling by 7.5 % at worst.
     frame = table(name)
     amdahl = fits(frame.iloc[:-1])[0]
+    if (frame["efficiency"].iloc[:-1].round(3) > 1).any():
+        assert amdahl.refused.startswith("superlinear")
+        return
     told, seen = amdahl.curve[-1], frame["speedup"].iloc[-1]
     assert told.q == pytest.approx(32)
     assert told.speedup == pytest.approx(seen, rel=0.13)
