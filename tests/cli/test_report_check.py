@@ -104,3 +104,18 @@ def test_a_stored_study_that_cannot_be_read_is_an_error(hpctrain: Hpctrain, stor
     done = hpctrain("report", "t.csv", "--check", "--against", stored)
     assert (done.returncode, done.stdout) == (2, "")
     assert "reference of the regression gate: " in done.stderr
+
+
+def test_a_log_may_say_that_its_gpus_were_throttled(hpctrain: Hpctrain) -> None:
+    for name, text, seconds in (("a", "no", 0.5), ("b", "SW power cap", 0.6)):
+        lines = [
+            f'@hpct {{"v":1,"event":"step","rank":0,"step":{step},"step_time":{seconds}}}\n'
+            for step in range(1, 30)
+        ]
+        condition = f'@hpct {{"conditions": {{"throttled": "{text}"}}}}\n'
+        Path(f"{name}.log").write_text(condition + "".join(lines))
+    done = hpctrain("report", "a.log", "b.log", "--check")
+    assert "Caveats: GPUs were throttled (SW power cap): the only point." in done.stdout
+    # It is one series: throttling is flagged, not a condition of the series.
+    assert "throttled differs" not in done.stdout
+    assert done.returncode == 1
