@@ -158,6 +158,17 @@ def test_what_can_be_scrolled_sideways_shows_it(tab: Tab, shown: Path) -> None:
     assert tab.value(NO_CUE) == []
 
 
+def test_numbers_are_not_broken_into_lines(tab: Tab, shown: Path) -> None:
+    tab.open(shown)
+    cells = "[...document.querySelectorAll('main section:not(#runs) .scroll td')]"
+    numbers = f"{cells}.filter((e) => /^[\\d.,\\[\\] +-]+$/.test(e.textContent))"
+    assert tab.value(f"{numbers}.length") > 10
+    tall = ".filter((e) => e.getClientRects().length && lines(e) > 1).map((e) => e.textContent)"
+    tab.value("window.lines = (e) => { const r = document.createRange(); r.selectNodeContents(e);"
+              "return new Set([...r.getClientRects()].map((b) => b.top)).size; }")  # fmt: skip
+    assert tab.value(f"{numbers}{tall}") == []
+
+
 def test_a_mark_under_an_interval_has_its_tooltip(tab: Tab, shown: Path) -> None:
     tab.open(shown)
     marks = "document.querySelectorAll('svg [aria-label]')"

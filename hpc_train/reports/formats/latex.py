@@ -16,7 +16,7 @@ _ESCAPES = {
 }  # fmt: skip
 _SPECIAL = re.compile("[" + re.escape("".join(_ESCAPES)) + "]|--")
 # Paragraphs of a note; a table must fit on a page.
-MOST_NOTES = 12
+MOST_NOTES = 16
 CONDITIONS = ("Measured: ", "Baseline", "Caveats: ")
 _BLANK = re.compile(r"\s+")
 
