@@ -51,7 +51,7 @@ def test_accounting(accounting_lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
     row = later.run("badly")
     assert (row["state"], row["problem"]) == ("FAILED", "rank 0 on lab1: exit code 7")
 
-    whole = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "time": "5m"}
+    whole = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "gpus_per_node": 0, "time": "5m"}
     script = '[ "${SLURM_RESTART_COUNT:-0}" != 0 ] || sleep 280'
     user.submit(user.write("first.yaml", job("first", script, qos="normal", resources=whole)))
     wait_for(lambda: user.run("first")["started"] is not None)
