@@ -47,11 +47,12 @@ METRICS: tuple[Metric, ...] = (
     *map(_quantile, ("05", "25", "75", "95")),
     Metric(
         key="epoch_time_s", name="epoch_time", unit="s", direction="lower", record="epoch_time",
-        scopes=_RANKS, of_run="computed", run_heading="epoch [s]",
+        scopes=_RANKS, of_run="computed", run_heading="epoch time [s]",
         basis=Basis(
-            name="epoch time", sentence="s an epoch", heading="epoch, s", axis="epochs per hour",
+            name="epoch time", sentence="s an epoch", heading="epoch time, s",
+            axis="epochs per hour",
         ),
-        text=TextColumn(heading="epoch\n[s]", compact=True, after="tokens_per_second"),
+        text=TextColumn(heading="epoch\ntime [s]", compact=True, after="tokens_per_second"),
     ),
     Metric(
         key="epochs", of_run="computed", over_runs="none", counts=True,
@@ -142,12 +143,12 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         key="time_to_train_s", name="time_to_train", unit="s", direction="lower",
-        record="time_to_train", scopes=_RANKS, of_run="highest", run_heading="train [s]",
+        record="time_to_train", scopes=_RANKS, of_run="highest", run_heading="time to train [s]",
         basis=Basis(
-            name="time to train", sentence="s to train", heading="train, s",
+            name="time to train", sentence="s to train", heading="time to train, s",
             axis="trainings per hour",
         ),
-        text=TextColumn(heading="train\n[s]", compact=True, after="epoch_time_s"),
+        text=TextColumn(heading="time to\ntrain [s]", compact=True, after="epoch_time_s"),
     ),
     Metric(
         key="wall_s", name="wall_time", unit="s", direction="lower", of_run="given",

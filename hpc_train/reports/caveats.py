@@ -11,7 +11,7 @@ from hpc_train.reports.point_and_series_names import size, under
 Marks = list[tuple[Row, str]]
 # Number of points named in a line; the column `flags` of the table has all.
 NAMED = 8
-NOT_OK = "not every run is ok"
+NOT_OK = "some runs are not ok"
 MEANING = {
     FlagCode.ONE_RUN: "n=1, so no interval",
     FlagCode.ONE_BASELINE_RUN: "one baseline run, so no interval",
@@ -20,12 +20,12 @@ MEANING = {
     FlagCode.SHORT: "few measured steps",
     FlagCode.GATE: "below the gate",
     FlagCode.RANKS: "ranks without steps",
-    FlagCode.SUPERLINEAR: "more than ideal",
+    FlagCode.SUPERLINEAR: "superlinear speedup",
     FlagCode.VARIES: "contradicting values in a run",
-    FlagCode.ACCURACY: "accuracy is not the baseline's",
-    FlagCode.LOSS: "loss is not the baseline's",
+    FlagCode.ACCURACY: "accuracy differs from the baseline",
+    FlagCode.LOSS: "loss differs from the baseline",
     FlagCode.WHOLE_SECONDS: "times in whole seconds",
-    FlagCode.UNMEASURED: "ok runs without a value, not compared",
+    FlagCode.UNMEASURED: "ok runs without a result, not compared",
     FlagCode.NOT_FINITE: "values that are not finite",
     FlagCode.REQUEUED: "runs that were restarted",
     FlagCode.EFFICIENCY: "implausible efficiency",

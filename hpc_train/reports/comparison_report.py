@@ -162,6 +162,6 @@ def _methods(
             level=level_word(level), points=several, confidence=level_word(found.confidence)
         )
     if found.min_effect is not None:
-        yield f"A difference of up to {100 * found.min_effect:g} % counts as none."
+        yield f"Differences of up to {100 * found.min_effect:g} % count as no difference."
     if found.allow_mixed:
         yield f"Allowed to differ: {', '.join(found.allow_mixed)}."

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 STATE_UNKNOWN = (
-    "Logs without a run folder do not contain the state of their job: one with a result counts as "
-    "ok, unless its lines show a failure (records show none). Their number of ranks is the "
-    "world_size they print, else taken from the ranks they name; logs with the same number are "
-    "repetitions of one point, and one without is a point of its own."
+    "Logs without a run folder do not contain the state of their job: a log with a result counts "
+    "as ok unless it contains a failure (records contain none). The number of ranks is the printed "
+    "world_size, otherwise that of the ranks that the log names. Logs with the same number of "
+    "ranks are repetitions of one point; a log without a number is a point of its own."
 )
 RATIOS = (
     "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "
@@ -110,7 +110,7 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
         words = INTERVALS[study.interval]
         notes.append(REPLICATE.format(confidence=confidence, interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
-        notes.append("step = median over a run's steps of its slowest rank.")
+        notes.append("step time = median over a run's steps of the time of the slowest rank.")
     return tuple(notes)
 
 
@@ -119,6 +119,4 @@ def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
     known = [key for key in LESS if any(row.get(key) is not None for row in points)]
     hidden = [key for key in known if key not in shown and key not in NEVER_MISSED]
     if hidden:
-        yield (
-            f"Columns left out for lack of space, but in --wide, CSV and JSON: {', '.join(hidden)}."
-        )
+        yield (f"Columns that do not fit are in --wide, CSV and JSON: {', '.join(hidden)}.")

@@ -92,7 +92,7 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
         return ""
     known = any(row["global_batch"] is not None for row in points)
     reason = "no two sizes with known batches" if known else "batches not recorded"
-    return f"strong or weak is not known: {reason}"
+    return f"the regime is not known: {reason}"
 
 
 def _warmup(study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]) -> str:
@@ -102,7 +102,7 @@ def _warmup(study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]) ->
         if not any(row["steps"] for row in points):
             return "step times as stated"
         if not study.warmup.steps and not study.warmup.seconds:
-            return "no warm-up is left out"
+            return "no warm-up steps are excluded"
         left = sorted({row["warmup_steps"] for row in points} - {None})
         rule = _rule(study.warmup)
         # The rule suffices if it equals the number of steps left out.
@@ -110,7 +110,7 @@ def _warmup(study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]) ->
         return f"without each run's warm-up of {rule}{more}"
     # Only of several epochs is the first left out.
     if any(run["state"] == OK and (run["epochs"] or 0) > 1 for run in runs):
-        return "no step times recorded; the first of several epochs is left out"
+        return "no step times recorded; the first of several epochs is excluded"
     return "no step times recorded"
 
 
@@ -194,7 +194,7 @@ def _alone(where: str) -> str:
             "The number of ranks is not known: nothing to compare; "
             "let the run print world_size (docs/events.md)."
         )
-    return f"One size only ({where}): nothing to compare; run a study."
+    return f"One size only ({where}): no speedup; a study measures several sizes."
 
 
 class _Baselines:

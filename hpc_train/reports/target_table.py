@@ -25,12 +25,12 @@ COLUMNS = (
     Column(key="statistical_efficiency", heading="statistical\nefficiency % [95%]"),
 )
 NOTE = (
-    "{target}: at the first evaluation that reaches it; of a validation, if one is logged. "
-    "Evaluations without a step are taken as evenly spaced over the run. Runs that did not reach "
-    "it are not extrapolated. Time = samples/throughput + start-up; evaluations are in "
-    "it only where the throughput has them. Of three and four runs the time is the mean, of more "
-    "the mean without the best and the worst, where one run may fail (MLPerf); statistical "
-    "efficiency = samples to target at the baseline / here."
+    "Time to {target}: until the first evaluation that reaches it; validation values are "
+    "preferred. Evaluations without a step number are assumed to be evenly spaced. A run that "
+    "did not reach the target has no time. Time = samples/throughput + start-up; it includes "
+    "evaluations if the throughput does. With three or four runs the time is their mean; with "
+    "more, the mean without the best and the worst one, and one run may fail (MLPerf). "
+    "Statistical efficiency = samples to target at the baseline / at the point."
 )
 
 
@@ -38,7 +38,7 @@ def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) 
     """Return the report with a table of samples and time to the target of each point."""
     skip = 1 if {row["series"] for row in rows} <= {ALONE} else 0
     table = ReportTable(
-        title=f"To {target}",
+        title=f"Time to {target}",
         columns=COLUMNS[skip:],
         rows=tuple(tuple(Cell(text=text) for text in _texts(row)[skip:]) for row in rows),
         key="target",
@@ -82,6 +82,6 @@ def _lacking(rows: Sequence[Row], target: Target) -> tuple[str, ...]:
         return ()
     more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
     return (
-        f"not measured: {unknown[0]}{more} printed no {target.metric}, or not its global batch; "
+        f"not measured: {unknown[0]}{more} did not print {target.metric} and the global batch; "
         "print an event with step and global_batch_size (docs/events.md).",
     )

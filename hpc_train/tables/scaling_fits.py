@@ -123,7 +123,7 @@ def _reach(forecast: float | None, *, force: bool) -> float:
     if forecast > REACH and not force:
         raise ReportError(
             f"a forecast of {forecast:g} times the largest measured size; beyond {REACH:g} times, "
-            "fits to measured points are wrong too often",
+            "forecasts are not reliable",
             f"measure a larger size, or force it: --forecast {forecast:g} --force",
         )
     return forecast
@@ -184,15 +184,15 @@ def _peak(solved: Solution) -> Parameter | str:
     """Return USL's q* = sqrt((1 - a)/b), or the reason why there is none."""
     if solved.law != "usl":
         bound = 1 / solved.c[1] if solved.law == "amdahl" and solved.c[1] > 0 else np.inf
-        return f"stays below {bound:.3g}" if np.isfinite(bound) else "grows without end"
+        return f"stays below {bound:.3g}" if np.isfinite(bound) else "no upper bound"
     b = solved.c[2]
     if not b > half_width(solved, np.array([0.0, 0.0, 1.0])):
-        return "the interval of b touches 0"
+        return "the interval of b includes 0"
     square, low, high = ratio(solved, *PEAK)
     if not square > 1:
         return "highest at the baseline or below"
     if low is None or high is None:
-        return "its interval has no bound"
+        return "its interval is unbounded"
     value, low, high = (float(np.sqrt(one)) for one in (square, low, high))
     return Parameter(name="q*", value=value, low=max(low, 1.0), high=high)
 
@@ -227,10 +227,10 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
 def _notes(usable: pd.DataFrame, reach: float) -> tuple[str, ...]:
     notes = []
     if reach > TRUSTED_REACH:
-        notes.append(f"untrustworthy: continued to {reach:g} times the largest measured size")
+        notes.append(f"not reliable: extrapolated to {reach:g} times the largest measured size")
     elif reach > REACH:
-        notes.append(f"continued to {reach:g} times the largest measured size")
+        notes.append(f"extrapolated to {reach:g} times the largest measured size")
     # A missing number of nodes does not count as 1: NA == 1 is NA, which `all` ignores.
     if reach > 1 and usable["nodes"].eq(1).fillna(value=False).all():
-        notes.append("measured on one node: it knows nothing of the network between nodes")
+        notes.append("measured on one node: the network between nodes is not included")
     return tuple(notes)

@@ -60,7 +60,7 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
     batch, reasons = batch_split(comparable, study.scaling)
     notes += [*reasons, *_allowed(runs, study.allow_mixed, series)]
     if silent:
-        notes.append(f"not recorded by every run, and taken to match: {', '.join(silent)}")
+        notes.append(f"not recorded by every run, assumed to match: {', '.join(silent)}")
     if (batch == runs["series"].to_numpy(dtype=object)).all():
         return Separated(runs, tuple(notes))
     split = runs.assign(series=batch, series_asked=runs["series"], series_comparable=names)
@@ -125,8 +125,8 @@ def _difference(field: str, census: Sequence[tuple[str, int, str]]) -> str:
     shown = [f"{text} ({_runs(n)}, {name})" for text, n, name in census[:_SHOWN]]
     more = [f"{len(census) - _SHOWN} more"] if len(census) > _SHOWN else []
     return (
-        f"{field} differs: {', '.join([*shown, *more])}: series of their own; "
-        f"--allow-mixed {field} puts them into one"
+        f"{field} differs: {', '.join([*shown, *more])}: separate series; "
+        f"--allow-mixed {field} combines them"
     )
 
 
@@ -165,8 +165,8 @@ def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[Any, list
         texts = {number: f"{values[level == number][0]:g}" for number in set(level.tolist())}
         names[own] = [narrowed(str(label), field, texts[number]) for number in level.tolist()]
         notes.append(
-            f"runs of one size have different global batches ({batches(runs.iloc[own])}): series "
-            f"of their own by {field}, as they are not averaged"
+            f"runs of one size have different global batches ({batches(runs.iloc[own])}): separate "
+            f"series by {field}, because they are not averaged"
         )
     return names, notes
 

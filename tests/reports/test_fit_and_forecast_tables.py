@@ -83,7 +83,7 @@ def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None
     path = _csv(tmp_path, SEVEN)
     text = _report(path, asked=ReportOptions(forecast=5, force=True))
     assert text.count("beyond the measurements") == 3
-    assert "untrustworthy: continued to 5 times" in text
+    assert "not reliable: extrapolated to 5 times" in text
     rows = json.loads(_report(path, "json", ReportOptions(forecast=5, force=True)))["forecast"]
     assert [row["q"] for row in rows if row["law"] == "usl"] == [128, 256, 320]
     for row in rows:

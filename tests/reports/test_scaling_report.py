@@ -40,7 +40,7 @@ def test_the_summary_answers_first_and_then_says_what_to_distrust() -> None:
     assert "as declared" in lines[4]
     assert lines[-2:] == (
         "Caveats: below the gate (efficiency 0.600 < 0.75): 16 GPUs under srun.",
-        "Caveats: not every run is ok (0 of 3: 1 FAILED, 2 MISSING): 16 GPUs under torchrun.",
+        "Caveats: some runs are not ok (0 of 3: 1 FAILED, 2 MISSING): 16 GPUs under torchrun.",
     )
 
 
@@ -81,7 +81,9 @@ def test_many_points_of_one_kind_are_counted() -> None:
 def test_one_size_is_no_scaling() -> None:
     shown = repeated({2: [10.0, 11.0, 12.0]})
     assert shown.title == "study: one size (2 nodes, 2 GPUs)"
-    assert shown.summary[0] == ("One size only (2 nodes, 2 GPUs): nothing to compare; run a study.")
+    assert shown.summary[0] == (
+        "One size only (2 nodes, 2 GPUs): no speedup; a study measures several sizes."
+    )
     assert any(line.startswith("Result: 2 GPUs, 10.94 samples/s (n=3)") for line in shown.summary)
     assert "speedup" not in [column.key for column in shown.tables[0].columns]
     assert not any("batch" in line for line in shown.summary)
@@ -143,7 +145,7 @@ def test_a_table_that_is_too_wide_loses_columns_and_says_so() -> None:
     keys = {column.key for column in shown.tables[0].columns}
     assert "time_to_train_s" not in keys
     assert {"speedup", "efficiency", "accuracy"} <= keys
-    assert any("lack of space" in note and "time_to_train_s" in note for note in shown.notes)
+    assert any("do not fit" in note and "time_to_train_s" in note for note in shown.notes)
     lines = text.render(shown).splitlines()
     assert max(map(len, lines)) <= 100
     assert sum(line.startswith("torchrun-and-numactl ") for line in lines) == 2

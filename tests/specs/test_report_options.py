@@ -38,8 +38,8 @@ def test_the_demo_says_who_got_there() -> None:
     found = report_inputs([str(DEMO)], Search(root=DEMO.parent))
     report = build_report(found, ReportOptions(target=target_of("accuracy=0.937")))
     shown = render_report(report, "text")
-    assert "To accuracy >= 0.937" in shown
+    assert "Time to accuracy >= 0.937" in shown
     assert shown.count("0/3") == 3
     assert shown.count("not reached  not reached") == 3
-    assert "To accuracy" in render_report(report, "html")
+    assert "Time to accuracy" in render_report(report, "html")
     assert max(map(len, shown.splitlines())) <= 100

@@ -44,8 +44,8 @@ def test_frameworks_are_not_mixed_in_a_series_unless_a_person_allows_it() -> Non
     assert 4.4 not in speedups(found)
     (note,) = found.notes
     assert note == (
-        "parser differs: megatron (1 run, n1), imagenet (1 run, n2): series of their own; "
-        "--allow-mixed parser puts them into one"
+        "parser differs: megatron (1 run, n1), imagenet (1 run, n2): separate series; "
+        "--allow-mixed parser combines them"
     )
     mixed = parted(MEGATRON, IMAGENET, allowed=("parser",))
     assert speedups(mixed) == [1.0, pytest.approx(4.4)]

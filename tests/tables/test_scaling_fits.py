@@ -135,10 +135,10 @@ def test_forecasts() -> None:
         fits(frame, 3)
     assert "--force" in refused.value.hint
     assert fitted(frame, "amdahl", forecast=3, force=True).notes == (
-        "continued to 3 times the largest measured size",
+        "extrapolated to 3 times the largest measured size",
     )
     (note,) = fitted(frame, "amdahl", forecast=8, force=True).notes
-    assert note == "untrustworthy: continued to 8 times the largest measured size"
+    assert note == "not reliable: extrapolated to 8 times the largest measured size"
     for wrong in (0.5, -1, 65, 1e300, float("nan"), float("inf")):
         with pytest.raises(ReportError, match="allowed is 1 to 2"):
             fits(frame, wrong, force=True)
@@ -201,7 +201,7 @@ def test_digits_that_nobody_measured_make_no_peak(f: float) -> None:
     assert values(amdahl)["f"] == pytest.approx(f)
 
 
-@pytest.mark.parametrize(("f", "words"), [(0.05, "stays below 20"), (0.0, "grows without end")])
+@pytest.mark.parametrize(("f", "words"), [(0.05, "stays below 20"), (0.0, "no upper bound")])
 def test_the_bound_of_amdahl_is_the_inverse_of_its_serial_share(f: float, words: str) -> None:
     assert fitted(points(Q, true_laws.amdahl(Q, f)), "amdahl").no_peak == words
 

@@ -52,8 +52,8 @@ def test_a_condition_that_differs_parts_the_series_and_is_named() -> None:
     assert frame["n_submitted"].tolist() == [1] * 4
     assert frame["is_baseline"].tolist() == [True, False, True, False]
     assert found.notes == (
-        "torch differs: 2.12.0 (2 runs, r0), 2.13.0 (2 runs, r1): series of their own; "
-        "--allow-mixed torch puts them into one",
+        "torch differs: 2.12.0 (2 runs, r0), 2.13.0 (2 runs, r1): separate series; "
+        "--allow-mixed torch combines them",
     )
 
 
@@ -92,7 +92,7 @@ def test_a_run_that_recorded_nothing_stays_with_its_point() -> None:
     runs = [(1, TORCH[0]), (2, TORCH[1]), (1, TORCH[0]), (2, None)]
     found, frame = parted(runs)
     assert frame["n_submitted"].tolist() == [2, 2]
-    assert "not recorded by every run, and taken to match: torch (1 run)" in found.notes
+    assert "not recorded by every run, assumed to match: torch (1 run)" in found.notes
 
 
 def test_fields_that_change_together_name_a_series_once() -> None:
