@@ -96,4 +96,4 @@ def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
     left_out = " ".join(shown[shown.index("Notes") :])
     for name, key in (("samples/s", "samples_per_second"), ("step", "step_time_s")):
         assert (name in heads) is (key not in left_out), name
-    assert ("Columns left out for lack of space, but in --wide" in left_out) is (columns == 80)
+    assert ("Columns that do not fit are in --wide" in left_out) is (columns == 80)

@@ -34,7 +34,7 @@ def test_the_first_epoch_is_left_out_of_several_only(
         for epoch in range(1, count + 1)
     ]
     found = summary(tmp_path, "".join(lines), "job.log")
-    assert ("the first of several epochs is left out" in found) is said
+    assert ("the first of several epochs is excluded" in found) is said
 
 
 def test_epochs_of_several_ranks_count_once() -> None:
@@ -50,7 +50,7 @@ def test_epochs_of_several_ranks_count_once() -> None:
 def test_batches_that_are_recorded_are_not_called_unrecorded(tmp_path: Path) -> None:
     head = "nodes,gpus,samples_per_second,state,global_batch_size\n"
     found = summary(tmp_path, f"{head}1,4,500,,256\n2,8,,FAILED,256\n")
-    assert "strong or weak is not known: no two sizes with known batches" in found
+    assert "the regime is not known: no two sizes with known batches" in found
     assert "batches not recorded" in summary(tmp_path, f"{head}1,4,500,,\n2,8,900,,\n")
 
 
