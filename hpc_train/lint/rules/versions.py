@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from hpc_train.lint.option_parser import Option
+from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
 from hpc_train.model.live_cluster import gres
@@ -12,6 +14,10 @@ from hpc_train.model.version_ranges import older
 from hpc_train.slurm_versions import missing_option
 
 _EXCLUSIVE_FROM = "26.05"
+_GPUS_REQUIRED_FROM = "23.02"
+_REQUESTS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "ntasks-per-gpu")
+_TRES = ("gres", "tres-per-task")
+_GPU = re.compile(r"\bgpu\b|[$<{]")
 
 
 @rule(
@@ -57,3 +63,26 @@ def gpus_in_two_options(subject: Subject) -> Iterator[RuleHit]:
         severity: Severity | None = None if version is None else "error"
         line = asked.line("gres", "gpus-per-node")
         yield RuleHit(line=line, message=message, severity=severity)
+
+
+@rule(
+    "HT117",
+    "warning",
+    "--cpus-per-gpu or --mem-per-gpu without GPUs",
+    why="Slurm refuses the job from 23.02 on (Invalid generic resource (gres) specification), also "
+    "with --exclusive, unless the command line of sbatch requests GPUs.",
+    advice="request GPUs, e.g. --gpus-per-node=N, or use --cpus-per-task and --mem",
+)
+def per_gpu_without_gpus(subject: Subject) -> Iterator[RuleHit]:
+    version, asked = subject.context.slurm, subject.script.asked
+    if _may_request_gpus(asked) or (version is not None and older(version, _GPUS_REQUIRED_FROM)):
+        return
+    for name in ("cpus-per-gpu", "mem-per-gpu"):
+        if asked.has(name):
+            message = f"--{name}={asked.value(name)}, but no GPUs: Slurm refuses it from 23.02 on"
+            yield RuleHit(line=asked.line(name), message=message)
+
+
+def _may_request_gpus(asked: RequestedResources) -> bool:
+    """Return whether an option requests GPUs, or has a placeholder that may stand for them."""
+    return asked.has(*_REQUESTS) or any(_GPU.search(asked.value(name) or "") for name in _TRES)
