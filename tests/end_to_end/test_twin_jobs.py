@@ -1,4 +1,4 @@
-"""The twins of six sites give the right answer to jobs as users write them."""
+"""The twins of seven sites give the right answer to jobs as users write them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jobs as users write them, for the twins of six sites, and the answer of each twin."""
+"""Jobs as users write them, for the twins of seven sites, and the answer of each twin."""
 
 from __future__ import annotations
 
@@ -124,6 +124,15 @@ _DELTA = (
         r"accounts match \.\+-delta-",
     ),
 )
+_ISAMBARD = (
+    ("-N 1 -t 10 --gpus=4", ACCEPTED),
+    # Slurm 26.05 itself accepts it.
+    ("-N 1 -t 10 --gpus=5", "GPUs of all nodes = 5, but gpu, with nodes = 1, has at most 4"),
+    ("-N 2 -t 10 --gpus=8", ACCEPTED),
+    ("-N 2 -t 10 --gpus=9", "GPUs of all nodes = 9, but gpu, with nodes = 2, has at most 8"),
+    ("-N 1-2 -t 10 --gpus=8", ACCEPTED),
+    ("-t 10 --gpus=8", ACCEPTED),
+)
 TWIN_JOBS = tuple(
     TwinJob(site, options, answer)
     for site, jobs in {
@@ -133,6 +142,7 @@ TWIN_JOBS = tuple(
         "leonardo": _LEONARDO,
         "jean-zay": _JEAN_ZAY,
         "delta": _DELTA,
+        "isambard-ai": _ISAMBARD,
     }.items()
     for options, answer in jobs
 )

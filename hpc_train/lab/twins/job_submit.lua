@@ -79,6 +79,7 @@ local function read(job)
   local cpus = said(job.cpus_per_task)
   return {
     nodes = nodes,
+    most_nodes = said(job.max_nodes),
     minutes = said(job.time_limit),
     account = job.account,
     qos = job.qos,
@@ -87,6 +88,7 @@ local function read(job)
     mem = job.min_mem_per_node or job.min_mem_per_cpu or job.mem_per_tres,
     gpus_per_node = per_node,
     gpus = of_job or (per_node and per_node * nodes),
+    gpus_of_job = of_job,
     cpus = cpus and cpus * tasks,
     exclusive = job.shared == 0,
   }
@@ -204,6 +206,19 @@ local function beyond(job, limited, who)
     or above("nodes x minutes", area, limited.max_node_minutes, who)
 end
 
+-- --gpus is of the whole job, which may get more nodes than it asks for at least. Slurm 26.05
+-- accepts more of them than one node has.
+local function gpus(job, entry)
+  if not job.gpus_of_job then
+    return above("GPUs of a node", job.gpus_per_node, entry.gpus_per_node, entry.name)
+  end
+  local nodes = job.most_nodes or most(entry, "max_nodes", job) or entry.most_nodes
+  if nodes and entry.node_gpus then
+    local who = string.format("%s, with nodes = %d,", entry.name, nodes)
+    return above("GPUs of all nodes", job.gpus_of_job, nodes * entry.node_gpus, who)
+  end
+end
+
 local function cores(job, entry)
   local share = entry.cpus_per_gpu and job.gpus_per_node and entry.cpus_per_gpu * job.gpus_per_node
   if not share or share == 0 or not job.cpus or job.exclusive then
@@ -245,7 +260,7 @@ local function misfit(job, entry)
     or below("nodes", job.nodes, entry.min_nodes, who)
     or below("GPUs of all nodes", job.gpus, entry.min_gpus, who)
     or below("minutes", job.minutes, entry.min_minutes, who)
-    or above("GPUs of a node", job.gpus_per_node, entry.gpus_per_node, who)
+    or gpus(job, entry)
     or above("cores", job.cpus, entry.cpus_per_node, who)
     or cores(job, entry)
     or (qos and beyond(job, qos, "qos " .. qos.name))

@@ -87,6 +87,8 @@ def _entry(partition: Partition, known: Queues) -> dict[str, Any]:
         "features": features(partition),
         "qos": select.qos if select else None,
         "suffix": select.account_suffix if select else None,
+        "most_nodes": partition.max_nodes or partition.nodes,
+        "node_gpus": partition.gpus_per_node,
         "min_gpus": partition.min_gpus,
         "max_gpus": partition.max_gpus,
         "min_minutes": partition.min_time and partition.min_time // 60,
