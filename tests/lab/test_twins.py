@@ -14,8 +14,8 @@ import pytest
 from hpc_train.lab.daemons import is_alive
 from hpc_train.lab.twins.start_and_stop import FOLDERS, stop
 from hpc_train.lab.twins.state_file import Twin, is_running, read
-from tests.conftest import ROOT
-from tests.lab.conftest import Hpctrain, refuse
+from tests.conftest import ROOT, refuse
+from tests.lab.conftest import Hpctrain
 
 pytestmark = pytest.mark.slurm
 

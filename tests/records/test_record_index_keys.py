@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.log_selection import LogPattern
-from hpc_train.records.collect import Wanted, logs_of, records_of, wanted
+from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Wanted
 from hpc_train.records.record_index import Index
 
 TOOK = LogPattern(regex=r"took (?P<step_time>[\d.]+) s", scope="global")

@@ -32,7 +32,9 @@ def said(*runs: dict[str, Any], gates: Gates | None = None) -> list[tuple[str, s
     points = [point(nodes) for nodes in dict.fromkeys(one["nodes"] for one in runs)]
     found = verdicts(gates or Gates(), points, GateInputs(runs=runs))
     always = ("missing", "plausible")
-    own = [(v.gate, v.where, v.outcome) for v in found if v.gate not in always]
+    own: list[tuple[str, str, str]] = [
+        (v.gate, v.where, v.outcome) for v in found if v.gate not in always
+    ]
     return own if gates else [verdict for verdict in own if verdict[2] != "met"]
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import tomllib
 
 from tests.scripts.plain_scripts import plain, run
 from tests.scripts.stubs import SITE
+
+# Python 3.10 does not have it.
+tomllib = pytest.importorskip("tomllib")
 
 IMAGE = "container={image: image.img, mounts: [/data/a b], writable: true}"
 # The runtime replaces it: srun opens the image.

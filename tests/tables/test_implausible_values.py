@@ -28,7 +28,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     every = [{**nothing, **usual, "run_id": f"r{i}", **row} for i, row in enumerate(rows)]
     for row in every:
         row["gpus"] = row["ranks"] = row["nodes"] * 4
-    return pd.DataFrame(every)
+    frame: pd.DataFrame = pd.DataFrame(every)
+    return frame
 
 
 def flagged(rows: Sequence[Mapping[str, Any]], code: FlagCode) -> list[int]:
@@ -47,7 +48,8 @@ def steps(*times: float) -> list[dict[str, Any]]:
 def test_milliseconds_among_seconds_are_flagged_once() -> None:
     rows = steps(0.512, 0.27, 140.0, 0.075)
     assert flagged(rows, FlagCode.UNIT) == [2]
-    (flag,) = with_implausible(table(rows)).at[2, "flags"]
+    flags: Any = with_implausible(table(rows)).at[2, "flags"]
+    (flag,) = flags
     assert flag.detail == "140 s a step, 1,037 times the other runs per GPU"
 
 
@@ -126,8 +128,8 @@ def test_the_memory_of_a_gpu_is_known_by_its_name(name: str, gib: float | None) 
 
 
 def test_memory_above_that_of_the_gpus_of_a_process_is_flagged() -> None:
-    gpu = {"conditions": {"gpu": "NVIDIA A100-SXM4-80GB"}}
-    rows = [
+    gpu: dict[str, Any] = {"conditions": {"gpu": "NVIDIA A100-SXM4-80GB"}}
+    rows: list[dict[str, Any]] = [
         {"memory_gib": 79.2, **gpu}, {"memory_gib": 80.9, **gpu}, {"memory_gib": 120.0, **gpu},
         {"memory_gib": 120.0, "tasks_per_node": 2, **gpu}, {"memory_gib": 120.0},
         {"memory_gib": 120.0, "conditions": {"gpu_type": "a100"}},

@@ -13,8 +13,9 @@ from hpc_train.tables.least_squares import solve
 from hpc_train.tables.scaling_fits import fits
 from tests.tables import true_laws
 
-Q = 2.0 ** np.arange(7)
 Floats = NDArray[np.float64]
+
+Q: Floats = np.exp2(np.arange(7, dtype=np.float64))
 
 
 def study(truth: Floats, seed: int, jobs: int = 3, noise: float = 0.02) -> pd.DataFrame:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from tests.tables.studies import expected, record, study
 
 
 def contradicts(records: list[Record]) -> bool:
-    flags = run_frame(study([expected("a")]), records).at[0, "flags"]
+    flags: Any = run_frame(study([expected("a")]), records).at[0, "flags"]
     return FlagCode.CONTRADICTION in {flag.code for flag in flags}
 
 
