@@ -42,7 +42,8 @@ def test_slurm_runs_a_plain_script(user: User, slurm: Slurm, tmp_path: Path, lau
     found = re.findall(r"^rank (\d) of 4 at (\S+), (\S+)$", text, re.MULTILINE)
     assert sorted(rank for rank, _, _ in found) == ["0", "1", "2", "3"]
     assert len({address for _, address, _ in found}) == 1
-    shown = slurm("squeue", "--states=all", "--noheader", "--format=%k", f"--job={done.stdout}")
+    job = f"--job={done.stdout.strip()}"
+    shown = slurm("squeue", "--states=all", "--noheader", "--format=%k", job)
     assert shown.strip() == COMMENT
 
 
