@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shutil
 
 # Of a report if stdout is no terminal and $COLUMNS is not set; narrower is not readable.
 WIDTH, LEAST = 100, 40
@@ -17,6 +16,9 @@ _ACTIVE = re.compile(
 
 def columns() -> int:
     """Return the width of a report: $COLUMNS, else that of the terminal, else 100."""
+    # `hpctrain --help` does not need it.
+    import shutil
+
     return max(LEAST, shutil.get_terminal_size((WIDTH, 24)).columns)
 
 

@@ -126,7 +126,7 @@ def _warnings(
     yield from partition_warnings(context)
     yield from launcher_warnings(context)
     yield from environment.warnings
-    yield from gpu_warnings(request.topology, context.launcher)
+    yield from gpu_warnings(request.topology, context.launcher, request.gpu_request)
     yield from mpi_warnings(context, request)
     yield from openmpi_warnings(context, environment.variables, request.mpi)
     yield from port_warnings(context.site)

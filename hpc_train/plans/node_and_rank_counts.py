@@ -26,9 +26,17 @@ def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:
     return Topology(**counts), settings
 
 
-def gpu_warnings(topology: Topology, launcher: Launcher) -> tuple[str, ...]:
-    """Return warnings: ranks that share a GPU, GPUs that no rank uses, one rank with several."""
+def gpu_warnings(topology: Topology, launcher: Launcher, gpu_request: str = "") -> tuple[str, ...]:
+    """Return warnings: GPUs that a rank does not see, or shares, or does not use; several for one.
+
+    Slurm binds the GPUs of `--gpus-per-task` to their task (man srun).
+    """
     gpus, tasks = topology.gpus_per_node, topology.tasks_per_node
+    if gpus and tasks > 1 and gpu_request == "gpus-per-task" and launcher.ranks_are_tasks:
+        return (
+            "each rank sees only its own GPU, as device 0 (--gpus-per-task): a program that takes "
+            "device LOCAL_RANK fails; take LOCAL_RANK % torch.cuda.device_count()",
+        )
     if not gpus or gpus == tasks:
         return ()
     if tasks > gpus:

@@ -21,9 +21,9 @@ Sites = Callable[..., Sourced[SiteProfile]]
 MASKS = "mask_cpu:0xfe,0xfe00"
 
 
-def warnings(gpus: int, tasks: int, launcher: str = "srun") -> str:
+def warnings(gpus: int, tasks: int, launcher: str = "srun", form: str = "gpus-per-node") -> str:
     size = Topology(nodes=1, tasks_per_node=tasks, gpus_per_node=gpus, cpus_per_task=1)
-    return " | ".join(gpu_warnings(size, find_launcher(launcher)))
+    return " | ".join(gpu_warnings(size, find_launcher(launcher), form))
 
 
 def test_one_gpu_for_each_rank_or_none_at_all_needs_no_word() -> None:
@@ -42,6 +42,14 @@ def test_one_gpu_for_each_rank_or_none_at_all_needs_no_word() -> None:
 )
 def test_a_misfit_is_named_with_its_numbers(gpus: int, tasks: int, said: str) -> None:
     assert warnings(gpus, tasks).startswith(said)
+
+
+def test_gpus_of_tasks_are_device_0_of_each_rank() -> None:
+    assert "as device 0 (--gpus-per-task)" in warnings(4, 4, form="gpus-per-task")
+    assert "as device 0" in warnings(4, 4, "deepspeed", "gpus-per-task")
+    # The agent of torchrun is the only task of its node, and the only rank sees all of its GPUs.
+    assert warnings(4, 4, "torchrun", "gpus-per-task") == ""
+    assert "device 0" not in warnings(4, 1, form="gpus-per-task")
 
 
 def test_dataparallel_runs_and_is_advised_against(job: Jobs, slurm: Sites) -> None:
