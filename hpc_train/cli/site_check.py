@@ -8,7 +8,10 @@ import click
 
 if TYPE_CHECKING:
     from hpc_train.model.live_cluster import Cluster
-    from hpc_train.pipeline.site.check import ProfileFinding
+    from hpc_train.pipeline.site.check import ProfileCheck, ProfileFinding
+
+# Exit code of --live if Slurm, or a part of its answers, could not be read.
+_UNREAD = 3
 
 
 @click.command("check")
@@ -19,6 +22,8 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     """Check the file and the sources of profiles, and that jobs can be planned with them.
 
     With --live, one profile is also compared with the output of the local Slurm's commands.
+    The exit code is 1 if there are errors or differences, 2 if a file is no valid profile, and 3
+    if --live could not read something.
     """
     import datetime
 
@@ -42,10 +47,19 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
         for one in check.findings:
             place = f"{one.place}: " if one.place else ""
             click.echo(f"{one.severity}: {place}{one.message}")
-        errors = sum(one.severity == "error" for one in check.findings)
-        click.echo(f"{name}: {check.jobs} jobs planned, rendered and checked; {errors} errors")
+        if check.loaded:
+            click.echo(_summary(name, check))
+    if not all(check.loaded for check in checks.values()):
+        raise SystemExit(2)
     if any(has_errors(check.findings) for check in checks.values()):
         raise SystemExit(1)
+
+
+def _summary(name: str, check: ProfileCheck) -> str:
+    errors = sum(one.severity == "error" for one in check.findings)
+    jobs = f"{check.jobs} job{'' if check.jobs == 1 else 's'}"
+    found = f"{errors} error{'' if errors == 1 else 's'}"
+    return f"{name}: {jobs} planned, rendered and checked; {found}"
 
 
 def _row(finding: ProfileFinding) -> dict[str, str]:
@@ -56,11 +70,16 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table, say
+    from hpc_train.errors import ProbeError
     from hpc_train.pipeline.site.live_check import check_live
 
     if len(names) != 1:
         raise click.UsageError("--live compares one profile with the local cluster")
-    name, cluster, check = check_live(names[0])
+    try:
+        name, cluster, check = check_live(names[0])
+    except ProbeError as failure:
+        failure.exit_code = _UNREAD
+        raise
     for unread in cluster.unread:
         say(unread)
     if as_json:
@@ -75,7 +94,7 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     if check.differences:
         raise SystemExit(1)
     if cluster.unread or not check.compared:
-        raise SystemExit(3)
+        raise SystemExit(_UNREAD)
 
 
 def _same(compared: int, name: str, cluster: Cluster) -> str:

@@ -94,3 +94,25 @@ def test_detect_says_what_it_could_not_read(hpctrain: Hpctrain, slurm: Path) -> 
     said = "`scontrol show config`: SLURM_CONF=/no/slurm.conf cannot be read"
     assert (blind.returncode, json.loads(blind.stdout)["unread"][0]) == (1, said)
     assert said in blind.stderr
+
+
+def test_live_exits_with_3_if_slurm_does_not_answer(hpctrain: Hpctrain) -> None:
+    Path("mine.yaml").write_text(HEAD + GPU)
+    done = hpctrain("site", "check", "./mine.yaml", "--live", SLURM_CONF="/no/slurm.conf")
+    assert done.returncode == 3, done.stderr
+    assert "scontrol show config" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "text", ["name: a\ncommand: [python, train.py]\n", "name: [a\n", HEAD + "nonsense: 1\n"]
+)
+def test_a_file_that_is_no_profile_is_one_error(hpctrain: Hpctrain, text: str) -> None:
+    Path("mine.yaml").write_text(HEAD + GPU)
+    Path("wrong.yaml").write_text(text)
+    done = hpctrain("site", "check", "./wrong.yaml", "./mine.yaml")
+    lines = done.stdout.splitlines()
+    errors = [line for line in lines if line.startswith("error: ")]
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert len(errors) == 1 and "wrong.yaml" in errors[0]
+    assert lines[-1].startswith("./mine.yaml: ") and lines[-1].endswith("; 0 errors")
+    assert not any(line.startswith("./wrong.yaml: ") for line in lines)

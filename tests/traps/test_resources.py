@@ -82,6 +82,13 @@ def test_f07_f08_gpus_are_asked_for_by_node(launcher: str, form: str) -> None:
     assert "--ntasks-per-node=1" in text
 
 
+def test_f08_gpus_per_task_have_a_number_of_tasks() -> None:
+    size = {"gpus_per_node": 4, "cpus_per_task": 8}
+    lines = directives(script("srun", resources=size, site={"gpu_request": "gpus-per-task"}))
+    assert "#SBATCH --gpus-per-task=1" in lines
+    assert "#SBATCH --ntasks-per-node=4" in lines
+
+
 @pytest.mark.parametrize(("form", "count"), [("gpus-per-node", 1), ("gres", 1), ("none", 0)])
 def test_f09_gpus_are_asked_for_once(form: str, count: int) -> None:
     lines = directives(script(site={"gpu_request": form}))

@@ -43,10 +43,14 @@ class ProfileFinding(Finding, frozen=True, kw_only=True):
 
 
 class ProfileCheck(Value, frozen=True, kw_only=True):
-    """The findings, and the number of sample jobs that were planned, rendered and checked."""
+    """The findings, and the number of sample jobs that were planned, rendered and checked.
+
+    `loaded` is false if the file is no valid profile; the only finding is then its error.
+    """
 
     findings: tuple[ProfileFinding, ...]
     jobs: int
+    loaded: bool = True
 
 
 def check_site(name: str, today: datetime.date) -> ProfileCheck:
@@ -61,7 +65,7 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
     except HpcTrainError as failure:
         if not path.is_file():
             raise
-        return ProfileCheck(findings=(_error("", failure),), jobs=0)
+        return ProfileCheck(findings=(_error("", failure),), jobs=0, loaded=False)
     jobs = list(sample_jobs(site.value))
     nameless = nameless_job(site.value)
     jobs += [nameless] if nameless else []
