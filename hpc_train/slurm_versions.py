@@ -6,6 +6,8 @@ import re
 from functools import cache
 from typing import Literal
 
+import msgspec
+
 from hpc_train.model.value import Value
 from hpc_train.typed_values import load_data
 
@@ -16,6 +18,8 @@ class Fact(Value, frozen=True, kw_only=True):
     """A behaviour of Slurm from `first` to `last`; None: no such limit is known.
 
     `places` are the files that mention these versions, or `named`, the version of a table.
+    `adds`: by option, the form of the values that only these versions accept; `refuses`: the form
+    of those that they refuse and the others accept.
     """
 
     what: str
@@ -24,6 +28,12 @@ class Fact(Value, frozen=True, kw_only=True):
     named: str | None = None
     source: str
     places: tuple[str, ...] = ()
+    adds: dict[str, str] = msgspec.field(default_factory=dict)
+    refuses: dict[str, str] = msgspec.field(default_factory=dict)
+
+    def covers(self, version: str) -> bool:
+        """Whether the fact is true of a version, such as 23.11 or 23.11.4."""
+        return _covers(self.first, self.last, version)
 
 
 class OptionRange(Value, frozen=True, kw_only=True):
@@ -37,9 +47,7 @@ class OptionRange(Value, frozen=True, kw_only=True):
 
     def covers(self, version: str) -> bool:
         """Whether a version, such as 23.11 or 23.11.4, has the options."""
-        wanted = _parts(version)
-        after = self.first is None or wanted >= _parts(self.first)
-        return after and (self.last is None or wanted <= _parts(self.last))
+        return _covers(self.first, self.last, version)
 
 
 class SlurmVersions(Value, frozen=True, kw_only=True):
@@ -72,8 +80,31 @@ def missing_option(program: str, option: str, version: str) -> str:
     found = option_range(program, option)
     if found is None or found.covers(version):
         return ""
-    when = f"from {found.first} on" if found.first else f"until {found.last}"
-    return f"{program} has --{option} only {when}"
+    return f"{program} has --{option} only {_when(found)}"
+
+
+def unavailable_value(option: str, value: str, version: str) -> str:
+    """Return why a version does not accept a value of an option; empty if it may accept it."""
+    for fact in slurm_versions().facts.values():
+        if not fact.covers(version) and _has_form(fact.adds.get(option), value):
+            return f"--{option}={value} exists only {_when(fact)}"
+        if fact.covers(version) and _has_form(fact.refuses.get(option), value):
+            return f"--{option}={value} is refused {_when(fact)}"
+    return ""
+
+
+def _has_form(form: str | None, value: str) -> bool:
+    return form is not None and re.fullmatch(form, value, re.IGNORECASE) is not None
+
+
+def _when(found: Fact | OptionRange) -> str:
+    return f"from {found.first} on" if found.first else f"until {found.last}"
+
+
+def _covers(first: str | None, last: str | None, version: str) -> bool:
+    wanted = _parts(version)
+    after = first is None or wanted >= _parts(first)
+    return after and (last is None or wanted <= _parts(last))
 
 
 def _parts(version: str) -> Parts:

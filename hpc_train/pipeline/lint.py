@@ -95,11 +95,11 @@ def make_linter(options: LintOptions) -> Linter:
     """
     name = options.site or os.environ.get("HPCTRAIN_SITE")
     site = load_site(name).value if name else None
-    nccl, openmpi = options.nccl, options.openmpi
+    nccl, openmpi, slurm = options.nccl, options.openmpi, options.slurm
     given = LintContext(
         nccl=None if nccl is None else parse_version(nccl, "--nccl", NCCL),
         openmpi=None if openmpi is None else parse_version(openmpi, "--openmpi", OPEN_MPI),
-        slurm=parse_version(options.slurm, "--slurm", SLURM) if options.slurm else None,
+        slurm=None if slurm is None else parse_version(slurm, "--slurm", SLURM),
     )
     context = _at_site(given, site) if site else given
     rules = chosen_rules(options.select, options.ignore)

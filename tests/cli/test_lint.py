@@ -116,8 +116,9 @@ def test_an_option_of_another_version_of_slurm(hpctrain: Hpctrain, tmp_path: Pat
     assert said in hpctrain("lint", str(script), "--slurm", "23.02").stdout
     assert "HT023" not in hpctrain("lint", str(script), "--slurm", "24.11.5").stdout
     assert "HT023" not in hpctrain("lint", str(script)).stdout
-    wrong = hpctrain("lint", str(script), "--slurm", "9")
-    assert (wrong.returncode, "write it like 24.11.5" in wrong.stderr) == (2, True)
+    for none in ("9", "foo", ""):
+        wrong = hpctrain("lint", str(script), "--slurm", none)
+        assert (wrong.returncode, "write it like 24.11.5" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", [("lint", "--ask"), ("lint",), ("site", "check")])

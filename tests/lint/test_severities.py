@@ -8,6 +8,7 @@ from hpc_train.lint.lint_script import lint_script
 
 TWO = "#SBATCH --nodes=2\n"
 RANKS = "#SBATCH --nodes=1 --ntasks=4"
+WORKERS = "bash -c 'torchrun --nproc-per-node=4 t.py'"
 
 
 @pytest.mark.parametrize(
@@ -25,6 +26,9 @@ RANKS = "#SBATCH --nodes=1 --ntasks=4"
         ("HT202", "info", f"{RANKS}\n"),
         ("HT202", "info", f"{RANKS} --gpus-per-node=4\nmodule load mpi4py\n"),
         ("HT202", "warning", f"{RANKS}\nmodule load mpi4py torch\n"),
+        ("HT221", "warning", f"{TWO}#SBATCH --cpus-per-task=8\nsrun {WORKERS}\n"),
+        ("HT221", "info", f"{TWO}#SBATCH --cpus-per-gpu=8\nsrun {WORKERS}\n"),
+        ("HT221", "info", f"{TWO}srun --cpus-per-gpu=8 {WORKERS}\n"),
         ("HT303", "warning", "#SBATCH --gpus-per-node=4\nexport MASTER_PORT=29500\n"),
         ("HT303", "info", "#SBATCH --gpus-per-node=8\nexport MASTER_PORT=29500\n"),
         ("HT303", "info", "#SBATCH --gpus-per-task=8\nexport MASTER_PORT=29500\n"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 from collections.abc import Iterable, Iterator
 
 from hpc_train.lint.option_parser import Option
@@ -161,15 +162,20 @@ def stray_word(subject: Subject) -> Iterator[RuleHit]:
     "= after a one-letter option",
     why="The value of a one-letter option begins directly after the letter: -N=2 requests `=2` "
     "nodes, and sbatch refuses it; -J=name names the job `=name`.",
-    advice="write -N 2, -N2 or --nodes=2",
+    advice="leave the = out, or write the long name of the option",
 )
 def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         if not option.spelled.startswith("--") and (option.value or "").startswith("="):
             if sbatch_grammar().short.get(option.spelled[1:]):
-                message = f"{option.spelled}{option.value}: write --{option.name}{option.value}"
+                letter, value = option.spelled, shlex.quote((option.value or "")[1:] or "VALUE")
                 severity: Severity | None = "warning" if option.name in _ANY_TEXT else None
-                yield RuleHit(line=option.line, message=message, severity=severity)
+                yield RuleHit(
+                    line=option.line,
+                    message=f"{letter}{option.value}: the value of {letter} begins with the =",
+                    severity=severity,
+                    advice=f"write {letter} {value}, {letter}{value} or --{option.name}={value}",
+                )
 
 
 @rule(

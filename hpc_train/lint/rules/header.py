@@ -84,7 +84,8 @@ def _short(text: str) -> str:
     "warning",
     "misspelled #SBATCH",
     why="Only a line that begins with exactly #SBATCH is a directive; #sbatch, # SBATCH and "
-    "an indented #SBATCH are comments, and the job runs with defaults.",
+    "an indented #SBATCH are comments, and the job runs with defaults. # SBATCH beside directives "
+    "is only an info, because it may disable the line on purpose.",
     advice="write #SBATCH at the beginning of the line, or ##SBATCH to disable the line",
 )
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:

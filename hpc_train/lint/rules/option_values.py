@@ -71,12 +71,16 @@ def missing_value(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         kind = kinds.get(option.name)
         if kind == "=" and option.value is None:
-            yield RuleHit(line=option.line, message=f"{option.spelled} needs a value")
+            yield RuleHit(
+                line=option.line,
+                message=f"{option.spelled} needs a value",
+                advice=f"write --{option.name}=VALUE",
+            )
         elif kind == "" and option.value is not None and option.spelled.startswith("--"):
             # Options of a plug-in may change.
             if not re.match(r"(no-)?container-", option.name):
                 message = f"{option.spelled} takes no value: sbatch refuses {option.value!r}"
-                yield RuleHit(line=option.line, message=message)
+                yield RuleHit(line=option.line, message=message, advice=f"write --{option.name}")
 
 
 @rule(

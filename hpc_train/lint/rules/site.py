@@ -80,7 +80,8 @@ def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
     if site is None:
         return
     words = site.launchers
-    advice = f"allowed: {', '.join(words.allowed)}"
+    others = [name for name in words.allowed if name not in (*words.forbidden, *words.warned)]
+    advice = f"use {' or '.join(others)}" if others else None
     for launch in subject.script.launches:
         for name in dict.fromkeys((launch.outer, launch.starter)):
             if name in words.forbidden:

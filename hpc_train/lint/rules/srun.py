@@ -10,6 +10,7 @@ from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
 from hpc_train.lint.shell.ast import Command, Word
+from hpc_train.slurm_versions import slurm_versions
 
 _MPI_PROGRAM = re.compile(r"\b(?:mpi4py|horovod|backend[= ]mpi)\b", re.IGNORECASE)
 _WITH_ARGUMENTS = ("bash", "sh", "torchrun", "accelerate", "deepspeed", "python", "python3")
@@ -27,7 +28,8 @@ def _sruns(script: JobScript) -> Iterator[LaunchCommand]:
     "warning",
     "srun without --cpus-per-task",
     why="srun of Slurm 22.05 and 23.02 does not inherit --cpus-per-task from the job: each "
-    "rank gets one core, and its threads and data loaders share it.",
+    "rank gets one core, and its threads and data loaders share it. If --slurm or the site's "
+    "profile names another version, nothing is reported.",
     advice='write srun --cpus-per-task="$SLURM_CPUS_PER_TASK", which is right on every version',
 )
 def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
@@ -35,10 +37,14 @@ def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
     given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "cpu-bind")
     if script.sets("SRUN_CPUS_PER_TASK") or (script.asked.cpus_per_task or 1) < 2:
         return
+    version = subject.context.slurm
+    if version and not slurm_versions().facts["cpus-per-task-not-inherited"].covers(version):
+        return
+    does = "allocates" if version else "may allocate"
     for launch in _sruns(script):
         if not launch.option(*given) and script.asked.tasks_per_node != 1:
             cores = script.asked.cpus_per_task
-            message = f"the job requests {cores} cores per task, this srun may allocate one each"
+            message = f"the job requests {cores} cores per task, this srun {does} one each"
             yield RuleHit(line=launch.line, message=message)
 
 

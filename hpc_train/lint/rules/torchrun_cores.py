@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.lint.job_script import JobScript
+from hpc_train.lint.launch_commands import LaunchCommand
+from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import torchruns, workers_of
 
@@ -34,11 +36,19 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
             continue
         # If the mask contains all cores of the node, the binding costs little.
         sized = launch.option("cpus-per-task", "exclusive") is not None
+        per_gpu = _has_cores_per_gpu(launch, script.asked)
         yield RuleHit(
             line=launch.line,
             message="srun binds torchrun, and so all its workers, to one set of cores",
-            severity="info" if sized else None,
+            severity="info" if sized or per_gpu else None,
+            advice="write srun --cpu-bind=none torchrun …" if per_gpu else None,
         )
+
+
+def _has_cores_per_gpu(launch: LaunchCommand, asked: RequestedResources) -> bool:
+    """Whether the cores come with the GPUs, so that SLURM_CPUS_PER_TASK is not set."""
+    of_step = launch.option("cpus-per-gpu") is not None
+    return of_step or (asked.has("cpus-per-gpu") and not asked.has("cpus-per-task"))
 
 
 @rule(

@@ -6,12 +6,13 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.option_parser import Option
+from hpc_train.lint.option_values import is_unknown
 from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
 from hpc_train.model.live_cluster import gres
-from hpc_train.model.version_ranges import older
-from hpc_train.slurm_versions import missing_option
+from hpc_train.model.version_ranges import Version, older
+from hpc_train.slurm_versions import missing_option, unavailable_value
 
 _EXCLUSIVE_FROM = "26.05"
 _GPUS_REQUIRED_FROM = "23.02"
@@ -23,18 +24,24 @@ _GPU = re.compile(r"\bgpu\b|[$<{]")
 @rule(
     "HT023",
     "warning",
-    "option that this version of Slurm does not have",
-    why="sbatch and srun refuse an option that their version does not have. The version is that of "
-    "--slurm, or of the site's profile; without either, nothing is reported.",
-    advice="leave the option out; docs/slurm-versions.md lists the versions of each option",
+    "option or value that this version of Slurm does not have",
+    why="sbatch and srun refuse an option, or a value of one, that their version does not have. "
+    "The version is that of --slurm, or of the site's profile; without one, nothing is reported.",
+    advice="leave it out, or write another value; docs/slurm-versions.md lists the versions",
 )
 def missing(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.slurm
     if version is None:
         return
     for program, option in _options(subject):
-        if option.known and (why := missing_option(program, option.name, version)):
+        if option.known and (why := _missing(program, option, version)):
             yield RuleHit(line=option.line, message=f"{why}; this is Slurm {version}")
+
+
+def _missing(program: str, option: Option, version: Version) -> str:
+    value = option.value or ""
+    why = missing_option(program, option.name, version)
+    return why or ("" if is_unknown(value) else unavailable_value(option.name, value, version))
 
 
 def _options(subject: Subject) -> Iterator[tuple[str, Option]]:
