@@ -35,6 +35,14 @@ def known_partitions(site: SiteProfile) -> tuple[str, ...]:
     return tuple(word for word in words if word not in (None, ANY))
 
 
+def selected_otherwise(site: SiteProfile) -> tuple[str, ...]:
+    """Return the entries that a job selects without --partition: by constraint or account.
+
+    Slurm's own names of their partitions are not in the profile.
+    """
+    return tuple(one.name for one in site.partitions if _select(one).partition is None)
+
+
 def has_open_partitions(site: SiteProfile) -> bool:
     """Return whether the profile lists some partitions and allows any other."""
     return ANY in (_select(one).partition for one in site.partitions)

@@ -51,9 +51,11 @@ def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
         PlanError: the job is outside the limits of the partition or the qos.
     """
     _check_qos(context)
-    for violation in violations(context):
+    found = list(violations(context))
+    if found:
         hints = (_other_qos(context), _elsewhere(context))
-        raise PlanError(violation.sentence(context), "; or ".join(filter(None, hints)))
+        sentences = (found[0].sentence(context), *(one.clause for one in found[1:]))
+        raise PlanError("; ".join(sentences), "; or ".join(filter(None, hints)))
     if context.site.value.scheduler != "local":
         return ()
     return tuple(

@@ -64,7 +64,7 @@ TIGHT = {
         {"name": "debug", "max_node_minutes": 90},
     ],
     "qos": [{"name": "short", "max_time": "30m"}],
-    "account": {},
+    "account": {"pattern": r"project_[0-9]+|\w+@a100"},
     "gpu_request": "none",
     "mem_request": "allowed",
     "cpu_request": "forbidden",

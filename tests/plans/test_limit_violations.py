@@ -100,3 +100,11 @@ def test_more_tasks_than_cores_here_is_a_warning_with_both_numbers(
 ) -> None:
     (warning,) = limits(job({"tasks_per_node": 9, "cpus_per_task": 1}), local)
     assert warning.startswith("9 tasks x 1 cpus = 9, but local machine has 8 cores")
+
+
+def test_all_violated_limits_are_in_one_message(job: Jobs, slurm: Sites) -> None:
+    resources = {"nodes": 5, "gpus_per_node": 8, "time": "2d"}
+    with pytest.raises(HpcTrainError) as refused:
+        limits(job(resources=resources), slurm(partitions=[PARTITION]))
+    for part in ("nodes = 5, but", "gpus_per_node = 8, but", "time = 2-00:00:00, but"):
+        assert refused.value.message.count(part) == 1

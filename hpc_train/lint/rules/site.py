@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from hpc_train.errors import nearest
@@ -10,6 +11,7 @@ from hpc_train.lint.partition_match import (
     has_open_partitions,
     known_partitions,
     queue_of,
+    selected_otherwise,
 )
 from hpc_train.lint.placeholders import is_placeholder
 from hpc_train.lint.rule import RuleHit, Subject, rule
@@ -17,6 +19,8 @@ from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
 
 _SIMILAR: Severity = "info"
+# A bare srun also starts other launchers, and python is none.
+_NAMED_LAUNCHERS = ("mpirun", "torchrun", "accelerate", "deepspeed")
 
 
 def _site(subject: Subject) -> SiteProfile | None:
@@ -29,7 +33,8 @@ def _site(subject: Subject) -> SiteProfile | None:
     "error",
     "unknown partition",
     why="sbatch refuses a job for a partition that does not exist. If the profile allows other "
-    "partitions than those that it names, only a similar name is reported.",
+    "partitions than those that it names, only a similar name is reported. If it describes "
+    "partitions that a constraint or an account selects, it does not know Slurm's names for them.",
     advice="name one of the site's partitions",
 )
 def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
@@ -37,6 +42,10 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
     given = asked.value("partition")
     names = known_partitions(site) if site else ()
     if site is None or not names or not given or "$" in given:
+        return
+    others = selected_otherwise(site)
+    if others:
+        yield from _not_by_partition(site, given.split(","), others, asked.line("partition"))
         return
     is_open = has_open_partitions(site)
     for name in given.split(","):
@@ -46,6 +55,16 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
             advice = f"known: {', '.join(sorted(names))}"
             line, severity = asked.line("partition"), _SIMILAR if is_open else None
             yield RuleHit(line=line, message=message, advice=advice, severity=severity)
+
+
+def _not_by_partition(
+    site: SiteProfile, given: list[str], others: tuple[str, ...], line: int
+) -> Iterator[RuleHit]:
+    for name in given:
+        if name in others and name not in known_partitions(site):
+            message = f"jobs on {site.name} select {name} by constraint or account"
+            advice = f"hpctrain site show {site.name} prints what selects it"
+            yield RuleHit(line=line, message=message, advice=advice, severity=_SIMILAR)
 
 
 @rule(
@@ -72,7 +91,8 @@ def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
     "HT703",
     "error",
     "launcher that the site forbids",
-    why="According to the site's profile, this launcher cannot or must not be used there.",
+    why="According to the site's profile, this launcher cannot or must not be used there. A "
+    "launcher that the profile neither allows nor forbids is a warning.",
     advice="use one of the launchers that the profile allows",
 )
 def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
@@ -89,6 +109,9 @@ def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
                 yield RuleHit(line=launch.line, message=message, advice=advice)
             elif name in words.warned:
                 message = f"{site.name} advises against {name}: {words.warned[name]}"
+                yield RuleHit(line=launch.line, message=message, advice=advice, severity="warning")
+            elif name in _NAMED_LAUNCHERS and name not in words.allowed:
+                message = f"the profile of {site.name} does not offer {name}"
                 yield RuleHit(line=launch.line, message=message, advice=advice, severity="warning")
 
 
@@ -183,3 +206,21 @@ def forbidden_option(subject: Subject) -> Iterator[RuleHit]:
     for name, why in reasons.items():
         if asked.has(name):
             yield RuleHit(line=asked.line(name), message=f"{site.name} refuses --{name}: {why}")
+
+
+@rule(
+    "HT709",
+    "warning",
+    "account that does not match the site's pattern",
+    why="The site's accounts have a common form; sbatch refuses an unknown account.",
+    advice="use the name of your project's account",
+)
+def foreign_account(subject: Subject) -> Iterator[RuleHit]:
+    site, asked = _site(subject), subject.script.asked
+    pattern, name = site.account.pattern if site else None, asked.value("account")
+    if site is None or not pattern or not name or "$" in name or is_placeholder(name):
+        return
+    if re.fullmatch(pattern, name, re.IGNORECASE) is None:
+        like = site.account.example or pattern
+        message = f"account {name!r}, but the accounts of {site.name} are of the form {like}"
+        yield RuleHit(line=asked.line("account"), message=message)
