@@ -15,6 +15,7 @@ from hpc_train.lint.rules.rank_and_node_counts import (
     torchruns,
     workers_of,
 )
+from hpc_train.lint.rules.torchrun_options import misspelt_options
 
 
 @rule(
@@ -80,6 +81,8 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     gpus = script.asked.gpus_per_node
     for launch in torchruns(script):
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
+            continue
+        if "nproc-per-node" in misspelt_options(launch).values():
             continue
         # Another program, or another torchrun, has the other GPUs.
         if launch.command.ending == "&" or script.sets("CUDA_VISIBLE_DEVICES"):
