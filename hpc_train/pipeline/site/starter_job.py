@@ -10,7 +10,7 @@ from hpc_train.errors import HpcTrainError, PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.partition import ANY
 from hpc_train.model.site import SiteProfile, SourcedSite
-from hpc_train.model.units import Duration
+from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import QueueSlot, is_for_one_node, queue_slots, sample
@@ -20,7 +20,7 @@ from hpc_train.sites.load import load_site
 _NODES = 2
 _TIME = Duration.parse("1h")
 # For a profile that does not state them.
-_GPUS, _CORES = 4, 8
+_GPUS, _CORES, _MEMORY = 4, 8, Memory.parse("100G")
 _UNKNOWN = "placeholder: this profile does not state it"
 
 
@@ -81,9 +81,17 @@ def _for_an_hour(slot: QueueSlot, job: SourcedJob, profile: SiteProfile) -> Sour
         time=Duration(min(max(_TIME, slot.partition.min_time or _TIME), most)),
         gpus_per_node=gpus,
         cpus_per_task=_CORES if resources.cpus_per_task and gpus else None,
+        mem=resources.mem or _memory(slot, profile),
     )
     spec = msgspec.structs.replace(job.value, name="example", resources=sized)
     return Sourced(value=spec, origins=job.origins)
+
+
+def _memory(slot: QueueSlot, profile: SiteProfile) -> Memory | None:
+    """Return a request where a job without one gets only the default of its cores."""
+    if profile.default_mem_per_cpu is None or profile.mem_request != "allowed":
+        return None
+    return slot.partition.mem_per_node or _MEMORY
 
 
 def _keys(job: SourcedJob, site: SourcedSite) -> Iterator[str]:

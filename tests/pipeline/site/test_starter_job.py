@@ -106,3 +106,13 @@ def test_a_profile_that_no_job_fits_says_why(tmp_path: Path) -> None:
     )
     with pytest.raises(PlanError, match="single runs one process"):
         starter_job(str(path))
+
+
+@pytest.mark.parametrize("name", ["delta", "narval", "fir", "rorqual"])
+def test_memory_is_stated_where_the_default_is_a_little(name: str, tmp_path: Path) -> None:
+    path, site, text = tmp_path / "job.yaml", load_site(name), starter_job(name)
+    for kept in (True, False):
+        path.write_text(text if kept else re.sub("(?m)^ *mem: .*\\n", "", text))
+        document = read(path, SpecError)
+        job = build_job(document.data, document.origins, (), path)
+        assert any("memory" in word for word in make_plan(job, site).warnings) != kept
