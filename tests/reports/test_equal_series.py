@@ -53,6 +53,17 @@ def drawn(name: str, series: int) -> Canvas:
     return canvas
 
 
+@pytest.mark.parametrize(
+    ("series", "title"),
+    [
+        (1, "Speedup, interval against baseline"),
+        (2, "Speedup: each series against its own baseline"),
+    ],
+)
+def test_the_title_states_the_baseline_of_a_speedup(series: int, title: str) -> None:
+    assert title in [axes.get_title() for axes in drawn("scaling", series).figure.axes]
+
+
 def xy(line: Line2D) -> list[list[float]]:
     places: list[list[float]] = np.asarray(line.get_xydata(), dtype=float).tolist()
     return places

@@ -32,6 +32,7 @@ from hpc_train.reports.figures.titles_and_legend import (
     limits,
 )
 from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import has_own_baselines
 from hpc_train.reports.size_unit import baseline_size
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
@@ -126,12 +127,17 @@ def draw_speedup(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
         line = [_speedup(row) for row in plot.own(style) if row["size"] and row["speedup"]]
         draw_means(canvas, axes, line, style, plot.gaps(style))
         values += [dot.y for dot in line] + draw_bars(axes, line, style)
-    title = f"{plot.word.capitalize()}, interval against baseline"
-    if not any(row["speedup_low"] is not None for row in plot.points):
-        title = f"{plot.word.capitalize()} against baseline"
-    axes.set_title(title)
+    axes.set_title(_speedup_title(plot))
     hollow = draw_hollow(canvas, axes, plot)
     _finish(axes, plot, values, hollow=hollow, doubling=True)
+
+
+def _speedup_title(plot: PlotData) -> str:
+    word = plot.word.capitalize()
+    if has_own_baselines(plot.points):
+        return f"{word}: each series against its own baseline"
+    known = any(row["speedup_low"] is not None for row in plot.points)
+    return f"{word}, interval against baseline" if known else f"{word} against baseline"
 
 
 def shown_basis(points: Sequence[Row]) -> str:
