@@ -1,9 +1,10 @@
-"""The values that sbatch accepts for an option, and the error of a value that it refuses."""
+"""The values that sbatch and srun accept for an option, and the error of a refused value."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Literal
 
@@ -26,11 +27,13 @@ class ValueForm(Value, frozen=True, kw_only=True):
     words: tuple[str, ...] = ()
     part: bool = False
     ascending: bool = False
+    open: bool = False
 
 
 class _File(Value, frozen=True, kw_only=True):
     schema: Literal[1]
     forms: tuple[ValueForm, ...]
+    srun: tuple[ValueForm, ...]
 
 
 class RefusedValue(Value, frozen=True, kw_only=True):
@@ -47,8 +50,17 @@ class RefusedValue(Value, frozen=True, kw_only=True):
 
 @cache
 def value_forms() -> dict[str, ValueForm]:
-    """Return the forms by the names of their options."""
-    forms = load_data("slurm_values.yaml", _File).forms
+    """Return the forms of sbatch by the names of their options."""
+    return _by_option(load_data("slurm_values.yaml", _File).forms)
+
+
+@cache
+def srun_value_forms() -> dict[str, ValueForm]:
+    """Return the forms of srun by the names of their options."""
+    return value_forms() | _by_option(load_data("slurm_values.yaml", _File).srun)
+
+
+def _by_option(forms: tuple[ValueForm, ...]) -> dict[str, ValueForm]:
     return {option: form for form in forms for option in form.options}
 
 
@@ -57,15 +69,21 @@ def is_unknown(value: str) -> bool:
     return any(mark in value for mark in _OPENING) or is_placeholder(value)
 
 
-def refused_value(option: str, value: str) -> RefusedValue | None:
-    """Return the error of an option's value; None if sbatch accepts it, or it is unknown."""
-    form = value_forms().get(option)
+def refused_value(
+    option: str, value: str, forms: Mapping[str, ValueForm] | None = None
+) -> RefusedValue | None:
+    """Return the error of an option's value; None if it is accepted or unknown.
+
+    `forms` are those of sbatch unless others are given.
+    """
+    form = (value_forms() if forms is None else forms).get(option)
     if form is None or len(value) > _LONGEST or is_unknown(value):
         return None
     if form.part:
         return _refused_part(form, value)
     if not _matches(form, value):
-        return _refused(form, value)
+        refused = _refused(form, value)
+        return refused if refused.nearest or not form.open else None
     if form.ascending and any(int(low) > int(high) for low, high in _RANGE.findall(value)):
         return _refused(form, value)
     return None

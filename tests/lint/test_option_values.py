@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.lint.option_values import refused_value, value_forms
-from hpc_train.slurm_options import sbatch_grammar
+from hpc_train.lint.option_values import refused_value, srun_value_forms, value_forms
+from hpc_train.slurm_options import sbatch_grammar, srun_grammar
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,27 @@ def test_the_finding_says_what_is_allowed() -> None:
 def test_each_form_is_of_an_option_with_a_value() -> None:
     kinds = sbatch_grammar().long
     assert {kinds[option] for option in value_forms()} == {"=", "?"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "nearest"),
+    [
+        ("mpi", "pmx", "pmix"),
+        ("cpu-bind", "coress", "cores"),
+        ("cpu-bind", "verbose,thread_s", "threads"),
+        ("kill-on-bad-exit", "yes", ""),
+    ],
+)
+def test_nearest_word_of_srun(option: str, value: str, nearest: str) -> None:
+    wrong = refused_value(option, value, srun_value_forms())
+    assert wrong is not None
+    assert wrong.nearest == nearest
+
+
+def test_a_site_may_have_other_types_of_mpi() -> None:
+    assert refused_value("mpi", "own", srun_value_forms()) is None
+
+
+def test_srun_has_the_options_of_its_forms() -> None:
+    own = srun_value_forms().keys() - value_forms().keys()
+    assert own <= srun_grammar().long.keys()

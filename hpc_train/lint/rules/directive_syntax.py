@@ -5,13 +5,14 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 
 from hpc_train.lint.option_parser import Option
 from hpc_train.lint.placeholders import is_placeholder
 from hpc_train.lint.plugin_options import plugin_of, with_plugins
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.model.finding import Severity
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import slurm_seconds
 from hpc_train.slurm_options import sbatch_grammar
 
@@ -33,7 +34,7 @@ _MEANT = {
 _NUMBER_BEHIND = re.compile(r"([a-z-]{3,30})(\d.{0,80})")
 # sbatch accepts any text for these.
 _ANY_TEXT = ("job-name", "output", "error", "input", "chdir")
-_NO_LIMIT = ("INFINITE", "UNLIMITED", "-1")
+NO_LIMIT = ("INFINITE", "UNLIMITED", "-1")
 
 
 def _options(subject: Subject) -> Iterator[Option]:
@@ -104,30 +105,37 @@ def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
 def unknown_option(subject: Subject) -> Iterator[RuleHit]:
     known = with_plugins(sbatch_grammar(), subject.context.site).long
     for option in _options(subject):
-        name = option.spelled.lstrip("-")
-        plugin = plugin_of(option.name, subject.context.site)
-        if plugin:
-            message = f"--{name} is an option of a plug-in, {plugin}, that not every site has"
-            yield RuleHit(line=option.line, message=message, severity="info")
-        if option.known or option.ambiguous or is_placeholder(option.spelled):
-            continue
-        if option.spelled.startswith("--"):
-            near = _MEANT.get(name) or _near(name, known)
-            hint = f"; did you mean --{near}?" if near else ""
-            # A name that resembles none may belong to a plug-in of the site.
-            severity: Severity | None = None if near else "info"
-            message = f"unknown option --{name}{hint}"
-            yield RuleHit(line=option.line, message=message, severity=severity)
-        else:
-            word = option.word.text if option.word else option.spelled
-            long = word[1:].partition("=")[0] in known
-            hint = f"; did you mean -{word}?" if long else ""
-            # A plug-in adds no letters.
-            message = f"unknown option {option.spelled}{hint}"
-            yield RuleHit(line=option.line, message=message, severity="error")
+        yield from unknown_names(option, known, subject.context.site)
 
 
-def _near(name: str, known: Iterable[str]) -> str:
+def unknown_names(
+    option: Option, known: Collection[str], site: SiteProfile | None
+) -> Iterator[RuleHit]:
+    """Yield the hit of an option that is not in `known`, or that a plug-in defines."""
+    name = option.spelled.lstrip("-")
+    plugin = plugin_of(option.name, site)
+    if plugin:
+        message = f"--{name} is an option of a plug-in, {plugin}, that not every site has"
+        yield RuleHit(line=option.line, message=message, severity="info")
+    if option.known or option.ambiguous or is_placeholder(option.spelled):
+        return
+    if option.spelled.startswith("--"):
+        near = _MEANT.get(name) or _near(name, known)
+        hint = f"; did you mean --{near}?" if near else ""
+        # A name that resembles none may belong to a plug-in of the site.
+        severity: Severity | None = None if near else "info"
+        message = f"unknown option --{name}{hint}"
+        yield RuleHit(line=option.line, message=message, severity=severity)
+    else:
+        word = option.word.text if option.word else option.spelled
+        long = word[1:].partition("=")[0] in known
+        hint = f"; did you mean -{word}?" if long else ""
+        # A plug-in adds no letters.
+        message = f"unknown option {option.spelled}{hint}"
+        yield RuleHit(line=option.line, message=message, severity="error")
+
+
+def _near(name: str, known: Collection[str]) -> str:
     """Return the option that a name resembles; `array1-5` is one without its `=`."""
     joined = _NUMBER_BEHIND.fullmatch(name)
     if joined and joined[1] in known:
@@ -216,7 +224,7 @@ def unreadable_time(subject: Subject) -> Iterator[RuleHit]:
             continue
         if value:
             time = value.lstrip("=")
-            if slurm_seconds(time) is None and time.upper() not in _NO_LIMIT:
+            if slurm_seconds(time) is None and time.upper() not in NO_LIMIT:
                 yield RuleHit(line=option.line, message=f"sbatch cannot parse {value!r} as a time")
 
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hpc_train.lint.directives import Directive
 from hpc_train.lint.option_parser import Option
-from hpc_train.lint.option_values import RefusedValue, refused_value, value_forms
+from hpc_train.lint.option_values import RefusedValue, ValueForm, refused_value, value_forms
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.slurm_options import sbatch_grammar
+from hpc_train.slurm_options import Grammar, sbatch_grammar
 
 _AROUND_EQUALS = re.compile(r"--[a-z-]{1,40}(\s+=|=\s+[^\s-])")
 
@@ -36,26 +36,31 @@ def _is_cut(directive: Directive) -> bool:
 )
 def refused(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
-        value = option.value
-        if value is None or (value == "" and option.name not in value_forms()):
-            continue
-        if not option.spelled.startswith("--") and value.startswith("="):
-            continue
-        wrong = refused_value(option.name, value)
-        if wrong:
-            yield RuleHit(
-                line=option.line,
-                message=_message(option, value, wrong),
-                advice=f"allowed: {wrong.allowed}",
-                severity="warning" if wrong.ignored else None,
-            )
+        yield from refusals(option, "sbatch", value_forms())
 
 
-def _message(option: Option, value: str, wrong: RefusedValue) -> str:
+def refusals(option: Option, program: str, forms: Mapping[str, ValueForm]) -> Iterator[RuleHit]:
+    """Yield the hit of an option whose value `program` refuses or ignores."""
+    value = option.value
+    if value is None or (value == "" and option.name not in forms):
+        return
+    if not option.spelled.startswith("--") and value.startswith("="):
+        return
+    wrong = refused_value(option.name, value, forms)
+    if wrong:
+        yield RuleHit(
+            line=option.line,
+            message=_message(option, value, wrong, program),
+            advice=f"allowed: {wrong.allowed}",
+            severity="warning" if wrong.ignored else None,
+        )
+
+
+def _message(option: Option, value: str, wrong: RefusedValue, program: str) -> str:
     gap = "=" if option.spelled.startswith("--") else " "
-    does = f"sbatch ignores {wrong.part}" if wrong.ignored else f"sbatch refuses {wrong.part!r}"
+    does = f"ignores {wrong.part}" if wrong.ignored else f"refuses {wrong.part!r}"
     hint = f"; did you mean {wrong.nearest}?" if wrong.nearest else ""
-    return f"{option.spelled}{gap}{value}: {does}{hint}"
+    return f"{option.spelled}{gap}{value}: {program} {does}{hint}"
 
 
 @rule(
@@ -67,20 +72,24 @@ def _message(option: Option, value: str, wrong: RefusedValue) -> str:
     advice="write --option=value, or the bare option; `sbatch --help` lists both kinds",
 )
 def missing_value(subject: Subject) -> Iterator[RuleHit]:
-    kinds = sbatch_grammar().long
     for option in _options(subject):
-        kind = kinds.get(option.name)
-        if kind == "=" and option.value is None:
-            yield RuleHit(
-                line=option.line,
-                message=f"{option.spelled} needs a value",
-                advice=f"write --{option.name}=VALUE",
-            )
-        elif kind == "" and option.value is not None and option.spelled.startswith("--"):
-            # Options of a plug-in may change.
-            if not re.match(r"(no-)?container-", option.name):
-                message = f"{option.spelled} takes no value: sbatch refuses {option.value!r}"
-                yield RuleHit(line=option.line, message=message, advice=f"write --{option.name}")
+        yield from missing_or_extra(option, "sbatch", sbatch_grammar())
+
+
+def missing_or_extra(option: Option, program: str, grammar: Grammar) -> Iterator[RuleHit]:
+    """Yield the hit of an option without its value, or with one that it does not take."""
+    kind = grammar.long.get(option.name)
+    if kind == "=" and option.value is None:
+        yield RuleHit(
+            line=option.line,
+            message=f"{option.spelled} needs a value",
+            advice=f"write --{option.name}=VALUE",
+        )
+    elif kind == "" and option.value is not None and option.spelled.startswith("--"):
+        # Options of a plug-in may change.
+        if not re.match(r"(no-)?container-", option.name):
+            message = f"{option.spelled} takes no value: {program} refuses {option.value!r}"
+            yield RuleHit(line=option.line, message=message, advice=f"write --{option.name}")
 
 
 @rule(
@@ -94,7 +103,11 @@ def missing_value(subject: Subject) -> Iterator[RuleHit]:
 def ambiguous(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.live_directives:
         for option in directive.options:
-            if option.ambiguous:
-                names = ", ".join(f"--{name}" for name in option.ambiguous)
-                message = f"{option.spelled} is ambiguous: {names}"
-                yield RuleHit(line=option.line, message=message)
+            yield from ambiguities(option)
+
+
+def ambiguities(option: Option) -> Iterator[RuleHit]:
+    """Yield the hit of an ambiguous prefix."""
+    if option.ambiguous:
+        names = ", ".join(f"--{name}" for name in option.ambiguous)
+        yield RuleHit(line=option.line, message=f"{option.spelled} is ambiguous: {names}")
