@@ -91,14 +91,18 @@ class Document:
                 without end, more than 100,000 values.
         """
         try:
-            root = yaml.compose(text, Loader=_Loader)
-        except yaml.YAMLError as failure:
-            raise self._syntax_error(_in_words(text) or failure) from None
+            root = self._composed(text)
         except RecursionError:
             raise self.error(f"{self.label}: nested too deeply") from None
         if root is None:
             raise self.error(f"{self.label}: the file is empty")
         self.data = self._build(root, path)
+
+    def _composed(self, text: str) -> yaml.Node | None:
+        try:
+            return yaml.compose(text, Loader=_Loader)
+        except yaml.YAMLError as failure:
+            raise self._syntax_error(_in_words(text) or failure) from None
 
     def _syntax_error(self, failure: yaml.YAMLError) -> HpcTrainError:
         mark = getattr(failure, "problem_mark", None)

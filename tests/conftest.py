@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -135,7 +135,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             refuse(reason)
 
 
-def refuse(reason: str) -> None:
+def refuse(reason: str) -> NoReturn:
     """Skip, or fail where nothing may be skipped."""
     if os.environ.get("HPCTRAIN_REQUIRE_SLURM") == "1":
         pytest.fail(f"{reason} (HPCTRAIN_REQUIRE_SLURM=1)", pytrace=False)

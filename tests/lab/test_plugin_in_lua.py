@@ -32,18 +32,30 @@ partitions:
 """
 
 
+def library() -> ctypes.CDLL:
+    """Return a library of Lua; Debian's slurmctld needs one, other builds another version."""
+    for version in ("5.1", "5.3", "5.4"):
+        if name := ctypes.util.find_library(f"lua{version}"):
+            return ctypes.CDLL(name)
+    refuse("Lua is not installed")
+
+
+def call(lua: ctypes.CDLL, state: ctypes.c_void_p) -> int:
+    """Call the function on the stack; 5.2 replaced `lua_pcall` by a macro of `lua_pcallk`."""
+    if hasattr(lua, "lua_pcallk"):
+        return int(lua.lua_pcallk(state, 0, 1, 0, 0, None))
+    return int(lua.lua_pcall(state, 0, 1, 0))
+
+
 def refusal(plugin: str, job: str) -> str:
     """Return what the plug-in prints for a job; empty if it takes it."""
-    name = ctypes.util.find_library("lua5.3")
-    if name is None:
-        refuse("Lua is not installed")
-    lua = ctypes.CDLL(name)
+    lua = library()
     lua.luaL_newstate.restype, lua.lua_tolstring.restype = ctypes.c_void_p, ctypes.c_char_p
     state = ctypes.c_void_p(lua.luaL_newstate())
     lua.luaL_openlibs(state)
     body = plugin.removesuffix("return slurm.SUCCESS\n")
     text = f"{SLURM}{body}slurm_job_submit({{{job}}}, {{}}, 0)\nreturn refusal"
-    failed = lua.luaL_loadstring(state, text.encode()) or lua.lua_pcallk(state, 0, 1, 0, 0, None)
+    failed = lua.luaL_loadstring(state, text.encode()) or call(lua, state)
     said: bytes = lua.lua_tolstring(state, -1, None)
     lua.lua_close(state)
     assert not failed, said

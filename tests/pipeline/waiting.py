@@ -29,3 +29,12 @@ def wait_for(condition: Callable[[], bool], within_s: float = LIMIT_S) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
         time.sleep(0.05)
+
+
+def ended(pid: str) -> bool:
+    """Return whether a process has ended; where nothing collects orphans, it stays a zombie."""
+    try:
+        state = Path("/proc", pid, "stat").read_text().rpartition(")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+    return state in "ZX"

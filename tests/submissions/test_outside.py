@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.pipeline.waiting import wait_for
+from tests.pipeline.waiting import ended, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def test_a_job_is_queried_and_cancelled(home: Path) -> None:
     assert run_of(home)["state"] == "CANCELLED"
     (file,) = (home / "results").rglob("submission.json")
     pid = json.loads(file.read_text())["native_id"]
-    wait_for(lambda: not Path("/proc", pid).exists())
+    wait_for(lambda: ended(pid))
 
 
 def test_an_unknown_scheduler_is_refused_with_the_known_ones(home: Path) -> None:
