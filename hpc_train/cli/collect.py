@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from hpc_train.cli.options import results_option
+from hpc_train.cli.options import path_option, results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
@@ -19,9 +19,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", metavar="PATH…", nargs=-1)
 @results_option
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="FILE.csv, .jsonl or .parquet."
-)
+@path_option("-o", "--output", help="FILE.csv, .jsonl or .parquet.")
 @click.option("--format", "form", default="auto", show_default=True, help="One format of --list.")
 @click.option("--parser", "former", hidden=True, help="Former name of --format.")
 @click.option(

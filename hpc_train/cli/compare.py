@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpc_train.cli.options import results_option
+from hpc_train.cli.options import path_option, results_option
 from hpc_train.cli.terminal import columns, plain, plain_json
 
 if TYPE_CHECKING:
@@ -20,9 +20,7 @@ if TYPE_CHECKING:
 @click.argument("b", metavar="B")
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="A file: .html, .md, .csv, .json …"
-)
+@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …")
 @click.option(
     "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
 )

@@ -64,6 +64,26 @@ results_option = click.option(
 )
 
 
+def path_option(*names: str, help: str) -> Callable[[F], F]:
+    """Return an option for a file to write; a second one is refused, as only one is written."""
+    return click.option(
+        *names,
+        type=click.Path(path_type=Path),
+        multiple=True,
+        callback=_only_one,
+        help=help,
+    )
+
+
+def _only_one(
+    context: click.Context, option: click.Parameter, paths: tuple[Path, ...]
+) -> Path | None:
+    if len(paths) > 1:
+        named = ", ".join(map(str, paths))
+        raise click.UsageError(f"{option.opts[-1]} is given {len(paths)} times ({named}); give one")
+    return paths[0] if paths else None
+
+
 def prepare_and_warn(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> Prepared:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hpc_train.cli.options import job_options, prepare_and_warn
+from hpc_train.cli.options import job_options, path_option, prepare_and_warn
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.render import Prepared
@@ -15,11 +15,8 @@ if TYPE_CHECKING:
 
 @click.command()
 @job_options
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="Write to this file; for a study, one file per point into this folder.",
+@path_option(
+    "-o", "--output", help="Write to this file; for a study, one file per point into this folder."
 )
 @click.option(
     "--plain",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.cli.options import results_option
+from hpc_train.cli.options import path_option, results_option
 from hpc_train.cli.terminal import WIDTH, columns, plain, plain_json
 
 if TYPE_CHECKING:
@@ -27,10 +27,9 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 @click.option(
     "-f", "--format", "form", help="text (default), markdown, csv, json, html, latex or tidy."
 )
-@click.option(
+@path_option(
     "-o",
     "--output",
-    type=click.Path(path_type=Path),
     help="A file: .html, .md (figures beside it), .csv, .svg … No extension: a folder for all.",
 )
 @click.option(
@@ -72,12 +71,8 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 )
 @click.option("--force", is_flag=True, help="Allow --forecast above 2.")
 @click.option("--against", metavar="STUDY|FILE", help="Regression gate: not slower than this.")
-@click.option("--junit", type=click.Path(path_type=Path), help="Write the checks as JUnit XML.")
-@click.option(
-    "--bundle",
-    type=click.Path(path_type=Path),
-    help="Pack records, scripts and report: FILE.tar.zst.",
-)
+@path_option("--junit", help="Write the checks as JUnit XML.")
+@path_option("--bundle", help="Pack records, scripts and report: FILE.tar.zst.")
 def report(
     words: tuple[str, ...],
     results: Path,

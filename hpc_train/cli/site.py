@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.options import path_option
 from hpc_train.cli.site_check import check_site_profiles
 from hpc_train.cli.site_test import test_site
 
@@ -137,7 +138,7 @@ def schema(*, markdown: bool) -> None:
 
 @site.command("init")
 @click.argument("name", required=False)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write the draft to.")
+@path_option("-o", "--output", help="File to write the draft to.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--probe", is_flag=True, help="Also run a short job on one node of each kind.")
 @click.option("--partition", help="Partition of the probe job; default: all.")

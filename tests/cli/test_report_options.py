@@ -96,3 +96,13 @@ def test_one_repetition_that_learned_nothing_passes_no_check(
     done = hpctrain("report", "t.csv", "--check")
     assert done.returncode == code, done.stderr
     assert ("n=1" in done.stderr and f"{column} {values[1]:g}" in done.stderr) == bool(code)
+
+
+@pytest.mark.parametrize("option", ["-o", "--junit", "--bundle"])
+def test_of_two_files_none_is_lost_without_a_word(hpctrain: Hpctrain, option: str) -> None:
+    Path("t.csv").write_text(TABLE)
+    before = sorted(Path().iterdir())
+    done = hpctrain("report", "t.csv", option, "a.tar.zst", option, "b.tar.zst")
+    assert done.returncode == 2
+    assert "is given 2 times (a.tar.zst, b.tar.zst); give one" in done.stderr
+    assert sorted(Path().iterdir()) == before
