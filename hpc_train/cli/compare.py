@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--check",
     is_flag=True,
-    help="Exit with 1 when B is worse at a point, or no point has a verdict.",
+    help="Exit with 1 if B is worse, a value is implausible, or no point has a verdict.",
 )
 def compare(
     a: str,
@@ -53,8 +53,8 @@ def compare(
     """Compare two results at each point, and list the settings that differ.
 
     A and B are any input of `hpctrain report`, a report as JSON, or runs of a study that share a
-    value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse; 3 if a run of either side
-    has no result. Verdicts: docs/compare.md.
+    value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
+    implausible; 3 if a run of either side has no result. Verdicts: docs/compare.md.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.model.log_selection import Search

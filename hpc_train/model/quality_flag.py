@@ -51,4 +51,10 @@ class Flag(Value, frozen=True, order=True):
         return f"{self.code.value}: {self.detail}"
 
 
+def flag_of(text: str) -> Flag | None:
+    """Return the flag that was written as this text; None if its kind is not known."""
+    name, _, detail = text.partition(": ")
+    return Flag(FlagCode(name), detail) if name in set(FlagCode) else None
+
+
 LOSS_LOST = Flag(FlagCode.NOT_FINITE, "loss at the end")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -11,6 +12,7 @@ import msgspec
 
 from hpc_train.errors import ReportError
 from hpc_train.model.log_selection import Search
+from hpc_train.model.quality_flag import Flag, flag_of
 from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
@@ -19,6 +21,8 @@ from hpc_train.runs.settings_diff import differences
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpc_train.reports.plain_rows import Row
 
 SCHEMA = 1
 _NAMED = r"[A-Za-z_][\w.]*="
@@ -33,13 +37,14 @@ class CompareOptions(Value, frozen=True, kw_only=True):
 
 
 class Side(NamedTuple):
-    """One side: its run table, and the folders of its runs, if any."""
+    """One side: its run table, the folders of its runs, if any, and its points with flags."""
 
     name: str
     runs: pd.DataFrame
     own: tuple[Run, ...] = ()
     notes: tuple[str, ...] = ()
     unreadable: bool = False
+    points: Sequence[Row] = ()
 
 
 class ComparedReport(NamedTuple):
@@ -71,6 +76,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
             names=_names(a, b),
             points=points,
             runs=(first, second),
+            side_points=(sides[0].points, sides[1].points),
             settings=differences(
                 sides[0].own, sides[1].own, [_conditions(first), _conditions(second)]
             ),
@@ -103,6 +109,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
+    from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.run_selection import selected
 
     name, pairs = selection(word)
@@ -112,7 +119,13 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     runs = selected(whole.runs, pairs, word)
     ids = set(runs["run_id"])
     own = tuple(run for run in whole.own if run.folder.run_id in ids)
-    return whole._replace(name=word, runs=runs, own=own)
+    keys = {_key(row) for row in plain_rows(whole.runs) if row["run_id"] in ids}
+    points = [row for row in whole.points if _key(row) in keys]
+    return whole._replace(name=word, runs=runs, own=own, points=points)
+
+
+def _key(row: Row) -> tuple[Any, ...]:
+    return tuple(row[name] for name in ("series", "nodes", "gpus_per_node", "tasks_per_node"))
 
 
 def selection(word: str) -> tuple[str, dict[str, str]]:
@@ -125,7 +138,10 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
+    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.tables.implausible_values import with_implausible
     from hpc_train.tables.runs import run_frame
+    from hpc_train.tables.speedup import speedup_frame
     from hpc_train.tables.split_series import separated
 
     inputs = report_inputs([word], search)
@@ -133,7 +149,10 @@ def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
     conditions = tuple(name for name in allow_mixed if name != "global_batch")
     study = msgspec.structs.replace(inputs.study, allow_mixed=conditions)
     runs, notes = separated(run_frame(study, inputs.records), study)
-    return Side(word, runs, inputs.own, notes, bool(inputs.unreadable))
+    runs = with_implausible(runs)
+    # A comparison needs no regime: batches that contradict the declared one are no error here.
+    points = plain_rows(speedup_frame(runs, msgspec.structs.replace(study, scaling=None)))
+    return Side(word, runs, inputs.own, notes, bool(inputs.unreadable), points)
 
 
 def _stored(path: Path) -> Side | None:
@@ -154,7 +173,12 @@ def _stored(path: Path) -> Side | None:
 
     if not content["runs"]:
         raise ReportError(f"{path}: a report without runs")
-    return Side(str(path), stored_runs(content["runs"], str(path)))
+    points = [{**row, "flags": _flags(row)} for row in content["rows"]]
+    return Side(str(path), stored_runs(content["runs"], str(path)), points=points)
+
+
+def _flags(row: Row) -> list[Flag]:
+    return [flag for text in row["flags"] if (flag := flag_of(text))]
 
 
 def _json(path: Path) -> Any:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report import Report
+from hpc_train.reports.caveats import MEANING, implausible_caveats
 from hpc_train.reports.comparison_tables import (
     OK,
     ComparisonInput,
@@ -15,7 +17,7 @@ from hpc_train.reports.comparison_tables import (
 )
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
-from hpc_train.reports.value_format import level_word
+from hpc_train.reports.value_format import level_word, significant
 
 BETTER, WORSE = "B better", "B worse"
 UNDECIDED = {
@@ -32,6 +34,9 @@ CORRECTED = (
     "not on those of {confidence}."
 )
 MANY = 8
+CAVEATS = "Caveats: "
+# As far apart as values of one series whose unit is doubted.
+MOST_TIMES = 200.0
 
 
 def comparison_report(found: ComparisonInput) -> Report:
@@ -40,18 +45,25 @@ def comparison_report(found: ComparisonInput) -> Report:
     As JSON it has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second, times: s),
     `ratio` and `corrected` as {"value", "low", "high"} or null, `verdict`, `why`, runs and
     accuracy of both sides; `differences` with `setting`, `a`, `b`; `runs` of both sides, each with
-    its `side`. `checks` are the points at which B is worse, or that no point has a verdict.
+    its `side`. `checks` are implausible values, the points at which B is worse, or that no point
+    has a verdict.
     """
     points = plain_rows(found.points)
+    wrong = tuple(_implausible(points, found))
     several = sum(row["corrected_low"] is not None for row in points)
     level = 1 - (1 - found.confidence) / max(several, 1)
     a, b = found.names
     return Report(
         title=f"A ({a}) against B ({b})",
-        summary=(*_answers(points, level), *_sides(found), *_caveats(points)),
+        summary=(
+            *(f"Caveats: {line}." for line in wrong),
+            *_answers(points, level),
+            *_sides(found),
+            *_caveats(points),
+        ),
         tables=(points_table(points, found, level), differences_table(found), runs_table(found)),
         notes=(*_methods(points, found, several, level), *found.notes),
-        checks=tuple(_checks(points)),
+        checks=(*wrong, *_checks(points)),
         name=f"{a} against {b}",
         conditions={
             "a": a,
@@ -63,6 +75,20 @@ def comparison_report(found: ComparisonInput) -> Report:
             "allow_mixed": list(found.allow_mixed),
         },
     )
+
+
+def _implausible(points: Sequence[Row], found: ComparisonInput) -> Iterator[str]:
+    """Yield the implausible values of each side, and the ratios that are too large for a change."""
+    for side, own in zip("AB", found.side_points, strict=True):
+        for line in implausible_caveats(own):
+            # A comparison has no such column.
+            said = line.removeprefix(CAVEATS).removesuffix(".").replace(" (column flags)", "")
+            yield f"{side}: {said}"
+    for row in points:
+        ratio = row["ratio"]
+        if ratio is not None and not 1 / MOST_TIMES < ratio < MOST_TIMES:
+            unit = MEANING[FlagCode.UNIT]
+            yield f"{unit} (B/A is {significant(ratio)}): {_name(row, points)}"
 
 
 def _answers(points: Sequence[Row], level: float) -> Iterator[str]:

@@ -25,7 +25,8 @@ ROOM = 100
 class ComparisonInput(NamedTuple):
     """Data of a report on two sides.
 
-    `settings`: name, values of A, values of B of the settings that differ.
+    `settings`: name, values of A, values of B of the settings that differ; `side_points`: the
+    points of each side as in its report, with their flags.
     """
 
     names: tuple[str, str]
@@ -36,6 +37,7 @@ class ComparisonInput(NamedTuple):
     confidence: float = 0.95
     min_effect: float | None = None
     allow_mixed: tuple[str, ...] = ()
+    side_points: tuple[Sequence[Row], Sequence[Row]] = ((), ())
 
 
 def ratio_text(row: Row, name: str) -> str:
