@@ -6,11 +6,17 @@ from hpc_train.model.value import Value
 
 
 class Column(Value, frozen=True, kw_only=True):
-    """A column of a report's table: key in CSV and JSON, heading, alignment."""
+    """A column of a report's table: key in CSV and JSON, heading, alignment.
+
+    Where a table is too wide, columns with `drop` above 0 are left out, the lowest first; cells of
+    `prose` are wrapped before that, other cells after it.
+    """
 
     key: str
     heading: str
     align: Literal["left", "right"] = "right"
+    drop: int = 0
+    prose: bool = False
 
 
 class Cell(Value, frozen=True, kw_only=True):

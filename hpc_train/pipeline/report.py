@@ -27,6 +27,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     """
     from hpc_train.reports.fit_and_forecast_tables import with_laws
     from hpc_train.reports.scaling_report import scaling_report
+    from hpc_train.reports.table_layout import all_columns
     from hpc_train.tables.fastest_series import fastest_frame
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
@@ -45,6 +46,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         report = _with_target(report, inputs, (runs, points), options.target)
     report = with_gate_results(report, study, (runs, points), inputs, options)
     report = _with_provenance(report, inputs, options)
+    if options.wide:
+        report = all_columns(report)
     if not options.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures

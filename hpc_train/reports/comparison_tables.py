@@ -9,7 +9,7 @@ from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.plain_rows import Row, for_programs, plain_rows
 from hpc_train.reports.point_and_series_names import series_heading, short_series
-from hpc_train.reports.point_columns import PointColumn, table_width
+from hpc_train.reports.point_columns import PointColumn
 from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
 
 if TYPE_CHECKING:
@@ -17,9 +17,6 @@ if TYPE_CHECKING:
 
 OK = "COMPLETED"
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
-# Columns that are dropped first if the table is wider than a terminal.
-LESS = ("corrected", "accuracy_change_pp")
-ROOM = 100
 
 
 class ComparisonInput(NamedTuple):
@@ -50,14 +47,8 @@ def ratio_text(row: Row, name: str) -> str:
 
 
 def points_table(points: Sequence[Row], found: ComparisonInput, level: float) -> ReportTable:
-    """Return a row per point; `level` is that of the corrected interval.
-
-    If it is wider than 100 characters, columns are dropped: JSON and CSV have them.
-    """
+    """Return a row per point; `level` is that of the corrected interval."""
     shown = [item for item in _columns(points, found, level) if _is_needed(item, points)]
-    for key in LESS:
-        if table_width(shown, points) > ROOM:
-            shown = [item for item in shown if item.column.key != key]
     return ReportTable(
         title="Points",
         columns=tuple(item.column for item in shown),
@@ -85,17 +76,19 @@ def _columns(points: Sequence[Row], found: ComparisonInput, level: float) -> lis
         PointColumn(
             Column(key="n", heading="ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"
         ),
-        PointColumn(Column(key="a", heading=f"A{unit}"), lambda row: significant(row["a"])),
-        PointColumn(Column(key="b", heading=f"B{unit}"), lambda row: significant(row["b"])),
+        PointColumn(Column(key="a", heading=f"A{unit}", drop=4), lambda row: significant(row["a"])),
+        PointColumn(Column(key="b", heading=f"B{unit}", drop=3), lambda row: significant(row["b"])),
         PointColumn(
             Column(key="ratio", heading=f"B/A\n[{level_word(found.confidence)}]"),
             lambda row: ratio_text(row, "ratio"),
         ),
         PointColumn(
-            Column(key="corrected", heading=f"corrected\n[{level_word(level)}]"),
+            Column(key="corrected", heading=f"corrected\n[{level_word(level)}]", drop=1),
             lambda row: ratio_text(row, "corrected").partition(" ")[2] or ABSENT,
         ),
-        PointColumn(Column(key="accuracy_change_pp", heading="accuracy\nchange"), _accuracy),
+        PointColumn(
+            Column(key="accuracy_change_pp", heading="accuracy\nchange", drop=2), _accuracy
+        ),
         PointColumn(Column(key="verdict", heading="verdict", align="left"), _verdict),
     ]
 
@@ -148,7 +141,7 @@ def differences_table(found: ComparisonInput) -> ReportTable:
     return ReportTable(
         title="What differs",
         columns=tuple(
-            Column(key=key, heading=head, align="left")
+            Column(key=key, heading=head, align="left", prose=key != "setting")
             for key, head in zip(keys, heads, strict=True)
         ),
         rows=tuple(tuple(Cell(text=t, value=t) for t in row) for row in found.settings),
@@ -167,7 +160,9 @@ def runs_table(found: ComparisonInput) -> ReportTable:
     ]
     return ReportTable(
         title="Runs without a result",
-        columns=tuple(Column(key=name, heading=name, align="left") for name in names),
+        columns=tuple(
+            Column(key=name, heading=name, align="left", prose=name == "problem") for name in names
+        ),
         rows=tuple(
             tuple(Cell(text=str(row[name] or ABSENT), value=row[name]) for name in names)
             for row in rows

@@ -46,13 +46,16 @@ def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
             Column(key="fastest", heading="fastest\nseries", align="left"),
             lambda row: short_series(row["fastest"], axis),
         ),
-        (Column(key="value", heading=f"its\n{unit}"), lambda row: significant(row["value"])),
+        (
+            Column(key="value", heading=f"its\n{unit}", drop=2),
+            lambda row: significant(row["value"]),
+        ),
         (
             Column(key="series", heading="compared\nwith", align="left"),
             lambda row: short_series(row["series"], axis) if row["series"] else ABSENT,
         ),
         (
-            Column(key="other_value", heading=f"its\n{unit}"),
+            Column(key="other_value", heading=f"its\n{unit}", drop=1),
             lambda row: significant(row["other_value"]),
         ),
         (

@@ -12,12 +12,13 @@ from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
 from hpc_train.model.study import ALONE
 from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import by_series, under
+from hpc_train.reports.point_and_series_names import by_series, series_heading, short_series, under
 from hpc_train.reports.size_unit import SizeUnit, size_unit
 from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, significant, whole
 
 LEAST_PLAIN = 1e-3
+NOT_SHOWN = "Laws that are not shown: "
 BEYOND = "beyond the measurements"
 MOST_REASONS = 8
 FORMULAS = (
@@ -32,15 +33,16 @@ FORMULAS = (
 def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) -> Report:
     """Return the report with the law of each series, and with forecasts if requested.
 
-    The refused laws share one row. JSON has every law.
+    A note gives the laws that are not shown, with reasons. JSON has every law.
     """
     points = report.tables[0].records
     table = _laws(laws, points)
     tables, notes = [table], [*report.notes]
     if forecast:
         tables.append(_forecast(laws, points))
-    if table.rows:
-        notes += [FORMULAS, *_remarks(laws)]
+    if table.rows or _is_tested(laws):
+        refusals = _refusals(laws)
+        notes += [FORMULAS, *_remarks(laws), *([f"{NOT_SHOWN}{refusals}."] if refusals else [])]
     elif forecast:
         notes.append(f"no law is fitted: {_refusals(laws)}.")
     return msgspec.structs.replace(report, tables=before_runs(report, tables), notes=tuple(notes))
@@ -51,23 +53,19 @@ def _fitted(laws: Sequence[Fit]) -> list[Fit]:
 
 
 def _laws(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
-    unit = size_unit(points)
+    unit, axis = size_unit(points), series_heading(points)
     columns = (
-        Column(key="series", heading="series", align="left"),
+        Column(key="series", heading=axis or "series", align="left"),
         Column(key="law", heading="law", align="left"),
-        Column(key="points", heading="points"),
-        Column(key="largest_q", heading=f"largest\n{unit.plural}"),
-        Column(key="parameters", heading="parameters [95%]", align="left"),
-        Column(key="rms", heading="resi-\ndual %"),
-        Column(key="lack_of_fit_p", heading="lack of\nfit p"),
-        Column(key="peak", heading=f"peak, {unit.plural} [95%]", align="left"),
+        Column(key="points", heading="points", drop=1),
+        Column(key="largest_q", heading=f"largest\n{unit.plural}", drop=4),
+        Column(key="parameters", heading="parameters [95%]", align="left", prose=True),
+        Column(key="rms", heading="residual\n%", drop=2),
+        Column(key="lack_of_fit_p", heading="lack of\nfit p", drop=3),
+        Column(key="peak", heading=f"peak\n[{unit.plural}, 95%]", align="left", prose=True),
     )
     bases = _bases(points, unit)
-    rows = [_row(law, bases.get(law.series, 1.0)) for law in _fitted(laws)]
-    # Too few sizes are no result of a test.
-    tested = any(law.points and not _has_too_few_sizes(law) for law in laws)
-    if rows or tested:
-        rows += _refused_row(laws)
+    rows = [_row(law, bases.get(law.series, 1.0), axis) for law in _fitted(laws)]
     # A single series has no name.
     skip = 1 if {law.series for law in laws} <= {ALONE} else 0
     return ReportTable(
@@ -85,41 +83,45 @@ def _bases(points: Sequence[Row], unit: SizeUnit) -> dict[str, float]:
     return {row["series"]: row[unit.key] / row["ideal"] for row in known}
 
 
+def _is_tested(laws: Sequence[Fit]) -> bool:
+    # Too few sizes are no result of a test.
+    return any(law.points and not _has_too_few_sizes(law) for law in laws)
+
+
 def _has_too_few_sizes(law: Fit) -> bool:
     return law.refused.startswith(f"needs {LEAST_SIZES[law.law]} ")
 
 
-def _row(law: Fit, base: float) -> tuple[Cell, ...]:
+def _row(law: Fit, base: float, axis: str) -> tuple[Cell, ...]:
     p = ABSENT if law.lack_of_fit_p is None else f"{law.lack_of_fit_p:.2f}"
     texts = (
-        law.series, LAW_NAMES[law.law], str(law.points), whole(law.largest_q * base),
-        "; ".join(map(_named, law.parameters)), f"{100 * law.rms:.2g}", p, _peak(law, base),
-    )  # fmt: skip
+        short_series(law.series, axis),
+        LAW_NAMES[law.law],
+        str(law.points),
+        whole(law.largest_q * base),
+        "; ".join(map(_named, law.parameters)),
+        f"{100 * law.rms:.2g}",
+        p,
+        _peak(law, base),
+    )
     return tuple(Cell(text=text) for text in texts)
 
 
-def _refused_row(laws: Sequence[Fit]) -> list[tuple[Cell, ...]]:
-    """Return one row with the reasons of all refused laws."""
-    reasons = _refusals(laws)
-    if not reasons:
-        return []
-    texts = (ABSENT, "refused", ABSENT, ABSENT, reasons, ABSENT, ABSENT, ABSENT)
-    return [tuple(Cell(text=text) for text in texts)]
-
-
 def _refusals(laws: Sequence[Fit]) -> str:
-    """Return `USL: needs 6 sizes, there are 3; Amdahl (spawn, srun): ...`."""
-    every = list(dict.fromkeys(law.series for law in laws))
-    reasons: dict[str, list[str]] = {}
+    """Return `USL: needs 6 sizes, there are 3; Amdahl (spawn, srun): does not fit: ...`."""
+    every = dict.fromkeys(law.series for law in laws)
+    kinds: dict[tuple[str, str], list[Fit]] = {}
     for law in laws:
         if law.refused:
-            reasons.setdefault(f"{LAW_NAMES[law.law]}{{}}: {law.refused}", []).append(law.series)
-    texts = [
-        reason.replace("{}", "" if len(own) == len(every) else f" ({_some(own)})", 1)
-        for reason, own in reasons.items()
-    ]
-    more = len(texts) - MOST_REASONS
-    return "; ".join([*texts[:MOST_REASONS], *([f"{more} more in JSON"] if more > 0 else [])])
+            kinds.setdefault((law.law, law.refused.partition(": ")[0]), []).append(law)
+    texts = []
+    for (_, kind), own in kinds.items():
+        where = "" if len(own) == len(every) else f" ({_some([law.series for law in own])})"
+        same = len({law.refused for law in own}) == 1
+        detail = own[0].refused.removeprefix(kind)
+        example = detail if same else f", for example{under(own[0].series)}{detail}"
+        texts.append(f"{LAW_NAMES[own[0].law]}{where}: {kind}{example}")
+    return "; ".join(texts)
 
 
 def _some(series: Sequence[str]) -> str:

@@ -87,7 +87,10 @@ def _table(found: Sequence[GateResult]) -> ReportTable:
         gates = {}
     return ReportTable(
         title="Gates",
-        columns=tuple(Column(key=name, heading=name, align="left") for name in HEADINGS),
+        columns=tuple(
+            Column(key=name, heading=name, align="left", prose=name.endswith(" at"))
+            for name in HEADINGS
+        ),
         rows=tuple(_row([v for v in found if v.gate == gate]) for gate in gates),
         key="gates",
         records=tuple(msgspec.structs.asdict(verdict) for verdict in found),

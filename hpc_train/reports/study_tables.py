@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
+from msgspec.structs import replace
+
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.plain_rows import Row, for_programs, nested
@@ -53,7 +55,7 @@ def points_table(
     every = wide_columns(points, confidence) if wide else compact_columns(points, confidence)
     shown = [column for column in every if _is_needed(column, points, wide=wide)]
     if not wide:
-        shown = _fitting(shown, points, room)
+        shown = _fitting(_with_drop(shown, points), points, room)
     return ReportTable(
         title="Points",
         columns=tuple(column.column for column in shown),
@@ -79,7 +81,10 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
     return ReportTable(
         title="Runs without a result",
         columns=tuple(
-            Column(key=name, heading=name.removesuffix("_id"), align="left") for name in names
+            Column(
+                key=name, heading=name.removesuffix("_id"), align="left", prose=name == "problem"
+            )
+            for name in names
         ),
         rows=tuple(
             tuple(Cell(text=str(run[name] or ABSENT), value=run[name]) for name in names)
@@ -103,16 +108,25 @@ def constants(points: Sequence[Row]) -> str:
 
 
 def _fitting(shown: list[PointColumn], points: Sequence[Row], room: int) -> list[PointColumn]:
+    """Return the columns that fit into `room` characters."""
+    for one in sorted(shown, key=lambda one: one.column.drop):
+        if one.column.drop and table_width(shown, points) > room:
+            shown = [other for other in shown if other is not one]
+    return shown
+
+
+def _with_drop(shown: Sequence[PointColumn], points: Sequence[Row]) -> list[PointColumn]:
+    """Return the columns, with the order in which they are left out where the table is too wide."""
     times = {row["basis"] for row in points if not BASES[row["basis"]].is_rate}
     needed = {BASIS_COLUMNS[basis] for basis in times}
     if not any(row["speedup"] is not None and not row["is_baseline"] for row in points):
         needed.add("time_to_train_speedup")
     if not follow_from_unit(points):
         needed.add("nodes")
-    for key in LESS:
-        if table_width(shown, points) > room and key not in needed:
-            shown = [column for column in shown if column.column.key != key]
-    return shown
+    order = {key: place for place, key in enumerate(LESS, start=1) if key not in needed}
+    return [
+        one._replace(column=replace(one.column, drop=order.get(one.column.key, 0))) for one in shown
+    ]
 
 
 def _is_needed(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:

@@ -16,11 +16,11 @@ from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
 
 COLUMNS = (
     Column(key="series", heading="series", align="left"),
-    Column(key="nodes", heading="nodes"),
+    Column(key="nodes", heading="nodes", drop=2),
     Column(key="ranks", heading="ranks"),
-    Column(key="global_batch", heading="batch"),
+    Column(key="global_batch", heading="batch", drop=3),
     Column(key="n_reached", heading="reached\n/n"),
-    Column(key="samples_to_target", heading="samples to\ntarget"),
+    Column(key="samples_to_target", heading="samples to\ntarget", drop=1),
     Column(key="time_to_target_s", heading="time to\ntarget [s]"),
     Column(key="statistical_efficiency", heading="statistical\nefficiency % [95%]"),
 )

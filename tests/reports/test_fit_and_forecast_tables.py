@@ -76,7 +76,7 @@ def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) ->
 
 def test_a_refused_law_stands_beside_the_other(tmp_path: Path) -> None:
     shown = " ".join(_report(_csv(tmp_path, (1, 2, 4, 8), (1.0,) * 3)).split())
-    assert "refused -- -- USL: needs 6 sizes, there are 4" in shown
+    assert "Laws that are not shown: USL: needs 6 sizes, there are 4." in shown
 
 
 def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None:
@@ -105,14 +105,15 @@ def test_a_far_forecast_needs_force(tmp_path: Path) -> None:
 def test_a_law_that_does_not_fit_is_refused_with_its_reason(tmp_path: Path) -> None:
     path = _csv(tmp_path, (1, 2, 4, 8), (1.0, 0.7, 1.0))
     shown = " ".join(_report(path).split())
-    assert "refused -- -- Amdahl: does not fit: residual" in shown
+    assert "Laws that are not shown: Amdahl: does not fit: residual" in shown
+    assert "Laws parameters" not in shown
     assert "between runs (F test, p < 0.001); USL: needs 6 sizes, there are 4" in shown
     amdahl = json.loads(_report(path, "json"))["laws"][0]
     assert amdahl["lack_of_fit_p"] < 0.001
     assert amdahl["parameters"] == {}
 
 
-def test_superlinear_points_have_no_law_and_all_refusals_share_a_row(tmp_path: Path) -> None:
+def test_superlinear_points_have_no_law_and_all_refusals_share_a_note(tmp_path: Path) -> None:
     lines = ["launcher,nodes,gpus_per_node,tasks_per_node,samples_per_second"]
     for name, power in (("a", 1.1), ("b", 1.2)):
         lines += [
@@ -122,7 +123,7 @@ def test_superlinear_points_have_no_law_and_all_refusals_share_a_row(tmp_path: P
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     report = build_report(report_inputs([str(path)], Search(root=Path("results"))))
     (laws,) = (table for table in report.tables if table.key == "laws")
-    (row,) = laws.rows
-    assert row[1].text == "refused"
-    assert "Amdahl: superlinear: the efficiency is above 100 % at some size" in row[4].text
+    assert not laws.rows
+    (note,) = (note for note in report.notes if note.startswith("Laws that are not shown"))
+    assert "Amdahl: superlinear: the efficiency is above 100 % at some size" in note
     assert len(laws.records) == 4

@@ -12,6 +12,7 @@ import pytest
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.formats import csv_table, json_report, markdown, text
 from hpc_train.reports.formats.page import render
+from hpc_train.reports.table_layout import all_columns
 from tests.reports.finished import empty, report
 
 FORMATS = (text, markdown, render, csv_table, json_report)
@@ -36,10 +37,17 @@ def test_text_fits_100_columns_and_cuts_nothing() -> None:
 
 
 def test_text_grows_rather_than_cut_numbers() -> None:
-    shown = text.render(report(), width=40)
+    shown = text.render(all_columns(report()), width=40)
     assert "…" not in shown
     points = report().tables[0].rows
-    assert all(cell.text in shown for row in points for cell in row[:-1])
+    assert all(cell.text in shown for row in points for cell in row[1:-1])
+
+
+def test_numbers_that_do_not_fit_are_left_out_by_name() -> None:
+    shown = text.render(report(), width=40).splitlines()
+    table = shown[shown.index("Points") : shown.index("Comparison at each size")]
+    assert max(map(len, table)) < max(map(len, text.render(all_columns(report()), 40).splitlines()))
+    assert "accuracy" in " ".join(table).partition("Columns that do not fit are in JSON: ")[2]
 
 
 def test_markdown_shows_hostile_words_as_words() -> None:

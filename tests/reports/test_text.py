@@ -1,14 +1,20 @@
-"""Tables without a folded cell look as rich draws them."""
+"""Tables as text: aligned as rich aligns them, and never wider than the terminal."""
 
 from __future__ import annotations
 
+import io
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.formats.text import aligned, folded
+from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.reports.formats.text import render
 
-WORDS = st.text("ab1.% [],-é", max_size=9).map(lambda text: " ".join(text.split()))
+WORDS = st.text("ab1.% [],-é\u7bc0", max_size=9).map(lambda text: " ".join(text.split()))
 HEADS = st.lists(WORDS.filter(bool), min_size=1, max_size=3).map("\n".join)
 
 
@@ -24,20 +30,80 @@ def tables(draw: st.DrawFn) -> ReportTable:
     return ReportTable(title="T", columns=columns, rows=rows)
 
 
+def as_rich_draws_it(table: ReportTable) -> list[str]:
+    drawn = Table(
+        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), highlight=False
+    )
+    for column in table.columns:
+        drawn.add_column(Text(column.heading), justify=column.align, no_wrap=True, vertical="top")
+    for row in table.rows:
+        drawn.add_row(*(Text(cell.text) for cell in row))
+    out = Console(file=io.StringIO(), width=1000, color_system=None, legacy_windows=False)
+    out.print(drawn)
+    return [line.rstrip() for line in out.file.getvalue().rstrip("\n").split("\n")]  # type: ignore[attr-defined]
+
+
+def lines_of(table: ReportTable, width: int) -> list[str]:
+    report = Report(title="R", summary=(), tables=(table,))
+    return render(report, width).rstrip("\n").split("\n")[6:]
+
+
 @settings(deadline=None)
 @given(tables())
 def test_it_looks_as_rich_draws_it(table: ReportTable) -> None:
-    rows = [[cell.text for cell in row] for row in table.rows]
-    assert aligned(table.columns, rows, 2, 200) == folded(table, 200)
+    assert "\n".join(lines_of(table, 200)) == "\n".join(as_rich_draws_it(table)).rstrip("\n")
 
 
-def test_what_does_not_fit_is_left_to_rich() -> None:
-    columns, rows = (Column(key="a", heading="words"), Column(key="b", heading="1")), [["12", "3"]]
-    assert aligned(columns, rows, 2, 8) == "words  1\n────────\n   12  3"
-    assert aligned(columns, rows, 2, 7) is None
-    assert aligned(columns, rows, 1, 7) == "words 1\n───────\n   12 3"
+def two_columns(*cells: str, head: str = "name", drop: int = 0) -> ReportTable:
+    columns = (
+        Column(key="a", heading=head, align="left"),
+        Column(key="b", heading="b", drop=drop),
+    )
+    return ReportTable(
+        title="T", columns=columns, rows=tuple((Cell(text=cell), Cell(text="1")) for cell in cells)
+    )
 
 
-def test_characters_of_two_places_are_left_to_rich() -> None:
-    columns = (Column(key="a", heading="name", align="left"),)
-    assert aligned(columns, [["\u7bc0\u70b9"]], 2, 80) is None
+def test_one_blank_instead_of_two_is_tried_first() -> None:
+    assert lines_of(two_columns("abcde"), 8) == ["name   b", "────────", "abcde  1"]
+    assert lines_of(two_columns("abcde"), 7) == ["name  b", "───────", "abcde 1"]
+
+
+def test_a_column_that_may_be_left_out_is_named() -> None:
+    shown = lines_of(two_columns("context_parallel_ring", drop=1), 22)
+    assert shown[:3] == ["name", "─────────────────────", "context_parallel_ring"]
+    assert shown[4:] == ["Columns that do not", "  fit are in JSON: b."]
+
+
+def test_a_long_name_is_wrapped_at_its_parts() -> None:
+    shown = lines_of(two_columns("pipeline_1f1b_interleaved_v4"), 20)
+    assert shown[2:] == ["pipeline_1f1b_     1", "interleaved_v4"]
+
+
+def test_no_number_is_cut() -> None:
+    cells = (
+        "x=0.00012345678901234567890",
+        "a 0.998 [0.994, 1.00]; b 1.03e-04 [9.44e-05, 1.12e-04]",
+    )
+    text = " ".join(" ".join(lines_of(two_columns(*cells), 18)).split())
+    for number in (
+        "0.00012345678901234567890",
+        "0.998",
+        "[0.994,",
+        "1.00];",
+        "1.03e-04",
+        "[9.44e-05,",
+    ):
+        assert number in text
+
+
+@settings(deadline=None)
+@given(st.text("ab1.%_/[],- é", max_size=60), st.integers(min_value=1, max_value=40))
+def test_nothing_is_lost_when_cells_are_wrapped(text: str, width: int) -> None:
+    shown = lines_of(two_columns(text, head="n"), width)
+    kept = "".join(line.removesuffix("1") if i == 0 else line for i, line in enumerate(shown[2:]))
+    assert kept.replace(" ", "") == text.replace(" ", "")
+
+
+def test_chinese_characters_take_two_places() -> None:
+    assert lines_of(two_columns("\u7bc0\u70b9", "ab"), 80)[2:] == ["\u7bc0\u70b9  1", "ab    1"]
