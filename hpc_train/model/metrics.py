@@ -192,7 +192,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         key="communication_share", name="communication_share", direction="lower",
         of_run="computed",
-        text=TextColumn(heading="communi-\ncation %", decimals=1, factor=100),
+        text=TextColumn(heading="communication\n%", decimals=1, factor=100),
     ),
     Metric(
         key="energy_j", name="energy", unit="J", direction="lower", record="energy",

@@ -33,10 +33,26 @@ METHOD = (
 
 def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
     """Return a row for each size and each series that is compared with the fastest one there."""
+    columns = _columns(rows, points)
+    return ReportTable(
+        title="Comparison at each size",
+        columns=tuple(column for column, _ in columns),
+        rows=tuple(
+            tuple(Cell(text=text(row), value=row.get(column.key)) for column, text in columns)
+            for row in rows
+        ),
+        key="comparison",
+        records=tuple(map(_record, rows)),
+    )
+
+
+def _columns(
+    rows: Sequence[Row], points: Sequence[Row]
+) -> list[tuple[Column, Callable[[Row], str]]]:
     axis = series_heading(points)
     unit = _unit(rows)
     confidence = float(points[0]["confidence"]) if points else 0.95
-    columns: list[tuple[Column, Callable[[Row], str]]] = [
+    return [
         *(
             (Column(key=key, heading=heading), _count(key))
             for key, heading in SIZES.items()
@@ -64,16 +80,6 @@ def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
         ),
         (Column(key="verdict", heading="significant", align="left"), _significant),
     ]
-    return ReportTable(
-        title="Comparison at each size",
-        columns=tuple(column for column, _ in columns),
-        rows=tuple(
-            tuple(Cell(text=text(row), value=row.get(column.key)) for column, text in columns)
-            for row in rows
-        ),
-        key="comparison",
-        records=tuple(map(_record, rows)),
-    )
 
 
 def fastest_notes(rows: Sequence[Row], confidence: float) -> Iterator[str]:
