@@ -97,7 +97,7 @@ system:
 	missing=()
 	for pair in mpirun:openmpi-bin slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge \
 	    slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 tc:iproute2 \
-	    chromium:chromium
+	    chromium:chromium pdflatex:texlive-latex-recommended
 	do
 	    command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}")
 	done

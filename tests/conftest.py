@@ -64,6 +64,7 @@ Slurm = Callable[..., str]
 
 NEEDS = {
     "browser": {"chromium": "chromium"},
+    "latex": {"pdflatex": "texlive-latex-recommended"},
     "mpi": {"mpirun": "openmpi-bin"},
     "slurm": {
         "slurmctld": "slurmctld",

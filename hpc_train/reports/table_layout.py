@@ -17,7 +17,8 @@ _TOKEN = re.compile(r"(?:[A-Za-z]'? )?\S+ \[[^\[\]]{0,60}\]\S*|\S+(?: %\S*)?")
 # Long words are broken here, but never inside a number.
 _BREAK = re.compile(r"(?<=[_/=])(?=\S)|(?<=[;@.,:])(?=[^\d\s])|(?<=[A-Za-z]-)(?=[A-Za-z])")
 _IN_NUMBER = re.compile(r"[\d.,]")
-NARROWEST = 11.0
+# The least width of a name, in digits.
+NARROWEST = 11
 
 
 class Layout(NamedTuple):
@@ -89,7 +90,7 @@ def _sized(table: ReportTable, place: int, measure: Measure) -> _Sized:
         return _Sized(column, cells, whole, whole, whole)
     tokens = {token for cell in cells for token in _TOKEN.findall(cell)}
     words = max([head, *map(measure, tokens)])
-    parts = {part for token in tokens for part in _parts(token, NARROWEST, measure)}
+    parts = {part for token in tokens for part in _parts(token, NARROWEST * measure("0"), measure)}
     return _Sized(column, cells, whole, words, max([head, *map(measure, parts)]))
 
 

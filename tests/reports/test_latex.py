@@ -1,16 +1,23 @@
 from __future__ import annotations
 
 import re
-import shutil
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.reports.fit_and_forecast_tables import with_laws
 from hpc_train.reports.formats import latex
+from hpc_train.reports.formats.latex_text import escaped, printed_width
+from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.reports.table_layout import all_columns
+from hpc_train.tables.fastest_series import fastest_frame
+from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import report
+from tests.reports.measured import measured
 
 
 def test_it_is_a_booktabs_table() -> None:
@@ -38,23 +45,26 @@ def test_hostile_words_are_shown_as_words() -> None:
         ("a~b^c", r"a\textasciitilde{}b\textasciicircum{}c"),
         (r"\input{x}", r"\textbackslash{}input\{x\}"),
         ("--wide", "{-}{-}wide"),
+        ("5 µs ≥ 3 → é", r"5 \textmu{}s $\geq$ 3 $\rightarrow$ é"),
+        ("\u7bc0 \U0001f600", "U+7BC0 U+1F600"),
     ],
 )
 def test_what_latex_obeys_is_escaped(text: str, written: str) -> None:
-    assert latex.escaped(text) == written
+    assert escaped(text) == written
 
 
 def test_the_caption_is_short_and_the_notes_are_below_the_table() -> None:
     made = msgspec.structs.replace(report(), notes=report().notes[:5])
     first, *_ = latex.render(made).split(r"\end{table}")
     (caption,) = re.findall(r"\\caption\{(.*)\}", first)
-    assert caption == latex.escaped(f"{made.title}.")
+    assert caption == escaped(f"{made.title}.")
     note = first.partition(r"\end{tabular}")[2]
     conditions = [line for line in made.summary if line.startswith(latex.CONDITIONS)]
-    shown = [*conditions, *made.notes][: latex.MOST_NOTES]
-    assert note.count(r"\par" "\n") == len(shown) > 8
+    below = note.count(r"\par" "\n")
+    assert below >= 8
+    shown = [*conditions, *made.notes][:below]
     for line in shown:
-        assert latex.escaped(line) in note
+        assert escaped(line) in note
 
 
 def test_further_notes_are_comments_of_one_line() -> None:
@@ -72,18 +82,65 @@ DOCUMENT = r"""\documentclass{article}
 TABLES
 \end{document}
 """
-
-
-@pytest.mark.skipif(
-    shutil.which("pdflatex") is None, reason="no pdflatex: apt install texlive-latex-recommended"
+NAMES = (
+    "50%_&#{}~^\\input{x}",
+    "a ≥ b → c 'µs'",
+    '\u7bc0\u70b9 "q"',
+    *(f"strategy_{i}" for i in range(7)),
 )
-def test_latex_accepts_the_tables(tmp_path: Path) -> None:
-    (tmp_path / "r.tex").write_text(DOCUMENT.replace("TABLES", latex.render(report())))
+
+
+def ten_series(*, wide: bool = False) -> Report:
+    """Return a report of ten series of seven sizes; wide, with all columns of a study."""
+    asked, made = measured(series=NAMES, failed=())
+    points = made.points if wide else speedup_frame(made.runs, asked)
+    fastest = fastest_frame(made.runs, points, asked)
+    report = scaling_report(asked, made.runs, points, fastest, columns=None if wide else 100)
+    report = with_laws(report, made.laws)
+    return all_columns(report) if wide else report
+
+
+REPORTS: dict[str, Callable[[], Report]] = {
+    "hostile words": report,
+    "a failure of long words": lambda: report("no_blank_in_this_word" * 20),
+    "ten series": ten_series,
+    "ten series, wide": lambda: ten_series(wide=True),
+    "notes that fill a page": lambda: msgspec.structs.replace(report(), notes=("word " * 80,) * 30),
+}
+
+
+@pytest.mark.latex
+@pytest.mark.parametrize("name", REPORTS)
+def test_latex_accepts_the_tables_and_they_fit_the_page(tmp_path: Path, name: str) -> None:
+    (tmp_path / "r.tex").write_text(DOCUMENT.replace("TABLES", latex.render(REPORTS[name]())))
     # A draft needs no outlines of fonts, which are in further packages.
     words = ["pdflatex", "-draftmode", "-halt-on-error", "-interaction=nonstopmode", "r.tex"]
-    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=240)
-    assert done.returncode == 0, done.stdout[-3000:]
-    assert "Output written" in done.stdout or "draftmode" in done.stdout
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, timeout=240)
+    log = done.stdout.decode(errors="replace")
+    assert done.returncode == 0, log[-3000:]
+    wide = [float(size) for size in re.findall(r"Overfull \\hbox \((\d+\.\d+)pt", log)]
+    assert max(wide, default=0) < 3, wide
+    assert "too large for page" not in log
+
+
+def test_wide_columns_are_continued_below_the_same_sizes() -> None:
+    shown = latex.render(ten_series(wide=True))
+    floats = shown.split(r"\begin{table}")[1:]
+    points = [part for part in floats if r"\caption{ResNet-50 on Big: strong" in part]
+    assert len(points) > 4
+    assert all("launcher & " in part and " & gpus & " in part for part in points)
+    labels = re.findall(r"\\label\{(.*?)\}", shown)
+    assert len(labels) == len(set(labels)) == len(floats) > 6
+    assert "(continued)" in shown
+    assert "Columns that do not fit" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "points"),
+    [("0123456789", 42.5), ("strategy_1", 40.9), ("1.98 [1.95, 2.02]", 58.1), ("\u7bc0", 33.9)],
+)
+def test_the_width_of_a_text_is_that_latex_prints(text: str, points: float) -> None:
+    assert printed_width(text) == pytest.approx(points, rel=0.02)
 
 
 def test_a_row_does_not_begin_with_an_option_of_the_row_above() -> None:

@@ -1,74 +1,143 @@
-r"""Report -> a LaTeX table in the style of the package booktabs; needs \usepackage{booktabs}."""
+r"""Report -> LaTeX tables in the style of the package booktabs; needs \usepackage{booktabs}."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import zip_longest
+from typing import NamedTuple
 
 from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.formats.latex_text import escaped, printed_width
+from hpc_train.reports.table_layout import Layout, laid_out
 from hpc_train.reports.value_format import ABSENT, one_line
 
-_ESCAPES = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
-    "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
-    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
-    "'": r"\textquotesingle{}", "`": r"\textasciigrave{}",
-}  # fmt: skip
-_SPECIAL = re.compile("[" + re.escape("".join(_ESCAPES)) + "]|--")
-# Paragraphs of a note; a table must fit on a page.
-MOST_NOTES = 16
+# Of the class article at 10 pt [pt]; columns are twice \tabcolsep apart.
+TEXT_WIDTH, GAP = 345.0, 6.0
+# Lines of 9.5 pt on a page beside the caption, and those of a note.
+PAGE_LINES, NOTE_LINES = 50, 28
 CONDITIONS = ("Measured: ", "Baseline", "Caveats: ")
+# Columns that are repeated where a table is split.
+KEYS = ("series", "nodes", "gpus", "ranks")
+NO_ROOM = "Columns that do not fit are in JSON: {named}."
 _BLANK = re.compile(r"\s+")
 
 
+class _Part(NamedTuple):
+    """Some columns and rows of a table: its layout, and the places of the columns."""
+
+    layout: Layout
+    places: Sequence[int]
+    rows: Sequence[Sequence[Sequence[str]]]
+
+
 def render(report: Report) -> str:
-    """Return the points as a `table` with caption, label and notes below it; then the other tables.
+    r"""Return the points as a `table` with caption, label and notes below it; then other tables.
 
     The caption is the title. What was measured, the baselines, the caveats and the notes are the
-    note of the table; the answers are comments, as are very many notes. Gates are not results and
+    note of the table; the answers are comments, as are further notes. Gates are not results and
     are left out.
 
-    Text is escaped, so that names and log lines are shown unchanged. `'` and `"` need the
+    Tables are in \footnotesize and fit into a text of 345 pt: columns that do not fit are left out
+    by name, and with `--wide` columns are continued in a further table, as are rows on a further
+    page. Text is escaped, so that names and log lines are shown unchanged; `'` and `"` need the
     package textcomp and T1 fonts.
     """
     label = re.sub(r"[^A-Za-z0-9-]+", "-", report.name or "scaling").strip("-")
     conditions = [line for line in report.summary if line.startswith(CONDITIONS)]
     answers = [line for line in report.summary if line not in conditions]
-    every = [*conditions, *report.notes]
+    notes, more = _fitting_notes([*conditions, *report.notes])
     shown = [table for table in report.tables if table.rows and table.key != "gates"]
-    blocks = [
-        _float(
-            table,
-            table.title if i else f"{report.title}.",
-            f"tab:{label}{f'-{table.key}' if i else ''}",
-            () if i else every[:MOST_NOTES],
-        )
-        for i, table in enumerate(shown)
-    ]
-    comments = [*answers, *every[MOST_NOTES if blocks else 0 :]]
+    blocks: list[str] = []
+    for i, table in enumerate(shown):
+        caption, name = (table.title, f"-{table.key}") if i else (f"{report.title}.", "")
+        blocks += _floats(table, caption, f"tab:{label}{name}", () if i else notes)
+    comments = [*answers, *(() if blocks else notes), *more]
     return "\n".join([*blocks, *_comments(comments)]) + "\n"
 
 
-def escaped(text: str) -> str:
-    """Return text that LaTeX prints unchanged, including two hyphens."""
-    return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0], "{-}{-}"), one_line(text))
+def _fitting_notes(notes: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return the notes that fit below a table, and the others."""
+    lines = 0
+    for place, note in enumerate(notes):
+        lines += _note_lines(note)
+        if lines > NOTE_LINES:
+            return [*notes[:place]], [*notes[place:]]
+    return [*notes], []
 
 
-def _float(table: ReportTable, caption: str, label: str, notes: Sequence[str]) -> str:
-    layout = "".join("r" if column.align == "right" else "l" for column in table.columns)
-    heads = [column.heading.split("\n") for column in table.columns]
-    depth = max(map(len, heads))
-    head_rows = [[head[i] if i < len(head) else "" for head in heads] for i in range(depth)]
+def _note_lines(note: str) -> int:
+    # Ragged lines are not filled to the end.
+    return 1 + int(printed_width(one_line(note)) / (0.93 * TEXT_WIDTH))
+
+
+def _floats(table: ReportTable, caption: str, label: str, notes: Sequence[str]) -> Iterator[str]:
+    layout = laid_out(table, TEXT_WIDTH, GAP, printed_width)
+    if layout.left_out:
+        named = ", ".join(dict.fromkeys(layout.left_out))
+        notes = [*notes, NO_ROOM.format(named=named)]
+    parts = [
+        _Part(layout, places, rows)
+        for rows in _pages(layout, sum(map(_note_lines, notes)))
+        for places in _split_columns(layout)
+    ]
+    for number, part in enumerate(parts):
+        said = f"{caption.rstrip('.')} (continued)" if number else caption
+        named = f"{label}-{number + 1}" if number else label
+        yield _float(part, said, named, () if number else notes)
+
+
+def _split_columns(layout: Layout) -> list[list[int]]:
+    """Return the places of the columns of each part; series and sizes are in all."""
+    keys = [place for place, column in enumerate(layout.columns) if column.key in KEYS]
+    own, parts = [*keys], []
+    for place in (place for place in range(len(layout.columns)) if place not in keys):
+        taken = sum(layout.widths[i] for i in [*own, place]) + GAP * len(own)
+        if taken > TEXT_WIDTH and len(own) > len(keys):
+            parts.append(own)
+            own = [*keys]
+        own = [*own, place]
+    return [*parts, own]
+
+
+def _pages(layout: Layout, noted: int) -> Iterator[Sequence[Sequence[Sequence[str]]]]:
+    """Yield the rows of each page; on the first one there is a note."""
+    head = max(map(len, layout.heads))
+    room, page = PAGE_LINES - head - noted, list[Sequence[Sequence[str]]]()
+    for row in layout.rows:
+        lines = max(map(len, row))
+        if page and lines > room:
+            yield page
+            room, page = PAGE_LINES - head, []
+        room -= lines
+        page.append(row)
+    yield page
+
+
+def _float(part: _Part, caption: str, label: str, notes: Sequence[str]) -> str:
+    layout = part.layout
+    columns = [layout.columns[place] for place in part.places]
+    heads = [layout.heads[place] for place in part.places]
+    form = "".join("r" if column.align == "right" else "l" for column in columns)
+    deep = max(map(len, heads))
+    above = zip(*([""] * (deep - len(head)) + [*head] for head in heads), strict=True)
+    lines = [
+        line
+        for row in part.rows
+        for line in zip_longest(*(row[place] for place in part.places), fillvalue="")
+    ]
     return "\n".join((
         r"\begin{table}",
         r"  \centering",
         rf"  \caption{{{escaped(caption)}}}",
         rf"  \label{{{label}}}",
-        rf"  \begin{{tabular}}{{@{{}}{layout}@{{}}}}",
+        r"  \footnotesize",
+        rf"  \setlength{{\tabcolsep}}{{{GAP / 2:g}pt}}",
+        rf"  \begin{{tabular}}{{@{{}}{form}@{{}}}}",
         r"    \toprule",
-        *(f"    {_row(row)}" for row in head_rows),
+        *(f"    {_row(row)}" for row in above),
         r"    \midrule",
-        *(f"    {_row(cell.text for cell in row)}" for row in table.rows),
+        *(f"    {_row(row)}" for row in lines),
         r"    \bottomrule",
         r"  \end{tabular}",
         *_note(notes),
@@ -77,13 +146,13 @@ def _float(table: ReportTable, caption: str, label: str, notes: Sequence[str]) -
 
 
 def _note(lines: Sequence[str]) -> list[str]:
-    """Return the note below a table: a paragraph for each line, in small type."""
+    """Return the note below a table: a paragraph for each line."""
     if not lines:
         return []
     return [
         r"  \par\smallskip",
         r"  \begin{minipage}{\linewidth}",
-        r"    \footnotesize\raggedright",
+        r"    \raggedright",
         *(rf"    {escaped(line)}\par" for line in lines),
         r"  \end{minipage}",
     ]
