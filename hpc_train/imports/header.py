@@ -19,6 +19,7 @@ from hpc_train.model.result_columns import (
     MEASURES,
     OF_RUN,
     PER_GPU,
+    RATES_PER_GPU,
     RESULTS,
     SIZES,
     UNUSED,
@@ -66,7 +67,7 @@ def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: s
             f"{where}: no column of a size; the columns are {names}",
             f"add nodes and gpus_per_node, or others of: {', '.join(SIZES)}",
         )
-    if not any(column.name in (*RESULTS, *PER_GPU) for column in found):
+    if not any(column.name in (*RESULTS, *RATES_PER_GPU) for column in found):
         near = next(filter(None, (nearest(name, RESULTS) for name in written)), "")
         raise LogParseError(
             f"{where}: no column of a measurement{near}; the columns are {names}",

@@ -17,7 +17,13 @@ from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scali
 from hpc_train.imports.table_notes import table_notes
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.record import UNITS, Record, Scope
-from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS, complete_sizes
+from hpc_train.model.result_columns import (
+    BATCH,
+    PER_GPU,
+    RATES_PER_GPU,
+    RESULTS,
+    complete_sizes,
+)
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 
@@ -35,9 +41,9 @@ _SCOPES: dict[str, Scope] = {
 _FRACTIONS = ("accuracy", "mfu")
 _ANY_SIGN = ("loss",)
 # Settings, which repetitions share.
-_GIVEN = frozenset({BATCH, "examples", "learning_rate", "samples", "steps"})
+_GIVEN = frozenset({BATCH, "learning_rate", "samples", "steps"})
 _PARSED = ("measure", "size")
-_RESULTS = (*RESULTS, *PER_GPU)
+_RESULTS = (*RESULTS, *RATES_PER_GPU)
 _T = TypeVar("_T")
 
 
@@ -154,7 +160,7 @@ def _records(
     gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
     for name, value in measured.items():
         metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
-        if name in PER_GPU and gpus and metric not in measured:
+        if name in PER_GPU and metric != "tflops" and gpus and metric not in measured:
             # One process may drive several GPUs.
             value, scope = value * gpus, "global"
         yield Record(

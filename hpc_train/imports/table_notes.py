@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.header import TableColumn
-from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS
+from hpc_train.model.result_columns import BATCH, RATES_PER_GPU, RESULTS
 
 _RATES = RESULTS[:2]
 
@@ -34,7 +34,7 @@ def table_notes(
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."
     timed = [row for row in rows if "step_time" in row]
-    others = {*RESULTS, *PER_GPU, BATCH} - {"step_time"}
+    others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
     alone = sum(others.isdisjoint(measured) for measured in timed)
     if alone:
         yield (

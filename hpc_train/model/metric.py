@@ -6,7 +6,7 @@ from hpc_train.model.value import Value
 
 Direction = Literal["higher", "lower", ""]
 # How the records of a run become its value.
-OfRun = Literal["none", "given", "computed", "last", "highest", "median", "total", "rate"]
+OfRun = Literal["none", "given", "computed", "last", "highest", "median", "rate"]
 # How the values of the runs of a point become the value of the point.
 OverRuns = Literal["none", "computed", "mean", "harmonic", "same", "least", "most"]
 # The scopes of records whose values can be summed; empty means all scopes.

@@ -5,6 +5,7 @@ A new metric is one entry. Tables compute the metrics, and reports show them.
 
 from __future__ import annotations
 
+from hpc_train.model.hardware_metrics import HARDWARE_METRICS
 from hpc_train.model.metric import Basis, Metric, Scopes, TextColumn
 
 _RANKS: Scopes = ("global", "per_rank")
@@ -122,7 +123,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(key="accuracy_change_pp", of_run="none", over_runs="computed"),
     Metric(
         key="loss", name="loss", direction="lower", record="loss", scopes=_RANKS, of_run="last",
-        over_runs="none",
+        run_heading="loss", text=TextColumn(heading="loss"),
     ),
     Metric(
         key="learning_rate", name="learning_rate", record="learning_rate", of_run="highest",
@@ -130,7 +131,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         key="optimiser_steps", name="optimiser_steps", record="steps", of_run="computed",
-        text=TextColumn(heading="optimiser\nsteps"),
+        text=TextColumn(heading="optimiser\nsteps", whole=True),
     ),
     Metric(
         key="samples_seen", name="samples_seen", record="samples", scopes=_RANKS,
@@ -170,19 +171,7 @@ METRICS: tuple[Metric, ...] = (
         key="cost_per_million", direction="lower", of_run="none", over_runs="computed",
         text=TextColumn(heading="cost per\n1e6 samples"),
     ),
-    Metric(
-        key="mfu", name="mfu", direction="higher", record="mfu", run_heading="MFU",
-        text=TextColumn(heading="MFU\n%", decimals=1, factor=100),
-    ),
-    Metric(
-        key="tflops_per_gpu", unit="TFLOP/s", direction="higher", record="tflops",
-        of_run="computed", over_runs="none",
-    ),
-    Metric(
-        key="memory_gib", name="memory", unit="GiB", direction="lower", record="memory",
-        variant="max_", of_run="highest", over_runs="most",
-        text=TextColumn(heading="memory\n[GiB]"),
-    ),
+    *HARDWARE_METRICS,
     Metric(
         key="data_share", name="data_share", direction="lower", of_run="computed",
         text=TextColumn(
@@ -193,10 +182,6 @@ METRICS: tuple[Metric, ...] = (
         key="communication_share", name="communication_share", direction="lower",
         of_run="computed",
         text=TextColumn(heading="communication\n%", decimals=1, factor=100),
-    ),
-    Metric(
-        key="energy_j", name="energy", unit="J", direction="lower", record="energy",
-        of_run="total", over_runs="none",
     ),
     Metric(
         key="restarts", name="restarts", direction="lower", of_run="given", over_runs="none",

@@ -24,7 +24,6 @@ UNITS: dict[str, str] = {
     "gflops": "GFLOP/s",
     "solve_time": "s",
     "residual": "1",
-    "power": "W",
     "algbw": "GB/s",
     "busbw": "GB/s",
     "message_size": "B",

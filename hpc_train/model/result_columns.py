@@ -13,11 +13,11 @@ BATCH = "global_batch_size"
 # One of these suffices for a row of a speedup table.
 RESULTS = tuple(metric.record for metric in metrics.RESULTS)
 # Rates per GPU of published tables; multiplied by the number of GPUs (or ranks).
-PER_GPU = {f"{name}_per_gpu": name for name in metrics.RATE_RECORDS}
+RATES_PER_GPU = {f"{name}_per_gpu": name for name in metrics.RATE_RECORDS}
+PER_GPU = RATES_PER_GPU | {f"{name}_per_gpu": name for name in ("tflops", "power", "energy")}
 MEASURES = tuple(
     dict.fromkeys((
-        *RESULTS, *PER_GPU, *(metric.record for metric in metrics.METRICS if metric.record),
-        "power", "examples",
+        *RESULTS, *PER_GPU, *(metric.record for metric in metrics.METRICS if metric.record)
     ))
 )  # fmt: skip
 OF_RUN = ("run", "state", "problem", "exclude", "restarts", "wall_s")
@@ -34,7 +34,7 @@ UNUSED = frozenset({
     "seed", "repetition", "rep", "job_id", "jobid", "job", "date", "started", "ended", "comment",
     "comments", "note", "notes", "source", "host", "hosts", "nodelist", "node_list", "speedup",
     "efficiency", "ideal", "scaling_efficiency", "data_parallel", "micro_batch_size",
-    "gradient_accumulation", "nr", "no", "id", "index", "url",
+    "gradient_accumulation", "nr", "no", "id", "index", "url", "examples",
 })  # fmt: skip
 # Ambiguous names, and the names to use instead.
 AMBIGUOUS = {
@@ -108,7 +108,12 @@ _SECONDS = {
     "s": 1.0, "sec": 1.0, "secs": 1.0, "second": 1.0, "seconds": 1.0, "ms": 1e-3, "us": 1e-6,
     "µs": 1e-6, "min": 60.0, "mins": 60.0, "minutes": 60.0, "h": 3600.0, "hours": 3600.0,
 }  # fmt: skip
-FACTORS = {"s": _SECONDS, "fraction": {"%": 0.01, "percent": 0.01}}
+FACTORS = {
+    "s": _SECONDS,
+    "fraction": {"%": 0.01, "percent": 0.01},
+    "W": {"w": 1.0, "watt": 1.0, "watts": 1.0, "kw": 1e3},
+    "J": {"j": 1.0, "kj": 1e3, "wh": 3.6e3, "kwh": 3.6e6},
+}
 _FRACTIONS = ("accuracy", "mfu")
 _BRACKETS = re.compile(r"^([^\[(]+)[\[(]([^\])]*)[\])]?\s*")
 _ITEMS = {
@@ -186,7 +191,8 @@ def _with_ending(word: str) -> Heading:
 
 
 def _in_unit(head: str, unit: str) -> Heading | None:
-    ours = "fraction" if head in _FRACTIONS else UNITS.get(head, "s" if head == "wall_s" else "")
+    measure = PER_GPU.get(head, head)
+    ours = "fraction" if head in _FRACTIONS else UNITS.get(measure, "s" if head == "wall_s" else "")
     factor = FACTORS.get(ours, {}).get(unit.lower())
     if factor is None or head not in KNOWN:
         return None

@@ -5,6 +5,7 @@ The rules for every parser, including user patterns and plug-ins:
 - a fraction (`accuracy`, `mfu`) is from 0 to 1;
 - a time of a step, an epoch or a training is above 0, and so is a rate of samples or tokens; any
   other time (s, us) or rate (.../s) is not negative; all of them are finite;
+- memory, power and energy are from 0 to 1e100;
 - a rate is at most 1,000 times the median of its neighbours: up to five values before it and five
   after it in the same file, of the same parser, metric, variant, unit, scope, rank and message
   size, at least three of which are above 0. A step time counts as a rate of steps. In a live pipe,
@@ -36,6 +37,7 @@ _POSITIVE = frozenset(
     }
 )
 _TIMES = frozenset({"s", "us"})
+_AMOUNTS = frozenset({"memory", "power", "energy"})
 _LEAST, _MOST = 5e-324, sys.float_info.max
 _FACTOR = 1000.0
 _ASIDE = 5
@@ -125,6 +127,8 @@ def _check(metric: str, unit: str) -> _Check:
     is_rate = unit.endswith("/s") or metric == "step_time"
     if metric in FRACTIONS:
         return _Check(0.0, 1.0, "is not from 0 to 1", False)
+    if metric in _AMOUNTS:
+        return _Check(0.0, 1e100, "is not from 0 to 1e100", False)
     if metric in _POSITIVE:
         return _Check(_LEAST, _MOST, "is not above 0 and finite", is_rate)
     if unit in _TIMES or is_rate:

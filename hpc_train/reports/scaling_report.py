@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.fastest_series_table import fastest_notes, fastest_table
+from hpc_train.reports.hardware_notes import hardware_notes
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
@@ -111,7 +112,7 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
         notes.append(REPLICATE.format(confidence=confidence, interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append("step time = median over a run's steps of the time of the slowest rank.")
-    return tuple(notes)
+    return (*notes, *hardware_notes(points))
 
 
 def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:

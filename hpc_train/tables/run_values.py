@@ -21,12 +21,11 @@ from hpc_train.tables.group_reductions import (
     median,
     per_run,
     starts,
-    total,
 )
 from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
 from hpc_train.tables.plausible_range import positive, usable
 from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
-from hpc_train.tables.step_times import means_after_warmup, of_last, reported_rate, step_totals
+from hpc_train.tables.step_times import means_after_warmup, of_last, reported_rate
 
 # Timers of Megatron and DeepSpeed; those of the slowest rank end in ` max`.
 _TIMERS = {
@@ -43,8 +42,8 @@ def reduced(rows: Rows, rest: RecordArrays, warmup: Warmup, ranks: Floats) -> di
 
     `last`: the last value, whichever rank printed it. `highest`: the largest of all ranks and
     steps. `median`: of the measured steps, mean over ranks; else the value of the whole run.
-    `total`: the value of the whole run, else the sum over steps and ranks. `rate`: of all ranks, by
-    `steps.reported_rate`. Metrics with scopes are in `rows`, all others in `rest`.
+    `rate`: of all ranks, by `steps.reported_rate`. Metrics with scopes are in `rows`, all others in
+    `rest`.
     """
     found = {}
     for metric in RUN_METRICS:
@@ -55,16 +54,10 @@ def reduced(rows: Rows, rest: RecordArrays, warmup: Warmup, ranks: Floats) -> di
     return found
 
 
-def tflops_per_gpu(rest: RecordArrays, warmup: Warmup, ranks: Floats) -> Floats:
-    """Return the median of the measured steps, per GPU; totals of all GPUs are not used."""
-    rows = _of_metric(rest, "tflops", len(ranks))
-    return _typical(rows.take(rows.scope != GLOBAL), warmup, ranks)
-
-
 def optimiser_steps(rest: RecordArrays, rows: Rows, runs: int) -> Floats:
     """Return the printed number of steps, else the last step's number, plus one if counted from "
     "0."""
-    count = highest_of(_of_metric(rest, "steps", runs), runs)
+    count = highest_of(rows_of(rest, "steps", runs), runs)
     return np.where(np.isnan(count), _last_step(rows, runs), count)
 
 
@@ -168,19 +161,18 @@ def highest_of(rows: Rows, runs: int) -> Floats:
     return highest(rows.value, rows.run, runs)
 
 
-def _phases(fields: RecordArrays, runs: int, words: re.Pattern[str]) -> list[Rows]:
-    names = [name for name in fields.variant.names if words.search(name.replace("_", "-"))]
-    names = [name for name in names if not name.endswith(" min")]
-    kinds = np.where(fields.metric.among(["phase_time"]) == 0, fields.variant.among(names), -1)
-    rows = _sound(once(stated(fields, kinds)), runs)
-    return [rows.of(kind) for kind in range(len(names))]
+def typical(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
+    """Return the median of the measured steps, mean over ranks; else the value of the run."""
+    runs = len(ranks)
+    kept = means_after_warmup(rows, warmup.steps)
+    last = of_last(rows.take(~rows.stepped))
+    stated_values = per_run(mean, last.value, last.run, runs)
+    return np.where(
+        np.isnan(stated_values), per_run(median, kept.value, kept.run, runs), stated_values
+    )
 
 
-def _rest(fields: RecordArrays, metric: Metric, runs: int) -> Rows:
-    return _of_metric(fields, metric.record, runs, metric.variant)
-
-
-def _of_metric(fields: RecordArrays, metric: str, runs: int, prefix: str = "") -> Rows:
+def rows_of(fields: RecordArrays, metric: str, runs: int, prefix: str = "") -> Rows:
     """Return the rows of one metric without a variant, and those whose variant has the prefix.
 
     Different variants of one step are different measurements.
@@ -190,6 +182,18 @@ def _of_metric(fields: RecordArrays, metric: str, runs: int, prefix: str = "") -
     rows = once(stated(fields, np.where(named, fields.variant.among(fit), -1)))
     rows = _sound(rows, runs)
     return rows.take(np.argsort(rows.run, kind="stable")) if len(fit) > 1 else rows
+
+
+def _phases(fields: RecordArrays, runs: int, words: re.Pattern[str]) -> list[Rows]:
+    names = [name for name in fields.variant.names if words.search(name.replace("_", "-"))]
+    names = [name for name in names if not name.endswith(" min")]
+    kinds = np.where(fields.metric.among(["phase_time"]) == 0, fields.variant.among(names), -1)
+    rows = _sound(once(stated(fields, kinds)), runs)
+    return [rows.of(kind) for kind in range(len(names))]
+
+
+def _rest(fields: RecordArrays, metric: Metric, runs: int) -> Rows:
+    return rows_of(fields, metric.record, runs, metric.variant)
 
 
 def _sound(rows: Rows, runs: int) -> Rows:
@@ -203,24 +207,6 @@ def _last(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
 
 def _highest(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
     return highest_of(rows, len(ranks))
-
-
-def _typical(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
-    runs = len(ranks)
-    kept = means_after_warmup(rows, warmup.steps)
-    last = of_last(rows.take(~rows.stepped))
-    stated_values = per_run(mean, last.value, last.run, runs)
-    return np.where(
-        np.isnan(stated_values), per_run(median, kept.value, kept.run, runs), stated_values
-    )
-
-
-def _total(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
-    stepwise = step_totals(rows, ranks)
-    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
-    whole = rows.take((rows.scope == GLOBAL) & ~rows.stepped)
-    stated_values = last_of(whole.value, whole.run, len(ranks))
-    return np.where(np.isnan(stated_values), summed, stated_values)
 
 
 def _rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
@@ -241,7 +227,6 @@ def _last_step(rows: Rows, runs: int) -> Floats:
 _RULES: dict[OfRun, Callable[[Rows, Warmup, Floats], Floats]] = {
     "last": _last,
     "highest": _highest,
-    "median": _typical,
-    "total": _total,
+    "median": typical,
     "rate": _rate,
 }

@@ -28,6 +28,7 @@ from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import NAN, Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.plausible_range import positive, usable
+from hpc_train.tables.power_and_energy import tokens_of_sample, use_of_hardware
 from hpc_train.tables.rate_contradictions import with_contradictions
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
@@ -42,7 +43,6 @@ from hpc_train.tables.run_values import (
     reduced,
     samples_seen,
     stated_step_time_s,
-    tflops_per_gpu,
     time_shares,
     whole_seconds,
 )
@@ -118,10 +118,10 @@ def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     found = _measured(study, rows, steps, sizes.ranks)
     found["global_batch"] = np.where(np.isnan(batch), steps.samples_per_step, batch)
     found |= reduced(rows, rest, study.warmup, sizes.ranks)
-    found["tflops_per_gpu"] = tflops_per_gpu(rest, study.warmup, sizes.ranks)
     found["optimiser_steps"] = optimiser_steps(rest, rows, len(names))
     found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], found["global_batch"])
     found |= time_shares(rest, study.warmup, steps.mean)
+    found |= use_of_hardware(rest, study.warmup, sizes, found, tokens_of_sample(printed, found))
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
     conditions = conditions_of(rest, study.runs)

@@ -55,7 +55,7 @@ def logs(folder: Path, factor: float = 1.0) -> str:
     for ranks, speeds in SPEEDS.items():
         for repetition, speed in enumerate(speeds):
             event = {"event": "end", "world_size": ranks, "frames_per_second": factor * speed,
-                     "power": 300 + ranks, "scope": "global"}  # fmt: skip
+                     "residual": 300 + ranks, "scope": "global"}  # fmt: skip
             (folder / f"{ranks}-{repetition}.log").write_text(f"@hpct {json.dumps(event)}\n")
     return str(folder)
 
@@ -77,7 +77,7 @@ def test_text_and_markdown_show_a_column_of_each(checkout: Path, folder: Path) -
     assert "speedup by frame throughput" in text
     heads = " ".join(text.partition("Points")[2].partition("───")[0].split())
     assert "frames/s" in heads
-    assert "power" in heads
+    assert "residual" in heads
     assert re.search(r"^ *2 .*\b190\.5 .*\b302\.0\b", text, re.MULTILINE)
     markdown = (folder / "report" / "report.md").read_text()
     assert re.search(r"^\| 2 \|.* 190\.5 \|.* 302\.0 \|", markdown, re.MULTILINE)
@@ -86,21 +86,21 @@ def test_text_and_markdown_show_a_column_of_each(checkout: Path, folder: Path) -
 def test_the_page_has_them_of_points_and_of_runs(folder: Path) -> None:
     page = (folder / "report" / "report.html").read_text()
     assert page.count("frames per second") > 0
-    assert re.search(r"<th[^>]*>power \[W\]</th>", page)
+    assert re.search(r"<th[^>]*>residual of a run</th>", page)
     assert "throughput [frames/s]" in page
 
 
 def test_csv_json_and_tidy_have_their_values(folder: Path) -> None:
     points = rows(folder / "report" / "points.csv")
-    # The harmonic mean of 190 and 191, and the mean of two equal powers.
+    # The harmonic mean of 190 and 191, and the mean of two equal residuals.
     assert float(points[1]["frames_per_second"]) == pytest.approx(2 / (1 / 190 + 1 / 191))
-    assert [float(row["power_w"]) for row in points] == [301, 302, 304]
+    assert [float(row["residual"]) for row in points] == [301, 302, 304]
     made = json.loads((folder / "report" / "report.json").read_text())
-    assert {run["power_w"] for run in made["runs"]} == {301, 302, 304}
+    assert {run["residual"] for run in made["runs"]} == {301, 302, 304}
     assert made["rows"][1]["speedup"]["value"] == pytest.approx(((190 * 191) / (100 * 101)) ** 0.5)
     tidy = rows(folder / "report" / "tidy.csv")
     units = {(row["metric"], row["unit"], row["better"]) for row in tidy}
-    assert {("power", "W", "lower"), ("frames_per_second", "1/s", "higher")} <= units
+    assert {("residual", "1", "lower"), ("frames_per_second", "1/s", "higher")} <= units
 
 
 def test_compare_is_by_the_new_basis(checkout: Path, folder: Path) -> None:

@@ -73,6 +73,15 @@ def test_metric_of_ones_own_by_its_unit(unit: str, value: float) -> None:
     assert sound([one("reading", value, "W")])
 
 
+@pytest.mark.parametrize("metric", ["memory", "power", "energy"])
+@pytest.mark.parametrize("value", [-1.0, float("nan"), float("inf"), 1e308])
+def test_amount_that_cannot_be(metric: str, value: float) -> None:
+    census = ParseStats()
+    assert sound([one(metric, value)], census) == []
+    assert sum(seen.lines for seen in census.refused.values()) == 1
+    assert sound([one(metric, 0.0)])
+
+
 def test_what_is_possible_is_kept() -> None:
     records = [
         *(one("accuracy", 0.0), one("accuracy", 1.0), one("loss", -3.0), one("loss", 1e30)),

@@ -113,15 +113,6 @@ def test_a_timer_longer_than_the_step_is_no_share() -> None:
     assert pd.isna(row([*steps("a", [[1.0]]), phase("all-gather", 1.5)])["communication_share"])
 
 
-def test_energy_is_of_all_gpus_and_steps() -> None:
-    each = [
-        record("a", "energy", 100, scope="per_gpu", rank=0, step=10, steps=10),
-        record("a", "energy", 50, scope="per_gpu", rank=0, step=20, steps=10),
-    ]
-    assert row(each, gpus=4)["energy_j"] == 6000
-    assert row([*each, record("a", "energy", 7000)], gpus=4)["energy_j"] == 7000
-
-
 def test_conditions_are_those_recorded_and_over_them_those_that_the_log_says() -> None:
     run = with_(expected("a"), conditions={"torch": "2.4", "partition": "gpu"})
     said = [
