@@ -38,7 +38,7 @@ class Basis(Value, frozen=True, kw_only=True):
 
     @property
     def in_heading(self) -> str:
-        """The unit in a heading: `samples/s`, `epoch time, s`."""
+        """The unit in a heading: `samples/s`, `epoch time [s]`."""
         return self.heading or f"{self.item}/s"
 
     @property

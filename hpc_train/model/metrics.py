@@ -50,7 +50,7 @@ METRICS: tuple[Metric, ...] = (
         key="epoch_time_s", name="epoch_time", unit="s", direction="lower", record="epoch_time",
         scopes=_RANKS, of_run="computed", run_heading="epoch time [s]",
         basis=Basis(
-            name="epoch time", sentence="s an epoch", heading="epoch time, s",
+            name="epoch time", sentence="s an epoch", heading="epoch time [s]",
             axis="epochs per hour",
         ),
         text=TextColumn(heading="epoch\ntime [s]", compact=True, after="tokens_per_second"),
@@ -91,7 +91,9 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         key="efficiency", direction="higher", of_run="none", over_runs="computed", limits="object",
-        text=TextColumn(heading="{own}efficiency\n% {level}", compact=True, decimals=0, factor=100),
+        text=TextColumn(
+            heading="{own}efficiency\n[%] {level}", compact=True, decimals=0, factor=100
+        ),
     ),
     Metric(
         key="doubling", direction="higher", of_run="none", over_runs="computed", limits="object",
@@ -109,16 +111,16 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         key="time_to_train_efficiency", direction="higher", of_run="none", over_runs="computed",
         limits="object",
-        text=TextColumn(heading="efficiency of\ntraining % {level}", decimals=0, factor=100),
+        text=TextColumn(heading="efficiency of\ntraining [%] {level}", decimals=0, factor=100),
     ),
     Metric(
         key="cv", direction="lower", of_run="none", over_runs="computed",
-        text=TextColumn(heading="cv\n%", decimals=1, factor=100, after="samples_seen"),
+        text=TextColumn(heading="cv\n[%]", decimals=1, factor=100, after="samples_seen"),
     ),
     Metric(
         key="accuracy", name="accuracy", direction="higher", record="accuracy", scopes=_RANKS,
         of_run="computed", run_heading="accuracy",
-        text=TextColumn(heading="accuracy\n% (change)", compact=True),
+        text=TextColumn(heading="accuracy\n[%] (change)", compact=True),
     ),
     Metric(key="accuracy_change_pp", of_run="none", over_runs="computed"),
     Metric(
@@ -146,7 +148,7 @@ METRICS: tuple[Metric, ...] = (
         key="time_to_train_s", name="time_to_train", unit="s", direction="lower",
         record="time_to_train", scopes=_RANKS, of_run="highest", run_heading="time to train [s]",
         basis=Basis(
-            name="time to train", sentence="s to train", heading="time to train, s",
+            name="time to train", sentence="s to train", heading="time to train [s]",
             axis="trainings per hour",
         ),
         text=TextColumn(heading="time to\ntrain [s]", compact=True, after="epoch_time_s"),
@@ -175,13 +177,13 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         key="data_share", name="data_share", direction="lower", of_run="computed",
         text=TextColumn(
-            heading="data\n%", decimals=1, factor=100, after="communication_share"
+            heading="data\n[%]", decimals=1, factor=100, after="communication_share"
         ),
     ),
     Metric(
         key="communication_share", name="communication_share", direction="lower",
         of_run="computed",
-        text=TextColumn(heading="communication\n%", decimals=1, factor=100),
+        text=TextColumn(heading="communication\n[%]", decimals=1, factor=100),
     ),
     Metric(
         key="restarts", name="restarts", direction="lower", of_run="given", over_runs="none",

@@ -28,9 +28,8 @@ RULE_WORDS = {
     "script."
 }
 
-SITE_UNKNOWN = (
-    "The gates, the price and the network of the site are unknown and not checked: {why}."
-)
+OF_REGRESSION = "reference of the regression gate: "
+SITE_UNKNOWN = "The gates, the price and the network of the site are not known: {why}."
 
 
 def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
@@ -78,7 +77,7 @@ def with_gate_results(
     """Return the report with a verdict on each gate; `tables` are its runs and its points.
 
     Raises:
-        ReportError: the reference of the regression gate does not exist.
+        ReportError: the reference of the regression gate on the command line cannot be read.
     """
     from hpc_train.reports.gate_table_and_sentences import gated
     from hpc_train.reports.gate_verdicts import OF_RUN, GateInputs, verdicts
@@ -92,15 +91,33 @@ def with_gate_results(
     if study.site_unknown:
         note = SITE_UNKNOWN.format(why=study.site_unknown)
         report = msgspec.structs.replace(report, notes=(*report.notes, note))
+    old, unknown = _reference_or_reason(study, inputs, options)
     scripts = sum(is_regular(run.folder.script) for run in inputs.own)
     gate_inputs = GateInputs(
         scripts=(len(inputs.own), scripts),
         busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
         runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
         site_unknown=study.site_unknown,
-        changes=_changes(reference(study, inputs, options), runs, study),
+        changes=_changes(old, runs, study),
+        reference_unknown=unknown,
     )
     return gated(report, verdicts(study.gates, plain_rows(points), gate_inputs))
+
+
+def _reference_or_reason(
+    study: ExpectedStudy, inputs: ReportInputs, options: ReportOptions
+) -> tuple[pd.DataFrame | None, str]:
+    """Return the reference of the regression gate, or why it cannot be read.
+
+    Raises:
+        ReportError: it was named on the command line.
+    """
+    try:
+        return reference(study, inputs, options), ""
+    except ReportError as failure:
+        if options.against is not None:
+            raise
+        return None, failure.message.removeprefix(OF_REGRESSION)
 
 
 def reference(
@@ -123,9 +140,7 @@ def reference(
     try:
         return side(word, options.search, study.allow_mixed).runs
     except HpcTrainError as failure:
-        raise ReportError(
-            f"reference of the regression gate: {failure.message}", failure.hint
-        ) from None
+        raise ReportError(f"{OF_REGRESSION}{failure.message}", failure.hint) from None
 
 
 def _changes(

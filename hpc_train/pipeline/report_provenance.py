@@ -147,9 +147,9 @@ def _utc(moment: float) -> str:
 
 def _analysis(study: ExpectedStudy) -> Iterator[Fact]:
     count = len(study.runs)
-    yield Fact(name="warm-up left out", values=((_warmup(study.warmup), count),))
-    yield Fact(name="a run's number", values=(("median step of its slowest rank", count),))
-    yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over jobs", count),))
+    yield Fact(name="warm-up excluded", values=((_warmup(study.warmup), count),))
+    yield Fact(name="value of a run", values=(("median step time of the slowest rank", count),))
+    yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over runs", count),))
     yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
     if study.allow_mixed:
         yield Fact(name="allowed to differ", values=((", ".join(study.allow_mixed), count),))

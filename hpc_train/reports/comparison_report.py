@@ -21,8 +21,8 @@ from hpc_train.reports.value_format import level_word, significant
 
 BETTER, WORSE = "B better", "B worse"
 UNDECIDED = {
-    "n=1: no verdict": "No verdict, as n=1 has no interval",
-    "no spread: no verdict": "No verdict, as equal repetitions have no interval",
+    "n=1: no verdict": "No verdict, because n=1 has no interval",
+    "no spread: no verdict": "No verdict, because equal repetitions have no interval",
 }
 METHOD = (
     "B/A is the ratio of rates (for times the inverse ratio), so that more than 1 means that B is "
@@ -146,8 +146,8 @@ def _caveats(points: Sequence[Row]) -> Iterator[str]:
         # Repetitions with one seed agree to the last digit; the noise is then not measured.
         if change is not None and limit is not None and abs(change) > limit:
             yield (
-                f"Caveats: accuracy changes by {change:+.2f} points, noise explains {limit:.2f}: "
-                f"{_name(row, points)}."
+                f"Caveats: accuracy of B differs from that of A ({change:+.2f} points, noise "
+                f"explains {limit:.2f}): {_name(row, points)}."
             )
     unknown = [row for row in points if row["ratio"] is not None and not _batches(row)]
     if unknown:

@@ -139,7 +139,7 @@ def differences_table(found: ComparisonInput) -> ReportTable:
     keys = ("setting", "a", "b")
     heads = ("setting", "A", "B")
     return ReportTable(
-        title="What differs",
+        title="Settings that differ",
         columns=tuple(
             Column(key=key, heading=head, align="left", prose=key != "setting")
             for key, head in zip(keys, heads, strict=True)

@@ -75,7 +75,7 @@ def _columns(
             lambda row: significant(row["other_value"]),
         ),
         (
-            Column(key="ratio", heading=f"times as fast\n[{confidence:.0%}]"),
+            Column(key="ratio", heading=f"times as fast\n[{level_word(confidence)}]"),
             lambda row: ratio_words(row, 3),
         ),
         (Column(key="verdict", heading="significant", align="left"), _significant),

@@ -26,7 +26,7 @@ FORMULAS = (
     "+ (1-f)/q); Gustafson S = L(q - f'(q-1)); USL S = L q/(1 + a(q-1) + b q(q-1)). L is the law's "
     "speedup at q = 1; residual is the root mean square of the relative residuals; p is that of an "
     "F test of lack of fit, -- without repetitions. A law with p below 0.05 (without repetitions: "
-    "with a residual above 10 %) is refused; of two that fit, the one with the lower AICc is shown."
+    "with a residual above 10 %) is not shown; of two that fit, only that with the lower AICc is."
 )
 
 
@@ -59,10 +59,10 @@ def _laws(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
         Column(key="law", heading="law", align="left"),
         Column(key="points", heading="points", drop=1),
         Column(key="largest_q", heading=f"largest\n{unit.plural}", drop=4),
-        Column(key="parameters", heading="parameters [95%]", align="left", prose=True),
-        Column(key="rms", heading="residual\n%", drop=2),
+        Column(key="parameters", heading="parameters [95 %]", align="left", prose=True),
+        Column(key="rms", heading="residual\n[%]", drop=2),
         Column(key="lack_of_fit_p", heading="lack of\nfit p", drop=3),
-        Column(key="peak", heading=f"peak\n[{unit.plural}, 95%]", align="left", prose=True),
+        Column(key="peak", heading=f"peak\n[{unit.plural}, 95 %]", align="left", prose=True),
     )
     bases = _bases(points, unit)
     rows = [_row(law, bases.get(law.series, 1.0), axis) for law in _fitted(laws)]
@@ -178,7 +178,7 @@ def _forecast(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
     bases = _bases(points, unit)
     found = [(law, point) for law in laws for point in _beyond(law)]
     names = ("series", "law", "q", "speedup", "where")
-    heads = ("series", "law", unit.plural, "speedup [95%]", "where")
+    heads = ("series", "law", unit.plural, "speedup [95 %]", "where")
     skip = 1 if {law.series for law, _ in found} <= {ALONE} else 0
     aligned = [
         Column(key=key, heading=head, align="right" if key in ("q", "speedup") else "left")

@@ -27,7 +27,8 @@ _ABSENT = {
     "loss": "not recorded at the baseline",
 }
 GATES = tuple(name for name in Gates.__struct_fields__ if name != "rule")
-NOTHING = "no point decides"
+UNREAD = "Caveats: not every gate could be read. {}"
+NOTHING = "not decided at any point"
 _DONE = ("COMPLETED", EXCLUDED)
 
 
@@ -35,9 +36,10 @@ def gated(report: Report, found: Sequence[GateResult]) -> Report:
     """Return the report with the verdicts: a table, caveats, and in `checks` those not met."""
     checks = tuple(sentence(verdict) for verdict in found if verdict.outcome in _FAILED)
     table = _table(found)
+    unread = [UNREAD.format(checked_gates(found))] if _errors(found) else []
     return msgspec.structs.replace(
         report,
-        summary=with_verdict_caveats(report.summary, found),
+        summary=(*unread, *with_verdict_caveats(report.summary, found)),
         tables=(*report.tables, table),
         checks=(*report.checks, *checks),
         notes=(*report.notes, *([checked_gates(found)] if table.rows else [])),
@@ -47,19 +49,23 @@ def gated(report: Report, found: Sequence[GateResult]) -> Report:
 def checked_gates(found: Sequence[GateResult]) -> str:
     """Return which gates were checked, and which were not and why."""
     decided = dict.fromkeys(v.gate for v in found if v.outcome in ("met", "not met"))
-    empty = [v.gate for v in found if v.reason.startswith(NOTHING)]
+    empty = [v.gate for v in found if v.reason.endswith(NOTHING)]
     reasons: dict[str, list[str]] = {}
-    for verdict in found:
-        if verdict.outcome == "error":
-            reasons.setdefault(verdict.reason, []).append(verdict.gate)
-    for gate in GATES:
+    for verdict in _errors(found):
+        reasons.setdefault(verdict.reason, []).append(verdict.gate)
+    unread = {gate for gates in reasons.values() for gate in gates}
+    for gate in (gate for gate in GATES if gate not in unread):
         if gate in empty or any(v.gate == gate for v in found if gate not in decided):
-            reasons.setdefault(f"{NOTHING} it", []).append(gate)
+            reasons.setdefault(NOTHING, []).append(gate)
         elif gate not in decided:
             reasons.setdefault(_ABSENT.get(gate, "no limit set"), []).append(gate)
     checked = ", ".join(gate for gate in decided if gate not in empty) or "none"
     others = "; ".join(f"{', '.join(gates)} ({reason})" for reason, gates in reasons.items())
     return f"Gates checked: {checked}. Not checked: {others or 'none'}."
+
+
+def _errors(found: Sequence[GateResult]) -> list[GateResult]:
+    return [verdict for verdict in found if verdict.outcome == "error"]
 
 
 def sentence(verdict: GateResult) -> str:

@@ -15,7 +15,7 @@ from hpc_train.reports.point_and_series_names import names
 
 # 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9
-WHOLE = "the study"
+WHOLE, SITE, REFERENCE = "the study", "gates of the site", "reference of the regression gate"
 OF_RUN = (
     "run_id", "state", "problem", "flags", "accuracy", "loss", "samples_seen", "series", "nodes",
     "gpus_per_node", "tasks_per_node", "ranks", "gpus",
@@ -27,7 +27,7 @@ class GateInputs(NamedTuple):
 
     `scripts`: number of runs, and of runs with a script. `busbw`: GB/s by run. `runs`: rows of the
     runs, with the columns OF_RUN. `changes`: rows of a comparison with `against`. `site_unknown`:
-    why the site's gates are not known.
+    why the site's gates are not known, `reference_unknown`: why there are no `changes`.
     """
 
     scripts: tuple[int, int] = (0, 0)
@@ -35,6 +35,7 @@ class GateInputs(NamedTuple):
     runs: tuple[Row, ...] = ()
     changes: tuple[Row, ...] = ()
     site_unknown: str = ""
+    reference_unknown: str = ""
 
 
 class GateValue(NamedTuple):
@@ -80,7 +81,7 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *_node_counts(gates.node_counts, points),
         *(_script(known.scripts) if gates.script else ()),
         *_busbw(gates.busbw, known.busbw),
-        *_regressions(gates, known.changes),
+        *_regressions(gates, known.changes, known.reference_unknown),
         *quality(gates, points, known.runs),
         *_site(known.site_unknown),
         *(plausible(points) if gates.plausible is not False else ()),
@@ -93,7 +94,7 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
     ]
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
     nothing = [
-        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"{NOTHING} {name}")
+        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"{name} is {NOTHING}")
         for name in asked
         if name not in decided
     ]
@@ -182,15 +183,18 @@ def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[GateResul
 def _script(scripts: tuple[int, int]) -> Iterator[GateResult]:
     runs, there = scripts
     met = 0 < runs == there
-    reason = f"scripts of {there} of {runs} runs" if runs else "no script: the input is logs only"
+    reason = (
+        f"scripts of {there} of {runs} runs"
+        if runs
+        else "no job script: the input consists of logs"
+    )
     yield GateResult(gate="script", where=WHOLE, outcome="met" if met else "not met", reason=reason)
 
 
 def _site(unknown: str) -> Iterator[GateResult]:
     """Report that the gates of the site cannot be read."""
     if unknown:
-        reason = f"the gates of the site are not known: {unknown}"
-        yield GateResult(gate="site", where=WHOLE, outcome="error", reason=reason)
+        yield GateResult(gate="site", where=SITE, outcome="error", reason=unknown)
 
 
 def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateResult]:
@@ -206,9 +210,12 @@ def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateR
         )
 
 
-def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[GateResult]:
+def _regressions(gates: Gates, changes: Sequence[Row], unknown: str) -> Iterator[GateResult]:
     """Yield regressions: the interval of new/old, or its value, is below 1 - tolerance."""
     if gates.regression is None:
+        return
+    if unknown:
+        yield GateResult(gate="regression", where=REFERENCE, outcome="error", reason=unknown)
         return
     limit, old = 1 - gates.regression.tolerance, gates.regression.against
     name = names(changes)

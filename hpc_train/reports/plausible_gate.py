@@ -13,7 +13,6 @@ from hpc_train.reports.point_and_series_names import names
 _CAVEATS = {
     "accuracy": "the accuracy fell",
     "loss": "the loss rose or is not finite",
-    "site": "gates were not checked",
 }
 
 

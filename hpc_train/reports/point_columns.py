@@ -15,7 +15,7 @@ from hpc_train.reports.point_and_series_names import (
     series_heading,
     short_series,
 )
-from hpc_train.reports.value_format import ABSENT, fixed, whole, with_limits
+from hpc_train.reports.value_format import ABSENT, fixed, level_word, whole, with_limits
 
 TextOfRow = Callable[[Row], str]
 SIZES = {
@@ -69,7 +69,7 @@ class _HeadingWords:
     """Words in headings: the level, and whether each series has its own baseline."""
 
     def __init__(self, points: Sequence[Row], confidence: float) -> None:
-        self._level = f"[{confidence:.0%}]"
+        self._level = f"[{level_word(confidence)}]"
         self._own = "own-series\n" if has_own_baselines(points) else ""
 
     def heading(self, text: str) -> str:

@@ -20,6 +20,7 @@ from hpc_train.reports.point_and_series_names import (
 )
 from hpc_train.reports.scaling_summary import summary_lines
 from hpc_train.reports.study_tables import LESS, ROOM, absent_notes, points_table, runs_table
+from hpc_train.reports.value_format import level_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -32,12 +33,13 @@ STATE_UNKNOWN = (
 )
 RATIOS = (
     "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "
-    "definition; ideal = ratio of GPUs (of ranks without GPUs); efficiency = speedup/ideal."
+    "definition; ideal = ratio of the numbers of GPUs (of ranks, if there are no GPUs); "
+    "efficiency = speedup/ideal."
 )
 # Left out also where there is space, if they add no information.
 NEVER_MISSED = ("nodes", "time_to_train_speedup", "common_speedup")
 REPLICATE = (
-    "Intervals: {confidence:.0%}, {interval}; the replicate is the run, not a step. Rows "
+    "Intervals: {confidence}, {interval}; the replicate is the run, not a step. Rows "
     "of one series are correlated: they share the noise of their baseline."
 )
 
@@ -109,9 +111,11 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
         notes.append(RATIOS.format(means=means))
     if any(row["speedup_low"] is not None for row in points):
         words = INTERVALS[study.interval]
-        notes.append(REPLICATE.format(confidence=confidence, interval=words))
+        notes.append(REPLICATE.format(confidence=level_word(confidence), interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
-        notes.append("step time = median over a run's steps of the time of the slowest rank.")
+        notes.append(
+            "step time = median over the steps of a run; the slowest rank counts in each step."
+        )
     return (*notes, *hardware_notes(points))
 
 

@@ -35,6 +35,14 @@ from hpc_train.reports.value_format import fixed, significant, whole, with_limit
 # Number of series with a line for answer and baseline.
 MOST_LINES = 8
 NO_GATES = Gates()
+NO_STEPS, NO_STEPS_IN_TABLE = "no step times are recorded", "the table has no step times"
+MORE = {
+    "fastest series": "{} more series are the fastest at a size: table Comparison at each size.",
+    "series": "{} more series are in the table of points.",
+    "fastest points": "{} more fastest points are in the table of points.",
+    "baselines": "Baselines of {} more series are in the table of points.",
+    "common baselines": "Baselines common to {} more groups of series are in the table of points.",
+}
 REGIMES = {
     "strong": "strong scaling: the same global batch at every size",
     "weak": "weak scaling: the same batch per rank",
@@ -74,9 +82,7 @@ def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
     """Return the first lines, and how many are left to the table."""
     if len(lines) <= MOST_LINES:
         return tuple(lines)
-    label = "Baseline" if what.endswith("baselines") else "And"
-    rest = len(lines) - MOST_LINES
-    return (*lines[:MOST_LINES], f"{label}: {rest} more {what}, in the table of points.")
+    return (*lines[:MOST_LINES], MORE[what].format(len(lines) - MOST_LINES))
 
 
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
@@ -100,18 +106,24 @@ def _warmup(study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]) ->
         return ""
     if any(row["step_time_s"] is not None for row in points):
         if not any(row["steps"] for row in points):
-            return "step times as stated"
+            return "step times as stated in the table"
         if not study.warmup.steps and not study.warmup.seconds:
             return "no warm-up steps are excluded"
         left = sorted({row["warmup_steps"] for row in points} - {None})
         rule = _rule(study.warmup)
         # The rule suffices if it equals the number of steps left out.
         more = "" if left in ([], [study.warmup.steps]) else f" ({_span(left)} steps)"
-        return f"without each run's warm-up of {rule}{more}"
+        return f"the warm-up of each run, {rule}{more}, is excluded"
+    missing = NO_STEPS if _are_logs(runs) else NO_STEPS_IN_TABLE
     # Only of several epochs is the first left out.
     if any(run["state"] == OK and (run["epochs"] or 0) > 1 for run in runs):
-        return "no step times recorded; the first of several epochs is excluded"
-    return "no step times recorded"
+        return f"{missing}; the first of several epochs is excluded"
+    return missing
+
+
+def _are_logs(runs: Sequence[Row]) -> bool:
+    """Whether some program printed the results; a person stated those of a table."""
+    return any("parser" in (run.get("conditions") or {}) for run in runs)
 
 
 def _rule(warmup: Warmup) -> str:

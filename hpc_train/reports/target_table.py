@@ -22,14 +22,15 @@ COLUMNS = (
     Column(key="n_reached", heading="reached\n/n"),
     Column(key="samples_to_target", heading="samples to\ntarget", drop=1),
     Column(key="time_to_target_s", heading="time to\ntarget [s]"),
-    Column(key="statistical_efficiency", heading="statistical\nefficiency % [95%]"),
+    Column(key="statistical_efficiency", heading="statistical\nefficiency [%] [95 %]"),
 )
 NOTE = (
     "Time to {target}: until the first evaluation that reaches it; validation values are "
     "preferred. Evaluations without a step number are assumed to be evenly spaced. A run that "
-    "did not reach the target has no time. Time = samples/throughput + start-up; it includes "
-    "evaluations if the throughput does. With three or four runs the time is their mean; with "
-    "more, the mean without the best and the worst one, and one run may fail (MLPerf). "
+    "did not reach the target has no time, which is not extrapolated. Time = samples/throughput + "
+    "start-up; it includes evaluations if the throughput does. With three or four runs the time "
+    "is their mean; with more, the mean without the best and the worst one, and one run may fail "
+    "(MLPerf). "
     "Statistical efficiency = samples to target at the baseline / at the point."
 )
 

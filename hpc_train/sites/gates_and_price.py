@@ -32,12 +32,14 @@ def site_reporting(own: Sequence[Run]) -> SiteReporting:
         try:
             found.append(_reporting(name, file))
         except UnknownNameError:
-            return SiteReporting(unknown=f"there is no profile {name} here")
+            return SiteReporting(unknown=f"there is no profile {name} on the search path")
         except HpcTrainError as failure:
             return SiteReporting(unknown=f"{name}: {failure.message}")
     if any(each.gates != found[0].gates for each in found):
         names = ", ".join(f"{name} ({file})" for name, file in places)
-        return SiteReporting(unknown=f"the runs are of several sites with different gates: {names}")
+        return SiteReporting(
+            unknown=f"the runs are from several sites with different gates: {names}"
+        )
     if len(found) > 1:
         return SiteReporting(Reporting(gates=found[0].gates))
     return SiteReporting(found[0] if found else Reporting())

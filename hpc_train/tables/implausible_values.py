@@ -94,10 +94,15 @@ def _units(own: pd.DataFrame) -> _Found:
             logarithms = np.log10(np.where(known(values) > 0, values, np.nan))
         for place, factor in far_from_most(logarithms, series):
             times = f"{10**factor:,.0f}" if 0 < factor < 7 else f"{10**factor:.2g}"
-            detail = f"{shown[place]:.4g} {_UNITS[name]}, {times} times the other runs per GPU"
+            detail = f"{_digits(shown[place])} {_UNITS[name]}, per GPU {times} times the other runs"
             # A rate that was computed from a wrong time is wrong as well.
             found.setdefault(place, Flag(FlagCode.UNIT, detail))
     yield from found.items()
+
+
+def _digits(value: float) -> str:
+    """Return four significant digits, without an exponent up to a million."""
+    return f"{value:.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
 def _per_gpu(own: pd.DataFrame) -> dict[str, Floats]:

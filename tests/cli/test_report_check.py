@@ -91,8 +91,8 @@ def test_gates_that_cannot_be_read_are_an_error(hpctrain: Hpctrain, tmp_path: Pa
         file.write_text(json.dumps(manifest))
     done = hpctrain("report", str(home), "--check", "--junit", "checks.xml")
     assert done.returncode == 2
-    assert "Caveats: gates were not checked: the study" in done.stdout
-    assert "Not checked: site (the gates of the site are not known" in done.stderr
+    assert "Caveats: not every gate could be read. Gates checked: " in done.stdout
+    assert "Not checked: site (there is no profile" in done.stderr
     assert 'errors="1"' in Path("checks.xml").read_text()
     assert hpctrain("report", str(home)).returncode == 0
 
@@ -119,3 +119,26 @@ def test_a_log_may_say_that_its_gpus_were_throttled(hpctrain: Hpctrain) -> None:
     # It is one series: throttling is flagged, not a condition of the series.
     assert "throttled differs" not in done.stdout
     assert done.returncode == 1
+
+
+@pytest.mark.parametrize("reference", ["gone", "damaged.json"])
+def test_a_reference_of_the_study_that_cannot_be_read_is_a_caveat_and_fails_the_check(
+    hpctrain: Hpctrain, reference: str
+) -> None:
+    Path("damaged.json").write_text('{"schema": 1, "rows": [')
+    Path("a.log").write_text('@hpct {"event": "end", "samples_per_second": 100}\n')
+    Path("points.yaml").write_text(
+        f"gates: {{regression: {{against: {reference}}}, node_counts: 1}}\n"
+        "points: {a.log: {nodes: 1, gpus_per_node: 4}}\n"
+    )
+    done = hpctrain("report", "points.yaml")
+    assert done.returncode == 0, done.stderr
+    words = " ".join(done.stdout.split())
+    assert "Caveats: not every gate could be read. Gates checked: node_counts, " in words
+    assert "Not checked: regression (" in words
+    checked = hpctrain("report", "points.yaml", "--check")
+    assert checked.returncode == 2
+    assert "check: gate error: reference of the regression gate: " in checked.stderr
+    named = hpctrain("report", "points.yaml", "--against", reference)
+    assert (named.returncode, named.stdout) == (2, "")
+    assert "reference of the regression gate: " in named.stderr

@@ -41,8 +41,8 @@ def test_the_interval_is_named_wherever_it_counts(
     found = json.loads(done.stdout)
     name = said.partition(";")[0]
     assert found["conditions"]["interval"] == said
-    assert any(f"Intervals: 95%, {name};" in note for note in found["notes"])
-    assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over jobs"
+    assert any(f"Intervals: 95 %, {name};" in note for note in found["notes"])
+    assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over runs"
 
 
 def test_a_bundle_keeps_the_interval(hpctrain: Hpctrain) -> None:

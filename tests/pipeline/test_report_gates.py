@@ -85,11 +85,11 @@ STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        ([None], "there is no profile lab7 here"),
+        ([None], "there is no profile lab7 on the search path"),
         (["name: lab7\nreport: {gates: {efficiency: high}}"], "report.gates.efficiency"),
         (["name: lab7\n- broken"], "not valid YAML"),
         ([STRICT, "name: lab7"], "several sites with different gates"),
-        ([STRICT, None], "there is no profile lab7 here"),
+        ([STRICT, None], "there is no profile lab7 on the search path"),
     ],
 )
 def test_gates_of_a_site_that_are_not_known_are_not_met(
@@ -99,11 +99,13 @@ def test_gates_of_a_site_that_are_not_known_are_not_met(
     assert said in with_site_gates(found, ReportOptions()).site_unknown
     report = build_report(found)
     assert any(said in line for line in report.checks)
-    assert any(said in note and "unknown" in note for note in report.notes)
+    assert any(said in note and "are not known" in note for note in report.notes)
     (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
     assert decided.outcome == "error"
     assert unreadable_gates(report)
-    assert any(said in line for line in report.summary if line.startswith("Caveats: gates"))
+    first = report.summary[0]
+    assert first.startswith("Caveats: not every gate could be read. Gates checked: ")
+    assert said in first
     # A bundle was packed with what was known then.
     kept = msgspec.structs.replace(
         found, study=with_site_gates(found, ReportOptions()), own=(), packed=True

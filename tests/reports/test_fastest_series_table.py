@@ -37,7 +37,7 @@ def test_the_scaling_of_a_series_is_called_its_own(report: Report) -> None:
     heads = {column.key: column.heading for column in report.tables[0].columns}
     assert heads["speedup"].startswith("own-series\n")
     assert heads["efficiency"].startswith("own-series\n")
-    assert heads["common_speedup"] == "speedup to common\nbaseline [95%]"
+    assert heads["common_speedup"] == "speedup to common\nbaseline [95 %]"
 
 
 def test_one_series_has_no_such_words() -> None:

@@ -69,7 +69,7 @@ def test_a_gate_that_is_decided_at_no_point_is_not_met() -> None:
         ("8 GPUs", "not decided"), ("16 GPUs", "not decided"), ("the study", "not met"),
     ]  # fmt: skip
     last = verdicts(Gates(efficiency=0.75), points, GateInputs())[-1]
-    assert last.reason == "no point decides efficiency"
+    assert last.reason == "efficiency is not decided at any point"
 
 
 class Counted(list[dict[str, Any]]):
@@ -97,10 +97,10 @@ def test_doubling_is_a_speedup_and_needs_half_the_size() -> None:
 def test_what_nothing_decides_is_not_met() -> None:
     found = only(Gates(efficiency=0.5), point(1, efficiency=1.0))
     assert (found.where, found.outcome) == ("the study", "not met")
-    assert only(Gates(busbw=100)).reason == "no point decides busbw"
+    assert only(Gates(busbw=100)).reason == "busbw is not decided at any point"
     # A limit of 0 is a limit.
-    assert only(Gates(accuracy=0.0)).reason == "no point decides accuracy"
-    assert only(Gates(loss=0.0)).reason == "no point decides loss"
+    assert only(Gates(accuracy=0.0)).reason == "accuracy is not decided at any point"
+    assert only(Gates(loss=0.0)).reason == "loss is not decided at any point"
     assert outcomes(Gates(regression=Regression(against="old"))) == [("the study", "not met")]
 
 
@@ -175,14 +175,13 @@ def test_the_words_name_the_gates_that_were_checked_and_why_others_were_not() ->
     found = verdicts(
         Gates(efficiency=0.8, doubling=1.5, plausible=False),
         points,
-        GateInputs(site_unknown="there is no profile lab7 here"),
+        GateInputs(site_unknown="there is no profile lab7 on the search path"),
     )
     assert checked_gates(found) == (
-        "Gates checked: efficiency, missing. Not checked: site (the gates of the site are not "
-        "known: there is no profile lab7 here); doubling (no point decides it); node_counts, "
-        "script, busbw, regression (no limit set); plausible (switched off); accuracy, loss (not "
-        "recorded at the baseline)."
+        "Gates checked: efficiency, missing. Not checked: site (there is no profile lab7 on the "
+        "search path); doubling (not decided at any point); node_counts, script, busbw, regression "
+        "(no limit set); plausible (switched off); accuracy, loss (not recorded at the baseline)."
     )
     made = gated(empty(), found)
     assert checked_gates(found) in made.notes
-    assert any(line.startswith("Caveats: gates were not checked") for line in made.summary)
+    assert made.summary[0] == f"Caveats: not every gate could be read. {checked_gates(found)}"

@@ -30,7 +30,7 @@ def test_checks_come_before_the_figures_and_ends_are_said_once() -> None:
 def test_settings_of_the_analysis_are_said_in_words() -> None:
     page = render(whole())
     assert not re.search(r"warmup_steps<|gate_efficiency<", page)
-    assert "In brackets: the 95% interval of the number before." in page
+    assert "In brackets: the 95 % interval of the number before." in page
 
 
 def test_a_script_is_named_by_its_point() -> None:
@@ -76,4 +76,4 @@ def test_of_many_series_the_summary_says_the_first() -> None:
     study, tables = measured((1, 2), tuple(f"way{i:02d}" for i in range(12)), 2, ())
     lines = summary_lines(study, [], plain_rows(tables.points))
     assert sum("times as fast" in line for line in lines) == MOST_LINES
-    assert "And: 4 more series, in the table of points." in lines
+    assert "4 more series are in the table of points." in lines

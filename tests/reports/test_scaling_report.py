@@ -169,7 +169,7 @@ def test_checks_name_gates_and_missing_points() -> None:
 
 
 def test_notes_say_how_the_intervals_were_made() -> None:
-    assert any("95%, Welch on logarithms" in note for note in report().notes)
+    assert any("95 %, Welch on logarithms" in note for note in report().notes)
     assert "study note" in report().notes
 
 

@@ -22,7 +22,7 @@ def summary(folder: Path, text: str, name: str = "table.csv") -> str:
 def test_one_stated_epoch_time_is_not_the_mean_without_the_first(tmp_path: Path) -> None:
     found = summary(tmp_path, "gpus,epoch_time\n1,100\n2,52\n")
     assert "first of several" not in found
-    assert "no step times recorded" in found
+    assert "the table has no step times" in found
 
 
 @pytest.mark.parametrize(("count", "said"), [(1, False), (2, True)])
@@ -56,7 +56,7 @@ def test_batches_that_are_recorded_are_not_called_unrecorded(tmp_path: Path) -> 
 
 def test_a_stated_step_time_has_no_known_warm_up(tmp_path: Path) -> None:
     found = summary(tmp_path, "nodes,gpus,step_time,global_batch_size\n1,4,0.5,64\n2,8,0.3,64\n")
-    assert "step times as stated" in found
+    assert "step times as stated in the table" in found
     assert "warm-up" not in found
 
 

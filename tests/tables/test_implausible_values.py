@@ -50,7 +50,7 @@ def test_milliseconds_among_seconds_are_flagged_once() -> None:
     assert flagged(rows, FlagCode.UNIT) == [2]
     flags: Any = with_implausible(table(rows)).at[2, "flags"]
     (flag,) = flags
-    assert flag.detail == "140 s a step, 1,037 times the other runs per GPU"
+    assert flag.detail == "140 s a step, per GPU 1,037 times the other runs"
 
 
 def test_of_two_runs_each_may_have_the_wrong_unit() -> None:

@@ -144,4 +144,4 @@ def _entries() -> list[LegendEntry]:
     from matplotlib.lines import Line2D
 
     ring = Line2D([], [], ls="none", marker="o", mfc="none", mec="black", mew=0.9, ms=10)
-    return [(ring, "no point is faster and cheaper")]
+    return [(ring, "Pareto-optimal")]

@@ -16,7 +16,7 @@ from hpc_train.model.report import Report
 from hpc_train.reports.formats.page.figures import drawing
 from hpc_train.reports.formats.page.run_details import MOST_NAMES, lookup, run_table
 from hpc_train.reports.formats.page.tables import every_column, facts_grid, grid
-from hpc_train.reports.value_format import one_line
+from hpc_train.reports.value_format import level_word, one_line
 
 FOLDER = Path(__file__).parent
 CAVEATS, MEASURED = "Caveats: ", ("Measured: ", "Baseline")
@@ -96,9 +96,9 @@ def _words(report: Report) -> SummaryParts:
     measured = [_after(MEASURED[0], line) for line in report.summary if line.startswith(MEASURED)]
     caveats = [_after(CAVEATS, line) for line in report.summary if line.startswith(CAVEATS)]
     answer = [line for line in report.summary if not line.startswith((*MEASURED, CAVEATS))]
-    confidence = report.conditions.get("confidence")
+    level = level_word(float(report.conditions.get("confidence", 0.95)))
     given = "regime" in report.conditions and any(" [" in line for line in answer)
-    brackets = f"In brackets: the {confidence:.0%} interval of the number before." if given else ""
+    brackets = f"In brackets: the {level} interval of the number before." if given else ""
     return SummaryParts(answer, brackets, measured, caveats)
 
 
