@@ -7,7 +7,7 @@ from hpc_train.model.metric import Metric, TextColumn
 HARDWARE_METRICS: tuple[Metric, ...] = (
     Metric(
         key="mfu", name="mfu", direction="higher", record="mfu", run_heading="MFU",
-        text=TextColumn(heading="MFU\n%", decimals=1, factor=100),
+        text=TextColumn(heading="MFU\n[%]", decimals=1, factor=100),
     ),
     Metric(
         key="tflops_per_gpu", name="tflops_per_gpu", unit="TFLOP/s", direction="higher",
