@@ -30,19 +30,11 @@ from hpc_train.reports.recommended_sizes import (
     useful_doublings,
 )
 from hpc_train.reports.study_tables import OK, constants
+from hpc_train.reports.summary_limit import first_lines
 from hpc_train.reports.value_format import fixed, significant, whole, with_limits
 
-# Number of series with a line for answer and baseline.
-MOST_LINES = 8
 NO_GATES = Gates()
 NO_STEPS, NO_STEPS_IN_TABLE = "no step times are recorded", "the table has no step times"
-MORE = {
-    "fastest series": "{} more series are the fastest at a size: table Comparison at each size.",
-    "series": "{} more series are in the table of points.",
-    "fastest points": "{} more fastest points are in the table of points.",
-    "baselines": "Baselines of {} more series are in the table of points.",
-    "common baselines": "Baselines common to {} more groups of series are in the table of points.",
-}
 REGIMES = {
     "strong": "strong scaling: the same global batch at every size",
     "weak": "weak scaling: the same batch per rank",
@@ -68,21 +60,14 @@ def summary_lines(
     measured = [counted, _regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
         *implausible_caveats(points),
-        *_first(list(fastest_sentences(fastest, points)), "fastest series"),
-        *_first(list(answers(points, study.gates)), "series"),
-        *_first(list(fastest_points(points, fastest, study)), "fastest points"),
+        *first_lines(list(fastest_sentences(fastest, points)), "fastest series"),
+        *first_lines(list(answers(points, study.gates)), "series"),
+        *first_lines(list(fastest_points(points, fastest, study)), "fastest points"),
         f"Measured: {'; '.join(part for part in measured if part)}.",
-        *_first(list(baselines(points)), "baselines"),
-        *_first(list(common_baselines(points)), "common baselines"),
+        *first_lines(list(baselines(points)), "baselines"),
+        *first_lines(list(common_baselines(points)), "common baselines"),
         *flag_caveats(points),
     )
-
-
-def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return the first lines, and how many are left to the table."""
-    if len(lines) <= MOST_LINES:
-        return tuple(lines)
-    return (*lines[:MOST_LINES], MORE[what].format(len(lines) - MOST_LINES))
 
 
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
