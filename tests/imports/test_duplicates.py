@@ -44,3 +44,9 @@ def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
 def test_jobs_under_other_conditions_are_no_repetitions(tmp_path: Path) -> None:
     study, _ = table_study(written(tmp_path, a=f"{HEAD},torch\n1,8,9,2.8\n1,8,9,2.9\n1,8,8,2.9\n"))
     assert [run.repetition for run in study.runs] == [1, 1, 2]
+
+
+def test_sizes_in_another_order_of_columns_are_the_same_point(tmp_path: Path) -> None:
+    other = "gpus_per_node,nodes,samples_per_second\n8,2,9.5\n"
+    study, _ = table_study(written(tmp_path, a=f"{HEAD}\n2,8,9\n", b=other))
+    assert [run.repetition for run in study.runs] == [1, 2]

@@ -8,12 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from hpc_train.errors import LogParseError
+from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.header import TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.write_report import render_report
+from tests.tables.studies import foreign
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 
@@ -97,3 +101,48 @@ def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "table.csv")
     with pytest.raises(LogParseError, match="a pipe, not a file"):
         report_inputs([str(tmp_path / "table.csv")], Search(root=tmp_path / "none"))
+
+
+def kinds(*names: str) -> list[str]:
+    return [column.kind for column in columns(ResultTable(Path("t.csv"), 3, names, ()))]
+
+
+def test_the_kind_of_each_column_and_several_without_a_name() -> None:
+    assert kinds("run", "nodes", "step_time", "torch", "seed", "lr", "", "", "problem") == [
+        "run", "size", "measure", "condition", "unused", "axis", "unused", "unused", "run",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("lr", "step_time"), r"t\.csv:3: no column of a size; the columns are lr, step_time"),
+        (("nodes", "memory"), r"t\.csv:3: no column of a measurement; the columns are nodes, mem"),
+        (("nodes", "step_tine"), r"t\.csv:3: unknown column 'step_tine'; did you mean 'step_time'"),
+        (("nodes", "epoch_time [weeks]"), r"t\.csv:3: 'epoch_time \[weeks\]': epoch_time is in s"),
+        (("nodes", "time"), r"t\.csv:3: 'time' is ambiguous"),
+        (("nodes", "lr", "step_time", "lr"), r"t\.csv:3: duplicate column 'lr'"),
+        (("nodes", "gpus", "step_time", "num_gpus"), "duplicate column 'gpus' as 'num_gpus'"),
+    ],
+)
+def test_a_header_that_does_not_suffice_is_refused(names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(LogParseError, match=message):
+        kinds(*names)
+
+
+def test_a_unit_in_a_heading_is_a_factor() -> None:
+    table = ResultTable(Path("t.csv"), 1, ("gpus", "Step time [ms]", "accuracy [%]", "img/s"), ())
+    assert columns(table)[1] == TableColumn("measure", "step_time", 1e-3, "ms")
+    assert columns(table)[2][:3] == ("measure", "accuracy", 0.01)
+    assert columns(table)[3] == TableColumn("measure", "samples_per_second")
+
+
+def test_the_scaling_is_read_beside_other_axes() -> None:
+    assert with_scaling({"lr": "1", "scaling": "Weak scaling"}) == {"lr": "1", "scaling": "weak"}
+    assert with_scaling({"lr": "1"}) == {"lr": "1"}
+    one, two = (foreign(name) for name in "ab")
+    labelled = [replace(run, axes={"lr": 1, "scaling": "weak"}) for run in (one, two)]
+    runs, scaling = declared_scaling([*labelled, replace(one, axes={"lr": 2})])
+    assert ([run.axes for run in runs], scaling) == ([{"lr": 1}, {"lr": 1}, {"lr": 2}], "weak")
+    other = [labelled[0], replace(two, axes={"scaling": "strong"})]
+    assert declared_scaling(other) == (other, None)

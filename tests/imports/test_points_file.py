@@ -88,6 +88,13 @@ def test_a_log_that_contradicts_has_no_result(logs: Path) -> None:
     assert runs(found)["n1-a.log"].state == "COMPLETED"
 
 
+def test_an_exact_name_precedes_a_pattern_and_each_pattern_names_its_own(logs: Path) -> None:
+    text = "'n1-*': {nodes: 1}\n'n2-*': {nodes: 2}\nn1-b.log: {nodes: 4}\n"
+    found = runs(stated(logs, text, "logs"))
+    sizes = {name: run.sizes["nodes"] for name, run in found.items()}
+    assert sizes == {"n1-a.log": 1, "n1-b.log": 4, "n2-a.log": 2}
+
+
 def test_a_log_without_a_key_is_named(logs: Path) -> None:
     found = stated(logs, "n1-a.log: {nodes: 1}\n", "logs")
     assert "does not state n1-b.log, n2-a.log" in " ".join(found.study.notes)
