@@ -72,6 +72,23 @@ def test_the_name_of_a_model_is_not_the_name_of_a_run(name: str) -> None:
     assert steady_command(one) != steady_command(other)
 
 
+@pytest.mark.parametrize(
+    ("command", "axes", "text"),
+    [
+        ("t.py --nodes 2 --lr 1", (), "t.py --nodes … --lr 1"),
+        ("t.py --nodes=2 --lr 1", (), "t.py --nodes=… --lr 1"),
+        ("t.py trainer.nodes=2 x", (), "t.py trainer.nodes=… x"),
+        ("t.py --nodes --lr 1", (), "t.py --nodes … 1"),
+        ("t.py --lr 1 --x 2", ("command.2",), "t.py --lr … --x 2"),
+        ("t.py --lr 1", ("command",), ""),
+    ],
+)
+def test_only_the_value_of_a_size_is_left_out(
+    command: str, axes: tuple[str, ...], text: str
+) -> None:
+    assert steady_command(command.split(), frozenset(axes)) == text
+
+
 @pytest.mark.parametrize("other", ["t.py --tp 2", "t.py --model large", "u.py --tp 1"])
 def test_other_words_of_a_command_count(other: str) -> None:
     assert steady_command(["t.py", "--tp", "1"]) != steady_command(other.split())

@@ -218,3 +218,45 @@ def test_what_a_rank_enqueued_last_counts_in_whatever_order_it_is_told() -> None
 def test_half_of_the_ranks_cannot_say_that_the_other_half_did_not_come() -> None:
     assert explain(wait(0), wait(1), ranks=4).late == ()
     assert explain(wait(0), wait(1), wait(3), ranks=5).late == (2, 4)
+
+
+def test_the_first_twenty_collectives_are_the_start_of_a_job() -> None:
+    def at(number: int, *lines: str) -> bool:
+        hang = explain(wait(0, number), wait(1, number), *lines, ranks=2)
+        assert hang.cause.startswith("all ranks wait in the same collective; ")
+        return "one of the first of the job" in hang.title
+
+    assert at(20)
+    assert not at(21)
+    assert at(20, status(0, 20, 20, 20), status(1, 20, 5, 20))
+    assert not at(20, status(0, 21, 21, 20), status(1, 20, 5, 20))
+
+
+def test_a_rank_that_names_no_collective_is_none_that_went_on() -> None:
+    nameless = (
+        "[E ProcessGroupNCCL.cpp:566] [Rank 1] Watchdog caught collective operation timeout: "
+        "WorkNCCL(OpType=ALLREDUCE, TensorShape=[1], Timeout(ms)=1800000) ran for 1801609 ms"
+    )
+    hang = explain(wait(0, 640), nameless, ranks=2)
+    assert hang.late == ()
+    assert hang.title.startswith("Rank 0 waited 600 s in collective 640 (ALLREDUCE)")
+    assert "Rank 1 waited" in explain(nameless, ranks=1).title
+
+
+def test_of_several_ranks_that_went_on_the_one_at_the_earliest_place_is_told() -> None:
+    hang = explain(wait(0, 640), wait(1, 970), wait(2, 961), ranks=3)
+    assert hang.title.endswith("ranks 1-2 were at 961 or later")
+    assert explain(wait(0, 640), wait(1, 970), ranks=2).title.endswith("was at 970 or later")
+
+
+def test_as_many_silent_ranks_as_heard_ones_are_not_named() -> None:
+    assert explain(*(wait(rank) for rank in (0, 1)), ranks=3).late == (2,)
+    told = "Ranks 0-1 waited 600 s in collective 500 (ALLREDUCE), long after the start"
+    hang = explain(wait(0), wait(1), ranks=4)
+    assert (hang.title, hang.late) == (told, ())
+    assert hang.cause.startswith("only 2 of 4 ranks are in these logs")
+
+
+def test_at_most_twelve_parts_of_a_list_are_shown() -> None:
+    assert listed(list(range(0, 24, 2))) == "Ranks " + ", ".join(map(str, range(0, 24, 2)))
+    assert listed(list(range(0, 26, 2))).endswith(", 22 and 1 more")

@@ -2,9 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
+from msgspec.structs import replace
+
 from hpc_train.model.diagnosis import FirstFailure
 from hpc_train.records.diagnosis.conclude import _after
-from hpc_train.records.diagnosis.root_cause import OrderedSighting, choose_root, first_of
+from hpc_train.records.diagnosis.root_cause import (
+    CAUSE,
+    CONSEQUENCE,
+    ECHO,
+    ENDED,
+    EXIT,
+    RAISED_AGAIN,
+    OrderedSighting,
+    cause_level,
+    choose_root,
+    first_of,
+    specific,
+    with_times,
+)
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
 
@@ -64,3 +80,80 @@ def test_what_came_after_the_root_at_its_very_moment_stands_behind_it() -> None:
     assert not _after(seen(1, SECOND, line=4), root)
     assert not _after(root, root)
     assert _after(seen(1, f"{SECOND}.1", line=4), root)
+
+
+def of(name: str, text: str = "", *, line: int = 1, **groups: str) -> OrderedSighting:
+    sighting = Sighting(
+        signature=name, source="a.log", line=line, text=text, groups=tuple(groups.items())
+    )
+    return OrderedSighting(sighting=sighting, signature=catalogue().by_id[name], file=0)
+
+
+@pytest.mark.parametrize(
+    ("one", "level"),
+    [
+        (of("cuda_oom"), CAUSE),
+        (of("python_exception", "ValueError: x"), CAUSE),
+        (of("python_exception", "ConnectionResetError: [Errno 104]"), ECHO),
+        (of("python_exception", "RuntimeError: NCCL communicator was aborted"), ECHO),
+        (of("python_exception", "RuntimeError: Connection closed by peer"), ECHO),
+        (of("python_exception", "KeyboardInterrupt"), ECHO),
+        (of("python_exception", "EOFError", file="/lib/multiprocessing/connection.py"), ECHO),
+        (of("python_exception", "EOFError", file="/work/connection.py"), CAUSE),
+        # Only a general line may be an echo by its words.
+        (of("cuda_oom", "ConnectionResetError"), CAUSE),
+        (of("python_exception", "Caught ValueError in replica 3 on device 3."), RAISED_AGAIN),
+        (of("python_exception", "Caught OSError in DataLoader worker process 0."), RAISED_AGAIN),
+        (of("python_exception", "Exception:"), RAISED_AGAIN),
+        (of("python_exception", "Exception: no data"), CAUSE),
+        (of("slurm_requeued"), ENDED),
+        (of("slurm_time_limit"), ECHO),
+        (of("torchrun_child_failed_rank", exitcode="1"), EXIT),
+        (of("torchrun_child_failed_rank", exitcode="-11"), ECHO),
+    ],
+)  # fmt: skip
+def test_the_distance_of_a_line_from_the_root_cause(one: OrderedSighting, level: int) -> None:
+    assert cause_level(one) == level
+
+
+def test_levels_are_in_the_order_from_a_cause_to_its_consequences() -> None:
+    levels = (CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE)
+    assert sorted(levels) == list(levels)
+
+
+def test_a_line_without_a_time_has_that_of_the_line_before_it_in_its_file() -> None:
+    later = f"{SECOND[:-1]}9"
+    lines = [seen(0), seen(0, SECOND), seen(0), seen(0, file=1), seen(0, later), seen(0)]
+    assert [one.when for one in with_times(lines)] == [None, SECOND, SECOND, None, later, later]
+
+
+def test_a_general_reading_of_a_line_gives_way_to_a_specific_one() -> None:
+    general, own = of("python_exception", "x"), of("cuda_oom", "x")
+    other = of("python_exception", "x", line=2)
+    assert specific([general, own, other]) == [own, other]
+    assert specific([general, other]) == [general, other]
+    elsewhere = replace(general, file=1)
+    assert specific([elsewhere, own]) == [elsewhere, own]
+
+
+@pytest.mark.parametrize(
+    ("codes", "rank"),
+    [
+        ((-15, 1), 1), ((143, 1), 1), ((1, 143), 0), ((-9, 1), 0), ((144, 1), 0), ((-15, 143), 0),
+    ],
+)  # fmt: skip
+def test_a_rank_that_was_terminated_is_not_the_first_failure(
+    codes: tuple[int, int], rank: int
+) -> None:
+    reports = [
+        replace(
+            one,
+            sighting=replace(one.sighting, groups=(("root", "yes"), ("exitcode", str(code)))),
+        )
+        for one, code in zip(
+            (seen(0, SECOND, root=True), seen(1, SECOND, root=True)), codes, strict=True
+        )
+    ]
+    first = first_of([*reports, seen(7)])
+    assert first is not None
+    assert (first.rank, first.exit_code, first.said_by) == (rank, codes[rank], "torchrun")

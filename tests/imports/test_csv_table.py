@@ -1,0 +1,113 @@
+"""CSV files: which are tables of results, their rows with lines, and their numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import LogParseError
+from hpc_train.imports.csv_table import MOST, is_comment, is_result_table, number, read_table, whole
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_table"),
+    [
+        ("t.csv", "nodes,x\n", True),
+        ("t.TSV", "x\tstep_time\n", True),
+        ("t.csv", "x;throughput\n", True),
+        ("t.csv", "x,step_tine\n", True),
+        ("t.csv", "# a comment\n\nnodes,x\n", True),
+        ("t.csv", "x,y\n", False),
+        ("t.csv", "epoch,gpus\n", False),
+        ("t.csv", "step,step_time\n", False),
+        ("t.txt", "nodes,x\n", False),
+        ("metrics.csv", "nodes,x\n", False),
+        # They are refused when they are read, with the reason.
+        ("t.csv", "", True),
+        ("t.csv", "x\0y\n", True),
+    ],
+)
+def test_a_table_of_results_is_known_by_its_header(
+    tmp_path: Path, name: str, content: str, *, is_table: bool
+) -> None:
+    (tmp_path / name).write_text(content)
+    assert is_result_table(tmp_path / name) is is_table
+
+
+def test_a_folder_and_a_file_that_is_absent_are_no_tables(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").mkdir()
+    assert not is_result_table(tmp_path / "t.csv")
+    assert not is_result_table(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_rows_have_the_line_on_which_they_begin(tmp_path: Path, separator: str) -> None:
+    rows = ("# first", "", " nodes ,x", "1, a ", "# a comment", '2,"b\nc"', ",", "3,d")
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows).replace(",", separator) + "\n")
+    table = read_table(path)
+    assert (table.line, table.names) == (3, ("nodes", "x"))
+    assert table.rows == ((4, ("1", "a")), (6, ("2", "b\nc")), (9, ("3", "d")))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_it"),
+    [
+        ("# a", True), ("  # a", True), ('"# a"', True), ("## a", True), ("#,a", True),
+        ("#;a", True), ("#\ta", True), ("#GPUs,a", False), ("a # b", False),
+    ],
+)  # fmt: skip
+def test_a_comment_is_no_heading(line: str, *, is_it: bool) -> None:
+    assert is_comment(line) is is_it
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("nodes,x\n", r"t\.csv:1: a header, and no row below it"),
+        ("nodes,x\n1,2\n1,2,3\n", r"t\.csv:3: 3 cells, but the header has 2 columns; a decimal"),
+        ("nodes,x\n1\n", r"t\.csv:2: 1 cells, but the header has 2 columns$"),
+        ('nodes,x\n1,"a"b\n', r"t\.csv:2: not valid CSV"),
+        ("series,n_ok,n_submitted,is_baseline\nall,1,1,1\n", r"t\.csv:1: this is a report"),
+        ("nodes,x\n1,a\0b\n", r"t\.csv:2: not text: a NUL byte"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(LogParseError) as caught:
+        read_table(tmp_path / "t.csv")
+    assert caught.match(message)
+
+
+def test_numbers_up_to_the_largest_measurement() -> None:
+    assert [number(text, "s") for text in (" 1.5", "-2", ".5e1", f"{MOST:g}")] == [
+        1.5, -2, 5, MOST,
+    ]  # fmt: skip
+    assert [whole("1", 1), whole("2.0", 1), whole("0", 0), whole("1e9", 1)] == [1, 2, 0, 10**9]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1.1e100", "too large"),
+        ("1e999", "too large"),
+        ("1,5", "'1,5' has a decimal comma; write 1.5 with a point"),
+        ("1,500", "has a decimal comma, or a thousands separator; write 1.500 or 1500"),
+        ("0,500", "'0,500' has a decimal comma; write 0.500"),
+        ("1,500.0", "thousands separators"),
+        ("50 %", "in percent"),
+        ("5 ms", "has the unit 'ms'; write a number alone, the column is in s"),
+        ("NaN", "not a measurement"),
+        ("fast", "'fast' is not a number"),
+    ],
+)
+def test_what_is_no_number_is_said(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        number(text, "s")
+
+
+@pytest.mark.parametrize(("text", "least"), [("0", 1), ("1.5", 1), ("1000000001", 1), ("-1", 0)])
+def test_a_count_is_whole_and_within_its_bounds(text: str, least: int) -> None:
+    with pytest.raises(ValueError, match=f"must be a whole number from {least} up"):
+        whole(text, least)
