@@ -39,6 +39,10 @@ COMMANDS = {
         "hpc_train.cli.compare:compare",
         "Compare two results at each point, and list the settings that differ.",
     ),
+    "track": (
+        "hpc_train.cli.track:track",
+        "Store reports as the history of a site, and find when its results changed.",
+    ),
     "diagnose": (
         "hpc_train.cli.diagnose:diagnose",
         "Print why a run, or the job of any log files, failed: the root cause first.",

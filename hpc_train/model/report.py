@@ -81,7 +81,8 @@ class Report(Value, frozen=True, kw_only=True):
     `name` and `conditions` (regime, warm-up, confidence, ...) are the machine-readable form of the
     title and the summary. `partial`: some runs are not finished. `provenance`: where and with which
     software the runs ran; `details`: details of each run; `scripts`: the text of each script by
-    digest.
+    digest. `kind` and `all_met` are words of the page: what it is, and that no check failed. A page
+    with `reload_s` reads its own file again after so many seconds.
     """
 
     title: str
@@ -96,6 +97,9 @@ class Report(Value, frozen=True, kw_only=True):
     provenance: tuple[Fact, ...] = ()
     details: tuple[RunDetail, ...] = ()
     scripts: dict[str, str] = {}
+    kind: str = "Scaling report"
+    all_met: str = "Each point has a result, and each gate that was set is met."
+    reload_s: int | None = None
 
     @property
     def run_rows(self) -> tuple[dict[str, Any], ...]:

@@ -157,6 +157,23 @@ def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
 
 def _stored(path: Path) -> Side | None:
     """Return the runs of a report that was written as JSON; None for any other file."""
+    content = stored_report(path)
+    if content is None:
+        return None
+    from hpc_train.tables.run_selection import stored_runs
+
+    if not content["runs"]:
+        raise ReportError(f"{path}: a report without runs")
+    points = [{**row, "flags": _flags(row)} for row in content["rows"]]
+    return Side(str(path), stored_runs(content["runs"], str(path)), points=points)
+
+
+def stored_report(path: Path) -> dict[str, Any] | None:
+    """Return a report that was written as JSON; None for any other file.
+
+    Raises:
+        ReportError: it is a comparison, or was written by a newer hpctrain.
+    """
     if path.suffix != ".json" or not path.is_file():
         return None
     content = _json(path)
@@ -169,12 +186,7 @@ def _stored(path: Path) -> Side | None:
             f"{path}: written by a newer hpctrain (schema {content['schema']}, this one reads "
             f"{SCHEMA})"
         )
-    from hpc_train.tables.run_selection import stored_runs
-
-    if not content["runs"]:
-        raise ReportError(f"{path}: a report without runs")
-    points = [{**row, "flags": _flags(row)} for row in content["rows"]]
-    return Side(str(path), stored_runs(content["runs"], str(path)), points=points)
+    return content
 
 
 def _flags(row: Row) -> list[Flag]:

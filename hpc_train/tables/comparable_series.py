@@ -33,15 +33,21 @@ def comparable_series(groups: Grouped, study: ExpectedStudy, columns: Mapping[st
         for work, text in zip(works, texts, strict=True):
             if text:
                 work[name] = text
+    of_series = classes_of(works)
+    return np.array(of_series, dtype=np.int64)[groups.of_point]
+
+
+def classes_of(works: Sequence[dict[str, str]]) -> list[int]:
+    """Return the class of each set of facts: those of a class do not contradict one another."""
     classes: list[dict[str, str]] = []
     known: dict[tuple[tuple[str, str], ...], int] = {}
-    of_series = []
+    found = []
     for work in works:
         key = tuple(work.items())
         if key not in known:
             known[key] = _class_of(work, classes)
-        of_series.append(known[key])
-    return np.array(of_series, dtype=np.int64)[groups.of_point]
+        found.append(known[key])
+    return found
 
 
 def common_baselines(groups: Grouped, study: ExpectedStudy, of_point: Ints, rate: Floats) -> Ints:

@@ -1,0 +1,120 @@
+"""A series of values over time -> the places at which its level changed.
+
+Exact least squares by dynamic programming ("segment neighbourhood": I. E. Auger and C. E. Lawrence,
+Bulletin of Mathematical Biology 51, 1989), the model of a piecewise constant level with one
+unknown variance. asv fits the same model, with a penalty (`asv.step_detect`). Here F tests decide
+on the number of changes, because a history is short: the variance of ten values is poorly known,
+and the tests allow for that. No random numbers are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from hpc_train.model.track import LEAST_ENTRIES, Change
+from hpc_train.tables.confidence_intervals import CONFIDENCE, students_t
+from hpc_train.tables.group_reductions import Floats
+
+# Level of each test. With it, 5 % of the histories of 50 equal entries have a step downwards at any
+# of 50 checks, one after each entry (simulated by a test).
+LEVEL = 5e-4
+# Smallest standard deviation of the logarithm of an entry: digits of logs are rounded, and equal
+# entries do not prove that the next one is equal.
+LEAST_NOISE = 1e-3
+# More values than these need too much memory: only the newest are searched.
+MOST = 2000
+
+
+class _Fit(NamedTuple):
+    """The best division: sums of squares up to each value, and the start of its last segment."""
+
+    cost: Floats
+    start: np.ndarray[tuple[int], np.dtype[np.int64]]
+
+
+def changes(values: Sequence[float], level: float = LEVEL) -> list[Change]:
+    """Return the changes of level of positive values, oldest first.
+
+    A further change is accepted if an F test of the sums of squares has p < `level`; two changes
+    together (a few values that are lower than those before and after) if p < level/n. Logarithms
+    are used, so that a step is a ratio.
+    """
+    logs = np.log(np.asarray(values, dtype=np.float64))[-MOST:]
+    if len(logs) < LEAST_ENTRIES:
+        return []
+    ends = _divided(logs, level)
+    return _described(logs, ends, len(values) - len(logs))
+
+
+def _divided(logs: Floats, level: float) -> list[int]:
+    """Return the first place of each segment but the first."""
+    costs, size = _costs(logs), len(logs)
+    fits = [_Fit(costs[0], np.zeros(size, dtype=np.int64))]
+    count = 0
+    while True:
+        for more in (1, 2):
+            # Two degrees of freedom at least: one difference is no measure of noise.
+            if size - count - more - 1 < 2:
+                return _starts(fits, count)
+            while len(fits) <= count + more:
+                fits.append(_one_more(fits[-1], costs))
+            p = _p(fits[count].cost[-1], fits[count + more].cost[-1], more, size - count - more - 1)
+            if p < (level if more == 1 else level / size):
+                count += more
+                break
+        else:
+            return _starts(fits, count)
+
+
+def _costs(logs: Floats) -> Floats:
+    """Return the sum of squares around the mean of values i to j, infinite for j < i."""
+    centred = logs - logs.mean()
+    total = np.concatenate([[0.0], np.cumsum(centred)])
+    square = np.concatenate([[0.0], np.cumsum(centred**2)])
+    first, last = np.arange(len(logs))[:, None], np.arange(len(logs))[None, :] + 1
+    number = np.where(last > first, last - first, 1)
+    sums = square[last] - square[first] - (total[last] - total[first]) ** 2 / number
+    costs: Floats = np.where(last > first, np.maximum(sums, 0.0), np.inf)
+    return costs
+
+
+def _one_more(fit: _Fit, costs: Floats) -> _Fit:
+    before = np.concatenate([[np.inf], fit.cost[:-1]])
+    sums = before[:, None] + costs
+    start = sums.argmin(axis=0)
+    return _Fit(sums[start, np.arange(len(start))], start)
+
+
+def _starts(fits: Sequence[_Fit], count: int) -> list[int]:
+    found, end = [], len(fits[0].cost)
+    for fit in reversed(fits[1 : count + 1]):
+        end = int(fit.start[end - 1])
+        found.append(end)
+    return found[::-1]
+
+
+def _p(without: float, with_: float, more: int, freedom: int) -> float:
+    """Return the p value of the F test of `more` further changes."""
+    noise = max(with_ / freedom, LEAST_NOISE**2)
+    return float(special.fdtrc(more, freedom, (without - with_) / more / noise))
+
+
+def _described(logs: Floats, at: Sequence[int], before: int) -> list[Change]:
+    """Return the changes with intervals: Student's t, one variance for all segments."""
+    parts = np.split(logs, at)
+    freedom = len(logs) - len(parts)
+    noise = max(sum(float(((p - p.mean()) ** 2).sum()) for p in parts) / freedom, LEAST_NOISE**2)
+    found = []
+    for old, new, place in zip(parts, parts[1:], at, strict=False):
+        step = float(new.mean() - old.mean())
+        error = float(np.sqrt(noise * (1 / len(old) + 1 / len(new))))
+        half = float(students_t(freedom, CONFIDENCE)) * error
+        p = 2 * float(special.stdtr(freedom, -abs(step) / error))
+        limits = (float(np.exp(step + side * half)) for side in (0, -1, 1))
+        ratio, low, high = limits
+        found.append(Change(at=place + before, ratio=ratio, low=low, high=high, p=p))
+    return found
