@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 import click
 
@@ -16,8 +16,26 @@ from hpc_train.cli.run_table import HEADS, counts, rows, why
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 
+if TYPE_CHECKING:
+    from hpc_train.pipeline.status import Watch
+
 _PAUSE_S = 0.3
+_REST = 4
 Show = Callable[[Sequence[Run]], None]
+
+
+def cycles(watch: Watch, shortest_s: float) -> Iterator[tuple[Run, ...]]:
+    """Yield the current runs until all of them have finished.
+
+    The pause is `shortest_s` or, if reading the runs or using them takes long, four times as long.
+    """
+    while True:
+        runs = watch.runs()
+        begun = time.monotonic()
+        yield runs
+        if all(run.state.finished for run in runs):
+            return
+        time.sleep(max(watch.pause_s(shortest_s), _REST * (time.monotonic() - begun)))
 
 
 def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
@@ -120,7 +138,7 @@ def _progress_bar(total: int) -> Iterator[Show]:
 def live_table(stream: IO[str]) -> Iterator[Show]:
     """Show runs as a table that is redrawn; without a terminal, one line per change."""
     if not stream.isatty():
-        yield _changes()
+        yield _changes(stream)
         return
     from rich.console import Console, Group
     from rich.live import Live
@@ -133,7 +151,7 @@ def live_table(stream: IO[str]) -> Iterator[Show]:
         yield show
 
 
-def _changes() -> Show:
+def _changes(stream: IO[str]) -> Show:
     shown: dict[str, tuple[JobState, str]] = {}
 
     def show(runs: Sequence[Run]) -> None:
@@ -141,6 +159,7 @@ def _changes() -> Show:
             state = (run.state, why(run))
             if shown.get(run.folder.run_id) != state:
                 shown[run.folder.run_id] = state
-                click.echo(f"{run.state.value:9}  {run.folder.run_id}  {state[1]}".rstrip())
+                line = f"{run.state.value:9}  {run.folder.run_id}  {state[1]}".rstrip()
+                click.echo(line, file=stream)
 
     return show

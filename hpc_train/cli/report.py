@@ -71,6 +71,14 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 )
 @click.option("--force", is_flag=True, help="Allow --forecast above 2.")
 @click.option("--against", metavar="STUDY|FILE", help="Regression gate: not slower than this.")
+@click.option(
+    "--watch",
+    type=float,
+    is_flag=False,
+    flag_value=5.0,
+    metavar="[SECONDS]",
+    help="While the study runs: write again what changed, every 5 s at most.",
+)
 @path_option("--junit", help="Write the checks as JUnit XML.")
 @path_option("--bundle", help="Pack records, scripts and report: FILE.tar.zst.")
 def report(
@@ -87,8 +95,7 @@ def report(
     docs/reading-a-report.md.
     """
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.report import build_report, without_result
-    from hpc_train.pipeline.report_inputs import report_inputs
+    from hpc_train.pipeline.report import without_result
     from hpc_train.pipeline.write_report import check_format, write_checks
 
     check_format(form, output)
@@ -97,9 +104,9 @@ def report(
 
         check_ending(options["bundle"])
     show_warnings()
-    inputs = report_inputs(words, _search(results, options))
-    report_options = _report_options(output, form, results, options)
-    built = build_report(inputs, report_options)
+    search = _search(results, options)
+    report_options = _report_options(output, form, search, options)
+    inputs, built = _built(words, search, report_options, (output, form), options["watch"])
     if options["junit"] is not None:
         write_checks(built, options["junit"])
     _write(built, inputs.warnings, output, form)
@@ -109,6 +116,26 @@ def report(
         _check(built)
     if inputs.unreadable or without_result(built):
         sys.exit(3)
+
+
+def _built(
+    words: Sequence[str],
+    search: Search,
+    report_options: ReportOptions,
+    target: tuple[Path | None, str | None],
+    every_s: float | None,
+) -> tuple[ReportInputs, Report]:
+    """Return the report, with `--watch` the one when all runs have finished."""
+    if every_s is not None:
+        from hpc_train.cli.watch_report import check_interval, watched
+
+        check_interval(every_s)
+        return watched(words, search, report_options, target, every_s)
+    from hpc_train.pipeline.report import build_report
+    from hpc_train.pipeline.report_inputs import report_inputs
+
+    inputs = report_inputs(words, search)
+    return inputs, build_report(inputs, report_options)
 
 
 def _write(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:
@@ -146,7 +173,7 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
 
 
 def _report_options(
-    output: Path | None, form: str | None, results: Path, options: Mapping[str, Any]
+    output: Path | None, form: str | None, search: Search, options: Mapping[str, Any]
 ) -> ReportOptions:
     import msgspec
 
@@ -166,7 +193,7 @@ def _report_options(
         report_options = bundle_options(report_options)
     return msgspec.structs.replace(
         report_options,
-        search=_search(results, options),
+        search=search,
         target=target(options["target"]),
         paper=size,
         columns=WIDTH if output else columns(),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -69,18 +68,14 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
 
 def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
-    from hpc_train.cli.follow_runs import live_table
+    from hpc_train.cli.follow_runs import cycles, live_table
     from hpc_train.pipeline.status import Watch, folder_of
 
     watch = Watch(folder_of(word, results))
     try:
         with live_table(sys.stdout) as show:
-            while True:
-                runs = watch.runs()
+            for runs in cycles(watch, _PAUSE_S):
                 show(runs)
-                if all(run.state.finished for run in runs):
-                    return
-                time.sleep(watch.pause_s(_PAUSE_S))
     except KeyboardInterrupt:
         sys.exit(130)
 

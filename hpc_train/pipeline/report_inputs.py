@@ -85,11 +85,14 @@ class ReportInputs(Value, frozen=True, kw_only=True):
 
 
 def report_inputs(
-    words: Sequence[str], search: Search, stats: ParseStats | None = None
+    words: Sequence[str],
+    search: Search,
+    stats: ParseStats | None = None,
+    runs: tuple[Run, ...] | None = None,
 ) -> ReportInputs:
     """Read a study, a job's runs, one run, a bundle, or any logs, records and tables.
 
-    `stats` is updated.
+    `stats` is updated. With `runs`, those of the study in their current states, nothing is queried.
 
     Raises:
         UnknownNameError: an argument is neither a run nor a file, or there is no such format.
@@ -114,7 +117,7 @@ def report_inputs(
     if search.points is not None:
         raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
     options = wanted(search.form, search.prefix, search.patterns)
-    found = _own(study_runs(paths, homes, options), stats)
+    found = _own(study_runs(paths, homes, options, runs), stats)
     study = without(found.study, search.excluded, homes[0])
     return msgspec.structs.replace(found, study=study)
 

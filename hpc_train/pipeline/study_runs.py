@@ -114,8 +114,15 @@ class StudyRuns(NamedTuple):
                 stats.failed[error.message] = error.message
 
 
-def study_runs(logs: Sequence[Path], homes: Sequence[Path], options: Wanted) -> StudyRuns:
+def study_runs(
+    logs: Sequence[Path],
+    homes: Sequence[Path],
+    options: Wanted,
+    known: tuple[Run, ...] | None = None,
+) -> StudyRuns:
     """Return the study of one folder; `logs` are foreign logs given with it.
+
+    With `known`, its runs in their current states, nothing is queried.
 
     Raises:
         StoreError: study.json is damaged, or several studies are mixed.
@@ -125,7 +132,8 @@ def study_runs(logs: Sequence[Path], homes: Sequence[Path], options: Wanted) -> 
     if len(homes) > 1:
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"a table contains one study, not {len(homes)}: {names}")
-    (runs, copies), manifest = without_copies(runs_below(homes[0])), read_study(homes[0])
+    current = runs_below(homes[0]) if known is None else known
+    (runs, copies), manifest = without_copies(current), read_study(homes[0])
     # Its signatures are slow to load, and foreign tables need none.
     from hpc_train.pipeline.diagnose import problem_of
 
