@@ -85,7 +85,9 @@ class Track(Value, frozen=True, kw_only=True):
 
     `sizes`: nodes, GPUs and tasks per node, ranks. `metric` is the key of the values, `speed`
     whether it is that of the basis, `higher` whether more is better. `changes` count the `known`
-    spots. `work` names what distinguishes series of one name that may not be compared.
+    spots; `newest` is the step to the newest level, from the one before the last losses in a row.
+    `work` names what distinguishes series of one name that may not be compared. With
+    `all_sizes`, the track is the geometric mean of the speeds of so many sizes.
     """
 
     site: str
@@ -99,11 +101,21 @@ class Track(Value, frozen=True, kw_only=True):
     higher: bool
     spots: tuple[Spot, ...]
     changes: tuple[Change, ...] = ()
+    newest: Change | None = None
+    all_sizes: int = 0
 
     @property
     def known(self) -> list[tuple[Spot, TrackValue]]:
         """The spots with a value, and their values."""
         return [(spot, spot.value) for spot in self.spots if spot.value is not None]
+
+    def newest_levels(self) -> tuple[list[tuple[Spot, TrackValue]], list[tuple[Spot, TrackValue]]]:
+        """Return the levels of `newest`: before it (empty without a change), and now."""
+        levels = self.levels()
+        if self.newest is None:
+            return [], levels[-1]
+        first = [change.at for change in self.changes].index(self.newest.at)
+        return levels[first], levels[-1]
 
     def levels(self) -> list[list[tuple[Spot, TrackValue]]]:
         """Return the spots with a value, divided at the changes."""

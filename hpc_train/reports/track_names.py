@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from hpc_train.model.metrics import BASES
+from hpc_train.model.study import ALONE
 from hpc_train.model.track import Track, TrackEntry, TrackValue
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import sizes, under
@@ -37,7 +38,9 @@ def point_row(track: Track) -> Row:
     """Return the point of a track as a row of a report has it."""
     nodes, each = track.sizes["nodes"], track.sizes["gpus_per_node"]
     gpus = nodes * each if nodes is not None and each is not None else None
-    series = f"{track.series} ({track.work})" if track.work else track.series
+    series = track.series
+    if track.work:
+        series = track.work if series == ALONE else f"{series} ({track.work})"
     return {**track.sizes, "gpus": gpus, "series": series}
 
 
@@ -47,7 +50,7 @@ def point_names(found: TrackInput) -> list[str]:
     # Per study, since the unit of sizes is that of all its points.
     named: dict[tuple[str, str], Callable[[Row], str]] = {}
     for home in homes:
-        own = [t for t in found.tracks if (t.site, t.study) == home]
+        own = [t for t in found.tracks if (t.site, t.study) == home and not t.all_sizes]
         alike = {(*t.sizes.values(), t.series, t.work): point_row(t) for t in own}
         named[home] = sizes(list(alike.values()))
     return [_name(track, named[track.site, track.study], homes) for track in found.tracks]
@@ -55,7 +58,8 @@ def point_names(found: TrackInput) -> list[str]:
 
 def _name(track: Track, size: Callable[[Row], str], homes: set[tuple[str, str]]) -> str:
     row = point_row(track)
-    name = f"{size(row)}{under(row['series'])}"
+    where = f"all {track.all_sizes} sizes" if track.all_sizes else size(row)
+    name = f"{where}{under(row['series'])}"
     parts = [track.study] if len({study for _, study in homes}) > 1 else []
     parts += [track.site] if len({site for site, _ in homes}) > 1 else []
     return f"{' on '.join(parts)}: {name}" if parts else name

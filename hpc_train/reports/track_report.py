@@ -9,6 +9,7 @@ from hpc_train.model.track import LEAST_ENTRIES
 from hpc_train.reports.point_and_series_names import counted
 from hpc_train.reports.track_names import TrackInput, moment
 from hpc_train.reports.track_tables import (
+    SHOWN,
     changes_table,
     history_tables,
     levels_table,
@@ -21,9 +22,12 @@ ALL_MET = "No newest level is worse than the one before by the threshold."
 MOST = 5
 METHOD = (
     "A level is the geometric mean of the values between two changes. Changes are found by least "
-    "squares (Auger and Lawrence 1989) and F tests at the level 0.0005, divided by the number of "
-    "series; the replicate is the entry, not the run. Intervals of steps: Student's t, 95 %."
+    "squares (Auger and Lawrence 1989) and F tests at the level 0.0003, divided by the number of "
+    "series; the replicate is the entry, not the run. Intervals of steps: Student's t, 95 %. After "
+    "several losses in a row, the level before is that before the first of them. `All sizes` is the "
+    "geometric mean of the speeds, over the entries that have all of them."
 )
+NEWEST = "The tables of points show the newest {shown} entries; JSON and CSV have all."
 THRESHOLD = (
     "A loss is reported if it is more than noise, unless its whole interval is a loss of less than "
     "{percent:g} % (--threshold {threshold:g})."
@@ -51,7 +55,7 @@ def track_report(
         summary=(*_answers(verdicts), *_measured(found), *_caveats(found, verdicts)),
         tables=(values, *tables) if values_first else (*tables, values),
         figures=figures,
-        notes=(METHOD, _threshold(found.threshold), *found.notes),
+        notes=(METHOD, _threshold(found.threshold), *_left_out(found), *found.notes),
         checks=checks,
         name=found.title,
         conditions={"threshold": found.threshold, "least_entries": LEAST_ENTRIES},
@@ -60,22 +64,28 @@ def track_report(
     )
 
 
+def _left_out(found: TrackInput) -> Iterator[str]:
+    if any(len(track.spots) > SHOWN for track in found.tracks):
+        yield NEWEST.format(shown=SHOWN)
+
+
 def _threshold(threshold: float) -> str:
     return THRESHOLD.format(percent=100 * threshold, threshold=threshold)
 
 
 def _answers(verdicts: Sequence[GateResult]) -> Iterator[str]:
     worse = [one for one in verdicts if one.outcome == "not met"]
+    decided = sum(one.outcome in ("met", "not met") for one in verdicts)
+    if worse:
+        yield f"Worse than before: {len(worse)} of {decided} series of values."
+    elif decided:
+        yield f"No newest level is worse than before, in {decided} series of values."
+    else:
+        yield "No series of values has a verdict yet."
     for one in worse[:MOST]:
         yield f"Worse: {one.where}: {one.reason}."
     if len(worse) > MOST:
         yield f"{len(worse) - MOST} more are worse: see the levels."
-    decided = sum(one.outcome == "met" for one in verdicts)
-    if decided:
-        of = f"{decided} of {len(verdicts)}"
-        yield f"Not worse than before: {of} series of values."
-    elif not worse:
-        yield "No series of values has a verdict yet."
 
 
 def _measured(found: TrackInput) -> Iterator[str]:

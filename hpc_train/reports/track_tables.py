@@ -20,7 +20,7 @@ from hpc_train.reports.track_names import (
 from hpc_train.reports.value_format import ABSENT, significant
 
 # Entries shown of each point; CSV and JSON have all.
-SHOWN = 30
+SHOWN = 15
 _WORDS = {"not met": "worse", "met": "not worse", "not decided": "not decided"}
 
 
@@ -46,13 +46,13 @@ def levels_table(found: TrackInput, verdicts: Sequence[GateResult]) -> ReportTab
 
 
 def _level(track: Track, name: str, found: TrackInput, verdict: GateResult) -> dict[str, Any]:
-    levels, change = track.levels(), track.changes[-1] if track.changes else None
-    start = found.entries[levels[-1][0][0].entry].started
+    (before, now), change = track.newest_levels(), track.newest
+    start = found.entries[track.known[change.at if change else 0][0].entry].started
     return {
         **_place(track, name),
         "values": len(track.known),
-        "before": _mean(levels[-2], track) if change else None,
-        "now": _mean(levels[-1], track),
+        "before": _mean(before) if before else None,
+        "now": _mean(now),
         "step": {"value": change.ratio, "low": change.low, "high": change.high} if change else None,
         "since": start,
         "verdict": _WORDS.get(verdict.outcome, verdict.outcome),
@@ -78,7 +78,7 @@ def _place(track: Track, name: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _mean(level: Sequence[Any], track: Track) -> float:
+def _mean(level: Sequence[Any]) -> float:
     """Return the geometric mean, which has the ratio of the step."""
     from math import exp, log
 
@@ -138,12 +138,10 @@ def history_tables(found: TrackInput) -> Iterator[ReportTable]:
             ("step", "change of level", "left"),
         )  # fmt: skip
         numbers = sorted({spot.entry for track in own for spot in track.spots})
-        shown = numbers[-SHOWN:]
-        more = f" (newest {len(shown)} of {len(numbers)} entries)" if numbers != shown else ""
         yield ReportTable(
-            title=f"History: {name}{more}",
+            title=name,
             columns=columns,
-            rows=tuple(_cells(columns, {}, _shown_entry(found, own, n)) for n in shown),
+            rows=tuple(_cells(columns, {}, _shown_entry(found, own, n)) for n in numbers[-SHOWN:]),
         )
 
 

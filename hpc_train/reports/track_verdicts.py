@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.model.report import GateOutcome, GateResult
-from hpc_train.model.track import LEAST_ENTRIES, Track
+from hpc_train.model.track import LEAST_ENTRIES, Change, Track
 from hpc_train.reports.point_and_series_names import counted
 from hpc_train.reports.track_names import (
     TrackInput,
@@ -54,15 +54,15 @@ def _verdict(track: Track, name: str, found: TrackInput, newest: int) -> GateRes
     if len(track.known) < LEAST_ENTRIES:
         few = f"{counted(len(track.known), 'value')}, a change needs {LEAST_ENTRIES}"
         return result("not decided", few)
-    if not track.changes:
+    if track.newest is None:
         return result("met", f"no change of level in {len(track.known)} values")
-    return _of_change(track, found, where)
+    return _of_change(track, track.newest, found, where)
 
 
-def _of_change(track: Track, found: TrackInput, where: str) -> GateResult:
-    change, limit = track.changes[-1], 1 - found.threshold
-    before, now = (len(level) for level in track.levels()[-2:])
-    start = found.entries[track.levels()[-1][0][0].entry].started
+def _of_change(track: Track, change: Change, found: TrackInput, where: str) -> GateResult:
+    limit = 1 - found.threshold
+    before, now = (len(level) for level in track.newest_levels())
+    start = found.entries[track.known[change.at][0].entry].started
     worse = change.ratio < 1 and change.low <= limit
     what = f"{metric_name(track)} {ratio_text(change.ratio, change.low, change.high)} times"
     counts = f"{now} values; before: {before}"

@@ -19,9 +19,9 @@ from hpc_train.model.track import LEAST_ENTRIES, Change
 from hpc_train.tables.confidence_intervals import CONFIDENCE, students_t
 from hpc_train.tables.group_reductions import Floats
 
-# Level of each test. With it, 5 % of the histories of 50 equal entries have a step downwards at any
-# of 50 checks, one after each entry (simulated by a test).
-LEVEL = 5e-4
+# Level of each test. With it, 4 % of the histories of 50 equal entries have a step downwards at any
+# of 50 checks, one after each entry (4000 simulated histories; a test simulates 600).
+LEVEL = 3e-4
 # Smallest standard deviation of the logarithm of an entry: digits of logs are rounded, and equal
 # entries do not prove that the next one is equal.
 LEAST_NOISE = 1e-3
@@ -106,15 +106,36 @@ def _p(without: float, with_: float, more: int, freedom: int) -> float:
 def _described(logs: Floats, at: Sequence[int], before: int) -> list[Change]:
     """Return the changes with intervals: Student's t, one variance for all segments."""
     parts = np.split(logs, at)
-    freedom = len(logs) - len(parts)
-    noise = max(sum(float(((p - p.mean()) ** 2).sum()) for p in parts) / freedom, LEAST_NOISE**2)
-    found = []
-    for old, new, place in zip(parts, parts[1:], at, strict=False):
-        step = float(new.mean() - old.mean())
-        error = float(np.sqrt(noise * (1 / len(old) + 1 / len(new))))
-        half = float(students_t(freedom, CONFIDENCE)) * error
-        p = 2 * float(special.stdtr(freedom, -abs(step) / error))
-        limits = (float(np.exp(step + side * half)) for side in (0, -1, 1))
-        ratio, low, high = limits
-        found.append(Change(at=place + before, ratio=ratio, low=low, high=high, p=p))
-    return found
+    pairs = zip(parts, parts[1:], at, strict=False)
+    return [_step((old, new), parts, place + before) for old, new, place in pairs]
+
+
+def newest_step(values: Sequence[float], found: Sequence[Change]) -> Change | None:
+    """Return the step to the newest level, from the level before it; None without a change.
+
+    After several losses in a row it is the step from the level before the first of them: small
+    losses would otherwise hide a large one. `found` are the changes of `values`.
+    """
+    if not found:
+        return None
+    first = len(found) - 1
+    while first > 0 and found[first].ratio < 1 and found[first - 1].ratio < 1:
+        first -= 1
+    logs = np.log(np.asarray(values, dtype=np.float64))
+    skipped = max(len(logs) - MOST, 0)
+    parts = np.split(logs[skipped:], [change.at - skipped for change in found])
+    return _step((parts[first], parts[-1]), parts, found[first].at)
+
+
+def _step(pair: tuple[Floats, Floats], parts: Sequence[Floats], at: int) -> Change:
+    """Return the step between two of the segments."""
+    old, new = pair
+    freedom = sum(map(len, parts)) - len(parts)
+    squares = sum(float(((part - part.mean()) ** 2).sum()) for part in parts)
+    noise = max(squares / freedom, LEAST_NOISE**2)
+    step = float(new.mean() - old.mean())
+    error = float(np.sqrt(noise * (1 / len(old) + 1 / len(new))))
+    half = float(students_t(freedom, CONFIDENCE)) * error
+    ratio, low, high = (float(np.exp(step + side * half)) for side in (0, -1, 1))
+    p = 2 * float(special.stdtr(freedom, -abs(step) / error))
+    return Change(at=at, ratio=ratio, low=low, high=high, p=p)

@@ -9,8 +9,15 @@ import numpy as np
 from msgspec.structs import replace
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
-from hpc_train.model.track import LEAST_ENTRIES, Spot, Track, TrackEntry, TrackPoint
-from hpc_train.tables.change_points import LEVEL, changes
+from hpc_train.model.track import (
+    LEAST_ENTRIES,
+    Spot,
+    Track,
+    TrackEntry,
+    TrackPoint,
+    TrackValue,
+)
+from hpc_train.tables.change_points import LEVEL, changes, newest_step
 from hpc_train.tables.comparable_series import classes_of
 from hpc_train.tables.comparison import SIZES
 from hpc_train.tables.confidence_intervals import corrected
@@ -36,18 +43,65 @@ def tracks(entries: Sequence[TrackEntry]) -> list[Track]:
     """Return every metric of every point that an entry has, from entries in order of time.
 
     Only entries that agree in `work` (program, model, data, batch, regime ...) and basis are one
-    series, by the rule of the series of a report. The level of each test is corrected for the
-    number of tracks (Bonferroni).
+    series, by the rule of the series of a report. A series of several sizes also has a track of
+    all of them. The level of each test is corrected for the number of tracks (Bonferroni).
     """
-    found = [
+    points = [
         track
         for place, own in _by_point(entries).items()
         for track in _tracks_of(place, own)
         if track.known
     ]
+    found = [track for track in _with_all_sizes(points) if track.known]
     searched = sum(len(track.known) >= LEAST_ENTRIES for track in found)
     level = 1 - corrected(1 - LEVEL, searched)
-    return [replace(track, changes=tuple(changes(_goodness(track), level))) for track in found]
+    return [_with_changes(track, level) for track in found]
+
+
+def _with_changes(track: Track, level: float) -> Track:
+    values = [value.value for _, value in track.known]
+    # Above 1 is better, as in a comparison.
+    oriented = values if track.higher else [1 / value for value in values]
+    found = changes(oriented, level)
+    return replace(track, changes=tuple(found), newest=newest_step(oriented, found))
+
+
+def _with_all_sizes(points: Sequence[Track]) -> Iterator[Track]:
+    """Yield the tracks, before those of each series of several sizes the one of all sizes."""
+    series: dict[tuple[str, str, str], list[Track]] = {}
+    for track in points:
+        series.setdefault((track.site, track.study, track.series), []).append(track)
+    for own in series.values():
+        newest = max(track.spots[-1].entry for track in own)
+        speeds = [track for track in own if track.speed and track.spots[-1].entry == newest]
+        if len(speeds) > 1 and len({track.basis for track in speeds}) == 1:
+            yield _all_sizes(speeds)
+        yield from own
+
+
+def _all_sizes(speeds: Sequence[Track]) -> Track:
+    """Return the geometric mean of the speeds, over the entries that have all of them.
+
+    What changes every size, such as a driver, is seen sooner in it: the noise of the sizes is
+    averaged.
+    """
+    by_entry: dict[int, list[tuple[Spot, TrackValue]]] = {}
+    for track in speeds:
+        for spot, value in track.known:
+            by_entry.setdefault(spot.entry, []).append((spot, value))
+    spots = tuple(
+        Spot(
+            entry=number,
+            value=TrackValue(value=float(np.exp(np.mean(np.log([v.value for _, v in own]))))),
+            n_ok=sum(spot.n_ok for spot, _ in own),
+            n_submitted=sum(spot.n_submitted for spot, _ in own),
+            not_ok="",
+        )
+        for number, own in sorted(by_entry.items())
+        if len(own) == len(speeds)
+    )
+    sizes: dict[str, int | None] = dict.fromkeys(SIZES)
+    return replace(speeds[0], sizes=sizes, work="", spots=spots, all_sizes=len(speeds))
 
 
 def _by_point(entries: Sequence[TrackEntry]) -> dict[_Place, list[tuple[int, TrackPoint]]]:
@@ -136,9 +190,3 @@ def _spot(number: int, point: TrackPoint, metric: str) -> Spot:
         n_submitted=point.n_submitted,
         not_ok=point.not_ok,
     )
-
-
-def _goodness(track: Track) -> list[float]:
-    """Return the values, those of which less is better as their inverse."""
-    values = [value.value for _, value in track.known]
-    return values if track.higher else [1 / value for value in values]

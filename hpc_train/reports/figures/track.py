@@ -9,21 +9,26 @@ from typing import TYPE_CHECKING, Any
 from hpc_train.model.report_options import SCREEN
 from hpc_train.model.track import Track
 from hpc_train.reports.figures.axes import plain_axis
-from hpc_train.reports.figures.canvas import NARROW, Canvas, opened
+from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
 from hpc_train.reports.figures.markers import GREY, Dot, draw_marks
 from hpc_train.reports.figures.series_styles import COLOURS, Style
 from hpc_train.reports.figures.titles_and_legend import draw_title
 from hpc_train.reports.track_names import TrackInput, heading, metric_name, moment, value_text
+from hpc_train.reports.value_format import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 # Panels of a figure; those with changes come first if there are more points.
 MOST = 8
+# More panels are in two columns.
+ONE_COLUMN = 2
 # Inches: of a panel, and of title, legend and labels.
-PANEL, REST = 1.45, 1.5
+PANEL, REST = 1.6, 1.5
 WORSE, BETTER = COLOURS[1], COLOURS[2]
 STYLE = Style("", COLOURS[0], "o", "-", 0.0, 0.0, 4.5)
+# Characters of the name of a point.
+LONGEST = 60
 # Share of the height around the values.
 MARGIN = 0.15
 
@@ -35,13 +40,17 @@ def draw(found: TrackInput, names: Sequence[str], metric: str) -> Canvas | None:
         return None
     chosen = sorted(every, key=lambda pair: not pair[0].changes)[:MOST]
     shown = [pair for pair in every if pair in chosen]
-    caption = f"{found.title}: {metric} over time"
-    canvas = opened(caption, SCREEN, NARROW, REST + PANEL * len(shown))
-    panels = canvas.figure.subplots(len(shown), 1, squeeze=False, sharex=True).flat
-    for axes, (track, name) in zip(panels, shown, strict=True):
+    caption = one_line(f"{found.title}: {metric} over time")
+    columns = 1 if len(shown) <= ONE_COLUMN else 2
+    rows = -(-len(shown) // columns)
+    canvas = opened(caption, SCREEN, NARROW if columns == 1 else WIDE, REST + PANEL * rows)
+    panels = canvas.figure.subplots(rows, columns, squeeze=False, sharex=True).ravel()
+    for axes, (track, name) in zip(panels, shown, strict=False):
         _panel(canvas, axes, track, name, found)
+    for spare in panels[len(shown) :]:
+        spare.remove()
     left_out = f"\n{len(shown)} of {len(every)} points" if len(shown) < len(every) else ""
-    draw_title(canvas, f"{found.title}\n{metric} of each entry{left_out}")
+    draw_title(canvas, f"{one_line(found.title)}\n{metric} of each entry{left_out}")
     _legend(canvas)
     return canvas
 
@@ -49,13 +58,14 @@ def draw(found: TrackInput, names: Sequence[str], metric: str) -> Canvas | None:
 def _panel(canvas: Canvas, axes: Axes, track: Track, name: str, found: TrackInput) -> None:
     when = [_when(found.entries[spot.entry].started) for spot, _ in track.known]
     values = [value.value for _, value in track.known]
-    axes.set_title(name if len(name) < 70 else f"{name[:69]}…", loc="left")
+    title = one_line(name)
+    axes.set_title(title if len(title) < LONGEST else f"{title[: LONGEST - 1]}…", loc="left")
     axes.set_ylabel(heading(track))
     _dates(axes)
     _levels(axes, track, found)
     for (_, value), x in zip(track.known, when, strict=True):
         if value.low is not None and value.high is not None:
-            axes.vlines([x], [value.low], [value.high], color=STYLE.colour, lw=0.8, alpha=0.45)
+            axes.vlines([x], [value.low], [value.high], color=STYLE.colour, lw=0.8, alpha=0.35)
     dots = [_dot(track, name, found, i, x) for i, x in enumerate(when)]
     draw_marks(canvas, axes, dots, STYLE)
     # Long intervals of few runs would hide the steps.
@@ -73,7 +83,7 @@ def _dot(track: Track, name: str, found: TrackInput, number: int, x: float) -> D
         "drawn": "entry", "started": started, "point": name, "value": value.value,
         "low": value.low, "high": value.high, "runs": spot.n_ok,
     }  # fmt: skip
-    return Dot(x, value.value, words, row)
+    return Dot(x, value.value, one_line(words), row)
 
 
 def _levels(axes: Axes, track: Track, found: TrackInput) -> None:
