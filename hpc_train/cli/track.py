@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpc_train.cli.options import results_option
+from hpc_train.cli.options import path_option, results_option
 from hpc_train.cli.terminal import columns, plain, plain_json
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ def track() -> None:
 @results_option
 @_history_option
 @click.option("--site", help="Name of the site (default: the one that the runs recorded).")
+@click.option("--study", help="Name of the study (default: that of the report).")
 @click.option("--started", metavar="TIME", help="Start of the runs, if they did not record it.")
 @click.option(
     "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
@@ -49,10 +50,9 @@ def add(
     word: str,
     results: Path,
     history: Path,
-    site: str | None,
-    started: str | None,
     parser: str,
     points: Path | None,
+    **stated: str | None,
 ) -> None:
     """Store the results of a study as one file; adding them twice changes nothing.
 
@@ -61,11 +61,12 @@ def add(
     """
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.model.log_selection import Search
+    from hpc_train.pipeline.track_add import Stated
     from hpc_train.pipeline.track_add import add as add_entry
 
     show_warnings()
     search = Search(root=results, form=parser, points=points)
-    added = add_entry(word, history, search, site, started)
+    added = add_entry(word, history, search, Stated(**stated))
     click.echo(plain(str(added.path)))
     if not added.is_new:
         say("already stored")
@@ -77,9 +78,7 @@ def add(
 @click.argument("word", metavar="[SITE|STUDY]", required=False)
 @_history_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
-@click.option(
-    "-o", "--output", type=click.Path(path_type=Path), help="A file: .html, .md, .csv, .json …"
-)
+@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …")
 @click.option("--since", metavar="DATE", help="Only entries of this day (UTC) or later.")
 @click.option(
     "--threshold",

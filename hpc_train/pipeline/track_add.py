@@ -39,27 +39,33 @@ class _Content(msgspec.Struct):
     provenance: dict[str, list[dict[str, Any]]] = {}
 
 
-def add(
-    word: str, history: Path, search: Search, site: str | None = None, started: str | None = None
-) -> Added:
+class Stated(NamedTuple):
+    """What a user states of results that did not record it; None is as recorded."""
+
+    site: str | None = None
+    study: str | None = None
+    started: str | None = None
+
+
+RECORDED = Stated()
+
+
+def add(word: str, history: Path, search: Search, stated: Stated = RECORDED) -> Added:
     """Store the report of a study, bundle, log or report.json as an entry; twice is once.
 
-    The time of an entry is the start of its first run. `site` and `started` are for results that
-    did not record theirs.
+    The time of an entry is the start of its first run.
 
     Raises:
         HpcTrainError: the input cannot be read, is unfinished, or its site or start is unknown.
     """
-    entry = entry_of_input(word, search, site, started)
+    entry = entry_of_input(word, search, stated)
     path = path_of(history, entry)
     beside = sorted(path.parent.glob(f"{path.name.rpartition('-')[0]}-*.json"))
     is_new = store(history, entry) is not None
     return Added(path, is_new, tuple(other for other in beside if other != path))
 
 
-def entry_of_input(
-    word: str, search: Search, site: str | None = None, started: str | None = None
-) -> TrackEntry:
+def entry_of_input(word: str, search: Search, stated: Stated = RECORDED) -> TrackEntry:
     """Return the entry of an input of `add`.
 
     Raises:
@@ -75,8 +81,10 @@ def entry_of_input(
             raise ReportError(
                 f"{word}: some runs are not finished", "add it when hpctrain status shows none"
             )
-        facts = msgspec.structs.asdict(content)
-        made = entry_of(facts, word, site or _site(word, content), _started(word, content, started))
+        content.name = stated.study or content.name
+        site = stated.site or _site(word, content)
+        started = _started(word, content, stated.started)
+        made = entry_of(msgspec.structs.asdict(content), word, site, started)
         # Decoded as it will be read: a report of another program may have texts for numbers.
         return msgspec.json.decode(msgspec.json.encode(made), type=TrackEntry)
     except (msgspec.ValidationError, msgspec.DecodeError) as failure:

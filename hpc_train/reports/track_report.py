@@ -24,7 +24,7 @@ METHOD = (
     "A level is the geometric mean of the values between two changes. Changes are found by least "
     "squares (Auger and Lawrence 1989) and F tests at the level 0.0003, divided by the number of "
     "series; the replicate is the entry, not the run. Intervals of steps: Student's t, 95 %. After "
-    "several losses in a row, the level before is that before the first of them. `All sizes` is the "
+    "several losses in a row, the level before is that before the first of them. All sizes: the "
     "geometric mean of the speeds, over the entries that have all of them."
 )
 NEWEST = "The tables of points show the newest {shown} entries; JSON and CSV have all."

@@ -14,7 +14,7 @@ from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.track import TrackEntry
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
-from hpc_train.pipeline.track_add import add, entry_of_input
+from hpc_train.pipeline.track_add import Stated, add, entry_of_input
 from hpc_train.pipeline.track_show import ShownHistory, TrackDemands, show
 from hpc_train.pipeline.write_bundle import bundle_options, write_bundle
 from hpc_train.pipeline.write_report import render_report
@@ -106,10 +106,11 @@ def test_a_report_that_is_no_entry_is_refused(
 def test_site_and_start_can_be_stated(tmp_path: Path) -> None:
     word = written(tmp_path, report_of(STUDY) | {"provenance": {}})
     for text in ("2026-11-21T21:45:54+01:00", "2026-11-21 20:45:54", "2026-11-21T20:45:54Z"):
-        found = entry_of_input(word, SEARCH, "marvin", text)
-        assert (found.site, found.started) == ("marvin", "2026-11-21T20:45:54Z")
+        found = entry_of_input(word, SEARCH, Stated(site="marvin", study="gpt", started=text))
+        assert (found.site, found.study) == ("marvin", "gpt")
+        assert found.started == "2026-11-21T20:45:54Z"
     with pytest.raises(ReportError, match=r"--started 'yesterday': not a time"):
-        entry_of_input(word, SEARCH, "marvin", "yesterday")
+        entry_of_input(word, SEARCH, Stated(site="marvin", started="yesterday"))
 
 
 def test_a_worse_level_is_a_check_with_the_condition_that_changed(tmp_path: Path) -> None:
