@@ -30,7 +30,7 @@ _history_option = click.option(
 
 @click.group()
 def track() -> None:
-    """Store reports of a study, and find when its results changed."""
+    """Store reports as the history of a site, and find when its results changed."""
 
 
 @track.command()
