@@ -61,6 +61,7 @@ def track_report(
         conditions={"threshold": found.threshold, "least_entries": LEAST_ENTRIES},
         kind=KIND,
         all_met=ALL_MET,
+        of_runs=False,
     )
 
 
