@@ -110,13 +110,13 @@ system:
 	    || echo "could not install $${missing[*]}; the tests that need them cannot run" >&2
 
 $(VENV)/.dev-installed: $(VENV)/.torch-installed
-	@echo "installing hpctrain[torch,dev] into $(VENV)" >&2
-	$(PIP) --editable '.[torch,dev]'
+	@echo "installing hpctrain[dev] into $(VENV)" >&2
+	$(PIP) --editable '.[dev]'
 	touch $@
 
 $(VENV)/.torch-installed: $(VENV)/.made pyproject.toml constraints.txt
-	@echo "installing hpctrain[torch] into $(VENV); the first time takes minutes" >&2
-	$(PIP) --editable '.[torch]'
+	@echo "installing hpctrain[all] into $(VENV); the first time takes minutes" >&2
+	$(PIP) --editable '.[all]'
 	touch $@
 
 $(VENV)/.made:

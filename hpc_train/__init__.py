@@ -5,8 +5,9 @@ processes, the registry of plug-ins.
 Not here: anything that only one stage needs. docs/architecture.md is the map of the packages.
 """
 
-from __future__ import annotations
-
+# Python 3.6 must be able to read this file and version.py, and print the sentence below: no newer
+# syntax, and no import of annotations from __future__.
+import sys
 from collections.abc import Iterable
 from os import PathLike
 from typing import TYPE_CHECKING
@@ -16,12 +17,21 @@ from hpc_train.version import VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
+# pip refuses an older Python; a checkout, or a folder of PYTHONPATH, comes as far as here.
+if sys.version_info < (3, 10):  # noqa: UP036
+    sys.stderr.write(
+        f"hpctrain needs Python 3.10 or later, and {sys.executable} is Python "
+        f"{sys.version.split()[0]}: load a module of a newer Python, or type: "
+        "uv tool install --python 3.12 hpctrain (docs/install.md)\n"
+    )
+    sys.exit(2)
+
 __version__ = VERSION
 
 
 def collect(
-    paths: str | PathLike[str] | Iterable[str | PathLike[str]], form: str = "auto"
-) -> pd.DataFrame:
+    paths: "str | PathLike[str] | Iterable[str | PathLike[str]]", form: str = "auto"
+) -> "pd.DataFrame":
     """Return the measurements in logs, one row each: of runs and studies, or of any log files.
 
     Columns: run, source (file), line, parser, metric, value, unit, scope (`global`, `per_gpu`,
@@ -31,11 +41,15 @@ def collect(
 
     Raises:
         HpcTrainError: no such file or parser, none of the files can be read, or no line of them.
+        MissingExtraError: pandas is not installed.
     """
     # Pandas takes half a second, and most users of the package never call this.
+    from hpc_train.extras import need
     from hpc_train.json_files import default_results
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.collect import collection
+
+    need("hpc_train.collect", "report", only=("pandas",))
     from hpc_train.tables.parquet import records_frame
 
     words = [paths] if isinstance(paths, str | PathLike) else paths

@@ -57,6 +57,9 @@ def compare(
     implausible; 3 if a run of either side has no result. Verdicts: docs/compare.md.
     """
     from hpc_train.cli.output import show_warnings
+    from hpc_train.extras import need
+
+    need("hpctrain compare", "report")
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.compare import CompareOptions
     from hpc_train.pipeline.compare import compare as compared

@@ -27,6 +27,8 @@ def main() -> None:
     except HpcTrainError as failure:
         _complain(failure)
         code = failure.exit_code
+    except ModuleNotFoundError as failure:
+        code = _missing(failure)
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
@@ -61,6 +63,17 @@ def _run_command() -> object:
     from hpc_train.cli.group import run
 
     return run()
+
+
+def _missing(failure: ModuleNotFoundError) -> int:
+    """Name the extra of a package that is not installed; any other missing module is a bug."""
+    from hpc_train.extras import lacking
+
+    error = lacking(failure)
+    if error is None:
+        raise failure
+    _complain(error)
+    return error.exit_code
 
 
 def _shortened(word: re.Match[str]) -> str:

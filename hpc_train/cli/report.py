@@ -95,6 +95,9 @@ def report(
     docs/reading-a-report.md.
     """
     from hpc_train.cli.output import show_warnings
+    from hpc_train.extras import need
+
+    need("hpctrain report", "report")
     from hpc_train.pipeline.report import without_result
     from hpc_train.pipeline.write_report import check_format, write_checks
 

@@ -60,6 +60,9 @@ def add(
     docs/track.md.
     """
     from hpc_train.cli.output import say, show_warnings
+    from hpc_train.extras import need
+
+    need("hpctrain track", "report")
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.track_add import Stated
     from hpc_train.pipeline.track_add import add as add_entry
@@ -103,6 +106,9 @@ def show(
     entry cannot be read. See docs/track.md.
     """
     from hpc_train.cli.output import say
+    from hpc_train.extras import need
+
+    need("hpctrain track", "report")
     from hpc_train.pipeline.track_show import TrackDemands
     from hpc_train.pipeline.track_show import show as show_history
     from hpc_train.pipeline.write_report import check_format, default_options, is_csv

@@ -12,6 +12,7 @@ from typing import Literal
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
+from hpc_train.extras import need
 from hpc_train.json_files import write_file
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search, StatedScope
@@ -159,9 +160,12 @@ def check_ending(path: Path) -> None:
 
     Raises:
         StoreError: the extension is unknown.
+        MissingExtraError: Parquet without pyarrow or pandas.
     """
     if path.suffix != ".parquet" and path.suffix not in _ENDINGS:
         raise StoreError(f"{path}: the extension must be .csv, .jsonl or .parquet")
+    if path.suffix == ".parquet":
+        need("Parquet", "parquet", "use -o FILE.csv")
 
 
 def write_records(packs: Iterable[Pack], path: Path) -> None:

@@ -10,6 +10,7 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import StoreError
+from hpc_train.extras import need
 from hpc_train.json_files import write_file
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
@@ -56,7 +57,10 @@ def check_format(form: str | None, path: Path | None) -> None:
     Raises:
         UnknownNameError: no such format.
         StoreError: an extension without a format.
+        MissingExtraError: Parquet without pyarrow.
     """
+    if form is None and path is not None and path.suffix == TIDY:
+        need("Parquet", "parquet", "use -o FILE.csv")
     if form is not None:
         load("formats", form)
     elif path is not None and path.suffix not in (*FORMAT_OF, *IMAGES, TIDY):

@@ -9,7 +9,8 @@ from typing import Any
 
 import pandas as pd
 
-from hpc_train.errors import MissingExtraError, ReportError
+from hpc_train.errors import ReportError
+from hpc_train.extras import need
 from hpc_train.model.record import Pack, Record
 from hpc_train.tables.record_arrays import TEXTS, WHOLE
 
@@ -52,7 +53,7 @@ def parquet_bytes(packs: Iterable[Pack]) -> bytes:
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    arrow, parquet = _pyarrow("or -o FILE.csv")
+    arrow, parquet = _pyarrow("use -o FILE.csv")
     table = arrow.Table.from_pandas(records_frame(packs), preserve_index=False)
     named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
     buffer = io.BytesIO()
@@ -66,7 +67,7 @@ def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> byte
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    arrow, parquet = _pyarrow("or -o FILE.csv")
+    arrow, parquet = _pyarrow("use -o FILE.csv")
     frame = pd.DataFrame.from_records(list(rows), columns=list(names))
     whole = {name: "Int64" for name in names if frame[name].map(_is_whole).all()}
     table = arrow.Table.from_pandas(frame.astype(whole), preserve_index=False)
@@ -87,7 +88,7 @@ def read_records(path: Path) -> pd.DataFrame:
         MissingExtraError: pyarrow is not installed.
         ReportError: no Parquet file, one of a newer hpctrain, or one without a needed column.
     """
-    arrow, parquet = _pyarrow("or use a CSV file")
+    arrow, parquet = _pyarrow("use a CSV file")
     try:
         schema = parquet.read_schema(path)
         _check(path, schema)
@@ -141,11 +142,8 @@ def _first_line(error: Exception) -> str:
 
 
 def _pyarrow(instead: str) -> tuple[Any, Any]:
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError:
-        raise MissingExtraError(
-            "Parquet needs pyarrow, which is not installed", f"pip install pyarrow, {instead}"
-        ) from None
+    need("Parquet", "parquet", instead)
+    import pyarrow
+    import pyarrow.parquet
+
     return pyarrow, pyarrow.parquet

@@ -8,20 +8,28 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Sequence
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
-from hpc_train import __version__
+from hpc_train.extras import EXTRAS
+from tests.project import installed
+from tests.project.core_commands import (
+    CORE,
+    NEED_AN_EXTRA,
+    ROOT,
+    Case,
+    Ended,
+    Start,
+    check,
+    check_sentence,
+    prepare,
+)
 
 pytestmark = pytest.mark.slow
 
-ROOT = Path(__file__).resolve().parents[2]
-JOB = """\
-name: hello
-command: [python, -c, "print('hello from the job')"]
-launcher: single
-"""
+MOST_BYTES = 60_000_000
 
 
 def run(
@@ -45,16 +53,22 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def programs(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return the program folder of a fresh environment that has the wheel and nothing else."""
+    """Return the program folder of a fresh environment: the wheel, and what it requires."""
     folder = tmp_path_factory.mktemp("alone") / "venv"
     run([sys.executable, "-m", "venv", folder])
-    # Of pandas and scipy most modules are never imported here; to compile all takes long.
-    options = ["--quiet", "--no-compile"]
+    installed.copy(installed.required(installed.of_wheel(wheel)), packages_of(folder / "bin"))
+    # Without an index pip fails if a requirement is not met. To compile all takes long.
+    options = ["--quiet", "--no-compile", "--no-index"]
     run([folder / "bin" / "python", "-m", "pip", "install", *options, wheel])
     return folder / "bin"
 
 
-@pytest.fixture
+def packages_of(programs: Path) -> Path:
+    (found,) = programs.parent.glob("lib/python*/site-packages")
+    return found
+
+
+@pytest.fixture(scope="module")
 def environment(programs: Path) -> dict[str, str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
     path = os.pathsep.join([str(programs), os.environ.get("PATH", os.defpath)])
@@ -77,37 +91,61 @@ def test_wheel_holds_templates_and_profiles_and_nothing_of_the_checkout(wheel: P
     assert {top for top in tops if not top.endswith(".dist-info")} == {"hpc_train"}
 
 
-def test_torch_is_not_needed(programs: Path) -> None:
-    probe = "import importlib.util as u; print(u.find_spec('torch') is None)"
-    assert run([programs / "python", "-c", probe]).strip() == "True"
+def test_the_extras_are_not_installed(programs: Path) -> None:
+    names = sorted({name for extra in EXTRAS.values() for name in extra})
+    probe = f"import importlib.util as u; print([n for n in {names} if u.find_spec(n)])"
+    assert run([programs / "python", "-c", probe]).strip() == "[]"
 
 
-def test_version_and_sites(programs: Path, environment: dict[str, str], tmp_path: Path) -> None:
-    command = programs / "hpctrain"
-    assert __version__ in run([command, "--version"], cwd=tmp_path, env=environment)
-    assert "local" in run([command, "site", "list"], cwd=tmp_path, env=environment)
+def test_the_core_is_small(programs: Path, wheel: Path) -> None:
+    (own,) = distributions(name="hpctrain", path=[str(packages_of(programs))])
+    assert installed.size([own]) > 1_000_000
+    assert installed.size([own, *installed.required(installed.of_wheel(wheel))]) <= MOST_BYTES
 
 
-def test_a_failure_is_recognised(
-    programs: Path, environment: dict[str, str], tmp_path: Path
+@pytest.fixture(scope="module")
+def folder(
+    programs: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    home = tmp_path_factory.mktemp("core")
+    prepare(home, starter(programs, environment, home))
+    return home
+
+
+def starter(programs: Path, environment: dict[str, str], folder: Path) -> Start:
+    """Return a function that runs the installed hpctrain in a folder."""
+
+    def start(*words: str) -> Ended:
+        done = subprocess.run(
+            [programs / "hpctrain", *words],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd=folder,
+            env=environment,
+        )
+        return Ended(done.returncode, done.stdout, done.stderr)
+
+    return start
+
+
+@pytest.mark.parametrize("case", CORE, ids=lambda case: case.words)
+def test_every_command_of_the_core_works(
+    programs: Path, environment: dict[str, str], folder: Path, case: Case
 ) -> None:
-    (tmp_path / "job.out").write_text("RuntimeError: CUDA error: invalid device ordinal\n")
-    command = [str(programs / "hpctrain"), "diagnose", "job.out"]
-    said = run(command, cwd=tmp_path, env=environment)
-    assert said.startswith("FAILED  A process selected a GPU that is not visible to it\n")
+    check(starter(programs, environment, folder), case)
+
+
+@pytest.mark.parametrize("case", NEED_AN_EXTRA, ids=lambda case: case.words)
+def test_a_command_names_its_extra(
+    programs: Path, environment: dict[str, str], folder: Path, case: Case
+) -> None:
+    start = starter(programs, environment, folder)
+    check_sentence(start, folder, case)
+    assert f"{programs / 'python'} -m pip install '" in start(*case.words.split()).errors
 
 
 def test_render_an_example(programs: Path, environment: dict[str, str], tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     command = [str(programs / "hpctrain"), "render", "examples/digits/job.yaml"]
     assert run(command, cwd=tmp_path, env=environment).startswith("#!")
-
-
-def test_submit_a_job_in_an_empty_folder(
-    programs: Path, environment: dict[str, str], tmp_path: Path
-) -> None:
-    (tmp_path / "job.yaml").write_text(JOB)
-    command = [str(programs / "hpctrain"), "submit", "job.yaml", "--wait"]
-    run(command, cwd=tmp_path, env=environment)
-    logs = "".join(log.read_text() for log in tmp_path.glob("results/hello/*/logs/*.out"))
-    assert "hello from the job" in logs
