@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
@@ -46,13 +47,22 @@ def start_controller() -> None:
 
 def kill_node(node: str) -> None:
     """Kill everything on a node, jobs included, as a power cut would."""
-    # All at once: a slurmstepd that outlives its job by a moment would report the job as failed.
-    for sign in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in members([namespace(node)]):
-            # A command of a moment ago may have ended by itself.
-            with suppress(ProcessLookupError):
-                os.kill(pid, sign)
+    # All at once: a slurmstepd that outlives its job by a moment would report the job as failed,
+    # and a script that outlives its command would record its end. A process may start another one
+    # until it is stopped itself.
+    stopped: set[int] = set()
+    while new := set(members([namespace(node)])) - stopped:
+        _signal(new, signal.SIGSTOP)
+        stopped |= new
+    _signal(stopped, signal.SIGKILL)
     wait_for(lambda: not members([namespace(node)]))
+
+
+def _signal(pids: Iterable[int], sign: signal.Signals) -> None:
+    for pid in pids:
+        # A command of a moment ago may have ended by itself.
+        with suppress(ProcessLookupError):
+            os.kill(pid, sign)
 
 
 def _start(name: str, host: str, *argv: str) -> None:
