@@ -62,6 +62,12 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     type=click.Choice(("welch", "fieller", "bootstrap")),
     help="Interval of ratios: welch (default), fieller, or bootstrap from 20 runs.",
 )
+@click.option(
+    "--bands",
+    type=click.Choice(("pointwise", "simultaneous")),
+    default="pointwise",
+    help="Level of each interval (pointwise, the default), or of all intervals of a series.",
+)
 @click.option("--target", metavar="METRIC=VALUE", help="Report samples and time to a quality.")
 @click.option(
     "--forecast",
@@ -185,7 +191,7 @@ def _report_options(
     from hpc_train.pipeline.report import paper, target
     from hpc_train.pipeline.write_report import default_options
 
-    names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")
+    names = ("wide", "allow_mixed", "interval", "bands", "forecast", "force", "against")
     report_options = default_options(output, form)
     size = paper(options["width"], title=not options["no_title"])
     if size != SCREEN and not report_options.figures:

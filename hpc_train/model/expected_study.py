@@ -8,6 +8,7 @@ from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 
 IntervalKind = Literal["welch", "fieller", "bootstrap"]
+Bands = Literal["pointwise", "simultaneous"]
 INTERVALS: dict[IntervalKind, str] = {
     "welch": "Welch on logarithms",
     "fieller": "Fieller",
@@ -33,7 +34,9 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     `tasks_per_node`, `ranks`). `conditions` are the recorded values that must match in a series
     (`torch`, `partition`, `commit`), by name. A run is EXCLUDED by a person; `problem` is then the
     given reason. `restarts` counts requeues; `wall_s` is the duration of the job in seconds, in any
-    state.
+    state. `started`, in seconds since the epoch, is the start of its last attempt. Runs of one
+    `block` followed one another in one allocation, with one run of each point; it is empty if that
+    is not known.
     """
 
     run_id: str
@@ -48,6 +51,8 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     conditions: dict[str, str] = {}
     restarts: int = 0
     wall_s: float | None = None
+    started: float | None = None
+    block: str = ""
 
 
 class ExpectedStudy(Value, frozen=True, kw_only=True):
@@ -55,7 +60,8 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
 
     `allow_mixed` names the conditions that a person allowed to differ within a series.
     `price_per_gpu_hour` is in `currency`, None if the site states none. `interval` is that of the
-    ratios of points. `site_unknown` is the reason why the gates of the site are unknown.
+    ratios of points; `bands` says whether each interval has the stated level, or all intervals of a
+    series together. `site_unknown` is the reason why the gates of the site are unknown.
     """
 
     name: str
@@ -69,6 +75,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     price_per_gpu_hour: float | None = None
     currency: str = ""
     interval: IntervalKind = "welch"
+    bands: Bands = "pointwise"
     site_unknown: str = ""
 
     @property

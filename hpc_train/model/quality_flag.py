@@ -12,6 +12,7 @@ class FlagCode(str, Enum):
     ONE_BASELINE_RUN = "baseline n=1"
     NO_SPREAD = "no spread"
     BOOTSTRAP = "bootstrap"
+    ONE_SESSION = "one session"
     SHORT = "short"
     GATE = "gate"
     RANKS = "ranks"

@@ -119,7 +119,9 @@ class StudySpec(Value, frozen=True, kw_only=True):
         Literal["independent", "nested"],
         Meta(description="nested: every size inside one allocation of the largest."),
     ] = "independent"
-    seed: Annotated[int, Meta(ge=0, description="Seed of the random order of the runs.")] = 0
+    seed: Annotated[
+        int, Meta(ge=0, description="Seed of the random order of the runs of each repetition.")
+    ] = 0
 
     @property
     def patterns(self) -> tuple[LogPattern, ...]:

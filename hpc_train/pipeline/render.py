@@ -144,19 +144,25 @@ def _allocation(
     """Return the script of the allocation of a nested study without runs."""
     from hpc_train.plans.shared_allocation import allocate
 
-    runs = [
-        (str(RunName(stem=point.stem, repetition=repetition)), point.plan)
-        for point in points
-        for repetition in range(1, study.spec.repetitions + 1)
+    repetitions = [
+        [(str(RunName(stem=point.stem, repetition=number)), point.plan) for point in points]
+        for number in range(1, study.spec.repetitions + 1)
     ]
-    return allocate(site, shuffled(runs, study.spec.seed), study.spec.name)
+    order = randomised_blocks(repetitions, study.spec.seed)
+    return allocate(site, order, study.spec.name)
 
 
-def shuffled(items: Sequence[T], seed: int) -> list[T]:
-    """Return items in a random order, reproducible by the seed."""
-    order = list(items)
-    random.Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
-    return order
+def randomised_blocks(blocks: Sequence[Sequence[T]], seed: int) -> list[T]:
+    """Return the items of one block after the other, in a random order within each block.
+
+    With one block for each repetition, all points meet a drift of the machine alike (R. A. Fisher,
+    The Design of Experiments, 1935: randomised complete blocks). The seed reproduces the order.
+    """
+    chance = random.Random(seed)  # noqa: S311 - an order, no secret
+    order = [list(block) for block in blocks]
+    for block in order:
+        chance.shuffle(block)
+    return [item for block in order for item in block]
 
 
 def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import Paper, ReportOptions, Target
 from hpc_train.pipeline.log_digests import Digests
@@ -15,6 +16,8 @@ from hpc_train.pipeline.report_provenance import provenance
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpc_train.reports.figures.plot_data import Measured
 
 DEFAULT = ReportOptions()
 
@@ -26,9 +29,11 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         ReportError: the runs contradict what the study declares.
     """
     from hpc_train.reports.fit_and_forecast_tables import with_laws
+    from hpc_train.reports.run_order_caveats import with_order_caveats
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.reports.table_layout import all_columns
     from hpc_train.tables.fastest_series import fastest_frame
+    from hpc_train.tables.run_order import run_order
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
 
@@ -41,6 +46,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
+    report = with_order_caveats(report, run_order(runs))
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
@@ -50,11 +56,18 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         report = all_columns(report)
     if not options.figures or not points["n_ok"].any():
         return report
-    from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.figures.plot_data import Measured
     from hpc_train.tables.node_step_times import node_frame
 
     measured = Measured(runs, points, laws, node_frame(study, inputs.records))
+    return _with_figures(report, study, measured, options)
+
+
+def _with_figures(
+    report: Report, study: ExpectedStudy, measured: Measured, options: ReportOptions
+) -> Report:
+    from hpc_train.reports.figures import FIGURES, MAIN, figures
+
     names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
     drawn = figures(study, measured, options.images, names, options.paper)
     return msgspec.structs.replace(report, figures=drawn)

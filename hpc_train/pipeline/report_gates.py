@@ -44,6 +44,7 @@ def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStu
         site_unknown=inputs.study.site_unknown or unknown,
         allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
         interval=options.interval or inputs.study.interval,
+        bands=options.bands,
     )
     gates = merged_gates(study.gates, site.gates)
     if options.against is not None:

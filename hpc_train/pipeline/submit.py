@@ -20,7 +20,7 @@ from hpc_train.model.run import (
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
-from hpc_train.pipeline.render import Prepared, PreparedPoint, shuffled
+from hpc_train.pipeline.render import Prepared, PreparedPoint, randomised_blocks
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.study_precision import preview
 from hpc_train.pipeline.submission_checks import check_start
@@ -137,7 +137,7 @@ def study_manifest(prepared: Prepared) -> StudyManifest:
 def _split(
     prepared: Prepared, home: Path, rerun_failed: bool
 ) -> tuple[tuple[Run, ...], list[_Wanted]]:
-    """Return the runs to keep and the runs to submit, in random order.
+    """Return the runs to keep and the runs to submit, one repetition after the other.
 
     With consecutive repetitions of one point, a drift of the machine would look like scaling.
     """
@@ -146,9 +146,10 @@ def _split(
     latest = latest_attempts(runs_below(home))
     states = (*_GONE, *_FAILED) if rerun_failed else _GONE
     kept: list[Run] = []
-    wanted: list[_Wanted] = []
-    for point in prepared.points:
-        for repetition in range(1, prepared.study.spec.repetitions + 1):
+    wanted: list[list[_Wanted]] = []
+    for repetition in range(1, prepared.study.spec.repetitions + 1):
+        wanted.append([])
+        for point in prepared.points:
             attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
             if run is not None and not _is_missing(run, states):
                 kept.append(run)
@@ -156,8 +157,8 @@ def _split(
             if run is not None and is_untouched(run):
                 remove_runs([run.folder])
                 attempt -= 1
-            wanted.append(_Wanted(point=point, repetition=repetition, attempt=attempt + 1))
-    return tuple(kept), shuffled(wanted, prepared.study.spec.seed)
+            wanted[-1].append(_Wanted(point=point, repetition=repetition, attempt=attempt + 1))
+    return tuple(kept), randomised_blocks(wanted, prepared.study.spec.seed)
 
 
 def single_run_id(now: datetime, stem: str) -> str:

@@ -17,6 +17,7 @@ MEANING = {
     FlagCode.ONE_BASELINE_RUN: "one baseline run, so no interval",
     FlagCode.NO_SPREAD: "all repetitions are equal, so their spread is not known",
     FlagCode.BOOTSTRAP: "no interval by resampling",
+    FlagCode.ONE_SESSION: "one session for each size",
     FlagCode.SHORT: "few measured steps",
     FlagCode.GATE: "below the gate",
     FlagCode.RANKS: "ranks without steps",

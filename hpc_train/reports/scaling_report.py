@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
@@ -31,6 +31,7 @@ STATE_UNKNOWN = (
     "world_size, otherwise that of the ranks that the log names. Logs with the same number of "
     "ranks are repetitions of one point; a log without a number is a point of its own."
 )
+PAIRED = "Student's t of the differences within the blocks of the nested study, on logarithms"
 RATIOS = (
     "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "
     "definition; ideal = ratio of the numbers of GPUs (of ranks, if there are no GPUs); "
@@ -74,16 +75,21 @@ def scaling_report(
             *_no_room(table, points),
         ),
         name=study.name,
-        conditions={
-            "regime": " and ".join(regimes(points)) or "unknown",
-            "declared": study.scaling,
-            "confidence": confidence,
-            "interval": f"{INTERVALS[study.interval]}; the replicate is the run",
-            "warmup_steps": study.warmup.steps,
-            "warmup_seconds": study.warmup.seconds,
-            "gate_efficiency": study.gates.efficiency,
-        },
+        conditions=_conditions(study, points, confidence),
     )
+
+
+def _conditions(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> dict[str, Any]:
+    return {
+        "regime": " and ".join(regimes(points)) or "unknown",
+        "declared": study.scaling,
+        "confidence": confidence,
+        "interval": f"{interval_words(study, points)}; the replicate is the run",
+        "bands": study.bands,
+        "warmup_steps": study.warmup.steps,
+        "warmup_seconds": study.warmup.seconds,
+        "gate_efficiency": study.gates.efficiency,
+    }
 
 
 def _title(study: ExpectedStudy, points: Sequence[Row]) -> str:
@@ -110,13 +116,23 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
         means = "geometric means" if study.interval == "welch" else "mean times (1/X)"
         notes.append(RATIOS.format(means=means))
     if any(row["speedup_low"] is not None for row in points):
-        words = INTERVALS[study.interval]
-        notes.append(REPLICATE.format(confidence=level_word(confidence), interval=words))
+        level, words = f"{study.bands} {level_word(confidence)}", interval_words(study, points)
+        notes.append(REPLICATE.format(confidence=level, interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append(
             "step time = median over the steps of a run; the slowest rank counts in each step."
         )
     return (*notes, *hardware_notes(points))
+
+
+def interval_words(study: ExpectedStudy, points: Sequence[Row]) -> str:
+    """Return the interval of the speedups in words; some of them may be of pairs."""
+    paired = [row["is_paired"] for row in points if row["speedup_low"] is not None]
+    if not any(paired):
+        return INTERVALS[study.interval]
+    if all(paired):
+        return PAIRED
+    return f"{PAIRED}, for {sum(paired)} of {len(paired)} points; else {INTERVALS[study.interval]}"
 
 
 def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:

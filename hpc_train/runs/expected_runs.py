@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from hpc_train.errors import StoreError
 from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.run import Run, RunName
 from hpc_train.model.study import StudyManifest
+from hpc_train.runs.run_blocks import run_blocks
 from hpc_train.runs.run_folders import read_study
 
 
@@ -57,6 +58,7 @@ def expected_study(
     `problem_of` returns why a run has no result, or an empty string.
     """
     latest = latest_attempts(runs)
+    blocks = _blocks(manifest, latest)
     expected = []
     for point in manifest.points:
         for repetition in range(1, manifest.spec.repetitions + 1):
@@ -70,6 +72,7 @@ def expected_study(
                     topology=point.topology,
                     state=run.state.value if run else MISSING,
                     problem=problem_of(run) if run else _NEVER,
+                    block=blocks.get(run.folder.run_id, "") if run else "",
                     **_of_job(run),
                 )
             )
@@ -89,12 +92,19 @@ def expected_study(
 
 
 def _of_job(run: Run | None) -> dict[str, Any]:
-    """Return the number of requeues and the duration from the job's own status."""
+    """Return start, number of requeues and duration from the job's own status."""
     status = run.status if run else None
     if status is None:
         return {}
     wall = None if status.ended is None else max(0.0, status.ended - status.started)
-    return {"restarts": status.restart_count, "wall_s": wall}
+    return {"started": status.started, "restarts": status.restart_count, "wall_s": wall}
+
+
+def _blocks(manifest: StudyManifest, latest: Mapping[str, tuple[int, Run]]) -> dict[str, str]:
+    if manifest.spec.placement != "nested":
+        return {}
+    named = [(run, RunName.parse(run.folder.run_id)) for _, run in latest.values()]
+    return run_blocks((run, name.repetition) for run, name in named if name)
 
 
 def _placement(manifest: StudyManifest) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.tables.accuracy_changes import accuracy_change, accuracy_limits
 from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, ratio_interval
 from hpc_train.tables.group_reductions import NAN
+from hpc_train.tables.paired_runs import paired_interval
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
 
@@ -50,7 +51,8 @@ def comparison_frame(
     the name of their series; where each side has one series only, by size alone.
     ratio = X_b/X_a of throughput, else T_a/T_b of a time, so that more than 1 always means that B
     is faster; the interval is Welch's on logarithms of the two samples (Hoefler and Belli, SC15:
-    a direct comparison, never two intervals side by side). `corrected_low` and `corrected_high` are
+    a direct comparison, never two intervals side by side), or Student's of the differences where
+    both sides ran in the same blocks of one study. `corrected_low` and `corrected_high` are
     at the level 1 - (1 - confidence)/m for the m points with an interval (Bonferroni), and the
     verdict depends on them. With `min_effect` an interval within 1 +- min_effect is no difference.
     Times that were cut to whole seconds are each up to 1 s longer: a verdict allows for that. A
@@ -139,8 +141,25 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
     is_time = not BASES[basis].is_rate
     row["cut"] = is_time and any(side["whole_seconds"].eq(True).any() for side in ok)
     row["why"] = _why(row, pair, ok, wanted.allow_mixed)
-    row["samples"] = None if row["why"] else (measured[1], measured[0])
+    row["samples"] = None if row["why"] else _samples(ok, basis)
     return row
+
+
+def _samples(ok: Sequence[pd.DataFrame], basis: str) -> tuple[list[float], list[float], bool]:
+    """Return the values of B and of A, and whether they are pairs of the same blocks."""
+    blocks = [_blocks(side, basis) for side in ok]
+    if blocks[0] and set(blocks[0]) == set(blocks[1]):
+        return [blocks[1][name] for name in blocks[0]], list(blocks[0].values()), True
+    return rates(ok[1], basis), rates(ok[0], basis), False
+
+
+def _blocks(ok: pd.DataFrame, basis: str) -> dict[str, float]:
+    """Return the value of each block; empty unless each run with a value has a block of its own."""
+    if "block" not in ok:
+        return {}
+    used = ok[ok[BASIS_COLUMNS[basis]] > 0]
+    found = dict(zip(used["block"], rates(used, basis), strict=True))
+    return found if len(found) == len(used) and all(found) else {}
 
 
 def rates(ok: pd.DataFrame, basis: str) -> list[float]:
@@ -206,9 +225,10 @@ def _ratio(row: dict[str, Any], wanted: Demands, level: float) -> dict[str, Any]
     names = ("ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high")
     if row["samples"] is None:
         return {**dict.fromkeys(names, NAN), "verdict": "not compared"}
-    b, a = row["samples"]
-    _, low, high = ratio_interval(b, a, level)
-    found = dict(zip(names, (*ratio_interval(b, a, wanted.confidence), low, high), strict=True))
+    b, a, paired = row["samples"]
+    interval = paired_interval if paired else ratio_interval
+    _, low, high = interval(b, a, level)
+    found = dict(zip(names, (*interval(b, a, wanted.confidence), low, high), strict=True))
     if low is None:
         alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
         if not alone:

@@ -38,7 +38,7 @@ class IntervalArrays(NamedTuple):
     high: Floats
 
 
-def students_t(freedom: Any, confidence: float) -> Any:
+def students_t(freedom: Any, confidence: float | Floats) -> Any:
     """Return t such that a share `confidence` of the distribution is within -t and t."""
     return special.stdtrit(freedom, (1 + confidence) / 2)
 
@@ -60,7 +60,7 @@ def ratio_interval(
     return Interval(value, *(None if np.isnan(limit) else limit for limit in (low, high)))
 
 
-def welch(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
+def welch(a: Moments, b: Moments, confidence: float | Floats) -> IntervalArrays:
     """Return a/b from moments of logarithms, with Welch's interval.
 
     d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
@@ -78,7 +78,7 @@ def welch(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
     return _within(IntervalArrays(*limits))
 
 
-def fieller(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
+def fieller(a: Moments, b: Moments, confidence: float | Floats) -> IntervalArrays:
     """Return mean(a)/mean(b) from moments, with Fieller's interval.
 
     All R for which |mean(a) - R mean(b)| <= t_v sqrt(sa^2/na + R^2 sb^2/nb) (E. C. Fieller, J. R.
@@ -225,7 +225,7 @@ def _half(sample: Moments, confidence: float) -> Floats:
         return _quantile(sample.number - 1, confidence) * error
 
 
-def _quantile(freedom: Floats, confidence: float) -> Floats:
+def _quantile(freedom: Floats, confidence: float | Floats) -> Floats:
     known = np.where(freedom > 0, freedom, NAN)
     quantile: Floats = students_t(known, confidence)
     return quantile

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,8 @@ from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.tables.comparable_series import comparable_series, with_several
 from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, welch
 from hpc_train.tables.group_reductions import Floats, Moments, codes, moments
-from hpc_train.tables.points import KEY, grouped, rates_of, sizes_of
+from hpc_train.tables.paired_runs import Differences, block_codes, of_bases
+from hpc_train.tables.points import KEY, Grouped, grouped, rates_of, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
 
 SIZES = KEY[1:]
@@ -44,7 +45,8 @@ def fastest_frame(
     `points` are the rows that `speedup_frame` makes of `runs`. Series are compared if they did the
     same work (`comparable_series`); `group` is the number of their class, and a class of one series
     has no row. ratio = X(fastest)/X(other) of geometric means over runs (for times T(other)/
-    T(fastest)), with Welch's interval on logarithms.
+    T(fastest)), with Welch's interval on logarithms, or Student's of the differences where the
+    runs of both form pairs (`paired_runs`).
 
     The fastest series is known only from the data, so that every pair of series with an interval
     counts as a comparison: `corrected_low` and `corrected_high` are at the level
@@ -62,14 +64,29 @@ def fastest_frame(
     own = Moments(*(np.choose(basis, each) for each in zip(*logs, strict=True)))
     size = _same_size(points, group, with_several(groups, group, own.mean))
     pairs = _by_size(_pairs(size, own.mean), points, group)
-    sides = own.of(pairs.fastest), own.of(pairs.other)
     several = _comparisons(pairs, own.number)
     level = 1 - (1 - confidence) / max(several, 1)
-    ratio, corrected = (welch(*sides, one) for one in (confidence, level))
+    within = _within_blocks(groups, rates, basis, pairs)
+    ratio, corrected = (_ratio(own, within, pairs, one) for one in (confidence, level))
     rows = _rows(points.assign(group=group), pairs, own.number, (ratio, corrected))
     table: pd.DataFrame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
     table["comparisons"] = several
     return table
+
+
+def _within_blocks(
+    groups: Grouped, rates: Mapping[str, Floats], basis: Ints, pairs: _Pairs
+) -> Differences:
+    """Return the differences of the fastest point from each point, within the blocks."""
+    fastest = np.full(groups.size, -1, dtype=np.int64)
+    fastest[pairs.other] = pairs.fastest
+    found = of_bases(tuple(rates.values()), basis, groups.point, block_codes(groups.runs), fastest)
+    return found.inverse()
+
+
+def _ratio(own: Moments, within: Differences, pairs: _Pairs, confidence: float) -> IntervalArrays:
+    apart = welch(own.of(pairs.fastest), own.of(pairs.other), confidence)
+    return within.of(pairs.other).instead_of(apart, confidence)
 
 
 def _same_size(points: pd.DataFrame, group: Ints, several: Mask) -> Ints:

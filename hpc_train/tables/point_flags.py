@@ -29,6 +29,13 @@ IMPLAUSIBLE_EFFICIENCY = 1.5
 _SAME_VALUE = 1e-12
 
 
+_ONE_SESSION = Flag(
+    FlagCode.ONE_SESSION,
+    "no interval; each size ran at a time of its own, and a change of the machine in between looks "
+    "like scaling; run the sizes in turns, as submit does",
+)
+
+
 class _Sample(NamedTuple):
     """The ok runs of a point with a value: number, mean and variance."""
 
@@ -43,10 +50,12 @@ def point_flags(
     """Return the flags of each point from its columns; `base` is its baseline.
 
     Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
-    baseline with the basis, and `fewest`, the smallest number of runs of a resampled interval.
+    baseline with the basis, `fewest`, the smallest number of runs of a resampled interval, and
+    `in_one_session` of `run_order`.
     """
     names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
-             "efficiency", "efficiency_low", "samples_seen", "fewest")  # fmt: skip
+             "efficiency", "efficiency_low", "samples_seen", "fewest",
+             "in_one_session")  # fmt: skip
     lists = [np.asarray(columns[name]).tolist() for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
     seen = _of_runs(groups)
@@ -58,6 +67,8 @@ def point_flags(
         if first >= 0 and not row["is_baseline"]:
             if row["n_ok"] > 1 and row["base_usable"] == 1:
                 own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
+            if row["in_one_session"]:
+                own.append(_ONE_SESSION)
             own += outcomes.get(point, [])
             if row["whole_seconds"]:
                 of_basis = times[row["basis"]]

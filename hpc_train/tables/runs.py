@@ -52,11 +52,11 @@ OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
 COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per_task")
 COLUMNS = (
-    "run_id", "series", "repetition", "state", "problem", *COUNTS,
+    "run_id", "series", "repetition", "started", "block", "state", "problem", *COUNTS,
     *(metric.key for metric in RUN_METRICS), "whole_seconds", "transport", "conditions", "flags",
 )  # fmt: skip
 _WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
-_FLOATS = tuple(metric.key for metric in RUN_METRICS if not metric.counts)
+_FLOATS = ("started", *(metric.key for metric in RUN_METRICS if not metric.counts))
 # Large enough that the overhead of a part is negligible.
 _RUNS = 5_000
 
@@ -181,7 +181,7 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     axes = {f"axis.{name}": [axis.get(name, NAN) for axis in short] for name in keys}
     stated_cells = {
         name: [getattr(run, name) for run in runs]
-        for name in ("run_id", "repetition", "wall_s", "transport", "restarts")
+        for name in ("run_id", "repetition", "started", "block", "wall_s", "transport", "restarts")
     }
     sized = {name: getattr(sizes, name) for name in COUNTS}
     cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}

@@ -33,6 +33,7 @@ from hpc_train.tables.points import (
 )
 from hpc_train.tables.rate_ratios import Samples, samples
 from hpc_train.tables.record_arrays import Ints, Mask
+from hpc_train.tables.run_order import in_one_session
 from hpc_train.tables.scaling_regime import regimes
 
 COUNTS = (
@@ -47,7 +48,7 @@ _BATCH, *_OTHERS = (
 )
 COLUMNS = (
     *KEY, "cpus_per_task", "regime", "basis", "is_baseline",
-    "is_common_baseline", _BATCH, "n_ok", "n_submitted",
+    "is_common_baseline", "is_paired", _BATCH, "n_ok", "n_submitted",
     "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
 FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
@@ -111,22 +112,23 @@ def against(
     every = np.arange(groups.size)
     names = list(BASES)
     basis = np.array([names.index(name) for name in columns["basis"]], dtype=np.int64)
-    sides = samples((rates[name] for name in names), groups.point, basis, study.interval)
+    sides = samples((rates[name] for name in names), groups, basis, study.interval)
     found = baselines(groups, study)
     base = refused(groups, found, sides.of(found.point).number, columns)
-    confidence = float(columns["confidence"][0]) if groups.size else NAN
+    level = _levels(groups, study, sides, (base.point, columns["confidence"]))
     q = ideal(groups, base.point)
-    speedup = _one(sides.ratio(base.point, confidence), base.point == every)
+    speedup = _one(sides.ratio(base.point, level), base.point == every)
     mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
     common = np.where(mixed, -1, _common(groups, study, sides, columns))
     half = np.where(mixed, -1, halves(groups))
-    doubled = sides.ratio(half, confidence)
+    doubled = sides.ratio(half, level)
     added: dict[str, Any] = {
         "is_baseline": base.point == every,
+        "in_one_session": np.isnan(level),
+        "is_paired": _paired(sides, np.where(base.point == every, -1, base.point)),
         "ideal": q,
         "note": base.note,
-        "usable": sides.of(every).number,
-        "base_usable": sides.of(base.point).number,
+        **_usable(sides, base.point),
         "cv": _variation(groups, rates, basis),
         "accuracy_change_pp": _change(columns["accuracy"], base.point),
         **limited("speedup", speedup),
@@ -134,15 +136,42 @@ def against(
         **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
         **limited("karp_flatt", _karp_flatt(speedup, q)),
         "is_common_baseline": common == every,
-        **limited("common_speedup", _one(sides.ratio(common, confidence), common == every)),
+        **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
     }
     timed = sides._replace(basis=np.full(groups.size, names.index(TO_TRAIN)))
-    train = _to_train(groups, study, timed, confidence)
+    train = _to_train(groups, study, timed, level)
     few = np.fmin(sides.fewest((base.point, half, common)), train.pop("fewest"))
     added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
     added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
     added["is_baseline"] |= mixed & train.pop("first")
     return BaselineColumns(added | train, base.point)
+
+
+def _usable(sides: Samples, base: Ints) -> dict[str, Any]:
+    """Return the numbers of runs of the points and of their baselines."""
+    own = sides.of(np.arange(len(base))).number
+    return {"usable": own, "base_usable": sides.of(base).number}
+
+
+def _levels(
+    groups: Grouped, study: ExpectedStudy, sides: Samples, asked: tuple[Ints, Floats]
+) -> Floats:
+    """Return the level of the interval of each point; NaN where it promises too much.
+
+    Runs of one session do not show the differences between sessions. Of simultaneous intervals,
+    the m of a series have the level 1 - (1 - confidence)/m each (Bonferroni).
+    """
+    base, confidence = asked
+    if study.bands == "simultaneous":
+        repeated = np.fmin(sides.of(np.arange(groups.size)).number, sides.of(base).number) > 1
+        repeated &= (base >= 0) & (base != np.arange(groups.size))
+        each = np.bincount(groups.of_point, repeated, minlength=len(groups.labels))
+        confidence = 1 - (1 - confidence) / np.maximum(each, 1)[groups.of_point]
+    return np.where(in_one_session(groups.runs, groups), NAN, confidence)
+
+
+def _paired(sides: Samples, base: Ints) -> Mask:
+    return sides.pairs(base).complete & (sides.interval == "welch")
 
 
 def _common(groups: Grouped, study: ExpectedStudy, sides: Samples, columns: PointArrays) -> Ints:
@@ -164,7 +193,7 @@ def ideal(groups: Grouped, base: Ints) -> Floats:
 
 
 def _to_train(
-    groups: Grouped, study: ExpectedStudy, times: Samples, confidence: float
+    groups: Grouped, study: ExpectedStudy, times: Samples, level: Floats
 ) -> dict[str, Any]:
     """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
 
@@ -173,7 +202,7 @@ def _to_train(
     every = np.arange(groups.size)
     base = baselines(groups, study, "series_comparable").point
     timed = times.of(base).number > 0
-    ratio = _one(times.ratio(base, confidence), (base == every) & timed)
+    ratio = _one(times.ratio(base, level), (base == every) & timed)
     known = ~np.isnan(ratio.value)
     q = np.where(known, ideal(groups, base), NAN)
     return {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
@@ -78,6 +79,10 @@ def test_nested_runs(odd: User) -> None:
         assert status["nodes"].split(",") == sorted(hosts)
     turns = sorted((row["started"], row["ended"]) for row in rows.values())
     assert all(end <= start for (_, end), (start, _) in pairwise(turns)), "two runs at once"
+    in_order = sorted(rows, key=lambda run: rows[run]["started"])
+    assert [run[-2:] for run in in_order] == ["r1"] * 3 + ["r2"] * 3
+    points = csv.DictReader(odd.hpctrain("report", "inside", "-f", "csv").stdout.splitlines())
+    assert [row["is_paired"] for row in points] == ["False", "True", "True"]
 
 
 def test_a_cancelled_allocation(user: User) -> None:

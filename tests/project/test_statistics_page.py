@@ -11,6 +11,7 @@ import pytest
 from hpc_train.tables.confidence_intervals import bootstrap
 from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.scaling_fits import fits
+from tests.bench import bench_coverage
 from tests.project.shown_commands import ROOT
 from tests.tables.arrays import fieller, welch
 from tests.tables.published_tables import PUBLISHED
@@ -114,3 +115,17 @@ def test_how_far_forecasts_of_published_curves_miss() -> None:
     assert len(missed) == curves
     assert np.median(missed) == pytest.approx(middle, abs=0.1)
     assert max(missed) == pytest.approx(worst, abs=0.5)
+
+
+@pytest.mark.parametrize("kind", bench_coverage.KINDS)
+def test_the_coverage_of_each_kind_of_runs(kind: str) -> None:
+    text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
+    for n in (3, 5):
+        (said,) = re.findall(rf"^\| {re.escape(kind)} \| {n} \| (.*) \|$", text, re.MULTILINE)
+        found = bench_coverage.logs(kind, n, np.random.default_rng(bench_coverage.SEED))
+        shares = [100 * share for share in bench_coverage.coverage(found).values()]
+        assert [float(cell.rstrip(" %")) for cell in said.split(" | ")][:3] == pytest.approx(
+            shares, abs=0.6
+        )
+        if "session" not in kind and "outliers" not in kind:
+            assert shares[2] == pytest.approx(95, abs=1.5), "pairs"

@@ -233,7 +233,9 @@ def test_pictures_are_not_blank() -> None:
 
 def test_the_title_says_regime_runs_and_intervals() -> None:
     drawing = plot_data_of(*simple())
-    assert heading_lines(drawing) == "resnet\nstrong scaling, 3 runs a point, 95 % intervals"
+    assert (
+        heading_lines(drawing) == "resnet\nstrong scaling, 3 runs a point, pointwise 95 % intervals"
+    )
     assert heading_lines(drawing, 2).endswith(", 2 points not drawn")
 
 

@@ -75,7 +75,8 @@ def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> st
     parts = [f"{regime} scaling"] if regime != "unknown" else []
     parts += [_replicates(plot.points)]
     if any(row[f"{name}_low"] is not None for row in plot.points for name in WITH_INTERVAL):
-        parts.append(f"{plot.points[0]['confidence'] * 100:g} % intervals")
+        level = f"{plot.points[0]['confidence'] * 100:g} %"
+        parts.append(f"{plot.study.bands} {level} intervals")
     else:
         parts.append("no intervals")
     if left_out:
