@@ -17,6 +17,8 @@ _FIRST = 64 * 1024
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
 _SEPARATORS = ",;\t"
 _COMMENT = ("# ", "##", "#,", "#;", "#\t")
+# The first line that Excel reads the separator from; the header shows it as well.
+_SEP = re.compile(r'\ufeff?"?sep=[,;\t]?"?[,;\t]*\s*', re.IGNORECASE)
 _EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
 ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
 MOST = 1e100
@@ -116,8 +118,8 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line is a comment: `# like this`; `#GPUs` is a heading."""
-    return line.lstrip('\ufeff" \t').startswith(_COMMENT)
+    """Whether a line is a comment: `# like this`; `#GPUs` is a heading, and `sep=;` Excel's."""
+    return bool(_SEP.fullmatch(line)) or line.lstrip('\ufeff" \t').startswith(_COMMENT)
 
 
 def _first(text: str) -> str:

@@ -31,7 +31,14 @@ _OK = JobState.COMPLETED.value
 _STATES = {
     **{state.value: state.value for state in JobState},
     MISSING: MISSING,
-    **dict.fromkeys(("OK", "SUCCESS", "DONE"), _OK),
+    **dict.fromkeys(
+        ("OK", "SUCCESS", "SUCCEEDED", "DONE", "FINISHED", "COMPLETE", "PASSED", "0", "0:0"), _OK
+    ),
+    **dict.fromkeys(("FAIL", "FAILURE", "CRASHED", "ERROR"), JobState.FAILED.value),
+    # Weights & Biases and MLflow: a user stopped the run.
+    **dict.fromkeys(("KILLED", "STOPPED", "CANCELED"), JobState.CANCELLED.value),
+    **dict.fromkeys(("QUEUED", "SCHEDULED"), JobState.PENDING.value),
+    "OOM": JobState.OUT_OF_MEMORY.value,
 }
 _SCOPES: dict[str, Scope] = {
     "memory": "per_rank",

@@ -20,7 +20,7 @@ from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.find_logs import jobs_of, log_files, readable
 from hpc_train.records.foreign_logs_by_run import files_of, refuse_empty
-from hpc_train.records.log_file import BINARY, is_binary
+from hpc_train.records.log_file import unreadable_kind
 from hpc_train.records.nccl.read_transport import transport_in
 from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.signatures import failures_page as catalogue_page
@@ -186,8 +186,10 @@ def _of_logs(name: str, files: Sequence[Path]) -> Diagnosed:
     names = [readable(path.as_posix()) for path in files]
     tally = Tally()
     diagnosis, unreadable = diagnose_logs(files, names, JobEnd(), tally)
-    if not diagnosis.findings and diagnosis.outcome == "unknown" and all(map(is_binary, files)):
-        raise LogParseError(f"{names[0]}: {BINARY}")
+    if not diagnosis.findings and diagnosis.outcome == "unknown":
+        kinds = [unreadable_kind(path) for path in files]
+        if kinds and all(kinds):
+            raise LogParseError(f"{names[0]}: {kinds[0]}")
     return Diagnosed(
         name=name, diagnosis=diagnosis, transport=transport_in(tally), unreadable=unreadable
     )

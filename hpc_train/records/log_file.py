@@ -15,16 +15,13 @@ from typing import IO, Protocol, cast
 import zstandard
 
 from hpc_train.errors import LogParseError
+from hpc_train.records.binary_kinds import binary_kind, first_bytes
 from hpc_train.records.log_blocks import Stream
 from hpc_train.regularfile import open_regular, open_stream
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
-BINARY = "is no text, but a binary file"
-_START = 4096
 # Capacity of a pipe on Linux [B].
 _PIPE = 1 << 16
-# Without the characters that terminals use: backspace to carriage return, escape.
-_CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
@@ -80,14 +77,12 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
         raise LogParseError(f"{path}: cannot be read: {reason}") from error
 
 
-def is_binary(path: Path) -> bool:
-    """Whether the start of a file is not text: more than 1 of 20 bytes is a control character."""
+def unreadable_kind(path: Path) -> str:
+    """Return what a file is that is no log, and what to do; an empty text if it may be one."""
     if not path.is_file():
-        return False
-    buffer = bytearray(_START)
+        return ""
     with open_log(path) as stream:
-        start = buffer[: stream.readinto(memoryview(buffer)) or 0]
-    return 20 * (len(start) - len(start.translate(None, _CONTROLS))) > len(start)
+        return binary_kind(first_bytes(stream), path.suffix)
 
 
 def is_plain(path: Path) -> bool:

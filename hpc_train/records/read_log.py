@@ -15,7 +15,7 @@ from hpc_train.model.record import Pack
 from hpc_train.records.find_logs import rank_of, readable
 from hpc_train.records.line_dispatch import Asked, Mark, dispatch, dispatch_runs
 from hpc_train.records.live_pipe_batches import is_live
-from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
+from hpc_train.records.log_file import is_plain, open_log, unreadable_kind
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.log_parser import LogParser
 from hpc_train.records.parsing.user_pattern import UserPattern
@@ -99,8 +99,8 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
                     packer.add(name, line, hits)
                 if packer.is_full or live:
                     yield packer.taken()
-        if census.lines == before and is_binary(log.path):
-            census.failed[log.source] = readable(f"{log.path}: {BINARY}")
+        if census.lines == before and (kind := unreadable_kind(log.path)):
+            census.failed[log.source] = readable(f"{log.path}: {kind}")
     except LogParseError as error:
         census.failed[log.source] = readable(error.message)
     if len(packer):

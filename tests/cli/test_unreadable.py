@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import lzma
 import os
+import pickle
 import subprocess
 import sys
 from collections.abc import Callable
@@ -135,3 +136,30 @@ def test_name_that_is_no_utf8(hpctrain: Hpctrain, options: list[str]) -> None:
     assert done.returncode == hpctrain(*options, "train.log").returncode
     assert "xe9" in done.stdout + done.stderr
     assert hpc_train.collect([folder])["source"].tolist()[0] == r"old\xe9/caf\xe9-rank-0.log"
+
+
+class Harmful:
+    """Unpickling it writes a file."""
+
+    def __reduce__(self) -> tuple[Callable[..., None], tuple[Path]]:
+        return Path.touch, (Path("loaded"),)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [
+        ("a.pdf", b"%PDF-1.7\n1 0 obj\n", "a.pdf: PDF: write the results into a CSV file"),
+        ("a.html", b"<!doctype html>\n", "a.html: HTML page: save the results as CSV"),
+        ("a.pkl", pickle.dumps([Harmful()]), "a.pkl: Python pickle: it is never loaded"),
+        ("a.db.gz", gzip.compress(b"SQLite format 3\0"), "a.db.gz: SQLite database: export"),
+    ],
+)
+def test_each_command_names_the_kind(
+    hpctrain: Hpctrain, command: str, name: str, content: bytes, said: str
+) -> None:
+    Path(name).write_bytes(content)
+    done = hpctrain(command, name)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.count(said) == 1
+    assert not Path("loaded").exists()

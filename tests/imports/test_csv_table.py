@@ -51,6 +51,15 @@ def test_rows_have_the_line_on_which_they_begin(tmp_path: Path, separator: str) 
     assert table.rows == ((4, ("1", "a")), (6, ("2", "b\nc")), (9, ("3", "d")))
 
 
+@pytest.mark.parametrize("line", ["sep=;", "\ufeffSEP=;", '"sep=;"'])
+def test_the_line_of_excel_names_no_column(tmp_path: Path, line: str) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"{line}\r\nnodes;x\r\n1;a\r\n", encoding="utf-8")
+    assert is_result_table(path)
+    table = read_table(path)
+    assert (table.line, table.names, table.rows) == (2, ("nodes", "x"), ((3, ("1", "a")),))
+
+
 @pytest.mark.parametrize(
     ("line", "is_it"),
     [

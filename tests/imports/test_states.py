@@ -1,0 +1,38 @@
+"""States of runs in the words of Slurm and of other programs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import LogParseError
+from hpc_train.imports.runs_from_table import table_study
+from hpc_train.model.expected_study import ExpectedStudy
+
+
+def study(folder: Path, word: str) -> ExpectedStudy:
+    """Return the study of a table with one run in this state."""
+    path = folder / "table.csv"
+    path.write_text(f"nodes,gpus_per_node,samples_per_second,state\n1,2,10,{word}\n")
+    return table_study([path])[0]
+
+
+@pytest.mark.parametrize(
+    ("word", "state"),
+    [
+        ("Succeeded", "COMPLETED"), ("FINISHED", "COMPLETED"), ("complete", "COMPLETED"),
+        ("0", "COMPLETED"), ("0:0", "COMPLETED"), ("crashed", "FAILED"), ("Error", "FAILED"),
+        ("killed", "CANCELLED"), ("oom", "OUT_OF_MEMORY"), ("Running", "RUNNING"),
+        ("queued", "PENDING"),
+    ],
+)  # fmt: skip
+def test_states_in_the_words_of_other_programs(tmp_path: Path, word: str, state: str) -> None:
+    assert [run.state for run in study(tmp_path, word).runs] == [state]
+
+
+@pytest.mark.parametrize("word", ["Suceeded", "1"])
+def test_an_unknown_state_is_refused_with_its_cell(tmp_path: Path, word: str) -> None:
+    with pytest.raises(LogParseError, match=r"table\.csv:2: state: .* is not a state") as caught:
+        study(tmp_path, word)
+    assert ("did you mean 'SUCCEEDED'" in caught.value.message) == (word != "1")
