@@ -79,6 +79,8 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "tutorials": "hpc_train.records.parsers.tutorials:Tutorials",
         "world_size": "hpc_train.records.parsers.world_size:WorldSize",
         "tqdm": "hpc_train.records.parsers.tqdm_bar:TqdmBar",
+        # Reads only logs in which no other parser found a measurement.
+        "generic": "hpc_train.records.parsers.generic:Generic",
     },
     "executors": {
         "local": "hpc_train.submissions.local_executor:LocalExecutor",

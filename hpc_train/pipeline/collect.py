@@ -21,6 +21,7 @@ from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.study_runs import indexed, study_runs
 from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
+from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_file import csv_rows, json_lines
@@ -125,7 +126,7 @@ def _nonempty(
 
 def formats_text(*, markdown: bool) -> str:
     """Return the supported formats: a line each, or the page about them."""
-    parsers = parsers_of(wanted("auto"))
+    parsers = parsers_of(wanted("auto")) | parsers_of(wanted(GUESSING))
     if markdown:
         from hpc_train.records.logs_page import supported_markdown
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 
 from hpc_train import registry
@@ -13,10 +14,11 @@ from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import LOT, Pack, Record, joined_packs
 from hpc_train.model.regex_analysis import may_explode, touching
 from hpc_train.records.find_logs import log_files, readable
+from hpc_train.records.guessed_records import GUESSING, MeasuredRun
 from hpc_train.records.line_dispatch import Mark
 from hpc_train.records.live_pipe_batches import is_live, lots
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.read_log import Log, Wanted, parsers_of, read
+from hpc_train.records.read_log import Log, Reading, Wanted, parsers_of, read
 from hpc_train.records.record_codec import unpressed
 from hpc_train.records.record_index import Index
 from hpc_train.records.run_parsers import maker
@@ -41,9 +43,10 @@ def collect(
 
     A folder in `paths` selects all logs below it, plain or compressed. `auto` tries every parser
     that has a literal in a line, in the order of the registry: the first one that can read the
-    line is used. `source` is written relative to `root`. Files that cannot be read, lines that are
-    truncated or overwritten, and impossible values (`value_checks`) are skipped with a warning, and
-    counted in `census`.
+    line is used. If nothing is measured in the logs of a run, `generic` reads them again. `source`
+    is written relative to `root`. Files that cannot be read, lines that are truncated or
+    overwritten, and impossible values (`value_checks`) are skipped with a warning, and counted in
+    `census`.
 
     Raises:
         UnknownNameError: no such parser (at once).
@@ -64,13 +67,19 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
         LogParseError: the prefix is invalid, may take exponential time, or has other groups.
     """
     _check_prefix(prefix)
-    names = registry.names("parsers") if parser == "auto" else (parser,)
+    names = known_formats() if parser == "auto" else (parser,)
     if patterns and parser == "pattern":
         names = ()
     for name in names:
         maker(name)
     usual = parser == "auto" and not prefix and not patterns
-    return Wanted(names, prefix, tuple(patterns), usual)
+    guessing = GUESSING if parser == "auto" else ""
+    return Wanted(names, prefix, tuple(patterns), usual, guessing)
+
+
+def known_formats() -> tuple[str, ...]:
+    """Return the names of all parsers but the one that guesses."""
+    return tuple(name for name in registry.names("parsers") if name != GUESSING)
 
 
 def _check_prefix(pattern: str) -> None:
@@ -168,15 +177,24 @@ def _all(
     unread = [log for log in logs if log in new]
     sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in unread]
     together = spread(unread, sizes, wanted) if worth_it(sizes) else None
-    for log in logs:
-        reading = next(together) if together is not None and log in new else None
-        if index is not None:
-            yield from index.packs(log, census, reading)
-        elif reading is not None:
-            census.add(reading.census)
-            yield from map(unpressed, reading.packs)
-        else:
-            yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+    for _, own in groupby(logs, lambda log: log.run):
+        run = MeasuredRun(tuple(own), wanted)
+        for log in run.logs:
+            reading = next(together) if together is not None and log in new else None
+            yield from run.noted(_of_log(log, wanted, census, index, reading))
+        yield from run.guessed(census)
+
+
+def _of_log(
+    log: Log, wanted: Wanted, census: ParseStats, index: Index | None, reading: Reading | None
+) -> Iterator[Pack]:
+    if index is not None:
+        yield from index.packs(log, census, reading)
+    elif reading is not None:
+        census.add(reading.census)
+        yield from map(unpressed, reading.packs)
+    else:
+        yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
 
 
 def _warn(log: Log, census: ParseStats) -> None:

@@ -36,12 +36,14 @@ class Wanted(NamedTuple):
     """The parsers to use, the user's patterns, and the pattern of a prefix of this site.
 
     `usual`: all parsers and the settings of the study, without options of one command.
+    `guessing`: the parser of logs in which these find no measurement.
     """
 
     parsers: tuple[str, ...]
     prefix: str = ""
     patterns: tuple[LogPattern, ...] = ()
     usual: bool = True
+    guessing: str = ""
 
     def with_patterns(self, patterns: Sequence[LogPattern]) -> Wanted:
         """Return the same with the patterns of a study, unless one format was named."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 
 from hpc_train import registry
+from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit
@@ -20,7 +21,7 @@ def parse(
 
     Without `not_finite`, which is no parser's: test_not_finite.py has it.
     """
-    chosen = names or registry.names("parsers")
+    chosen = names or [name for name in registry.names("parsers") if name != GUESSING]
     parsers = {name: maker(name)() for name in chosen}
     lines = dispatch(io.BytesIO(text), tuple(parsers.values()), rank)
     found = hits_in(lines, parsers, "log", census or ParseStats())
