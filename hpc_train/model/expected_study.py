@@ -62,6 +62,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     `price_per_gpu_hour` is in `currency`, None if the site states none. `interval` is that of the
     ratios of points; `bands` says whether each interval has the stated level, or all intervals of a
     series together. `site_unknown` is the reason why the gates of the site are unknown.
+    `guessed` says which logs the generic parser read, with an example.
     """
 
     name: str
@@ -77,6 +78,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     interval: IntervalKind = "welch"
     bands: Bands = "pointwise"
     site_unknown: str = ""
+    guessed: str = ""
 
     @property
     def unfinished(self) -> tuple[ExpectedRun, ...]:

@@ -20,6 +20,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.foreign_results import load_foreign
+from hpc_train.pipeline.guessed_values import guessed_values
 from hpc_train.pipeline.nccl_transport import (
     NetworkOf,
     run_transport,
@@ -199,7 +200,8 @@ def _report_inputs(
         )
         for run in study.runs
     )
-    noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
+    notes, guessed = (*study.notes, *warnings), guessed_values(records, stats)
+    noted = msgspec.structs.replace(study, runs=runs, notes=notes, guessed=guessed)
     return ReportInputs(
         study=noted,
         records=records,

@@ -22,10 +22,18 @@ $ hpctrain collect nccl.log --format nccl_tests -o bandwidth.csv
   page; the first parser that can read the line is used. A file may therefore contain several
   formats. The formats found, their numbers of lines and the first line of each are printed on
   stderr. `--format` selects a single format.
+- **No known format.** If no parser measures anything in the logs of a run, `generic` (at the end of
+  this page) reads them again. It reads hand-written lines, and only values whose words and unit
+  leave no doubt: a time without a unit, an accuracy above 1 without a percent sign, two values of
+  one metric on a line, and times of a validation are not read. `report` says so in its first lines,
+  with an example. Check the values; a pattern in the study file ([files](files.md)) or
+  `collect --pattern` replaces `generic`, as does any other format. A pipe is read once, so it needs
+  `--format generic`.
 - **Scope.** `global`: of the whole job; if every rank prints the value, it counts once. `per_rank`:
   of the rank that printed it; rates are summed over the ranks, and of times the slowest rank is
   used. `per_gpu`: multiplied by the number of GPUs. `unknown`: a progress bar of tqdm of an unknown
-  loop; reports omit it with a note. A value in a scope that cannot be summed is refused.
+  loop, or a rate that `generic` read in a run that is not known to have one rank; reports omit it
+  with a note. A value in a scope that cannot be summed is refused.
 - **Refused values.** An impossible value is omitted for every parser and pattern: a fraction
   (`accuracy`, `mfu`) outside 0 to 1; a time of a step, an epoch or a training, or a rate of samples
   or tokens, that is not above 0 and finite; any other time or rate that is negative or not finite;

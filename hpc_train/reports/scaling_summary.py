@@ -55,11 +55,13 @@ def summary_lines(
         if foreign(study)
         else f"{done} of {len(runs)} runs ok"
     )
+    guessed = (f"Caveats: {study.guessed}.",) if study.guessed else ()
     if not points:
-        return (f"No point to compare: {counted}.",)
+        return (*guessed, f"No point to compare: {counted}.")
     measured = [counted, _regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
         *implausible_caveats(points),
+        *guessed,
         *first_lines(list(fastest_sentences(fastest, points)), "fastest series"),
         *first_lines(list(answers(points, study.gates)), "series"),
         *first_lines(list(fastest_points(points, fastest, study)), "fastest points"),

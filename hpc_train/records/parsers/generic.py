@@ -42,7 +42,7 @@ _OTHER = re.compile(
     r"|%\|",
     re.IGNORECASE,
 )
-_MEAN = r"(?:(?:avg|average|mean|train|training|the) )*"
+_MEAN = r"(?:(?:avg|average|mean|train|training|the) ){0,4}"
 _STEP = r"(?:step|iter|iteration|batch|minibatch)"
 _INDEX = re.compile(rf"(?:.{{0,60}} )?({_STEP}|epoch)(?: (?:no|idx|number))?")
 _RANK = re.compile(r"\W{0,3}(?:rank|worker|gpu)[ :#=]{0,2}(\d{1,6})\b", re.IGNORECASE)
@@ -50,7 +50,7 @@ _LOSS = re.compile(rf"{_MEAN}(?:lm )?loss")
 # An accuracy beside a loss is that of the training, unless its key says otherwise.
 _TRAINING = re.compile(rf"\b(?:train|training|loss|{_VALID} acc|{_VALID} accuracy)\b")
 _ACCURACY = re.compile(
-    rf"(?:(?:avg|average|mean|{_VALID}) )*(?:top ?1 )?(?:acc|accuracy)( percent)?"
+    rf"(?:(?:avg|average|mean|{_VALID}) ){{0,4}}(?:top ?1 )?(?:acc|accuracy)( percent)?"
 )
 _STEP_TIME = re.compile(
     rf"{_MEAN}(?:{_STEP} (?:time|took|duration|latency)|steptime|dt"
@@ -73,7 +73,9 @@ _KEY_UNIT = re.compile(
     r"|iters?|iterations?|steps?|ms|msec|s|sec|seconds|min|minutes)(?: (?:per )?(s|sec|second))?"
 )
 _LR, _NORM = re.compile(r"lr|learning rate"), re.compile(r"(?:grad|gradient) norm|gnorm")
-_MEMORY = re.compile(r"(?:max |gpu |cuda |used |allocated )*(?:mem|memory)(?: (?:used|allocated))?")
+_MEMORY = re.compile(
+    r"(?:max |gpu |cuda |used |allocated ){0,4}(?:mem|memory)(?: (?:used|allocated))?"
+)
 _SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
 _RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
 _COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
@@ -95,7 +97,7 @@ class Generic:
         *(b"/s", b" per s", b"per_s", b"s/", b"finished in", b"completed in", b"done in"),
     )
     sample = (
-        "Epoch 0 took 0.54s, 3823.1 images/sec\nstep 10 | loss: 2.31 | dt: 51.2ms | tok/sec: 80,124"
+        "Epoch 0 took 0.54s, 3823.1 images/sec\niter 10, loss=2.31, dt=51.2ms, tok/sec=80,124"
         "\nTest accuracy: 91.5%"
     )
     states: Mapping[str, Scope] = {
