@@ -22,15 +22,23 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
 
 import msgspec
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit
-from hpc_train.records.parsing.printed_numbers import COUNTABLE, finite, scaled
-from hpc_train.records.parsing.printed_quantities import Quantity, plain_unit, quantities, words
+from hpc_train.records.parsing.printed_numbers import finite, scaled
+from hpc_train.records.parsing.printed_quantities import Quantity, quantities, words
+from hpc_train.records.parsing.times_and_rates import (
+    LOSS,
+    SECONDS,
+    Found,
+    place_of,
+    rate,
+    time_metric,
+    with_unit_of_key,
+)
 
 _VALID = r"(?:val|valid|validation|eval|evaluation|test|testing|dev)"
 _VALIDATION = re.compile(rf"\b{_VALID}\b")
@@ -42,50 +50,18 @@ _OTHER = re.compile(
     r"|%\|",
     re.IGNORECASE,
 )
-_MEAN = r"(?:(?:avg|average|mean|train|training|the) ){0,4}"
-_STEP = r"(?:step|iter|iteration|batch|minibatch)"
-_INDEX = re.compile(rf"(?:.{{0,60}} )?({_STEP}|epoch)(?: (?:no|idx|number))?")
 _RANK = re.compile(r"\W{0,3}(?:rank|worker|gpu)[ :#=]{0,2}(\d{1,6})\b", re.IGNORECASE)
-_LOSS = re.compile(rf"{_MEAN}(?:lm )?loss")
 # An accuracy beside a loss is that of the training, unless its key says otherwise.
 _TRAINING = re.compile(rf"\b(?:train|training|loss|{_VALID} acc|{_VALID} accuracy)\b")
 _ACCURACY = re.compile(
     rf"(?:(?:avg|average|mean|{_VALID}) ){{0,4}}(?:top ?1 )?(?:acc|accuracy)( percent)?"
 )
-_STEP_TIME = re.compile(
-    rf"{_MEAN}(?:{_STEP} (?:time|took|duration|latency)|steptime|dt"
-    rf"|time (?:per|a|for|of|for each) {_STEP})"
-)
-_EPOCH_TIME = re.compile(
-    rf"{_MEAN}(?:epoch (?:time|took|duration)|epochtime|time (?:per|for|of) epoch)"
-)
-_TIME = re.compile(rf"{_MEAN}time")
-_DURATION = re.compile(
-    rf"took|takes|finished in|completed in|done in|time taken|duration|{_MEAN}time"
-)
-_RATE = re.compile(
-    rf"{_MEAN}(?:(?:total|global|overall) )?(?:throughput|speed|rate|performance|perf"
-    r"|training speed|samples|tokens|images)?"
-)
-_TOTAL = re.compile(r"\b(?:total|global|overall|aggregate)\b")
-_KEY_UNIT = re.compile(
-    r"(.{0,40}?) ?\b(samples?|images?|imgs?|examples?|tokens?|toks?|tok|seqs?|sequences?|its?"
-    r"|iters?|iterations?|steps?|ms|msec|s|sec|seconds|min|minutes)(?: (?:per )?(s|sec|second))?"
-)
 _LR, _NORM = re.compile(r"lr|learning rate"), re.compile(r"(?:grad|gradient) norm|gnorm")
 _MEMORY = re.compile(
     r"(?:max |gpu |cuda |used |allocated ){0,4}(?:mem|memory)(?: (?:used|allocated))?"
 )
-_SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
-_RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
 _COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
 _LONGEST = 4096
-
-
-class _Found(NamedTuple):
-    metric: str
-    value: float
-    scope: Scope = "per_rank"
 
 
 class Generic:
@@ -116,7 +92,7 @@ class Generic:
         if _OTHER.search(text):
             return []
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
-        place, rank = _place(found), _rank(line)
+        place, rank = place_of(found), _rank(line)
         if not text.startswith("{") and _names_validation(text, found):
             found = [item for item in found if _ACCURACY.fullmatch(item.words)]
         training = _TRAINING.search(words(text[:_LONGEST])) is not None
@@ -145,16 +121,6 @@ def _json(text: str) -> Iterator[Quantity]:
             yield Quantity(words(key), str(raw), value)
 
 
-def _place(found: list[Quantity]) -> dict[str, int]:
-    """Return the number of the epoch and of the step that a line names."""
-    place: dict[str, int] = {}
-    for item in found:
-        match = None if item.unit else _INDEX.fullmatch(item.words)
-        if match and 0 <= item.value < COUNTABLE and item.value.is_integer():
-            place.setdefault("epoch" if match[1] == "epoch" else "step", int(item.value))
-    return place
-
-
 def _rank(line: Line) -> int:
     """Return the rank that the text begins with, if no prefix states one."""
     match = _RANK.match(line.text) if line.rank is None else None
@@ -176,9 +142,9 @@ def _step(metric: str, place: dict[str, int]) -> int | None:
 
 def _values(
     item: Quantity, place: dict[str, int], line: list[Quantity], training: bool
-) -> Iterator[_Found]:
+) -> Iterator[Found]:
     """Yield what a quantity states, if it is certain; `training`: the line has a training value."""
-    item = _with_unit_of_key(item)
+    item = with_unit_of_key(item)
     if item.total:
         return
     if _ACCURACY.fullmatch(item.words):
@@ -188,93 +154,27 @@ def _values(
         return
     elif not item.unit:
         yield from _plain(item)
-    elif item.unit in _SECONDS:
-        metric = _time_metric(item, place, line)
+    elif item.unit in SECONDS:
+        metric = time_metric(item, place, line)
         if metric:
-            yield _Found(metric, scaled(item.value, _SECONDS[item.unit]))
+            yield Found(metric, scaled(item.value, SECONDS[item.unit]))
     elif item.unit in ("GiB", "MiB") and _MEMORY.fullmatch(item.words):
-        yield _Found("memory", scaled(item.value, 1.0 if item.unit == "GiB" else 1 / 1024))
+        yield Found("memory", scaled(item.value, 1.0 if item.unit == "GiB" else 1 / 1024))
     else:
-        yield from _rate(item, place, line)
+        yield from rate(item, place, line)
 
 
-def _with_unit_of_key(item: Quantity) -> Quantity:
-    """Return a quantity whose key names the unit (`time_ms`, `tok/sec`) with that unit."""
-    match = None if item.unit else _KEY_UNIT.fullmatch(item.words)
-    if match is None:
-        return item
-    key, unit, per = match.groups()
-    if per:
-        return item._replace(words=key or "rate", unit=plain_unit(f"{unit}/{per}"))
-    # A time needs a key: `10 s`, but not `steps: 10`.
-    unit = plain_unit(unit)
-    return item._replace(words=key, unit=unit) if key and unit in _SECONDS else item
-
-
-def _plain(item: Quantity) -> Iterator[_Found]:
-    if _LOSS.fullmatch(item.words):
-        yield _Found("loss", item.value)
+def _plain(item: Quantity) -> Iterator[Found]:
+    if LOSS.fullmatch(item.words):
+        yield Found("loss", item.value)
     elif _LR.fullmatch(item.words):
-        yield _Found("learning_rate", item.value)
+        yield Found("learning_rate", item.value)
     elif _NORM.fullmatch(item.words):
-        yield _Found("grad_norm", item.value)
+        yield Found("grad_norm", item.value)
 
 
-def _accuracy(item: Quantity) -> Iterator[_Found]:
+def _accuracy(item: Quantity) -> Iterator[Found]:
     if item.unit == "%" or (not item.unit and item.words.endswith(" percent")):
-        yield _Found("accuracy", scaled(item.value, 0.01))
+        yield Found("accuracy", scaled(item.value, 0.01))
     elif not item.unit and item.value <= 1 and "." in item.text:
-        yield _Found("accuracy", item.value)
-
-
-def _time_metric(item: Quantity, place: dict[str, int], line: list[Quantity]) -> str:
-    """Return the metric of a time with a unit; empty if it is not certain."""
-    key = item.words
-    # `1 min 30 s`, `3 s ± 1 s`
-    if any(one.unit in _SECONDS and not one.words for one in line):
-        return ""
-    if _STEP_TIME.fullmatch(key):
-        return "step_time"
-    if _EPOCH_TIME.fullmatch(key):
-        return "epoch_time"
-    return _named_before(item, place, line) if _DURATION.fullmatch(key) else ""
-
-
-def _named_before(item: Quantity, place: dict[str, int], line: list[Quantity]) -> str:
-    """Return the metric of a time whose key does not say what it is the time of."""
-    if place.keys() == {"epoch"}:
-        return "epoch_time"
-    if not _TIME.fullmatch(item.words):
-        before = line[: _position(item, line)]
-        return "step_time" if before and "step" in _place(before[-1:]) else ""
-    # `time 12 s` of a step may be that since the beginning.
-    return "step_time" if place.keys() == {"step"} and item.unit == "ms" else ""
-
-
-def _position(item: Quantity, line: list[Quantity]) -> int:
-    return next((n for n, one in enumerate(line) if one[1:3] == item[1:3]), 0)
-
-
-def _rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Iterator[_Found]:
-    scope: Scope = "unknown"
-    is_known = place or any(_LOSS.fullmatch(one.words) for one in line)
-    if item.value <= 0 or not _RATE.fullmatch(item.words) or not (item.words or is_known):
-        return
-    if item.each in ("gpu", "device"):
-        scope = "per_gpu"
-    elif item.each:
-        scope = "per_rank"
-    elif _TOTAL.search(item.words):
-        scope = "global"
-    if item.unit in _RATES:
-        yield _Found(_RATES[item.unit], item.value, scope)
-    elif item.unit in ("step/s", "ms/step", "s/step"):
-        yield _Found("step_time", _time(item))
-    elif item.unit in ("it/s", "ms/it", "s/it"):
-        yield _Found("iteration_time", _time(item), "unknown")
-
-
-def _time(item: Quantity) -> float:
-    """Return the time [s] of a step that a rate states."""
-    over = item.unit.partition("/")[0]
-    return scaled(item.value, _SECONDS[over]) if over in _SECONDS else 1 / item.value
+        yield Found("accuracy", item.value)
