@@ -16,14 +16,12 @@ _LONGEST = 60
 
 def guessed_values(records: RecordArrays, stats: ParseStats) -> str:
     """Return which logs the generic parser read, and how it read the first value; empty if none."""
-    import numpy as np
+    from hpc_train.tables.run_level_records import first_of_parser
 
-    own = np.flatnonzero(records.parser.among([GUESSING]) == 0)
-    if not len(own):
+    found = first_of_parser(records, GUESSING)
+    if found is None:
         return ""
-    few = records.take(own)
-    first = next(iter(few.take(np.arange(1)).records()))
-    runs = len(np.unique(few.run.codes))
+    first, runs = found
     more = f" and of {runs - 1} more run{'s' * (runs > 2)}" if runs > 1 else ""
     return (
         f"values of {_name(first)}{more} were read by the generic parser (e.g. line {first.line}: "

@@ -45,6 +45,15 @@ def parsers_of(fields: RecordArrays) -> Counter[str]:
     return Counter(dict(zip(names, counts.tolist(), strict=True)))
 
 
+def first_of_parser(fields: RecordArrays, parser: str) -> tuple[Record, int] | None:
+    """Return the first record of a parser and the number of runs with records of it, if any."""
+    own = fields.take(np.flatnonzero(fields.parser.among([parser]) == 0))
+    if not len(own.value):
+        return None
+    first = next(iter(own.take(np.arange(1)).records()))
+    return first, len(np.unique(own.run.codes))
+
+
 def unknown_scopes(fields: RecordArrays) -> Counter[tuple[str, str]]:
     """Return the number of records with an unknown scope of each run and parser."""
     own = fields.take(np.flatnonzero(fields.scope.among(["unknown"]) == 0))
