@@ -15,6 +15,15 @@ HARDWARE_METRICS: tuple[Metric, ...] = (
         text=TextColumn(heading="TFLOP/s\na GPU"),
     ),
     Metric(
+        key="mfu_computed", name="mfu_computed", direction="higher", of_run="computed",
+        text=TextColumn(heading="computed\nMFU %", decimals=1, factor=100),
+    ),
+    Metric(
+        key="tflops_per_gpu_computed", name="tflops_per_gpu_computed", unit="TFLOP/s",
+        direction="higher", of_run="computed",
+        text=TextColumn(heading="computed\nTFLOP/s\na GPU"),
+    ),
+    Metric(
         key="memory_gib", name="memory", unit="GiB", direction="lower", record="memory",
         variant="max_", of_run="highest", over_runs="most", run_heading="memory [GiB]",
         text=TextColumn(heading="memory\n[GiB]"),

@@ -148,6 +148,13 @@ class Partition(Value, frozen=True, kw_only=True):
         OneWord | None, Meta(description="Slurm's type of the GPU: a100; a MIG slice's name.")
     ] = None
     gpu_model: Annotated[str | None, Meta(description="The GPU's name: A100-SXM4-40GB.")] = None
+    gpu_peak_tflops: Annotated[
+        dict[
+            Annotated[str, Meta(pattern=r"^[a-z0-9_]+$(?!\n)")],
+            Annotated[float, Meta(gt=0, le=1e6)],
+        ],
+        Meta(description="Dense peak of one GPU by precision, TFLOP/s: {bf16: 312, tf32: 156}."),
+    ] = {}
     gpu_order: Annotated[
         tuple[Gpus, ...],
         Meta(description="The GPU nearest to each local rank's cores: [3, 2, 1, 0]."),

@@ -27,6 +27,7 @@ class FlagCode(str, Enum):
     EFFICIENCY = "efficiency"
     CONTRADICTION = "contradiction"
     MEMORY = "memory"
+    MFU = "MFU"
     UNIT = "unit"
     THROTTLED = "throttled"
     TRANSPORT = "transport"
@@ -35,8 +36,8 @@ class FlagCode(str, Enum):
 # The number itself is wrong, or was not measured under the conditions of its series.
 IMPLAUSIBLE = frozenset(
     {
-        FlagCode.EFFICIENCY, FlagCode.CONTRADICTION, FlagCode.MEMORY, FlagCode.UNIT,
-        FlagCode.THROTTLED, FlagCode.TRANSPORT,
+        FlagCode.EFFICIENCY, FlagCode.CONTRADICTION, FlagCode.MEMORY, FlagCode.MFU,
+        FlagCode.UNIT, FlagCode.THROTTLED, FlagCode.TRANSPORT,
     }
 )  # fmt: skip
 

@@ -27,7 +27,7 @@ CONDITIONS = frozenset({
     "driver", "mpi", "partition", "qos", "site", "cluster", "gpu", "container", "image", "commit",
     "dirty", "layout", "tensor_parallel", "pipeline_parallel", "context_parallel",
     "expert_parallel", "sharding", "optimiser", "optimizer", "framework", "sequence_length",
-    "parameters", "throttled",
+    "parameters", "flops_per_sample", "gpu_peak_tflops", "throttled",
 })  # fmt: skip
 # They differ between runs and do not separate series.
 UNUSED = frozenset({

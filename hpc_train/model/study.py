@@ -111,6 +111,13 @@ class StudySpec(Value, frozen=True, kw_only=True):
     ] = {}
     warmup: Warmup = Warmup()
     gates: Gates = Gates()
+    conditions: Annotated[
+        dict[str, Scalar],
+        Meta(
+            description="Facts that the runs do not print: parameters, flops_per_sample, "
+            "gpu_peak_tflops, precision …"
+        ),
+    ] = {}
     pattern: Annotated[
         LogPattern | tuple[LogPattern, ...],
         Meta(description="Patterns of log lines without a parser; one pattern, or a list."),

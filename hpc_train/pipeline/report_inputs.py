@@ -34,6 +34,7 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.singleton_processes import apart_warnings
 from hpc_train.runs.read_bundle import open_bundle
 from hpc_train.runs.run_conditions import conditions_of
+from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.specs.report_options import exclusions, without
 
 if TYPE_CHECKING:
@@ -131,7 +132,11 @@ def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
     by_id = {run.folder.run_id: run for run in own}
     transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}
     warnings = _warnings(records, lambda name: link_rate(by_id[name], transports[name]))
-    conditions = {name: conditions_of(run, transports[name]) for name, run in by_id.items()}
+    peaks = gpu_peaks(own)
+    conditions = {
+        name: {**peaks.get(name, {}), **conditions_of(run, transports[name])}
+        for name, run in by_id.items()
+    }
     inputs = _report_inputs(
         _with_conditions(study, conditions), records, transports, warnings, stats
     )

@@ -32,6 +32,7 @@ MEANING = {
     FlagCode.EFFICIENCY: "implausible efficiency",
     FlagCode.CONTRADICTION: "rate, step time and batch contradict one another",
     FlagCode.MEMORY: "more memory than the GPU has",
+    FlagCode.MFU: "more operations than the GPU can do",
     FlagCode.UNIT: "the unit of a value may be wrong",
     FlagCode.THROTTLED: "GPUs were throttled",
     FlagCode.TRANSPORT: "the transport differs",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from hpc_train.model.operations import wrong_numbers
 from hpc_train.reports.plain_rows import Row
 
 _MEANING = {
@@ -11,6 +12,18 @@ _MEANING = {
     "tflops_per_gpu": (
         "TFLOP/s a GPU = median over a run's measured steps, mean over ranks, as printed (a total "
         "of the job is divided by its GPUs, else by its ranks); mean over runs"
+    ),
+    "tflops_per_gpu_computed": (
+        "computed TFLOP/s a GPU = flops_per_sample x samples/s / GPUs; without flops_per_sample, 6 "
+        "N x tokens/s / GPUs, N = parameters (Chowdhery et al., PaLM, 2022, appendix B; Narayanan "
+        "et al., Megatron-LM, SC21): forward and backward pass of a transformer whose parameters "
+        "are all active and trained, without attention (12 L d s a token) and without recomputed "
+        "activations; only of runs that printed none"
+    ),
+    "mfu_computed": (
+        "computed MFU = TFLOP/s a GPU, printed or else computed, / gpu_peak_tflops, the peak that "
+        "the run, the study or the site's profile states for the precision of the run; only of "
+        "runs that printed none"
     ),
     "memory_gib": "memory = highest value of any rank and step; the highest of the runs",
     "power_w": (
@@ -36,8 +49,14 @@ _MEANING = {
 }
 
 
-def hardware_notes(points: Sequence[Row]) -> Iterator[str]:
-    """Yield what each value is, if a point has it."""
+def hardware_notes(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[str]:
+    """Yield what each value is, if a point has it, and the conditions that are no numbers."""
+    wrong: dict[str, str] = {}
+    for run in runs:
+        for text in wrong_numbers(run.get("conditions") or {}):
+            wrong.setdefault(text, run["run_id"])
+    for text, name in wrong.items():
+        yield f"{text} is no number above 0 for the run's precision, and not used (run {name})."
     for key, meaning in _MEANING.items():
         if any(row.get(key) is not None for row in points):
             yield f"{meaning}."

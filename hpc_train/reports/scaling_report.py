@@ -69,7 +69,7 @@ def scaling_report(
         summary=summary_lines(study, runs, points, fastest),
         tables=(table, *compared, failed),
         notes=(
-            *_notes(study, points, confidence),
+            *_notes(study, runs, points, confidence),
             *fastest_notes(fastest, confidence),
             *absent_notes(table, points),
             *_no_room(table, points),
@@ -108,7 +108,9 @@ def _partial(study: ExpectedStudy) -> str:
     return f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""
 
 
-def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tuple[str, ...]:
+def _notes(
+    study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row], confidence: float
+) -> tuple[str, ...]:
     notes = [*study.notes]
     if foreign(study):
         notes.append(STATE_UNKNOWN)
@@ -122,7 +124,7 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
         notes.append(
             "step time = median over the steps of a run; the slowest rank counts in each step."
         )
-    return (*notes, *hardware_notes(points))
+    return (*notes, *hardware_notes(points, runs))
 
 
 def interval_words(study: ExpectedStudy, points: Sequence[Row]) -> str:

@@ -21,16 +21,20 @@ COLUMNS = (
     Column(key="global_batch", heading="batch", drop=3),
     Column(key="n_reached", heading="reached\n/n"),
     Column(key="samples_to_target", heading="samples to\ntarget", drop=1),
-    Column(key="time_to_target_s", heading="time to\ntarget [s]"),
+    Column(key="time_to_target_s", heading="time to\ntarget [s]\nwith start-up"),
+    Column(key="time_to_target_without_startup_s", heading="time to\ntarget [s]\nwithout start-up"),
+    Column(key="startup_s", heading="start-up\n[s]", drop=4),
     Column(key="statistical_efficiency", heading="statistical\nefficiency [%] [95 %]"),
 )
 NOTE = (
     "Time to {target}: until the first evaluation that reaches it; validation values are "
     "preferred. Evaluations without a step number are assumed to be evenly spaced. A run that "
-    "did not reach the target has no time, which is not extrapolated. Time = samples/throughput + "
-    "start-up; it includes evaluations if the throughput does. With three or four runs the time "
-    "is their mean; with more, the mean without the best and the worst one, and one run may fail "
-    "(MLPerf). "
+    "did not reach the target has no time, which is not extrapolated. Without start-up, time = "
+    "samples/throughput; with start-up, it includes what the warm-up (initialisation, compilation, "
+    "first steps) took beyond its usual steps, and is -- where that was not recorded. Both include "
+    "evaluations if the throughput does. A run without a throughput has its share of the time to "
+    "train, with start-up. With three or four runs the time is their mean; with more, the mean "
+    "without the best and the worst one, and one run may fail (MLPerf). "
     "Statistical efficiency = samples to target at the baseline / at the point."
 )
 
@@ -64,9 +68,18 @@ def _texts(row: Row) -> tuple[str, ...]:
         whole(row["global_batch"]),
         f"{row['n_reached']}/{row['n_ok']}",
         state or significant(row["samples_to_target"]),
-        significant(row["time_to_target_s"]) if row["time_to_target_s"] else state or ABSENT,
+        _time(row, "time_to_target_s") or state or ABSENT,
+        _time(row, "time_to_target_without_startup_s") or state or ABSENT,
+        significant(row["startup_s"]),
         _ratio(row["statistical_efficiency"]),
     )
+
+
+def _time(row: Row, key: str) -> str:
+    """Return a time; none with a start-up that was not recorded."""
+    silent = row["startup_s"] is None and row["time_to_target_without_startup_s"] is not None
+    lacking = row[key] is None or (key == "time_to_target_s" and silent)
+    return "" if lacking else significant(row[key])
 
 
 def _ratio(found: Mapping[str, float | None] | None) -> str:

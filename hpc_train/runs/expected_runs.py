@@ -73,6 +73,7 @@ def expected_study(
                     state=run.state.value if run else MISSING,
                     problem=problem_of(run) if run else _NEVER,
                     block=blocks.get(run.folder.run_id, "") if run else "",
+                    conditions={name: str(it) for name, it in manifest.spec.conditions.items()},
                     **_of_job(run),
                 )
             )

@@ -32,13 +32,13 @@ _Found = Iterator[tuple[int, Flag]]
 def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the runs with a flag for each value that is implausible in its series.
 
-    memory: above that of the GPU; throttled: recorded so; transport: not that of most runs of the
-    series on several nodes, or of the point on one node; unit: a rate, a time or memory per GPU
-    that is GAP times or more away from those of most runs of the series.
+    memory: above that of the GPU; MFU: above 1; throttled: recorded so; transport: not that of
+    most runs of the series on several nodes, or of the point on one node; unit: a rate, a time or
+    memory per GPU that is GAP times or more away from those of most runs of the series.
     """
     ok = np.flatnonzero((runs["state"] == OK).to_numpy(dtype=bool))
     own, added = runs.iloc[ok], defaultdict(list)
-    for find in (_memory, _throttled, _transports, _units):
+    for find in (_memory, _mfu, _throttled, _transports, _units):
         for place, flag in find(own):
             added[int(ok[place])].append(flag)
     if not added:
@@ -60,6 +60,12 @@ def _memory(own: pd.DataFrame) -> _Found:
         if most is not None and used > most * count * _MEMORY_TOLERANCE:
             detail = f"{used:.4g} GiB of memory, but {gpu} has at most {most * count:g}"
             yield place, Flag(FlagCode.MEMORY, detail)
+
+
+def _mfu(own: pd.DataFrame) -> _Found:
+    share = np.fmax(numbers(own, "mfu"), numbers(own, "mfu_computed"))
+    for place in np.flatnonzero(share > 1).tolist():
+        yield place, Flag(FlagCode.MFU, f"MFU {share[place]:.0%} of the GPU's peak")
 
 
 def _throttled(own: pd.DataFrame) -> _Found:

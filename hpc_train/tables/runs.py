@@ -27,6 +27,7 @@ from hpc_train.tables.condition_differences import (
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import NAN, Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
+from hpc_train.tables.model_operations import computed_operations
 from hpc_train.tables.plausible_range import positive, usable
 from hpc_train.tables.power_and_energy import tokens_of_sample, use_of_hardware
 from hpc_train.tables.rate_contradictions import with_contradictions
@@ -46,6 +47,7 @@ from hpc_train.tables.run_values import (
     time_shares,
     whole_seconds,
 )
+from hpc_train.tables.start_up import startup_s
 from hpc_train.tables.step_times import StepSummary, reported_rate, summarise_steps
 
 OK = JobState.COMPLETED.value
@@ -94,6 +96,7 @@ def run_frame(
     sizes = Sizes(**_joined_tables([piece.sizes._asdict() for piece in pieces]))
     programs = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
     found["conditions"] = with_programs(programs, found["conditions"])
+    found |= computed_operations(found, sizes)
     found["flags"] = with_contradictions(found)
     return _frame(study, sizes, found)
 
@@ -121,6 +124,7 @@ def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     found["optimiser_steps"] = optimiser_steps(rest, rows, len(names))
     found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], found["global_batch"])
     found |= time_shares(rest, study.warmup, steps.mean)
+    found["startup_s"] = startup_s(steps, found["first_step_time_s"])
     found |= use_of_hardware(rest, study.warmup, sizes, found, tokens_of_sample(printed, found))
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)

@@ -35,7 +35,8 @@ QUANTILES = {"step_p05_s": 0.05, "step_p25_s": 0.25, "step_p75_s": 0.75, "step_p
 class StepSummary(NamedTuple):
     """For each run: steps seen, left out and measured; NaN where nothing was measured.
 
-    `quantiles` are of the measured steps; `mean` is their total time over their number.
+    `left_out` are the steps of the warm-up. `quantiles` are of the measured steps; `mean` is their
+    total time over their number.
     """
 
     seen: Ints
@@ -46,6 +47,7 @@ class StepSummary(NamedTuple):
     quantiles: dict[str, Floats]
     samples_per_second: Floats
     samples_per_step: Floats
+    left_out: Rows
 
 
 def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Floats) -> StepSummary:
@@ -78,6 +80,7 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
         },
         samples_per_second=_unless(none, processed / np.where(none, NAN, seconds)),
         samples_per_step=per_run(median, samples.value, samples.run, runs),
+        left_out=times.take(~keep),
     )
 
 

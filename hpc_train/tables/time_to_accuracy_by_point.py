@@ -32,6 +32,7 @@ from hpc_train.tables.time_to_accuracy_formulas import (
 VARIANTS = ("validation", "eval", "")
 REACHED, NOT_REACHED, UNKNOWN = "reached", "not reached", "not measured"
 TargetRow = dict[str, Any]
+_TIMES = ("time_to_target_s", "time_to_target_without_startup_s")
 
 
 class Evaluations(NamedTuple):
@@ -124,7 +125,7 @@ def _of_run(rows: Rows, epochs: set[int]) -> Evaluations:
 def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> TargetRow:
     samples = _samples(row, seen)
     plain: TargetRow = {"run_id": row["run_id"], "state": UNKNOWN, "best": None}
-    plain |= dict.fromkeys(("samples_to_target", "steps_to_target", "time_to_target_s"))
+    plain |= dict.fromkeys(("samples_to_target", "steps_to_target", *_TIMES))
     if seen is None or not samples:
         return plain
     best = max(seen.quality) if to.higher else min(seen.quality)
@@ -138,6 +139,7 @@ def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Target
         "samples_to_target": count,
         "steps_to_target": count / batch if batch > 0 else None,
         "time_to_target_s": _time(row, count),
+        "time_to_target_without_startup_s": _steady_time(row, count),
     }
 
 
@@ -152,12 +154,17 @@ def _samples(row: Mapping[Any, Any], seen: Evaluations | None) -> list[float]:
 
 def _time(row: Mapping[Any, Any], count: float) -> float | None:
     """Return samples/X and the start-up; a run without a rate has its share of the whole time."""
-    rate, step = row["samples_per_second"], row["step_time_s"]
-    if rate > 0:
-        later = row["first_step_time_s"] - step
+    if (rate := row["samples_per_second"]) > 0:
+        later = row["startup_s"]
         return time_to_accuracy(count, rate, startup_s=later if later > 0 else 0.0)
     whole = row["time_to_train_s"] * count / row["samples_seen"]
     return float(whole) if whole > 0 and usable(whole) else None
+
+
+def _steady_time(row: Mapping[Any, Any], count: float) -> float | None:
+    """Return samples/X, as if the steady rate had begun at once; None without a rate."""
+    rate = row["samples_per_second"]
+    return time_to_accuracy(count, rate) if rate > 0 else None
 
 
 def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
@@ -177,15 +184,16 @@ def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
         "n_reached": reached,
         "state": state,
         "samples_to_target": float(np.mean(counts)) if state == REACHED else None,
-        "time_to_target_s": None if state == UNKNOWN else _score(own),
+        **{name: None if state == UNKNOWN else _score(own, name) for name in _TIMES},
+        "startup_s": _plain(row["startup_s"]),
         "statistical_efficiency": None,
         "runs": list(own),
     }
 
 
-def _score(own: Sequence[TargetRow]) -> float | None:
-    times = [run["time_to_target_s"] for run in own]
-    if any(run["state"] == REACHED and run["time_to_target_s"] is None for run in own):
+def _score(own: Sequence[TargetRow], name: str) -> float | None:
+    times = [run[name] for run in own]
+    if any(run["state"] == REACHED and run[name] is None for run in own):
         return None
     if len(times) >= LEAST_RUNS:
         found = score(times)

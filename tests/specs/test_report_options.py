@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,6 @@ def test_the_demo_says_who_got_there() -> None:
     shown = render_report(report, "text")
     assert "Time to accuracy >= 0.937" in shown
     assert shown.count("0/3") == 3
-    assert shown.count("not reached  not reached") == 3
+    assert len(re.findall(r"(?:not reached +){3}", shown)) == 3
     assert "Time to accuracy" in render_report(report, "html")
     assert max(map(len, shown.splitlines())) <= 100
