@@ -16,7 +16,7 @@ from hpc_train.pipeline.report import DEFAULT
 from hpc_train.pipeline.report_inputs import selection
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.watch_report import ReportWatch
-from tests.pipeline.waiting import finished
+from tests.pipeline.waiting import finished, wait_for
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 # Each step waits for a file of its name, so that the test decides what the study has done.
@@ -123,9 +123,7 @@ def test_the_report_is_made_again_only_after_a_change(desk: Path) -> None:
     watch = ReportWatch(["mine"], search, DEFAULT, 5.0)
     home = desk / "results" / "mine"
     (desk / "go0").touch()
-    log = home / next(path.name for path in home.iterdir() if path.is_dir()) / "logs"
-    while b'"step": 2' not in b"".join(path.read_bytes() for path in log.glob("*")):
-        pass
+    wait_for(lambda: b'"step": 2' in b"".join(path.read_bytes() for path in home.glob("*/logs/*")))
     runs = runs_below(home)
     first = watch.changed(runs)
     assert first is not None
