@@ -41,7 +41,7 @@ def test_the_interval_is_named_wherever_it_counts(
     found = json.loads(done.stdout)
     name = said.partition(";")[0]
     assert found["conditions"]["interval"] == said
-    assert any(f"Intervals: 95 %, {name};" in note for note in found["notes"])
+    assert any(f"Intervals: pointwise 95 %, {name};" in note for note in found["notes"])
     assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over runs"
 
 
