@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from hpc_train.model.plan import EnvChange
 from hpc_train.model.run import Run
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.runs.settings_diff import HIDDEN, differences
@@ -79,3 +80,64 @@ def test_conditions_that_one_side_does_not_record_are_no_difference() -> None:
     a = [{"torch": "2.12", "gpu": "A100"}, {"torch": "2.12", "gpu": "A100"}]
     found = differences((), (), [a, [{"torch": "2.13"}, {}]])
     assert found == (("torch", "2.12", "2.13"),)
+
+
+def facts(run: Run, **provenance: Any) -> Run:
+    assert run.manifest is not None
+    own = msgspec.structs.replace(run.manifest, provenance=provenance)
+    return msgspec.structs.replace(run, manifest=own)
+
+
+def test_packages_code_and_machine_are_compared() -> None:
+    one = runs("spawn")[0]
+    sides = [
+        facts(
+            one, packages={"torch": torch, "numpy": "2.1"}, git={"commit": commit, "dirty": dirty},
+            **dict.fromkeys(("hpctrain", "python", "host", "kernel", "cpu"), torch), other=torch,
+        )
+        for torch, commit, dirty in (("2.8", "abc", False), ("2.9", "def", True))
+    ]  # fmt: skip
+    found = differences(sides[:1], sides[1:], NOTHING)
+    assert found == (
+        ("code commit", "abc", "def"),
+        ("code dirty", "false", "true"),
+        *((name, "2.8", "2.9") for name in ("cpu", "host", "hpctrain", "kernel", "python")),
+        ("packages.torch", "2.8", "2.9"),
+    )
+
+
+def test_options_of_a_size_or_a_name_are_no_settings() -> None:
+    one = runs("spawn")[0]
+    names = (
+        "nodes", "ntasks", "ntasks-per-node", "gpus-per-node", "gpus", "gres", "gpus-per-task",
+        "job-name", "output", "error", "comment", "chdir",
+    )  # fmt: skip
+    other = changed(one, directives=tuple((name, "7") for name in (*names, "qos")))
+    found = differences([changed(one, directives=())], [other], NOTHING)
+    assert found == (("sbatch qos", "--", "7"),)
+
+
+def test_a_variable_that_the_job_changes_has_its_changed_value() -> None:
+    one = runs("spawn")[0]
+    variables = (("A", "1"), ("B", "1"))
+    changes = (
+        EnvChange(name="A", value="2"),
+        EnvChange(name="B", value=None),
+    )
+    found = differences(
+        [changed(one, env=variables)], [changed(one, env=variables, changes=changes)], NOTHING
+    )
+    assert found == (("env.A", "1", "2"), ("env.B", "1", "(unset)"))
+
+
+def test_three_values_of_a_side_are_shown_and_sixty_characters_of_each() -> None:
+    one = runs("spawn")[0]
+
+    def side(*sites: str) -> list[Run]:
+        return [changed(one, site=site) for site in sites]
+
+    assert differences(side("a", "b", "c"), side("d"), NOTHING) == (("site", "a / b / c", "d"),)
+    ((_, many, longest),) = differences(side("a", "b", "c", "e"), side("x" * 60), NOTHING)
+    assert (many, longest) == ("a / b / c / …", "x" * 60)
+    ((_, _, cut),) = differences(side("a"), side("x" * 61), NOTHING)
+    assert cut == "x" * 59 + "…"

@@ -90,9 +90,38 @@ def test_a_star_is_any_partition_for_what_names_one(tmp_path: Path) -> None:
     assert load_site(str(path)).value.qos[0].partitions == ("theirs",)
 
 
-def test_the_least_may_be_the_most(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text",
+    [
+        "partitions: [{name: a, min_nodes: 2, max_nodes: 2, min_gpus: 8, max_gpus: 8}]",
+        "partitions: [{name: a, min_time: 1h, max_time: 1h, default_time: 1h}]",
+        "partitions: [{name: a, nodes: 4, max_nodes: 4}]",
+        "partitions: [{name: a, gpus_per_node: 4, cpus_per_node: 64, cpus_per_gpu: 16}]",
+        "partitions: [{name: a, gpus_per_node: 4, mem_per_node: 400G, mem_per_gpu: 100G}]",
+        "partitions: [{name: a, gpus_per_node: 4, gpu_order: [3, 2, 1, 0]}]",
+        "partition_choice: job\npartitions: [{name: a}]",
+        "partition_choice: fitting\npartitions: [{name: a, default: true}]",
+        "partitions: [{name: '*'}, {name: a, default: true}]",
+        "account: {pattern: 'p[0-9]+', example: p1}",
+    ],
+)
+def test_a_value_may_reach_its_limit(tmp_path: Path, text: str) -> None:
     path = tmp_path / "mine.yaml"
-    same = "min_nodes: 2, max_nodes: 2, min_gpus: 8, max_gpus: 8, min_time: 1h, max_time: 1h"
-    path.write_text(f"{SITE}partitions: [{{name: a, {same}}}]\n")
-    (found,) = load_site(str(path)).value.partitions
-    assert (found.min_nodes, found.max_nodes) == (2, 2)
+    path.write_text(f"{SITE}{text}\n")
+    assert load_site(str(path)).value.name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("first", "second"), [("[a]", "[b, a]"), ("[]", "[a]"), ("[b]", "[]"), ("[]", "[]")]
+)
+def test_two_default_qos_of_a_partition_are_refused(
+    tmp_path: Path, first: str, second: str
+) -> None:
+    path = tmp_path / "mine.yaml"
+    qos = "".join(
+        f"  - {{name: {name}, default: true, partitions: {names}}}\n"
+        for name, names in (("x", first), ("y", second))
+    )
+    path.write_text(f"{SITE}partitions: [{{name: a}}, {{name: b}}]\nqos:\n{qos}")
+    with pytest.raises(SiteProfileError, match=r"mine\.yaml:9: two defaults: x \(.*:8\) and y"):
+        load_site(str(path))

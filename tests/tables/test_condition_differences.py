@@ -2,12 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import msgspec
+import numpy as np
+import pandas as pd
 import pytest
 
+from hpc_train.errors import ReportError
 from hpc_train.model.record import Record
+from hpc_train.tables.condition_differences import (
+    Printed,
+    compared,
+    difference,
+    fields_of,
+    levels,
+    merged,
+    texts,
+    together,
+)
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from hpc_train.tables.split_series import Separated, separated
@@ -78,3 +92,101 @@ def test_sequences_of_two_lengths_are_two_kinds_of_sample() -> None:
 def test_what_a_person_states_has_no_program() -> None:
     found = parted([("table", "samples_per_second", 100.0)], [("table", "step_time", 0.1)])
     assert all("parser" not in own for own in found.runs["conditions"])
+
+
+def of(*conditions: dict[str, str] | None, **columns: list[Any]) -> pd.DataFrame:
+    table: pd.DataFrame = pd.DataFrame({"conditions": list(conditions), **columns})
+    return table
+
+
+def test_fields_are_the_recorded_ones_with_the_usual_ones_first() -> None:
+    runs = of({"zeta": "1", "torch": "2"}, None, {"model": "m", "alpha": "1", "throttled": "no"})
+    assert fields_of(runs) == ("model", "torch", "alpha", "zeta")
+    assert fields_of(runs.drop(columns="conditions")) == ()
+
+
+def test_fields_of_an_axis_or_that_may_differ_are_not_compared() -> None:
+    runs = of(dict.fromkeys(("model", "torch", "precision", "alpha"), "1"))
+    assert compared(runs, ()) == ("model", "precision", "torch", "alpha")
+    assert compared(runs, ("torch", "alpha")) == ("model", "precision")
+    axes = {"axis.train.precision": [1], "axis.alpha": [1]}
+    assert compared(runs.assign(**axes), ("nccl",)) == ("model", "torch")
+    with pytest.raises(ReportError, match="--allow-mixed torhc: no such field; did you mean 'tor"):
+        compared(runs, ("torhc",))
+
+
+def test_an_empty_text_is_not_recorded() -> None:
+    assert texts(of({"a": "x"}, {"a": ""}, {}, None, {"a": "0"}), "a") == [
+        "x",
+        None,
+        None,
+        None,
+        "0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "numbers"),
+    [
+        ("torch", ["2", None, "3", "2"], [0, -1, 1, 0]),
+        ("torch", ["100", "101"], [0, 1]),
+        ("parameters", ["100", "104", "111", None], [0, 0, 1, -1]),
+        ("parameters", ["100", "7B"], [0, 1]),
+        ("parameters", ["100", "0"], [0, 1]),
+    ],
+)
+def test_only_numbers_of_parameters_may_differ_by_a_few_percent(
+    field: str, values: list[str | None], numbers: list[int]
+) -> None:
+    assert levels(field, values).tolist() == numbers
+
+
+def test_the_first_recorded_value_of_some_runs_counts() -> None:
+    runs = of({"a": "no"}, {"a": "1"}, None, {"a": "2", "b": "3", "c": ""}, {"b": "4"})
+    places = np.array([1, 2, 3, 4])
+    assert merged(runs, places, ("a", "b", "c", "d")) == {"a": "1", "b": "3"}
+    assert merged(runs, places[:0], ("a",)) == merged(runs, places, ()) == {}
+
+
+def test_a_difference_is_in_a_field_that_both_recorded() -> None:
+    one, other = {"a": "1", "b": "1", "c": "1"}, {"b": "1", "c": "2", "d": "2"}
+    assert difference(one, other, ("a", "b", "c", "d")) == "c"
+    assert difference(one, other, ("a", "b", "d")) is None
+    near = {"parameters": "100"}, {"parameters": "103"}
+    assert difference(*near, ("parameters",)) is None
+
+
+def recorded(*records: Record, conditions: dict[str, str] | None = None) -> dict[str, str]:
+    """Return the conditions of the first of two runs."""
+    own = msgspec.structs.replace(expected("n1"), conditions=conditions or {})
+    frame = run_frame(study([own, expected("n2")]), list(records))
+    found: dict[str, str] = frame["conditions"].tolist()[0]
+    return {name: found[name] for name in found if name not in ("parser", "counted")}
+
+
+def parameters(value: float, variant: str = "", run: str = "n1", line: int = 1) -> Record:
+    return record(run, "parameters", value, variant=variant, line=line)
+
+
+def test_the_size_of_a_model_is_the_sum_of_its_parts_unless_it_is_stated() -> None:
+    parts = [parameters(3e9, "a"), parameters(3e9, "a", line=2), parameters(1e9, "b")]
+    unusable = [parameters(0, "c"), parameters(math.inf, "d"), parameters(5, "", run="n2")]
+    assert recorded(*parts, *unusable) == {"parameters": "4000000000"}
+    assert recorded(*parts, conditions={"parameters": "7"}) == {"parameters": "7"}
+    assert recorded(*unusable) == {}
+
+
+def test_the_longest_sequence_of_a_run_counts_unless_it_is_stated() -> None:
+    lengths = [record("n1", "sequence_length", value) for value in (512, 4096, 1024, 0)]
+    assert recorded(*lengths) == {"sequence_length": "4096"}
+    assert recorded(*lengths, conditions={"sequence_length": "8"}) == {"sequence_length": "8"}
+    assert recorded(record("n2", "sequence_length", 8), record("n1", "sequence_length", 0)) == {}
+
+
+def test_the_facts_of_parts_of_a_study_are_numbered_on() -> None:
+    one = Printed({0: {"a"}}, {1: {"tokens"}}, {0: "8"})
+    other = Printed({0: {"b"}}, {0: {"samples"}}, {1: "9"})
+    found = together([(one, 2), (other, 3), (one, 2)])
+    assert found.parsers == {0: {"a"}, 2: {"b"}, 5: {"a"}}
+    assert found.counted == {1: {"tokens"}, 2: {"samples"}, 6: {"tokens"}}
+    assert found.lengths == {0: "8", 3: "9", 5: "8"}

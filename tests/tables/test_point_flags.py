@@ -11,7 +11,14 @@ from hypothesis import strategies as st
 
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.group_reductions import moments
-from hpc_train.tables.point_flags import _equal, _ratio, _same_samples, _Sample
+from hpc_train.tables.point_flags import (
+    _changed,
+    _equal,
+    _ratio,
+    _same_samples,
+    _Sample,
+    _whole_seconds,
+)
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, study
@@ -81,3 +88,58 @@ def test_the_rounding_of_a_mean_is_no_spread(value: float, number: int) -> None:
     other = np.append(values, value * (1 + 1e-9))
     found = moments(other, np.zeros(number + 1, dtype=np.int64), 1)
     assert _equal(_Sample(*(float(one[0]) for one in found))) == []
+
+
+def flagged(*points: list[float], gate: float | None = None) -> list[list[str]]:
+    """Return the flags of points on 1, 2 … nodes; each number is the rate of a run."""
+    runs = [
+        (expected(f"{nodes}-{i}", nodes=nodes), value)
+        for nodes, values in enumerate(points, start=1)
+        for i, value in enumerate(values)
+    ]
+    asked = study([run for run, _ in runs], efficiency=gate)
+    records = [one for run, value in runs for one in rate(run.run_id, value)]
+    frame = speedup_frame(run_frame(asked, records), asked)
+    return [[str(flag) for flag in own] for own in frame["flags"]]
+
+
+def test_a_point_of_one_run_and_one_whose_baseline_is_one_run_have_no_interval() -> None:
+    assert flagged([10.0], [19.0]) == [["n=1: no interval"]] * 2
+    assert flagged([10.0], [19.0, 19.5]) == [
+        ["n=1: no interval"], ["baseline n=1: no interval"],
+    ]  # fmt: skip
+    assert flagged([10.0, 10.5], [19.0, 19.5]) == [[], []]
+
+
+def test_a_gate_and_an_implausible_efficiency_are_flagged_at_their_point() -> None:
+    one, two, three = flagged([10.0, 10.1], [14.0, 14.1], [60.0, 60.1], gate=0.9)
+    assert one == []
+    assert [text.partition(":")[0] for text in two] == ["gate"]
+    assert [text.partition(":")[0] for text in three] == ["efficiency"]
+    assert "199" in three[0] and "check units, batch and baseline" in three[0]
+
+
+def test_an_efficiency_is_implausible_above_one_and_a_half() -> None:
+    assert _ratio(row(1.5, 1.4), None) == [Flag(FlagCode.SUPERLINEAR, "check cache, batch, clocks")]
+    assert [flag.code for flag in _ratio(row(1.51, 1.4), None)] == [FlagCode.EFFICIENCY]
+
+
+@pytest.mark.parametrize(("fewest", "codes"), [(19, ["bootstrap"]), (20, []), (nan, [])])
+def test_a_resampled_interval_needs_enough_runs(fewest: float, codes: list[str]) -> None:
+    found = _ratio({**row(0.9), "fewest": fewest}, None)
+    assert [flag.code.value for flag in found] == codes
+
+
+def test_times_in_whole_seconds_bound_the_speedup() -> None:
+    assert _whole_seconds(9, 20) == [
+        Flag(FlagCode.WHOLE_SECONDS, "true speedup between 2.00 and 2.33")
+    ]
+    assert _whole_seconds(0, 20) == [Flag(FlagCode.WHOLE_SECONDS, "a time of 0 s is less than 1 s")]
+    assert _whole_seconds(9, nan) == []
+
+
+def test_a_change_of_accuracy_is_told_in_points_and_one_of_loss_is_not() -> None:
+    assert _changed(FlagCode.ACCURACY, -0.0123, 0.004) == Flag(
+        FlagCode.ACCURACY, "-1.23 points, noise explains 0.40"
+    )
+    assert _changed(FlagCode.LOSS, 0.2, 0.03) == Flag(FlagCode.LOSS, "+0.2, noise explains 0.03")
