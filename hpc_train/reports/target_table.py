@@ -21,8 +21,12 @@ COLUMNS = (
     Column(key="global_batch", heading="batch", drop=3),
     Column(key="n_reached", heading="reached\n/n"),
     Column(key="samples_to_target", heading="samples to\ntarget", drop=4),
-    Column(key="time_to_target_s", heading="time to\ntarget [s]\nwith start-up"),
-    Column(key="time_to_target_without_startup_s", heading="time to\ntarget [s]\nwithout start-up"),
+    Column(key="time_to_target_s", heading="time to\ntarget [s]\nwith\nstart-up"),
+    Column(
+        key="time_to_target_without_startup_s",
+        heading="time to\ntarget [s]\nwithout\nstart-up",
+        drop=2,
+    ),
     Column(key="startup_s", heading="start-up\n[s]", drop=1),
     Column(key="statistical_efficiency", heading="statistical\nefficiency [%] [95 %]"),
 )

@@ -30,7 +30,7 @@ def logs(tmp_path: Path, hpctrain: Hpctrain) -> None:
     Path("empty.log").touch()
     Path("weights.pt").write_bytes(hashlib.shake_128(b"weights").digest(50_000))
     Path("cut.log.gz").write_bytes(gzip.compress(STEP)[:30])
-    Path("other.log").write_text("iter 10 loss 2.3\n")
+    Path("other.log").write_text("iter 10 of 90\n")
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -56,7 +56,7 @@ def test_refused_with_one_reason(hpctrain: Hpctrain, command: str, word: str, sa
 def test_nothing_known_is_refused_by_the_report_as_well(hpctrain: Hpctrain) -> None:
     done = hpctrain("report", "other.log")
     assert done.returncode == 2
-    assert "nearest: nanogpt (other.log:1: 'iter 10 loss 2.3')" in done.stderr
+    assert "nearest: nanogpt (other.log:1: 'iter 10 of 90')" in done.stderr
 
 
 def test_the_format_that_was_asked_for_is_named(hpctrain: Hpctrain) -> None:
