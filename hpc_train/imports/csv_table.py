@@ -18,7 +18,7 @@ _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
 _SEPARATORS = ",;\t"
 _COMMENT = ("# ", "##", "#,", "#;", "#\t")
 # The first line that Excel reads the separator from; the header shows it as well.
-_SEP = re.compile(r'\ufeff?"?sep=[,;\t]?"?[,;\t]*\s*', re.IGNORECASE)
+_SEP = re.compile(r'\ufeff?"?sep="?[,;\t]?"?[,;\t ]*[\r\n]*', re.IGNORECASE)
 _EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
 ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
 MOST = 1e100

@@ -42,7 +42,9 @@ _MEMBERS: tuple[tuple[bytes, str, str], ...] = (
 _ENDINGS = {".xlsx": 0, ".xlsm": 0, ".docx": 1, ".ods": 2, ".odt": 2, ".numbers": 3}
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?[\x8a-\x8ec}\](X\x4b]", re.DOTALL)
-_HTML = re.compile(rb"\s*(?:<\?xml[^>]*>\s*)?<(?:!doctype\s+html|html)\b", re.IGNORECASE)
+_HTML = re.compile(
+    rb"(?:<\?xml[^>]{0,200}>\s{0,9})?<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE
+)
 _GIT = re.compile(rb"(?:blob|tree|commit|tag) \d+\0")
 _TAR = slice(257, 262)
 
@@ -89,7 +91,7 @@ def _by_form(start: bytes) -> str:
         return f"tar archive: {_UNPACK}"
     if _PICKLE.match(start):
         return f"Python pickle: {_CHECKPOINT}"
-    if _HTML.match(start):
+    if _HTML.match(start.lstrip()):
         return "HTML page: save the results as CSV, or the log as text"
     if start[:1] == b"\x78" and _GIT.match(_inflated(start)):
         return "object of a git repository: name a file of the working tree"

@@ -37,7 +37,7 @@ def test_runs_of_several_sites_have_no_price(at: dict[str, Run]) -> None:
 
 def test_sites_with_different_gates_have_none(at: dict[str, Run]) -> None:
     found = site_reporting([at["a"], at["c"]])
-    assert found.unknown.startswith("the runs are of several sites with different gates: ")
+    assert found.unknown.startswith("the runs are from several sites with different gates: ")
     assert found.said.gates.efficiency is None
 
 
