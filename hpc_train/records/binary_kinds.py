@@ -42,9 +42,7 @@ _MEMBERS: tuple[tuple[bytes, str, str], ...] = (
 _ENDINGS = {".xlsx": 0, ".xlsm": 0, ".docx": 1, ".ods": 2, ".odt": 2, ".numbers": 3}
 _OLE = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"
 _PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?[\x8a-\x8ec}\](X\x4b]", re.DOTALL)
-_HTML = re.compile(
-    rb"(?:<\?xml[^>]{0,200}>\s{0,9})?<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE
-)
+_HTML = re.compile(rb"(?:<\?xml[^>]{0,200}>\s{0,9})?<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE)
 _GIT = re.compile(rb"(?:blob|tree|commit|tag) \d+\0")
 _TAR = slice(257, 262)
 
