@@ -128,6 +128,8 @@ _ALIASES = {
     "optimiser_steps": "steps", "optimizer_steps": "steps", "samples_seen": "samples",
     **dict.fromkeys(("regime", "scaling_type", "scaling_regime"), "scaling"), "name": "run",
     "run_id": "run", "excluded": "exclude", "wall_time": "wall_s",
+    # An axis would count a failed run as ok.
+    **dict.fromkeys(("status", "job_state", "job_status", "run_status", "run_state"), "state"),
     "time_per_step": "step_time", "iteration_time": "step_time", "time_per_iteration": "step_time",
     "time_per_epoch": "epoch_time",
     "ranks_per_node": "tasks_per_node", "processes_per_node": "tasks_per_node",

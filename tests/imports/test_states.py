@@ -36,3 +36,11 @@ def test_an_unknown_state_is_refused_with_its_cell(tmp_path: Path, word: str) ->
     with pytest.raises(LogParseError, match=r"table\.csv:2: state: .* is not a state") as caught:
         study(tmp_path, word)
     assert ("did you mean 'SUCCEEDED'" in caught.value.message) == (word != "1")
+
+
+@pytest.mark.parametrize("heading", ["status", "Status", "job_state", "Job status", "run_status"])
+def test_a_failed_run_is_not_ok_under_another_heading(tmp_path: Path, heading: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(f"{heading},nodes,step_time\nFINISHED,1,0.5\nFAILED,2,0.27\n")
+    runs = table_study([path])[0].runs
+    assert [(run.state, run.axes) for run in runs] == [("COMPLETED", {}), ("FAILED", {})]
