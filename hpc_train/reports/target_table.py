@@ -45,7 +45,6 @@ NOTE = (
 
 def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) -> Report:
     """Return the report with a table of samples and time to the target of each point."""
-    rows = [_as_recorded(row) for row in rows]
     skip = 1 if {row["series"] for row in rows} <= {ALONE} else 0
     table = ReportTable(
         title=f"Time to {target}",
@@ -82,14 +81,6 @@ def _texts(row: Row) -> tuple[str, ...]:
 
 def _time(row: Row, key: str) -> str:
     return "" if row[key] is None else significant(row[key])
-
-
-def _as_recorded(row: dict[str, Any]) -> dict[str, Any]:
-    """Remove a time with a start-up that was not recorded."""
-    steady = row["time_to_target_without_startup_s"]
-    if row["startup_s"] is not None or steady is None:
-        return row
-    return {**row, "time_to_target_s": None}
 
 
 def _ratio(found: Mapping[str, float | None] | None) -> str:

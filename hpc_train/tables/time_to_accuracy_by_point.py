@@ -153,10 +153,13 @@ def _samples(row: Mapping[Any, Any], seen: Evaluations | None) -> list[float]:
 
 
 def _time(row: Mapping[Any, Any], count: float) -> float | None:
-    """Return samples/X and the start-up; a run without a rate has its share of the whole time."""
+    """Return samples/X and the start-up; None if the start-up was not recorded.
+
+    A run without a rate has its share of the time to train, which includes the start-up.
+    """
     if (rate := row["samples_per_second"]) > 0:
         later = row["startup_s"]
-        return time_to_accuracy(count, rate, startup_s=later if later > 0 else 0.0)
+        return time_to_accuracy(count, rate, startup_s=later) if later >= 0 else None
     whole = row["time_to_train_s"] * count / row["samples_seen"]
     return float(whole) if whole > 0 and usable(whole) else None
 

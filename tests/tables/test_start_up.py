@@ -50,3 +50,20 @@ def test_time_to_a_target_with_and_without_it() -> None:
     assert point["time_to_target_without_startup_s"] == pytest.approx(20)
     assert point["time_to_target_s"] == pytest.approx(30)
     assert point["startup_s"] == pytest.approx(10)
+
+
+def test_a_time_with_an_unknown_start_up_is_unknown() -> None:
+    """Of two runs one did not record its start-up: neither it nor their mean has a time with it."""
+    asked = study([expected("a"), expected("b")], warmup=Warmup(steps=2))
+    records = [
+        *steps("a", [TIMES]),
+        record("b", "samples_per_second", 8.0),
+        *(record(run, "accuracy", 0.95, step=20) for run in "ab"),
+        *(record(run, "global_batch_size", 8) for run in "ab"),
+    ]
+    runs = run_frame(asked, records)
+    to = Target(metric="accuracy", value=0.9)
+    (point,) = target_rows(records, runs, speedup_frame(runs, asked), to)
+    assert [run["time_to_target_s"] for run in point["runs"]] == [pytest.approx(30), None]
+    assert point["time_to_target_s"] is None
+    assert point["time_to_target_without_startup_s"] == pytest.approx(20)
