@@ -9,6 +9,8 @@ from hpc_train.imports.header import TableColumn
 from hpc_train.model.result_columns import BATCH, RATES_PER_GPU, RESULTS
 
 _RATES = RESULTS[:2]
+# They tell jobs with equal results apart, and nothing else is taken from them.
+_DISTINCT = ("repetition", "rep")
 
 
 def table_notes(
@@ -29,7 +31,7 @@ def table_notes(
     unused = [
         name or f"column {place} (without a name)"
         for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
-        if column.kind == "unused"
+        if column.kind == "unused" and name.strip().lower() not in _DISTINCT
     ]
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."

@@ -16,7 +16,7 @@ HARDWARE_METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         key="mfu_computed", name="mfu_computed", direction="higher", of_run="computed",
-        text=TextColumn(heading="computed\nMFU %", decimals=1, factor=100),
+        text=TextColumn(heading="computed\nMFU [%]", decimals=1, factor=100),
     ),
     Metric(
         key="tflops_per_gpu_computed", name="tflops_per_gpu_computed", unit="TFLOP/s",

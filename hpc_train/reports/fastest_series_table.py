@@ -25,9 +25,10 @@ SIZES = {"nodes": "nodes", "gpus_per_node": "gpus/\nnode", "tasks_per_node": "ta
 MOST_NAMED = 6
 METHOD = (
     "Comparison at each size: ratio of the fastest series to another one, of geometric means over "
-    "the runs, with Welch's interval. `significant` is decided at {level} (Bonferroni: {pairs} "
-    "pairs of series are compared, because the fastest is known only from the data). Series are "
-    "compared if they agree in model, data and batch, as far as these are recorded."
+    "the runs, with Welch's {alone} interval of this ratio alone. `significant` is decided at "
+    "{level}, so that it can be `no` beside an interval above 1 (Bonferroni: {pairs} pairs of "
+    "series are compared, because the fastest is known only from the data). Series are compared "
+    "if they agree in model, data and batch, as far as these are recorded."
 )
 
 
@@ -87,7 +88,7 @@ def fastest_notes(rows: Sequence[Row], confidence: float) -> Iterator[str]:
     pairs = next((row["comparisons"] for row in rows), 0)
     if pairs:
         level = level_word(1 - (1 - confidence) / pairs)
-        yield METHOD.format(level=level, pairs=pairs)
+        yield METHOD.format(alone=level_word(confidence), level=level, pairs=pairs)
 
 
 def fastest_sentences(rows: Sequence[Row], points: Sequence[Row]) -> Iterator[str]:

@@ -30,6 +30,10 @@ def test_columns_that_are_not_used_are_named_or_numbered_from_1() -> None:
     assert found == ["columns that are not used: column 2 (without a name), seed."]
 
 
+def test_a_column_that_tells_equal_rows_apart_is_used() -> None:
+    assert notes("gpus", "Repetition", "rep", "step_time") == []
+
+
 def test_step_times_are_counted_if_nothing_else_gives_a_rate() -> None:
     alone, other = {"step_time": "1"}, {"epoch_time": "1"}
     both = {"step_time": "1", "global_batch_size": "8"}

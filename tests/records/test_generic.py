@@ -115,6 +115,7 @@ NOTHING = [
     "Epoch 1 time 3 s, time 4 s",
     "step time 3 ms, step time 4 ms",
     "Total time: 123.4 s",
+    "Step 100 took 3 s",
     "Elapsed time: 123.4 s",
     "step 1000 | time 123.4 s",
     "step 100 | data time: 3 ms | fwd time: 12 ms",

@@ -74,6 +74,7 @@ UNNAMED = """
       .filter((e) => !e.matches("header,main,footer,a.skip,script,[role=status]")).length,
     same: [...document.querySelectorAll("[role=region]")].map((e) => e.getAttribute("aria-label"))
       .filter((label, i, all) => all.indexOf(label) !== i),
+    roleless: document.querySelectorAll("svg [aria-label]:not([role])").length,
     language: document.documentElement.lang, title: !!document.title,
   };
 })()
@@ -137,7 +138,7 @@ def test_everything_has_a_name_and_a_place(tab: Tab, shown: Path) -> None:
     tab.open(shown)
     assert tab.value(UNNAMED) == {
         "unnamed": [], "twice": [], "broken": [], "jumps": [], "heads": 0, "outside": 0,
-        "same": [], "language": "en", "title": True,
+        "same": [], "roleless": 0, "language": "en", "title": True,
     }  # fmt: skip
     assert tab.value(UNLINKED) == []
 

@@ -86,11 +86,13 @@ def _named_before(item: Quantity, place: dict[str, int], line: list[Quantity]) -
     """Return the metric of a time whose key does not say what it is the time of."""
     if place.keys() == {"epoch"}:
         return "epoch_time"
-    if not _TIME.fullmatch(item.words):
-        before = line[: _position(item, line)]
-        return "step_time" if before and "step" in place_of(before[-1:]) else ""
-    # `time 12 s` of a step may be that since the beginning.
-    return "step_time" if place.keys() == {"step"} and item.unit == "ms" else ""
+    # `Step 100 took 3 s` may be the time since the line of step 0, `time 12 s` that of the job.
+    if item.unit != "ms":
+        return ""
+    if _TIME.fullmatch(item.words):
+        return "step_time" if place.keys() == {"step"} else ""
+    before = line[: _position(item, line)]
+    return "step_time" if before and "step" in place_of(before[-1:]) else ""
 
 
 def _position(item: Quantity, line: list[Quantity]) -> int:

@@ -67,6 +67,7 @@
     for (const title of drawing.querySelectorAll("svg * > title")) {
       const mark = title.parentNode;
       // Else the browser shows a second box.
+      mark.setAttribute("role", "img");
       mark.setAttribute("aria-label", title.textContent);
       title.remove();
       marks.push(mark);
