@@ -38,11 +38,12 @@ class MeasuredRun:
     def noted(self, packs: Iterator[Pack]) -> Iterator[Pack]:
         """Yield the packs, and note their metrics."""
         for pack in packs:
-            metrics = {kind.metric for kind in pack.kinds}
-            self._metrics |= metrics
-            if "world_size" in metrics:
-                found = pack.records()
-                self._ranks |= {one.value for one in found if one.metric == "world_size"}
+            self._metrics |= {kind.metric for kind in pack.kinds}
+            sizes = {n for n, kind in enumerate(pack.kinds) if kind.metric == "world_size"}
+            # Two numbers are as good as more.
+            if sizes and len(self._ranks) < 2:
+                stated = zip(pack.kind, pack.value, strict=True)
+                self._ranks |= {value for kind, value in stated if kind in sizes}
             yield pack
 
     def guessed(self, census: ParseStats) -> Iterator[Pack]:

@@ -53,10 +53,15 @@ def test_a_bar_of_an_unknown_loop_is_no_format(tmp_path: Path) -> None:
     assert [parser for parser, *_ in found] == ["tqdm", *["generic"] * 4]
 
 
-@pytest.mark.parametrize(("ranks", "scope"), [(1, "global"), (2, "unknown")])
-def test_rate_of_a_single_rank_is_that_of_the_job(tmp_path: Path, ranks: int, scope: str) -> None:
-    size = f'@hpct {{"world_size": {ranks}}}\n'
-    found = records(tmp_path, a=size + EPOCHS)
+@pytest.mark.parametrize(
+    ("ranks", "scope"),
+    [((1,), "global"), ((2,), "unknown"), ((1, 2), "unknown"), ((2, 1), "unknown")],
+)
+def test_rate_of_a_single_rank_is_that_of_the_job(
+    tmp_path: Path, ranks: tuple[int, ...], scope: str
+) -> None:
+    sizes = {f"rank{n}": f'@hpct {{"world_size": {size}}}\n' for n, size in enumerate(ranks)}
+    found = records(tmp_path, **sizes, z=EPOCHS)
     assert {one[3] for one in found if one[1] == "samples_per_second"} == {scope}
 
 
