@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.errors import LogParseError
+from hpc_train.imports.exported_headings import is_history, plain_headings
 from hpc_train.model.result_columns import AMBIGUOUS, RESULTS, SIZES, misspelt, plain_name
 
 _FIRST = 64 * 1024
@@ -49,10 +50,10 @@ def is_result_table(path: Path) -> bool:
     if b"\0" in raw or raw[:2] in (b"\xff\xfe", b"\xfe\xff") or not raw.strip():
         return True
     first = _first(raw.decode("utf-8-sig", "replace"))
-    names = [plain_name(name.strip('" ')) for name in first.split(_separator(first))]
-    # Logs of Lightning and timm have a row for each epoch or step.
-    if "epoch" in names or "step" in names:
+    written = [name.strip('" ') for name in first.split(_separator(first))]
+    if is_history(written):
         return False
+    names = [plain_name(name) for name in plain_headings(written)]
     known = (*SIZES, *RESULTS)
     return any(n in known or n in AMBIGUOUS or misspelt(n, known) for n in names)
 

@@ -9,6 +9,7 @@ import msgspec
 
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.exported_headings import plain_headings, step_column
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.record import UNITS
 from hpc_train.model.result_columns import (
@@ -49,7 +50,14 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
         LogParseError: a name is misspelt or duplicate, or no column has a size or a result.
     """
     where = f"{table.path}:{table.line}"
-    found = tuple(_column(name, where) for name in table.names)
+    if step := step_column(table.names):
+        raise LogParseError(
+            f"{where}: a table has one row for each job; the column {step!r} numbers the steps of "
+            "a job",
+            "state one mean of each job, without the warm-up, and call the column `steps` or "
+            "`epochs` if it is the number of all steps or epochs",
+        )
+    found = tuple(_column(name, where) for name in plain_headings(table.names))
     positions: dict[str, int] = {}
     for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
         first = table.names[positions.setdefault(column.name, place)]

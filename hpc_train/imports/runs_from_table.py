@@ -10,12 +10,13 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from hpc_train.errors import LogParseError, nearest
+from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import ABSENT, ResultTable, number, read_table, whole
 from hpc_train.imports.duplicates import RowContent, refuse_same_rows, significant_digits
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
+from hpc_train.imports.run_state import OK, run_state
 from hpc_train.imports.table_notes import table_notes
-from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.record import UNITS, Record, Scope
 from hpc_train.model.result_columns import (
     BATCH,
@@ -25,21 +26,7 @@ from hpc_train.model.result_columns import (
     complete_sizes,
 )
 from hpc_train.model.study import Warmup
-from hpc_train.model.submission import JobState
 
-_OK = JobState.COMPLETED.value
-_STATES = {
-    **{state.value: state.value for state in JobState},
-    MISSING: MISSING,
-    **dict.fromkeys(
-        ("OK", "SUCCESS", "SUCCEEDED", "DONE", "FINISHED", "COMPLETE", "PASSED", "0", "0:0"), _OK
-    ),
-    **dict.fromkeys(("FAIL", "FAILURE", "CRASHED", "ERROR"), JobState.FAILED.value),
-    # Weights & Biases and MLflow: a user stopped the run.
-    **dict.fromkeys(("KILLED", "STOPPED", "CANCELED"), JobState.CANCELLED.value),
-    **dict.fromkeys(("QUEUED", "SCHEDULED"), JobState.PENDING.value),
-    "OOM": JobState.OUT_OF_MEMORY.value,
-}
 _SCOPES: dict[str, Scope] = {
     "memory": "per_rank",
     "mfu": "per_gpu",
@@ -178,8 +165,8 @@ def _records(
 
 def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
     cells = row.of("run")
-    state, problem = _state(row, cells), cells.get("problem", "")
-    if state == _OK and not any(result in measured for result in _RESULTS):
+    state, problem = run_state(cells, row.place)
+    if state == OK and not any(result in measured for result in _RESULTS):
         problem = problem or f"{row.place}: no time and no rate in this row"
     if "exclude" in cells:
         state, problem = EXCLUDED, cells["exclude"]
@@ -218,17 +205,6 @@ def _sizes(row: _Row) -> dict[str, int]:
 def _least(name: str) -> int:
     """Return the minimum of a size: 0 for GPUs, 1 for nodes."""
     return 0 if name == "gpus_per_node" else 1
-
-
-def _state(row: _Row, cells: dict[str, str]) -> str:
-    text = cells.get("state", _OK)
-    word = text.upper().split()[0].rstrip("+")
-    if word not in _STATES:
-        raise LogParseError(
-            f"{row.place}: state: {text!r} is not a state{nearest(word, _STATES)}",
-            f"allowed: {', '.join(_STATES)}; empty means ok",
-        )
-    return _STATES[word]
 
 
 def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.csv_table import ABSENT, ResultTable
+from hpc_train.imports.exported_headings import is_prefixed
 from hpc_train.imports.header import TableColumn
 from hpc_train.model.result_columns import BATCH, RATES_PER_GPU, RESULTS
 
@@ -35,6 +36,7 @@ def table_notes(
     ]
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."
+    yield from _axes(table, meanings)
     timed = [row for row in rows if "step_time" in row]
     others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
     alone = sum(others.isdisjoint(measured) for measured in timed)
@@ -44,6 +46,18 @@ def table_notes(
             "global_batch_size: how much was done in a step is not known, nor whether this is "
             "strong or weak scaling; add the column global_batch_size."
         )
+
+
+def _axes(table: ResultTable, meanings: Sequence[TableColumn]) -> Iterator[str]:
+    """Yield a note on each axis that a person may not have meant to be one."""
+    for place, (name, column) in enumerate(zip(table.names, meanings, strict=True)):
+        if column.kind != "axis":
+            continue
+        values = len({cells[place] for _, cells in table.rows} - ABSENT)
+        # No two rows are in one series.
+        alone = 2 < values == len(table.rows)
+        if alone or (values > 1 and is_prefixed(name)):
+            yield f"{table.path}: {name!r} is an axis: each of its {values} values is a series."
 
 
 def _unit(column: TableColumn) -> str:

@@ -20,7 +20,7 @@ MEASURES = tuple(
         *RESULTS, *PER_GPU, *(metric.record for metric in metrics.METRICS if metric.record)
     ))
 )  # fmt: skip
-OF_RUN = ("run", "state", "problem", "exclude", "restarts", "wall_s")
+OF_RUN = ("run", "state", "exit_code", "problem", "exclude", "restarts", "wall_s")
 KNOWN = (*SIZES, *MEASURES, *OF_RUN)
 CONDITIONS = frozenset({
     "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
@@ -34,7 +34,10 @@ UNUSED = frozenset({
     "seed", "repetition", "rep", "job_id", "jobid", "job", "date", "started", "ended", "comment",
     "comments", "note", "notes", "source", "host", "hosts", "nodelist", "node_list", "speedup",
     "efficiency", "ideal", "scaling_efficiency", "data_parallel", "micro_batch_size",
-    "gradient_accumulation", "nr", "no", "id", "index", "url", "examples",
+    "gradient_accumulation", "nr", "no", "id", "index", "url", "examples", "user", "user_id",
+    "created", "start_time", "end_time", "start", "end", "timestamp", "tags", "sweep", "duration",
+    "experiment_id", "experiment_name", "artifact_uri", "lifecycle_stage", "run_uuid", "jobname",
+    "job_name", "elapsed", "submit", "derivedexitcode", "source_name", "source_type", "version",
 })  # fmt: skip
 # Ambiguous names, and the names to use instead.
 AMBIGUOUS = {
@@ -130,6 +133,8 @@ _ALIASES = {
     "run_id": "run", "excluded": "exclude", "wall_time": "wall_s",
     # An axis would count a failed run as ok.
     **dict.fromkeys(("status", "job_state", "job_status", "run_status", "run_state"), "state"),
+    **dict.fromkeys(("exitcode", "exit_status", "return_code", "returncode"), "exit_code"),
+    "elapsedraw": "wall_s", "nnodes": "nodes",
     "time_per_step": "step_time", "iteration_time": "step_time", "time_per_iteration": "step_time",
     "time_per_epoch": "epoch_time",
     "ranks_per_node": "tasks_per_node", "processes_per_node": "tasks_per_node",

@@ -53,8 +53,9 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
         return empty
     if all(path.suffix.lower() in _TABLES for path in paths):
         return LogParseError(
-            f"{_all(paths)}:1: neither a log nor a table: no column of a size or a result",
-            "a table begins with its columns, such as nodes,gpus_per_node,samples_per_second",
+            f"{_all(paths)}:1: no column of a size, as in a table of jobs, and no known time, rate "
+            "or loss, as in a table of steps",
+            "a table of jobs begins with columns such as nodes,gpus_per_node,samples_per_second",
         )
     if census.refused:
         return LogParseError("; ".join(islice(census.refusals(), _NEAREST)))

@@ -19,7 +19,11 @@ from hpc_train.imports.csv_table import MOST, is_comment, is_result_table, numbe
         ("t.csv", "x,step_tine\n", True),
         ("t.csv", "# a comment\n\nnodes,x\n", True),
         ("t.csv", "x,y\n", False),
-        ("t.csv", "epoch,gpus\n", False),
+        ("t.csv", "epoch,loss\n", False),
+        ("t.csv", "_step,_runtime,loss\n", False),
+        ("t.csv", "metrics.step_time,x\n", True),
+        # Refused with the reason: a row for each step.
+        ("t.csv", "epoch,gpus\n", True),
         ("t.csv", "step,step_time\n", False),
         ("t.txt", "nodes,x\n", False),
         ("metrics.csv", "nodes,x\n", False),

@@ -201,3 +201,16 @@ def test_nemo_bar_that_is_cut_is_counted() -> None:
     census = ParseStats()
     assert parse(nemo(7, "6.000", "4.50")[:90] + b"\n", "nemo", census=census) == []
     assert sum(census.damaged.values()) == 1
+
+
+def test_a_history_of_wandb_counts_in_steps() -> None:
+    text = b"_step,_runtime,train/loss,train/step_time,train/tokens_per_sec\n10,1.5,2.5,0.25,4096\n"
+    assert brief(text) == [
+        ("loss", 2.5, "per_rank", 10, None),
+        ("step_time", 0.25, "per_rank", 10, None),
+        ("tokens_per_second", 4096, "unknown", 10, None),
+    ]
+
+
+def test_a_history_without_a_known_column_is_none() -> None:
+    assert parse(b"_step,_runtime,f1\n10,1.5,0.5\n", "metrics_csv") == []

@@ -1,4 +1,4 @@
-"""Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, and timm's summary.csv.
+"""Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, timm's, and a history of wandb.
 
 A row contains values that were logged together; the other cells are empty. Times are in seconds.
 The columns `device/..` of the ThroughputMonitor are rates of one GPU; losses are those of the rank
@@ -22,6 +22,7 @@ _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 _CELL = r"[-+.\deE]{0,40}"
 _WIDEST = 100
 _EPOCHS = "epoch"
+_OF_WANDB = "_step"
 
 
 class _Column(NamedTuple):
@@ -37,6 +38,12 @@ _COLUMNS: tuple[tuple[re.Pattern[str], _Column], ...] = tuple(
         (r"(?:train(?:ing)?[_/ ])?loss(?:_step)?|reduced_train_loss", _Column("loss", "per_rank")),
         (r"(?:train[_/])?epoch_time", _Column("epoch_time", "per_rank")),
         (r"train_step_timing(?: in s)?", _Column("step_time", "global")),
+        (r"(?:train[_/])?step_time(?:_s)?", _Column("step_time", "per_rank")),
+        (
+            r"(?:train[_/])?(?:samples|images)_per_sec(?:ond)?",
+            _Column("samples_per_second", "unknown"),
+        ),
+        (r"(?:train[_/])?tokens_per_sec(?:ond)?", _Column("tokens_per_second", "unknown")),
         (r"train\|device/batches_per_sec", _Column("step_time", "per_rank", is_rate=True)),
         (r"train\|device/samples_per_sec", _Column("samples_per_second", "per_gpu")),
         (r"train\|device/items_per_sec", _Column("tokens_per_second", "per_gpu")),
@@ -54,7 +61,7 @@ _COLUMNS: tuple[tuple[re.Pattern[str], _Column], ...] = tuple(
 class MetricsCsv:
     """Parser of the tables; remembers the columns."""
 
-    title = "PyTorch Lightning's metrics.csv, timm's summary.csv"
+    title = "PyTorch Lightning's metrics.csv, timm's summary.csv, a history of Weights & Biases"
     literals = (b"epoch,", b",epoch", b"step,", b",step")
     sample = (
         "epoch,epoch_time,step,train_loss_step,train|device/batches_per_sec,val_acc\n"
@@ -99,7 +106,7 @@ class MetricsCsv:
         """Yield the cells of a row with a known column name."""
         text = line.text
         cells = text.split(",")
-        if _EPOCHS in cells and ("step" in cells or "eval_top1" in cells):
+        if _is_header(cells):
             self._begin(cells)
             self.wants_next = True
         elif self.wants_next and len(cells) == self._width:
@@ -111,7 +118,8 @@ class MetricsCsv:
 
     def _begin(self, names: list[str]) -> None:
         self._width, places = len(names), {name: place for place, name in enumerate(names)}
-        self._epoch, self._step = places[_EPOCHS], places.get("step")
+        self._step = places.get("step", places.get(_OF_WANDB))
+        self._epoch = places.get(_EPOCHS, self._step or 0)
         named = ((place, _column(name)) for place, name in enumerate(names))
         self._columns = [(place, column) for place, column in named if column is not None]
 
@@ -122,6 +130,12 @@ class MetricsCsv:
             value = _value(column, cells[place])
             if value is not None:
                 yield Hit(column.metric, value, column.scope, step)
+
+
+def _is_header(cells: Sequence[str]) -> bool:
+    if _OF_WANDB in cells:
+        return any(map(_column, cells))
+    return _EPOCHS in cells and ("step" in cells or "eval_top1" in cells)
 
 
 def _step(stated: str, epoch: str) -> int | None:

@@ -44,3 +44,44 @@ def test_a_failed_run_is_not_ok_under_another_heading(tmp_path: Path, heading: s
     path.write_text(f"{heading},nodes,step_time\nFINISHED,1,0.5\nFAILED,2,0.27\n")
     runs = table_study([path])[0].runs
     assert [(run.state, run.axes) for run in runs] == [("COMPLETED", {}), ("FAILED", {})]
+
+
+@pytest.mark.parametrize("heading", ["exit_code", "ExitCode", "exit status", "returncode"])
+@pytest.mark.parametrize(
+    ("code", "state", "problem"),
+    [
+        ("0", "COMPLETED", ""), ("0:0", "COMPLETED", ""), ("0.0", "COMPLETED", ""),
+        ("", "COMPLETED", ""), ("1", "FAILED", "exit code 1"), ("-9", "FAILED", "exit code -9"),
+        ("0:9", "FAILED", "exit code 0:9"), ("137.0", "FAILED", "exit code 137.0"),
+    ],
+)  # fmt: skip
+def test_an_exit_code_is_a_state(
+    tmp_path: Path, heading: str, code: str, state: str, problem: str
+) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(f"nodes,step_time,{heading}\n1,0.5,{code}\n")
+    (run,) = table_study([path])[0].runs
+    assert (run.state, run.problem, run.axes) == (state, problem, {})
+
+
+def test_the_state_decides_beside_an_exit_code(tmp_path: Path) -> None:
+    path = tmp_path / "table.csv"
+    head = "nodes,step_time,State,ExitCode\n"
+    path.write_text(f"{head}1,0.5,COMPLETED,0:0\n1,0.4,TIMEOUT,0:0\n2,0.3,OUT_OF_MEMORY,0:125\n")
+    states = [run.state for run in table_study([path])[0].runs]
+    assert states == ["COMPLETED", "TIMEOUT", "OUT_OF_MEMORY"]
+
+
+@pytest.mark.parametrize(
+    ("cells", "message"),
+    [
+        ("ok,1", "state 'ok' and exit_code '1' contradict each other"),
+        (",abc", "exit_code: 'abc' is not an exit code"),
+        ("FAILED,1e3", "exit_code: '1e3' is not an exit code"),
+    ],
+)
+def test_an_impossible_exit_code_is_refused(tmp_path: Path, cells: str, message: str) -> None:
+    path = tmp_path / "table.csv"
+    path.write_text(f"nodes,step_time,state,exit_code\n1,0.5,{cells}\n")
+    with pytest.raises(LogParseError, match=rf"table\.csv:2: {message}"):
+        table_study([path])
