@@ -1,5 +1,6 @@
 """Report: title, tables, figures and notes, before any format."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from hpc_train.model.value import Value
@@ -37,7 +38,7 @@ class ReportTable(Value, frozen=True, kw_only=True):
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     key: str = ""
-    records: tuple[dict[str, Any], ...] = ()
+    records: Sequence[dict[str, Any]] = ()
 
 
 class Figure(Value, frozen=True, kw_only=True):

@@ -83,6 +83,7 @@ def with_gate_results(
     from hpc_train.reports.gate_table_and_sentences import gated
     from hpc_train.reports.gate_verdicts import OF_RUN, GateInputs, verdicts
     from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.tables.deciding_runs import deciding
     from hpc_train.tables.largest_message_bandwidth import largest_busbw
 
     runs, points = tables
@@ -97,7 +98,7 @@ def with_gate_results(
     gate_inputs = GateInputs(
         scripts=(len(inputs.own), scripts),
         busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
-        runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
+        runs=tuple(plain_rows(deciding(runs)[[name for name in OF_RUN if name in runs]])),
         site_unknown=study.site_unknown,
         changes=_changes(old, runs, study),
         reference_unknown=unknown,

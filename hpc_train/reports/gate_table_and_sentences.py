@@ -139,9 +139,17 @@ def benchmarked(runs: Sequence[Row], measured: Collection[str]) -> dict[PointKey
 def without_result(report: Report) -> Iterator[Row]:
     """Yield the runs that have neither a result nor a bandwidth that a gate decided on."""
     measured = {verdict.where for verdict in verdicts_of(report) if verdict.gate == "busbw"}
-    for row in report.run_rows:
+    for row in _lacking(report):
         if row["state"] not in _DONE and not _is_benchmark(row, measured):
             yield row
+
+
+def _lacking(report: Report) -> Iterator[Row]:
+    """Yield the rows of the table of runs: those that are not ok."""
+    for table in report.tables:
+        names = [column.key for column in table.columns]
+        for row in table.rows if table.key == "runs" else ():
+            yield dict(zip(names, (cell.value for cell in row), strict=True))
 
 
 def _is_benchmark(row: Row, measured: Collection[str]) -> bool:

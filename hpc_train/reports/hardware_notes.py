@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from hpc_train.model.operations import wrong_numbers
+from hpc_train.model.shared_objects import each_once
 from hpc_train.reports.plain_rows import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 _MEANING = {
     "mfu": "MFU = median over a run's measured steps, mean over ranks, as printed; mean over runs",
@@ -49,12 +54,12 @@ _MEANING = {
 }
 
 
-def hardware_notes(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[str]:
+def hardware_notes(points: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     """Yield what each value is, if a point has it, and the conditions that are no numbers."""
     wrong: dict[str, str] = {}
-    for run in runs:
-        for text in wrong_numbers(run.get("conditions") or {}):
-            wrong.setdefault(text, run["run_id"])
+    for first, own in each_once(runs["conditions"]):
+        for text in wrong_numbers(own):
+            wrong.setdefault(text, runs["run_id"].iloc[first])
     for text, name in wrong.items():
         yield f"{text} is no number above 0 for the run's precision, and not used (run {name})."
     for key, meaning in _MEANING.items():

@@ -58,18 +58,18 @@ def scaling_report(
     `fastest_frame` is the comparison of the series at each size. The table of points fits into
     `columns` characters if possible; None is the wide table, with every column.
     """
-    runs, points = plain_rows(runs_frame), plain_rows(points_frame)
+    points = plain_rows(points_frame)
     fastest = [] if fastest_frame is None else plain_rows(fastest_frame)
     compared = () if fastest_frame is None else (fastest_table(fastest, points),)
     confidence = float(points[0]["confidence"]) if points else 0.95
     wide, room = columns is None, columns or ROOM
-    table, failed = points_table(points, confidence, wide=wide, room=room), runs_table(runs)
+    table, failed = points_table(points, confidence, wide=wide, room=room), runs_table(runs_frame)
     return Report(
         title=_title(study, points) + _partial(study),
-        summary=summary_lines(study, runs, points, fastest),
+        summary=summary_lines(study, runs_frame, points, fastest),
         tables=(table, *compared, failed),
         notes=(
-            *_notes(study, runs, points, confidence),
+            *_notes(study, runs_frame, points, confidence),
             *fastest_notes(fastest, confidence),
             *absent_notes(table, points),
             *_no_room(table, points),
@@ -109,7 +109,7 @@ def _partial(study: ExpectedStudy) -> str:
 
 
 def _notes(
-    study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row], confidence: float
+    study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row], confidence: float
 ) -> tuple[str, ...]:
     notes = [*study.notes]
     if foreign(study):

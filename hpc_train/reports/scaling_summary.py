@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.model.shared_objects import each_once
 from hpc_train.model.study import Gates, Warmup
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
 from hpc_train.reports.fastest_series_table import fastest_sentences
@@ -33,6 +35,9 @@ from hpc_train.reports.study_tables import OK, constants
 from hpc_train.reports.summary_limit import first_lines
 from hpc_train.reports.value_format import fixed, significant, whole, with_limits
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 NO_GATES = Gates()
 NO_STEPS, NO_STEPS_IN_TABLE = "no step times are recorded", "the table has no step times"
 REGIMES = {
@@ -43,18 +48,15 @@ REGIMES = {
 
 
 def summary_lines(
-    study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row], fastest: Sequence[Row] = ()
+    study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row], fastest: Sequence[Row] = ()
 ) -> tuple[str, ...]:
     """Return the answer, the scope of the measurement, the baselines and the caveats.
 
     `fastest` are the rows of the comparison of series.
     """
-    done = sum(run["state"] == OK for run in runs)
-    counted = (
-        f"{done} of {len(runs)} logs with a result"
-        if foreign(study)
-        else f"{done} of {len(runs)} runs ok"
-    )
+    done = int((runs["state"] == OK).sum())
+    ended = "logs with a result" if foreign(study) else "runs ok"
+    counted = f"{done} of {len(runs)} {ended}"
     guessed = (f"Caveats: {study.guessed}.",) if study.guessed else ()
     if not points:
         return (*guessed, f"No point to compare: {counted}.")
@@ -88,7 +90,7 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
     return f"the regime is not known: {reason}"
 
 
-def _warmup(study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]) -> str:
+def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> str:
     if not any(row["n_ok"] for row in points):
         return ""
     if any(row["step_time_s"] is not None for row in points):
@@ -103,14 +105,14 @@ def _warmup(study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]) ->
         return f"the warm-up of each run, {rule}{more}, is excluded"
     missing = NO_STEPS if _are_logs(runs) else NO_STEPS_IN_TABLE
     # Only of several epochs is the first left out.
-    if any(run["state"] == OK and (run["epochs"] or 0) > 1 for run in runs):
+    if ((runs["state"] == OK) & (runs["epochs"].fillna(0) > 1)).any():
         return f"{missing}; the first of several epochs is excluded"
     return missing
 
 
-def _are_logs(runs: Sequence[Row]) -> bool:
+def _are_logs(runs: pd.DataFrame) -> bool:
     """Whether some program printed the results; a person stated those of a table."""
-    return any("parser" in (run.get("conditions") or {}) for run in runs)
+    return any("parser" in own for _, own in each_once(runs["conditions"]))
 
 
 def _rule(warmup: Warmup) -> str:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.reports.plain_rows import Row, for_programs, nested
+from hpc_train.reports.plain_rows import LazyRows, Row, for_programs, nested, plain_rows
 from hpc_train.reports.point_and_series_names import (
     counted,
     has_own_baselines,
@@ -18,6 +19,9 @@ from hpc_train.reports.point_and_series_names import (
 from hpc_train.reports.point_columns import PointColumn, compact_columns, table_width, wide_columns
 from hpc_train.reports.size_unit import size_unit
 from hpc_train.reports.value_format import ABSENT
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 OK = "COMPLETED"
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch", "gpus")
@@ -75,9 +79,10 @@ def before_runs(report: Report, added: Sequence[ReportTable]) -> tuple[ReportTab
     return (*report.tables[:place], *added, *report.tables[place:])
 
 
-def runs_table(runs: Sequence[Row]) -> ReportTable:
+def runs_table(runs: pd.DataFrame) -> ReportTable:
     """Return the table of the runs that are not ok; `records` holds every run."""
-    names = ("run_id", "state", "problem")
+    names = ["run_id", "state", "problem"]
+    lacking = plain_rows(runs.loc[runs["state"] != OK, names])
     return ReportTable(
         title="Runs without a result",
         columns=tuple(
@@ -88,11 +93,10 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
         ),
         rows=tuple(
             tuple(Cell(text=str(run[name] or ABSENT), value=run[name]) for name in names)
-            for run in runs
-            if run["state"] != OK
+            for run in lacking
         ),
         key="runs",
-        records=tuple(map(for_programs, runs)),
+        records=LazyRows(len(runs), lambda: tuple(map(for_programs, plain_rows(runs)))),
     )
 
 

@@ -1,0 +1,33 @@
+"""Run table -> the runs on which a gate depends."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.model.quality_flag import LOSS_LOST
+from hpc_train.model.shared_objects import each_once
+from hpc_train.tables.group_reductions import codes, numbers
+from hpc_train.tables.points import KEY
+from hpc_train.tables.runs import OK
+
+# Of the other runs a gate counts none, one or several.
+_COUNTED = 2
+
+
+def deciding(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the runs that are not ok, those with an accuracy or a loss, and two of each point.
+
+    The gates of accuracy and loss compare runs, and `missing` those that are not ok; of all others
+    they need to know only whether a point has one of them, or several.
+    """
+    ok = (runs["state"] == OK).to_numpy(dtype=bool)
+    rated = ~np.isnan(numbers(runs, "accuracy")) | ~np.isnan(numbers(runs, "loss"))
+    lost = {id(flags) for _, flags in each_once(runs["flags"]) if LOSS_LOST in flags}
+    if lost:
+        rated |= np.array([id(flags) in lost for flags in runs["flags"]], dtype=bool)
+    place = pd.Series(codes([runs[name] for name in KEY]))
+    few = np.zeros(len(runs), dtype=bool)
+    few[ok] = place[ok].groupby(place[ok]).cumcount().to_numpy() < _COUNTED
+    found: pd.DataFrame = runs[~ok | rated | few]
+    return found
