@@ -17,6 +17,7 @@ from hpc_train.errors import MissingExtraError
 EXTRAS = {
     "report": ("pandas", "scipy", "matplotlib"),
     "parquet": ("pyarrow", "pandas"),
+    "xlsx": ("openpyxl",),
     "fast": ("hyperscan",),
     "torch": ("torch", "sklearn"),
 }

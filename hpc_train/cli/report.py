@@ -33,8 +33,12 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     help="A file: .html, .md (figures beside it), .csv, .svg … No extension: a folder for all.",
 )
 @click.option(
-    "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
+    "--parser",
+    default="auto",
+    show_default=True,
+    help="One format of logs: collect --list; or table, for a table of results on stdin.",
 )
+@click.option("--sheet", default="", metavar="NAME", help="The sheet of an Excel workbook.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
 )
@@ -170,15 +174,18 @@ def _pack(inputs: ReportInputs, built: Report, report_options: ReportOptions, pa
 
 
 def _search(results: Path, options: Mapping[str, Any]) -> Search:
+    import msgspec
+
     from hpc_train.pipeline.report_inputs import selection
 
-    return selection(
+    search = selection(
         results,
         form=options["parser"],
         points=options["points"],
         exclude=options["exclude"],
         allow_failed=options["allow_failed"],
     )
+    return msgspec.structs.replace(search, sheet=options["sheet"])
 
 
 def _report_options(

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.exported_headings import is_history, plain_headings
-from hpc_train.model.result_columns import AMBIGUOUS, RESULTS, SIZES, misspelt, plain_name
+from hpc_train.imports.exported_headings import names_a_result
 
-_FIRST = 64 * 1024
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
 _SEPARATORS = ",;\t"
 _COMMENT = ("# ", "##", "#,", "#;", "#\t")
@@ -39,32 +37,28 @@ class ResultTable(NamedTuple):
     rows: tuple[tuple[int, tuple[str, ...]], ...]
 
 
-def is_result_table(path: Path) -> bool:
-    """Whether a CSV file's header names a size or a result, and is not that of a training's log."""
-    if path.suffix.lower() not in (".csv", ".tsv") or not path.is_file():
+def is_csv_of_results(name: str, head: bytes) -> bool:
+    """Whether a header names a size or a result, and is not that of a training's log.
+
+    `name` is that of the file, `head` its first bytes.
+    """
+    if name == "metrics.csv":
         return False
-    with path.open("rb") as stream:
-        raw = stream.read(_FIRST)
-    if path.name == "metrics.csv":
-        return False
-    if b"\0" in raw or raw[:2] in (b"\xff\xfe", b"\xfe\xff") or not raw.strip():
+    if b"\0" in head or head[:2] in (b"\xff\xfe", b"\xfe\xff") or not head.strip():
         return True
-    first = _first(raw.decode("utf-8-sig", "replace"))
-    written = [name.strip('" ') for name in first.split(_separator(first))]
-    if is_history(written):
-        return False
-    names = [plain_name(name) for name in plain_headings(written)]
-    known = (*SIZES, *RESULTS)
-    return any(n in known or n in AMBIGUOUS or misspelt(n, known) for n in names)
+    first = _first(head.decode("utf-8-sig", "replace"))
+    return names_a_result([name.strip('" ') for name in first.split(_separator(first))])
 
 
-def read_table(path: Path) -> ResultTable:
-    """Read a table; a byte order mark, CRLF, and `;` or tabs between cells are accepted.
+def parse_csv(path: Path, raw: bytes) -> ResultTable:
+    """Read a table from the bytes of a file.
+
+    A byte order mark, CRLF, and `;` or tabs between cells are accepted.
 
     Raises:
         LogParseError: it is empty, not UTF-8, has rows of different lengths, or is a report.
     """
-    rows = _rows(path, _text(path))
+    rows = _rows(path, _text(path, raw))
     header = next(rows, None)
     if header is None:
         raise LogParseError(f"{path}: empty", f"a header and a row for each job: {_EXAMPLE}")
@@ -85,11 +79,7 @@ def read_table(path: Path) -> ResultTable:
     return ResultTable(path, line, tuple(names), tuple(kept))
 
 
-def _text(path: Path) -> str:
-    try:
-        raw = path.read_bytes()
-    except OSError as failure:
-        raise LogParseError(f"{path}: {failure.strerror or failure}") from None
+def _text(path: Path, raw: bytes) -> str:
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise LogParseError(f"{path}: UTF-16 text", "save it as CSV in UTF-8")
     try:

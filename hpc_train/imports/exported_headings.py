@@ -9,10 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from hpc_train.model.result_columns import AMBIGUOUS, KNOWN, SIZES, plain_name
+from hpc_train.model.result_columns import (
+    AMBIGUOUS,
+    KNOWN,
+    RATES_PER_GPU,
+    RESULTS,
+    SIZES,
+    misspelt,
+    plain_name,
+)
 
 _PREFIXED = re.compile(r"(metrics|summary|params|config|tags)[./](.+)", re.IGNORECASE)
-_RESULTS = ("metrics", "summary")
+_OF_RESULTS = ("metrics", "summary")
 # The columns that the page of a project of Weights & Biases always exports.
 _OF_PROJECT = frozenset({"name", "state", "created", "runtime"})
 _WALL = "wall_s"
@@ -48,6 +56,21 @@ def states_a_size(names: Sequence[str]) -> bool:
     return any(plain_name(name) in SIZES for name in plain_headings(names))
 
 
+def names_a_result(names: Sequence[str], *, sized: bool = False) -> bool:
+    """Whether a header is that of a table of results: it names a size or a result of a job.
+
+    `sized`: it must name both, as only the first row of a table without a header can tell.
+    """
+    if is_history(names):
+        return False
+    known = (*SIZES, *RESULTS)
+    plain = list(map(plain_name, plain_headings(names)))
+    if sized:
+        results = {*RESULTS, *RATES_PER_GPU, *AMBIGUOUS}
+        return not results.isdisjoint(plain) and states_a_size(names)
+    return any(n in known or n in AMBIGUOUS or misspelt(n, known) for n in plain)
+
+
 def step_column(names: Sequence[str]) -> str:
     """Return the column that numbers the steps of a log, empty if there is none."""
     return next((name for name in names if name.strip().lower() in ("step", "epoch")), "")
@@ -63,4 +86,4 @@ def _plain(name: str) -> str:
     if kind == "tags":
         return ""
     known = plain_name(rest)
-    return rest if kind not in _RESULTS or known in KNOWN or known in AMBIGUOUS else ""
+    return rest if kind not in _OF_RESULTS or known in KNOWN or known in AMBIGUOUS else ""

@@ -30,6 +30,8 @@ from hpc_train.model.result_columns import (
 )
 from hpc_train.model.study import Scaling
 
+# Each unknown name is compared with all known ones, and is named in the report.
+_MOST_COLUMNS = 1000
 ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run"]
 _ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
 
@@ -50,6 +52,11 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
         LogParseError: a name is misspelt or duplicate, or no column has a size or a result.
     """
     where = f"{table.path}:{table.line}"
+    if len(table.names) > _MOST_COLUMNS:
+        raise LogParseError(
+            f"{where}: {len(table.names)} columns, at most {_MOST_COLUMNS}",
+            "keep those of sizes, results and settings",
+        )
     if step := step_column(table.names):
         raise LogParseError(
             f"{where}: a table has one row for each job; the column {step!r} numbers the steps of "

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.csv_table import ABSENT, ResultTable, number, read_table, whole
+from hpc_train.imports.csv_table import ABSENT, ResultTable, number, whole
 from hpc_train.imports.duplicates import RowContent, refuse_same_rows, significant_digits
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.imports.run_state import OK, run_state
@@ -59,7 +59,7 @@ class _Row(NamedTuple):
             raise LogParseError(f"{self.place}: {name}: {wrong}", "correct this cell") from None
 
 
-def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...]]:
+def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, tuple[Record, ...]]:
     """Return the runs of tables, one per row, and their measurements.
 
     samples_per_second = global_batch_size / step_time if only these two are given. Runs of several
@@ -72,11 +72,11 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
     records: list[Record] = []
     notes: list[str] = []
     places: dict[Any, str] = {}
-    for path in paths:
-        table = read_table(path)
+    for table in tables:
+        path = table.path
         meanings = columns(table)
         rows = list(_rows(table, meanings))
-        names = _names(rows, f"{path.stem}: " if len(paths) > 1 else "")
+        names = _names(rows, f"{path.stem}: " if len(tables) > 1 else "")
         measures = [_measured(row) for row in rows]
         contents = map(_content, rows, measures)
         refuse_same_rows((one for one in contents if one.digits), places)
@@ -86,7 +86,7 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
         notes += table_notes(table, meanings, [row.of("measure") for row in rows])
     kept, scaling = declared_scaling(runs)
     expected = tuple(_numbered(kept))
-    study = undeclared(paths[0].stem, expected, Warmup(steps=0), tuple(notes))
+    study = undeclared(tables[0].path.stem, expected, Warmup(steps=0), tuple(notes))
     return msgspec.structs.replace(study, scaling=scaling), tuple(records)
 
 

@@ -11,6 +11,7 @@ from hpc_train.model.result_columns import BATCH, RATES_PER_GPU, RESULTS
 
 _RATES = RESULTS[:2]
 # They tell jobs with equal results apart, and nothing else is taken from them.
+_MOST_NAMED = 6
 _DISTINCT = ("repetition", "rep")
 
 
@@ -36,7 +37,12 @@ def table_notes(
     ]
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."
-    yield from _axes(table, meanings)
+    if axes := list(_unexpected_axes(table, meanings)):
+        more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
+        yield (
+            f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
+            f"{more}; leave out a column that is a result."
+        )
     timed = [row for row in rows if "step_time" in row]
     others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
     alone = sum(others.isdisjoint(measured) for measured in timed)
@@ -48,8 +54,8 @@ def table_notes(
         )
 
 
-def _axes(table: ResultTable, meanings: Sequence[TableColumn]) -> Iterator[str]:
-    """Yield a note on each axis that a person may not have meant to be one."""
+def _unexpected_axes(table: ResultTable, meanings: Sequence[TableColumn]) -> Iterator[str]:
+    """Yield the axes that a person may not have meant, with the number of their values."""
     for place, (name, column) in enumerate(zip(table.names, meanings, strict=True)):
         if column.kind != "axis":
             continue
@@ -57,7 +63,7 @@ def _axes(table: ResultTable, meanings: Sequence[TableColumn]) -> Iterator[str]:
         # No two rows are in one series.
         alone = 2 < values == len(table.rows)
         if alone or (values > 1 and is_prefixed(name)):
-            yield f"{table.path}: {name!r} is an axis: each of its {values} values is a series."
+            yield f"{name!r} ({values} values)"
 
 
 def _unit(column: TableColumn) -> str:

@@ -43,7 +43,7 @@ class Search(Value, frozen=True, kw_only=True):
 
     `cache` is a folder for the index of foreign logs. `points` is a file with the sizes of logs,
     `excluded` names excluded runs, with the reason. With `allow_failed`, logs that end in a failure
-    also count.
+    also count. `sheet` is that of a workbook. The form `table` is that of a table of results.
     """
 
     root: Path
@@ -54,3 +54,4 @@ class Search(Value, frozen=True, kw_only=True):
     points: Path | None = None
     excluded: Mapping[str, str] = MappingProxyType({})
     allow_failed: bool = False
+    sheet: str = ""

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Literal
 
 from hpc_train.errors import LogParseError, StoreError, UnknownNameError
-from hpc_train.imports.csv_table import is_result_table
+from hpc_train.imports.table_file import is_result_table
 from hpc_train.json_files import expanded
 from hpc_train.records.foreign_logs_by_run import no_such_file
 from hpc_train.records.record_file import is_record_file
@@ -54,6 +54,8 @@ def bundle_of(words: Sequence[str]) -> Path | None:
     return bundles[0] if bundles else None
 
 
+TABLE = "table"
+"""The format of a table of results whose file name does not show it, such as stdin."""
 InputKind = Literal["tables", "records", "points", "logs"]
 
 
@@ -61,6 +63,10 @@ def kind_of(path: Path) -> InputKind:
     """Return the kind of a file, from its extension and its first line; a folder contains logs."""
     if path.suffix in (".yaml", ".yml") and path.is_file():
         return "points"
+    if path.suffix == ".parquet" and path.is_file():
+        from hpc_train.tables.parquet import has_records
+
+        return "records" if has_records(path) else "tables"
     try:
         if is_record_file(path):
             return "records"
@@ -69,8 +75,8 @@ def kind_of(path: Path) -> InputKind:
         return "logs"
 
 
-def one_kind(paths: Sequence[Path]) -> InputKind:
-    """Return the common kind of all paths.
+def one_kind(paths: Sequence[Path], form: str) -> InputKind:
+    """Return the common kind of all paths; with the form `table`, it is that of tables.
 
     Raises:
         LogParseError: they are of several kinds, several files of sizes, or a named pipe.
@@ -80,7 +86,7 @@ def one_kind(paths: Sequence[Path]) -> InputKind:
         if path.is_fifo() and not path.is_relative_to("/dev"):
             # Reading it would block until another process writes.
             raise LogParseError(f"{path}: a pipe, not a file", "use `-` for stdin")
-        kinds.setdefault(kind_of(path), path)
+        kinds.setdefault("tables" if form == TABLE else kind_of(path), path)
     if len(kinds) > 1:
         named = " and ".join(f"{kind} ({path})" for kind, path in kinds.items())
         hint = "give the sizes of logs with --points FILE" if "points" in kinds else ""

@@ -11,17 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
+from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.duplicates import refuse_same_files
 from hpc_train.imports.points_file import Points, logs_named, read_points
 from hpc_train.imports.runs_from_table import table_study
 from hpc_train.imports.stated_sizes import sized
+from hpc_train.imports.table_file import read_table
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import UNITS
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
-from hpc_train.pipeline.classify_inputs import one_kind
+from hpc_train.pipeline.classify_inputs import TABLE, one_kind
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.find_logs import rank_of
@@ -60,14 +62,16 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
     Raises:
         LogParseError: paths of several kinds, or a file with an error.
     """
-    kind = one_kind(paths)
-    if kind in ("tables", "records") and search.form != "auto":
+    kind = one_kind(paths, search.form)
+    if kind in ("tables", "records") and search.form not in ("auto", TABLE):
         # Only logs have a format, but an unknown format is always an error.
         wanted(search.form)
+    if search.sheet and kind != "tables":
+        raise LogParseError(f"{paths[0]}: not an Excel workbook, so it has no sheets")
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
-        study, records = table_study(paths)
+        study, records = table_study([_table(path, search.sheet) for path in paths])
         # Numpy and pandas are imported here, so that errors above are reported at once.
         from hpc_train.tables.record_arrays import record_arrays
 
@@ -83,6 +87,15 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
     if points is None or points_path is None:
         return results
     return _sized(results, points)._replace(inputs=(points_path, *results.inputs))
+
+
+def _table(path: Path, sheet: str) -> ResultTable:
+    if path.suffix != ".parquet":
+        return read_table(path, sheet)
+    from hpc_train.tables.parquet import read_texts
+
+    names, rows = read_texts(path)
+    return ResultTable(path, 1, names, tuple(enumerate(rows, start=2)))
 
 
 def _sized(results: ForeignResults, points: Points) -> ForeignResults:

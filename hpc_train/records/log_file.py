@@ -2,37 +2,26 @@
 
 from __future__ import annotations
 
-import bz2
-import gzip
 import io
-import lzma
-import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Protocol, cast
+from typing import IO, cast
 
-import zstandard
-
+from hpc_train.compressed_files import DAMAGE, START, UNPACK, Unpacker, packed_kind
 from hpc_train.errors import LogParseError
 from hpc_train.records.binary_kinds import binary_kind, first_bytes
 from hpc_train.records.log_blocks import Stream
 from hpc_train.regularfile import open_regular, open_stream
 
-_MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
 # Capacity of a pipe on Linux [B].
 _PIPE = 1 << 16
-_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
-
-
-class _Packed(Protocol):
-    def readinto1(self, buffer: memoryview, /) -> int: ...
 
 
 class _Unpacked:
     """Fills buffers from a decompressor; the data before a damaged part are kept."""
 
-    def __init__(self, packed: _Packed) -> None:
+    def __init__(self, packed: Unpacker) -> None:
         self._packed = packed
         self._damage: Exception | None = None
 
@@ -47,7 +36,7 @@ class _Unpacked:
                 if not count:
                     break
                 filled += count
-        except _DAMAGE as damage:
+        except DAMAGE as damage:
             if not filled:
                 raise
             self._damage = damage
@@ -68,11 +57,11 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
             if not file.seekable():
                 yield _pipe(io.BufferedReader(cast(io.RawIOBase, file), _PIPE))
                 return
-            unpack = _UNPACK.get(_kind(path, file))
+            unpack = UNPACK.get(_kind(path, file))
             if offset:
                 file.seek(offset)
             yield _Unpacked(unpack(file)) if unpack else cast(Stream, file)
-    except _DAMAGE as error:
+    except DAMAGE as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise LogParseError(f"{path}: cannot be read: {reason}") from error
 
@@ -90,17 +79,13 @@ def is_plain(path: Path) -> bool:
     if not path.is_file():
         return False
     with open_regular(path) as file:
-        return _kind(path, file) not in _UNPACK
+        return _kind(path, file) not in UNPACK
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:
-    start = file.read(6)
+    start = file.read(START)
     file.seek(0)
-    return _packed(start) or path.suffix
-
-
-def _packed(start: bytes) -> str:
-    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+    return packed_kind(start) or path.suffix
 
 
 class _Plain:
@@ -116,18 +101,5 @@ class _Plain:
 
 
 def _pipe(file: io.BufferedReader) -> Stream:
-    unpack = _UNPACK.get(_packed(file.peek(6)))
+    unpack = UNPACK.get(packed_kind(file.peek(START)))
     return _Unpacked(unpack(file)) if unpack else _Plain(file)
-
-
-def _zstd(file: IO[bytes]) -> _Packed:
-    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-    return cast(_Packed, reader)
-
-
-_UNPACK: dict[str, Callable[[IO[bytes]], _Packed]] = {
-    ".gz": lambda file: gzip.GzipFile(fileobj=file),
-    ".xz": lzma.LZMAFile,
-    ".zst": _zstd,
-    ".bz2": bz2.BZ2File,
-}

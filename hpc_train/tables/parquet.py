@@ -109,6 +109,49 @@ def read_records(path: Path) -> pd.DataFrame:
     return frame
 
 
+def has_records(path: Path) -> bool:
+    """Whether a Parquet file has records of hpctrain, or is one of which reading names the reason.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    arrow, parquet = _pyarrow("use a CSV file")
+    try:
+        names = set(parquet.read_schema(path).names)
+    except (arrow.ArrowException, OSError):
+        return True
+    return bool(names & {"metric", "parser"})
+
+
+def read_texts(path: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the names of the columns of any Parquet file, and the cells of its rows as text.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed. ReportError: it cannot be read, has no rows, or
+            a column of lists or other nested values.
+    """
+    arrow, parquet = _pyarrow("use a CSV file")
+    try:
+        with parquet.ParquetFile(path) as file:
+            table = file.read()
+    except (arrow.ArrowException, OSError) as error:
+        raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
+    nested = [field.name for field in table.schema if arrow.types.is_nested(field.type)]
+    if nested:
+        raise ReportError(f"{path}: the column {nested[0]!r} has lists or objects", "leave it out")
+    if not table.num_rows:
+        raise ReportError(f"{path}: no row in it", "one row for each job")
+    columns = [list(map(_text, column.to_pylist())) for column in table.columns]
+    return tuple(table.column_names), list(zip(*columns, strict=True))
+
+
+def _text(cell: object) -> str:
+    """Return a cell as text; a missing value of pandas is NaN."""
+    if cell is None or cell != cell:
+        return ""
+    return str(cell).strip()
+
+
 def _check(path: Path, schema: Any) -> None:
     stated = (schema.metadata or {}).get(_KEY, str(SCHEMA).encode()).decode(errors="replace")
     if not stated.isdecimal() or int(stated) > SCHEMA:

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.csv_table import MOST, is_comment, is_result_table, number, read_table, whole
+from hpc_train.imports.csv_table import MOST, is_comment, number, whole
+from hpc_train.imports.table_file import is_result_table, read_table
 
 
 @pytest.mark.parametrize(

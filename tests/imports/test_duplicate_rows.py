@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from hpc_train.errors import LogParseError
 from hpc_train.imports.duplicates import significant_digits
 from hpc_train.imports.runs_from_table import table_study
+from hpc_train.imports.table_file import read_table
 
 HEAD = "run,nodes,gpus_per_node,global_batch_size,samples_per_second"
 
@@ -20,7 +21,7 @@ def tables(folder: Path, *texts: str) -> int:
     paths = [folder / f"t{number}.csv" for number, _ in enumerate(texts)]
     for path, text in zip(paths, texts, strict=True):
         path.write_text(text)
-    return len(table_study(paths)[0].runs)
+    return len(table_study([*map(read_table, paths)])[0].runs)
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,9 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.imports.duplicates import refuse_same_files
 from hpc_train.imports.runs_from_table import table_study
+from hpc_train.imports.table_file import read_table
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.record import Record
 
 
 def written(folder: Path, **contents: str) -> list[Path]:
@@ -16,6 +19,10 @@ def written(folder: Path, **contents: str) -> list[Path]:
     for path, text in zip(paths, contents.values(), strict=True):
         path.write_text(text)
     return paths
+
+
+def studied(paths: list[Path]) -> tuple[ExpectedStudy, tuple[Record, ...]]:
+    return table_study([read_table(path) for path in paths])
 
 
 def test_one_file_named_twice_is_refused(tmp_path: Path) -> None:
@@ -35,18 +42,18 @@ HEAD = "nodes,gpus_per_node,samples_per_second"
 
 
 def test_two_jobs_that_failed_alike_are_two_jobs(tmp_path: Path) -> None:
-    study, _ = table_study(written(tmp_path, a=f"{HEAD},state\n2,8,,FAILED\n2,8,,FAILED\n"))
+    study, _ = studied(written(tmp_path, a=f"{HEAD},state\n2,8,,FAILED\n2,8,,FAILED\n"))
     assert [(run.state, run.repetition) for run in study.runs] == [("FAILED", 1), ("FAILED", 2)]
     with pytest.raises(LogParseError, match=r"a\.csv:3: the same row as .*a\.csv:2: one job"):
-        table_study(written(tmp_path, a=f"{HEAD}\n2,8,9\n2,8,9\n"))
+        studied(written(tmp_path, a=f"{HEAD}\n2,8,9\n2,8,9\n"))
 
 
 def test_jobs_under_other_conditions_are_no_repetitions(tmp_path: Path) -> None:
-    study, _ = table_study(written(tmp_path, a=f"{HEAD},torch\n1,8,9,2.8\n1,8,9,2.9\n1,8,8,2.9\n"))
+    study, _ = studied(written(tmp_path, a=f"{HEAD},torch\n1,8,9,2.8\n1,8,9,2.9\n1,8,8,2.9\n"))
     assert [run.repetition for run in study.runs] == [1, 1, 2]
 
 
 def test_sizes_in_another_order_of_columns_are_the_same_point(tmp_path: Path) -> None:
     other = "gpus_per_node,nodes,samples_per_second\n8,2,9.5\n"
-    study, _ = table_study(written(tmp_path, a=f"{HEAD}\n2,8,9\n", b=other))
+    study, _ = studied(written(tmp_path, a=f"{HEAD}\n2,8,9\n", b=other))
     assert [run.repetition for run in study.runs] == [1, 2]

@@ -9,6 +9,7 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.imports.exported_headings import is_history, plain_headings
 from hpc_train.imports.runs_from_table import table_study
+from hpc_train.imports.table_file import read_table
 from hpc_train.model.expected_study import ExpectedStudy
 
 MLFLOW = (
@@ -33,7 +34,7 @@ def study(folder: Path, text: str) -> ExpectedStudy:
     """Return the study of a table with this text."""
     path = folder / "table.csv"
     path.write_text(text)
-    return table_study([path])[0]
+    return table_study([read_table(path)])[0]
 
 
 @pytest.mark.parametrize("text", [MLFLOW, PROJECT, SACCT], ids=["mlflow", "project", "sacct"])
@@ -59,17 +60,32 @@ def test_columns_without_meaning_are_named(tmp_path: Path) -> None:
 def test_a_setting_that_splits_a_series_is_named(tmp_path: Path) -> None:
     varied = MLFLOW.replace("2,0.1,me", "2,0.2,me")
     for text, expected in ((MLFLOW, 0), (varied, 1)):
-        notes = [note for note in study(tmp_path, text).notes if "is an axis" in note]
+        notes = [note for note in study(tmp_path, text).notes if "separate series" in note]
         assert len(notes) == expected
-        assert all("'params.lr' is an axis: each of its 2 values is a series" in n for n in notes)
+        assert all("separate series in 'params.lr' (2 values);" in note for note in notes)
 
 
 def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     head = "nodes,step_time,kind\n"
     notes = study(tmp_path, head + "1,0.5,a\n2,0.3,b\n4,0.2,c\n").notes
-    assert any("'kind' is an axis: each of its 3 values is a series" in note for note in notes)
+    assert any("separate series in 'kind' (3 values);" in note for note in notes)
     notes = study(tmp_path, head + "1,0.5,a\n2,0.3,a\n4,0.2,b\n").notes
-    assert not any("is an axis" in note for note in notes)
+    assert not any("separate series" in note for note in notes)
+
+
+def test_many_axes_are_one_note(tmp_path: Path) -> None:
+    names = [f"x{n}" for n in range(9)]
+    rows = [",".join([str(n), "0.5", *[f"{n}"] * 9]) for n in (1, 2, 4)]
+    notes = study(tmp_path, "\n".join([",".join(["nodes", "step_time", *names]), *rows])).notes
+    (note,) = (note for note in notes if "separate series" in note)
+    assert "'x5' (3 values) and 3 more;" in note
+
+
+def test_a_table_of_very_many_columns_is_refused(tmp_path: Path) -> None:
+    head = ",".join(["nodes", "step_time", *[f"c{n}" for n in range(100_000)]])
+    row = ",".join(["1", "0.5", *["1"] * 100_000])
+    with pytest.raises(LogParseError, match=r"table\.csv:1: 100002 columns, at most 1000"):
+        study(tmp_path, f"{head}\n{row}\n")
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.runs_from_table import table_study
+from hpc_train.imports.table_file import read_table
 from hpc_train.model.expected_study import ExpectedStudy
 
 
@@ -15,7 +16,7 @@ def study(folder: Path, word: str) -> ExpectedStudy:
     """Return the study of a table with one run in this state."""
     path = folder / "table.csv"
     path.write_text(f"nodes,gpus_per_node,samples_per_second,state\n1,2,10,{word}\n")
-    return table_study([path])[0]
+    return table_study([read_table(path)])[0]
 
 
 @pytest.mark.parametrize(
@@ -42,7 +43,7 @@ def test_an_unknown_state_is_refused_with_its_cell(tmp_path: Path, word: str) ->
 def test_a_failed_run_is_not_ok_under_another_heading(tmp_path: Path, heading: str) -> None:
     path = tmp_path / "table.csv"
     path.write_text(f"{heading},nodes,step_time\nFINISHED,1,0.5\nFAILED,2,0.27\n")
-    runs = table_study([path])[0].runs
+    runs = table_study([read_table(path)])[0].runs
     assert [(run.state, run.axes) for run in runs] == [("COMPLETED", {}), ("FAILED", {})]
 
 
@@ -60,7 +61,7 @@ def test_an_exit_code_is_a_state(
 ) -> None:
     path = tmp_path / "table.csv"
     path.write_text(f"nodes,step_time,{heading}\n1,0.5,{code}\n")
-    (run,) = table_study([path])[0].runs
+    (run,) = table_study([read_table(path)])[0].runs
     assert (run.state, run.problem, run.axes) == (state, problem, {})
 
 
@@ -68,7 +69,7 @@ def test_the_state_decides_beside_an_exit_code(tmp_path: Path) -> None:
     path = tmp_path / "table.csv"
     head = "nodes,step_time,State,ExitCode\n"
     path.write_text(f"{head}1,0.5,COMPLETED,0:0\n1,0.4,TIMEOUT,0:0\n2,0.3,OUT_OF_MEMORY,0:125\n")
-    states = [run.state for run in table_study([path])[0].runs]
+    states = [run.state for run in table_study([read_table(path)])[0].runs]
     assert states == ["COMPLETED", "TIMEOUT", "OUT_OF_MEMORY"]
 
 
@@ -84,4 +85,4 @@ def test_an_impossible_exit_code_is_refused(tmp_path: Path, cells: str, message:
     path = tmp_path / "table.csv"
     path.write_text(f"nodes,step_time,state,exit_code\n1,0.5,{cells}\n")
     with pytest.raises(LogParseError, match=rf"table\.csv:2: {message}"):
-        table_study([path])
+        table_study([read_table(path)])

@@ -3,13 +3,20 @@ from __future__ import annotations
 import io
 import sys
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
 
 from hpc_train.errors import MissingExtraError, ReportError
 from hpc_train.model.record import packs_of
-from hpc_train.tables.parquet import parquet_bytes, read_records, records_frame
+from hpc_train.tables.parquet import (
+    has_records,
+    parquet_bytes,
+    read_records,
+    read_texts,
+    records_frame,
+)
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, record, steps, study
 
@@ -104,3 +111,33 @@ def test_without_pyarrow_the_message_says_what_to_install(
         read_records(tmp_path / "r.parquet")
     with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
         parquet_bytes(packs_of(RECORDS))
+
+
+def foreign(folder: Path, **columns: list[Any]) -> Path:
+    """Write a Parquet file of another program."""
+    path = folder / "t.parquet"
+    pd.DataFrame(columns).to_parquet(path)
+    return path
+
+
+def test_columns_of_another_program_are_texts(tmp_path: Path) -> None:
+    path = foreign(tmp_path, nodes=[1, 2], step_time=[0.5, float("nan")], torch=[" 2.9 ", None])
+    assert not has_records(path)
+    assert read_texts(path) == (
+        ("nodes", "step_time", "torch"),
+        [("1", "0.5", "2.9"), ("2", "", "")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"nodes": []}, "no row in it"),
+        ({"nodes": [1], "x": [[1, 2]]}, "the column 'x' has lists or objects"),
+    ],
+)
+def test_a_foreign_file_that_is_no_table_is_refused(
+    tmp_path: Path, columns: dict[str, list[Any]], message: str
+) -> None:
+    with pytest.raises(ReportError, match=message):
+        read_texts(foreign(tmp_path, **columns))

@@ -1,0 +1,124 @@
+"""JSON lines, or a JSON array of objects -> the columns and rows of a table of results.
+
+Objects within objects become columns `outer.inner`. The columns are those of all rows, in the order
+in which they appear.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from hpc_train.errors import LogParseError
+from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.exported_headings import names_a_result
+
+# Limit of cells, because each row gets a cell of each column.
+_MOST_CELLS = 100_000_000
+_ROWS = "write one object for each job: a line each, or in an array"
+_BLANK = " \t\r\n"
+_Decode = Callable[[str, int], tuple[Any, int]]
+
+
+def is_json_of_results(head: str) -> bool:
+    """Whether the first object has the columns of a table of results; `head` is how it begins."""
+    rows = _objects(head)
+    try:
+        _, first = next(rows)
+    except (StopIteration, json.JSONDecodeError):
+        return False
+    return isinstance(first, dict) and names_a_result(tuple(_cells(first)), sized=True)
+
+
+def parse_json(path: Path, text: str) -> ResultTable:
+    """Read a table.
+
+    Raises:
+        LogParseError: it is not valid JSON, a row is not an object or repeats a key, or there are
+            too many columns.
+    """
+    names: dict[str, int] = {}
+    rows: list[tuple[int, dict[str, str]]] = []
+    try:
+        for line, value in _objects(text):
+            if not isinstance(value, dict):
+                shown = json.dumps(value)[:40]
+                raise LogParseError(f"{path}:{line}: {shown} is not an object", _ROWS)
+            rows.append((line, _cells(value)))
+            for name in rows[-1][1]:
+                names.setdefault(name, len(names))
+    except json.JSONDecodeError as failure:
+        message = f"{path}:{failure.lineno}: not valid JSON: {failure.msg}"
+        raise LogParseError(message, _ROWS) from None
+    if not rows:
+        raise LogParseError(f"{path}: empty", _ROWS)
+    if len(names) * len(rows) > _MOST_CELLS:
+        raise LogParseError(
+            f"{path}: {len(rows)} rows with {len(names)} different keys in all",
+            "give all rows the same keys",
+        )
+    cells = tuple((at, tuple(row.get(name, "") for name in names)) for at, row in rows)
+    return ResultTable(path, rows[0][0], tuple(names), cells)
+
+
+def _objects(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield the values of lines or of an array, with the line on which they begin."""
+    decode = json.JSONDecoder(object_pairs_hook=_unique).raw_decode
+    position = _next(text, 0)
+    in_array = text[position : position + 1] == "["
+    line, counted = 1, 0
+    position = _next(text, position + 1) if in_array else position
+    while position < len(text) and not (in_array and text[position] == "]"):
+        line, counted = line + text.count("\n", counted, position), position
+        value, position = _decoded(decode, text, position)
+        yield line, value
+        position = _next(text, position)
+        if in_array and text[position : position + 1] not in (",", "]"):
+            raise json.JSONDecodeError("Expecting ',' or ']'", text, position)
+        if in_array and text[position] == ",":
+            position = _next(text, position + 1)
+    if in_array and position >= len(text):
+        raise json.JSONDecodeError("the array has no end", text, len(text))
+
+
+def _decoded(decode: _Decode, text: str, position: int) -> tuple[Any, int]:
+    try:
+        return decode(text, position)
+    except json.JSONDecodeError:
+        raise
+    except (ValueError, RecursionError) as failure:
+        raise json.JSONDecodeError(str(failure), text, position) from None
+
+
+def _next(text: str, position: int) -> int:
+    """Return the position of the next character that is not blank."""
+    while text[position : position + 1] in tuple(_BLANK):
+        position += 1
+    return position
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"the key {twice!r} stands twice in an object")
+    return found
+
+
+def _cells(row: dict[str, Any], before: str = "") -> dict[str, str]:
+    cells: dict[str, str] = {}
+    for name, value in row.items():
+        if isinstance(value, dict):
+            cells |= _cells(value, f"{before}{name}.")
+        else:
+            cells[before + name.strip()] = _cell(value)
+    return cells
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return value.strip() if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,90 @@
+"""Tables of results as files: the kinds, compressed or not, and what is none."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from hpc_train.errors import LogParseError
+from hpc_train.imports.table_file import is_result_table, read_table
+
+CSV = b"nodes,step_time\n1,0.5\n2,0.3\n"
+LINES = b'{"nodes": 1, "step_time": 0.5}\n{"nodes": 2, "step_time": 0.3}\n'
+PACK: dict[str, Callable[[bytes], bytes]] = {
+    "": bytes,
+    # The time in the header would differ between processes.
+    ".gz": lambda raw: gzip.compress(raw, mtime=0),
+    ".xz": lzma.compress,
+    ".bz2": bz2.compress,
+    ".zst": lambda raw: zstandard.compress(raw),
+}
+
+
+@pytest.mark.parametrize("packed", list(PACK))
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "tsv"])
+def test_a_table_is_read_compressed_or_not(tmp_path: Path, kind: str, packed: str) -> None:
+    raw = {"csv": CSV, "jsonl": LINES, "tsv": CSV.replace(b",", b"\t")}[kind]
+    path = tmp_path / f"t.{kind}{packed}"
+    path.write_bytes(PACK[packed](raw))
+    assert is_result_table(path)
+    table = read_table(path)
+    assert (table.path, table.names) == (path, ("nodes", "step_time"))
+    assert [cells for _, cells in table.rows] == [("1", "0.5"), ("2", "0.3")]
+
+
+def test_the_bytes_decide_whether_a_file_is_compressed(tmp_path: Path) -> None:
+    for name, raw in (("a.csv", gzip.compress(CSV, mtime=0)), ("b.csv.gz", CSV)):
+        (tmp_path / name).write_bytes(raw)
+        assert is_result_table(tmp_path / name)
+        assert len(read_table(tmp_path / name).rows) == 2
+
+
+@pytest.mark.parametrize("cut", [3, 12, -1])
+def test_damaged_data_are_named(tmp_path: Path, cut: int) -> None:
+    path = tmp_path / "t.csv.gz"
+    path.write_bytes(gzip.compress(CSV * 1000, mtime=0)[:cut])
+    assert is_result_table(path)
+    with pytest.raises(LogParseError, match=r"t\.csv\.gz: (?:cannot be read|empty)"):
+        read_table(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_table"),
+    [
+        ("t.json", b'[\n {"nodes": 1, "step_time": 0.5}]', True),
+        ("t.ndjson", b'{"params": {"nodes": 1}, "metrics": {"step_time": 0.5}}', True),
+        ("t.jsonl", b'{"world_size": 8, "lr": 0.1}\n{"step": 1, "loss": 2}', False),
+        ("t.jsonl", b'{"nodes": 1, "step": 1, "step_time": 0.5}', True),
+        ("t.jsonl", b'{"epoch": 1, "step_time": 0.5}', False),
+        ("t.json", b"{not json", False),
+        ("t.json", b"[1, 2]", False),
+        ("t.json", b"", False),
+        ("t.json", b"[" * 100_000, False),
+        ("t.log", CSV, False),
+        ("metrics.csv.gz", CSV, False),
+        ("t.xlsx", b"", True),
+    ],
+)
+def test_a_table_is_known_by_extension_and_header(
+    tmp_path: Path, name: str, content: bytes, *, is_table: bool
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    assert is_result_table(tmp_path / name) is is_table
+
+
+def test_without_an_extension_the_first_character_decides(tmp_path: Path) -> None:
+    for raw in (CSV, LINES, b"[" + LINES.strip().replace(b"\n", b",") + b"]"):
+        path = tmp_path / "stdin"
+        path.write_bytes(raw)
+        assert [cells for _, cells in read_table(path).rows] == [("1", "0.5"), ("2", "0.3")]
+
+
+def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LogParseError, match=r"none\.csv: cannot be read: No such file"):
+        read_table(tmp_path / "none.csv")
