@@ -19,9 +19,18 @@ class HpcTrainError(Exception):
         self.message = message
         self.hint = hint
 
+    @property
+    def __notes__(self) -> list[str]:
+        """The hint, which Python and IPython print below the message of a traceback (PEP 678)."""
+        return [self.hint] if self.hint else []
+
 
 class SpecError(HpcTrainError):
     """A job file, study file or command-line setting is wrong."""
+
+
+class ArgumentError(HpcTrainError):
+    """An argument of a Python function has a wrong type or value."""
 
 
 class SiteProfileError(HpcTrainError):
@@ -48,6 +57,12 @@ class SubmitError(HpcTrainError):
     def __init__(self, message: str, hint: str = "", *, transient: bool = False) -> None:
         super().__init__(message, hint)
         self.transient = transient
+
+
+class WaitTimeoutError(HpcTrainError, TimeoutError):
+    """Runs have not finished within the time that was given; they continue."""
+
+    exit_code = 1
 
 
 class ProbeError(HpcTrainError):

@@ -12,9 +12,9 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from hpc_train.cli.output import table, tail
-from hpc_train.cli.run_table import HEADS, counts, rows, why
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
+from hpc_train.run_table import HEADS, counts, rows, why
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.status import Watch

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 import click
 
 from hpc_train.cli.options import results_option
-from hpc_train.errors import StoreError
-from hpc_train.model.run import Run
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.logs import RunLogs
@@ -30,7 +28,7 @@ def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | N
 
     run_logs = RunLogs(run, results, rank=rank, lines=lines)
     if run_logs.empty and not follow:
-        raise _no_log(run, run_logs.run())
+        raise run_logs.no_log(run)
     shown, last = "", None
     while True:
         shown = _print_new(run_logs, shown)
@@ -39,16 +37,7 @@ def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | N
         last = run_logs.run()
         time.sleep(_PAUSE_S)
     if last is not None and run_logs.empty:
-        raise _no_log(run, last)
-
-
-def _no_log(word: str, run: Run) -> StoreError:
-    """Return the error for a run without a log: it has not started, or could not start."""
-    if run.state.finished:
-        return StoreError(f"{word}: no log; {run.problem or run.state.value}")
-    return StoreError(
-        f"{word}: no log yet; it is {run.state.value}", f"hpctrain status {word}, or logs -f {word}"
-    )
+        raise run_logs.no_log(run)
 
 
 def _print_new(run_logs: RunLogs, shown: str) -> str:

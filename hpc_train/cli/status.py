@@ -48,7 +48,7 @@ def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
 def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
-    from hpc_train.cli.run_table import row
+    from hpc_train.run_table import row
 
     rows = [row(run) for one in found.values() for run in one.runs]
     missing = [name for one in found.values() for name in one.missing]
@@ -58,7 +58,7 @@ def _print_json(found: dict[Path, RunStates]) -> None:
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
-    from hpc_train.cli.run_table import HEADS, counts, rows
+    from hpc_train.run_table import HEADS, counts, rows
 
     click.echo(counts(runs, missing))
     echo_table(HEADS, rows(runs, missing))
@@ -82,7 +82,7 @@ def _watch(word: str, results: Path) -> None:
 
 def _print_folders(found: dict[Path, RunStates], root: Path) -> None:
     from hpc_train.cli.output import echo_table
-    from hpc_train.cli.run_table import counts
+    from hpc_train.run_table import counts
 
     if not found:
         click.echo(f"no runs below {root}; start with: hpctrain submit FILE", err=True)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
@@ -28,6 +28,9 @@ from hpc_train.records.record_file import csv_rows, json_lines
 from hpc_train.records.singleton_processes import apart_warnings, is_apart
 from hpc_train.runs.read_bundle import open_bundle
 from hpc_train.specs.validate_log_pattern import own_patterns
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Collection:
@@ -154,6 +157,19 @@ def records_text(packs: Iterable[Pack], form: RecordFormat) -> Iterator[str]:
         yield from csv_rows(whole)
     else:
         yield from map(json_lines, whole)
+
+
+def frame_of(found: Collection) -> pd.DataFrame:
+    """Return the records of a collection as a frame; `attrs` lists files with errors.
+
+    Raises:
+        LogParseError: no file can be read, or no line of them.
+    """
+    from hpc_train.tables.parquet import records_frame
+
+    frame = records_frame(found.packs())
+    frame.attrs["unreadable"] = list(found.stats.failed.values())
+    return frame
 
 
 def check_ending(path: Path) -> None:

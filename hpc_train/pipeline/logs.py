@@ -22,7 +22,7 @@ class RunLogs:
     def __init__(
         self, word: str, root: Path, *, rank: int | None = None, lines: int | None = None
     ) -> None:
-        self._folder = _one_run(find(root, word))
+        self._folder = one_run(find(root, word))
         self._rank = rank
         self._offsets = {path: _start(path, lines) for path in self._files()}
         self._watch = Watch(self._folder)
@@ -31,6 +31,18 @@ class RunLogs:
     def empty(self) -> bool:
         """Whether there was no log yet."""
         return not self._offsets
+
+    def no_log(self, word: str) -> StoreError:
+        """Return the error for a run without a log: it has not started, or could not start."""
+        run = self.run()
+        if self._rank is not None and (names := sorted(p.name for p in self._every_log())):
+            return StoreError(f"{word}: rank {self._rank} has no log; logs: {', '.join(names)}")
+        if run.state.finished:
+            return StoreError(f"{word}: no log; {run.problem or run.state.value}")
+        return StoreError(
+            f"{word}: no log yet; it is {run.state.value}",
+            f"hpctrain status {word}, or logs -f {word}",
+        )
 
     def run(self) -> Run:
         """Return the current state of the run."""
@@ -47,15 +59,21 @@ class RunLogs:
                 yield path.name, fresh
 
     def _files(self) -> list[Path]:
+        name = f"rank-{self._rank}.out"
+        return [p for p in self._every_log() if self._rank is None or p.name == name]
+
+    def _every_log(self) -> list[Path]:
         """Return the logs in the order of ranks, the launcher's own first."""
         paths = (self._folder / "logs").glob("*.out")
-        logs = sorted(paths, key=lambda path: (len(path.name), path.name))
-        name = f"rank-{self._rank}.out"
-        return [p for p in logs if (self._rank is None or p.name == name) and is_regular(p)]
+        return sorted(filter(is_regular, paths), key=lambda path: (len(path.name), path.name))
 
 
-def _one_run(folder: Path) -> Path:
-    """Return the run of a run folder, or the only run in a folder."""
+def one_run(folder: Path) -> Path:
+    """Return the run of a run folder, or the only run in a folder.
+
+    Raises:
+        StoreError: there are several runs, or none.
+    """
     if is_run(folder):
         return folder
     runs = run_folders(folder)

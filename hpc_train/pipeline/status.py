@@ -13,7 +13,7 @@ from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.run_states import combine, query_executors, read_runs, runs_of
 from hpc_train.runs.expected_runs import missing_runs
-from hpc_train.runs.run_folders import RunFiles, find, homes
+from hpc_train.runs.run_folders import RunFiles, find, homes, is_run
 
 # Clocks of the nodes and of this machine may differ by so much [s].
 _CLOCKS_S = 60.0
@@ -47,6 +47,16 @@ def folder_of(word: str, root: Path) -> Path:
         StoreError: the prefix of several run ids.
     """
     return find(root, word)
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a folder is that of a run, not that of a job or study."""
+    return is_run(folder)
+
+
+def missing_below(folder: Path, runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the ids of the requested runs of a study without a folder; none for a job."""
+    return missing_runs(folder, tuple(runs))
 
 
 class Watch:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.cli.run_table import counts, earlier
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
+from hpc_train.run_table import counts, earlier
 
 
 def run(name: str, state: JobState) -> Run:

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from hpc_train.cli.run_table import HEADS, counts, earlier, row, rows, why
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.run_table import HEADS, counts, earlier, row, rows, why
 
 SLURM = Submission(executor="slurm", native_id="7_1", submitted="now")
 

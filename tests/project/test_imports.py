@@ -49,6 +49,26 @@ def test_heavy_libraries_are_not_imported(arguments: tuple[str, ...]) -> None:
     assert modules_after(*arguments) & HEAVY == set()
 
 
+def test_the_package_loads_its_interface_at_the_first_use() -> None:
+    code = (
+        "import sys, typing; before = {*sys.modules}; import hpc_train; hpc_train.__version__; "
+        "print(*{*sys.modules} - before)"
+    )
+    bare = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert {*bare.stdout.split()} == {"hpc_train", "hpc_train.version"}
+
+
+@pytest.mark.parametrize("name", ["submit", "run", "study"])
+def test_submitting_from_python_loads_no_heavy_library(name: str) -> None:
+    code = f"import sys, hpc_train; hpc_train.{name}; print(*sys.modules)"
+    found = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert {*found.stdout.split()} & {*HEAVY, "click", "rich", "IPython", "asyncio"} == set()
+
+
 def test_help_imports_nothing_of_others() -> None:
     assert modules_after("--help") & {"click", "jinja2", "msgspec", "yaml"} == set()
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.cli.run_table import row, why
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.run_table import row, why
 from hpc_train.runs.run_folders import RunFiles
 from hpc_train.runs.run_state_and_reason import run_of
 

@@ -1,0 +1,181 @@
+"""One run: its state, logs and files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, text_of
+from hpc_train.api.states import RunStatesOfFolder
+from hpc_train.errors import StoreError, SubmitError
+from hpc_train.pipeline.cancel import cancel as cancel_runs
+from hpc_train.pipeline.logs import RunLogs, one_run
+from hpc_train.pipeline.status import folder_of
+from hpc_train.run_table import row, why
+
+
+class SubmittedRun:
+    """A run that was submitted, in this process or in any other one.
+
+    Its properties read the files of the run and, at limited intervals, query its scheduler, so that
+    they change while the run proceeds. It is a path: `Path(run)` is the folder of the run.
+    """
+
+    def __init__(
+        self, folder: Path, states: RunStatesOfFolder | None = None, notices: tuple[str, ...] = ()
+    ) -> None:
+        self._folder = folder
+        self._states = RunStatesOfFolder(folder) if states is None else states
+        self._notices = notices
+
+    @property
+    def id(self) -> str:
+        """The run id, which the commands also accept."""
+        return self._folder.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the run: script, manifest, status, logs, records."""
+        return self._folder
+
+    @property
+    def runs(self) -> tuple[SubmittedRun, ...]:
+        """The run itself, so that a run and a study can be used alike."""
+        return (self,)
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What `submit` reported: warnings of the plan, notices of the site, the cost."""
+        return self._notices
+
+    @property
+    def state(self) -> str:
+        """PENDING, RUNNING, SUSPENDED, UNKNOWN or, finally, COMPLETED, FAILED, … (docs/runs.md).
+
+        Raises:
+            StoreError: the folder of the run was removed.
+        """
+        return self._states.run(self.id).state.value
+
+    @property
+    def finished(self) -> bool:
+        """Whether the state is final.
+
+        Raises:
+            StoreError: the folder of the run was removed.
+        """
+        return self._states.run(self.id).state.finished
+
+    @property
+    def reason(self) -> str:
+        """Why the run failed or still waits, in one sentence; empty if there is nothing to say.
+
+        Raises:
+            StoreError: the folder of the run was removed.
+        """
+        return why(self._states.run(self.id))
+
+    @property
+    def details(self) -> dict[str, Any]:
+        """The run as in `hpctrain status --json`; times in seconds since the epoch.
+
+        Raises:
+            StoreError: the folder of the run was removed.
+        """
+        return row(self._states.run(self.id))
+
+    @property
+    def script(self) -> str:
+        """The job script as it was submitted.
+
+        Raises:
+            StoreError: the folder of the run was removed.
+        """
+        file = self._states.run(self.id).folder.script
+        try:
+            return file.read_text(encoding="utf-8", errors="replace")
+        except OSError as failure:
+            raise StoreError(f"{file}: {failure.strerror or failure}") from None
+
+    def logs(self, rank: int | None = None, lines: int | None = None) -> str:
+        """Return the logs of all ranks, each below its name, or only that of one rank.
+
+        `lines`: only so many last lines of each log. Bytes that are not UTF-8 are replaced.
+
+        Raises:
+            ArgumentError: a negative rank, or fewer than one line.
+            StoreError: there is no log, or none yet.
+        """
+        rank, lines = count_of(rank, "rank", 0), count_of(lines, "lines", 1)
+        logs = RunLogs(str(self._folder), self._folder.parent, rank=rank, lines=lines)
+        if logs.empty:
+            raise logs.no_log(self.id)
+        parts = [(name, content.decode("utf-8", "replace")) for name, content in logs.new_bytes()]
+        if rank is not None:
+            return "".join(text for _, text in parts)
+        return "".join(f"==> {name} <==\n{_ended(text)}" for name, text in parts)
+
+    def wait(self, timeout: float | None = None) -> str:
+        """Wait until the run has finished, for at most `timeout` seconds; return its final state.
+
+        A failed run raises nothing. Ctrl-C, or the end of this process, leaves the run running.
+
+        Raises:
+            ArgumentError: `timeout` is not a number of seconds.
+            WaitTimeoutError: the run has not finished; it continues. It is a `TimeoutError`.
+        """
+        limit = number_of(timeout, "timeout")
+        self._states.wait(lambda: [self._states.run(self.id)], limit)
+        return self.state
+
+    def cancel(self) -> None:
+        """Cancel the run.
+
+        Raises:
+            StoreError: it has finished, or shares its allocation with other runs of a study.
+            SubmitError: the scheduler refuses, or its answer is unknown.
+        """
+        cancel_folder(self._folder)
+        self._states.forget()
+
+    def __fspath__(self) -> str:
+        """Return the folder of the run."""
+        return str(self._folder)
+
+    def __repr__(self) -> str:
+        """Return the class and the folder; the state would need a query."""
+        return f"SubmittedRun({str(self._folder)!r})"
+
+
+def _ended(text: str) -> str:
+    return text if text.endswith("\n") else f"{text}\n"
+
+
+def cancel_folder(folder: Path) -> None:
+    """Cancel the unfinished runs below a folder.
+
+    Raises:
+        StoreError: there are none. SubmitError: one is not known to be cancelled.
+    """
+    done = cancel_runs(folder)
+    if done.unknown_jobs:
+        names = ", ".join(run.folder.run_id for run in done.unknown_jobs)
+        problem = done.unknown_jobs[0].problem
+        raise SubmitError(
+            f"{names}: not cancelled: {problem}", "repeat in a minute", transient=True
+        )
+
+
+def run(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedRun:
+    """Return a run by its id, the beginning of its id, its folder, or the name of its only job.
+
+    `results` is the folder of all results, by default $HPCTRAIN_RESULTS or ./results.
+
+    Raises:
+        ArgumentError: an argument of another type.
+        UnknownNameError: nothing has that name; the message lists the nearest names.
+        StoreError: the name is that of several runs.
+    """
+    root = results_of(results)
+    folder = one_run(folder_of(text_of(word, "word"), root))
+    return SubmittedRun(folder.absolute())

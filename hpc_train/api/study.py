@@ -1,0 +1,137 @@
+"""A study, or all runs of a job: states, waiting, the report."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
+from hpc_train.api.run import SubmittedRun, cancel_folder
+from hpc_train.api.states import RunStatesOfFolder
+from hpc_train.errors import StoreError
+from hpc_train.model.run import Run
+from hpc_train.pipeline.status import folder_of, is_run_folder, missing_below
+from hpc_train.run_table import earlier
+
+
+class SubmittedStudy:
+    """The runs of a study or of a job that was submitted several times.
+
+    It is a path: `Path(study)` is the folder of the study.
+    """
+
+    def __init__(
+        self, folder: Path, states: RunStatesOfFolder | None = None, notices: tuple[str, ...] = ()
+    ) -> None:
+        self._folder = folder
+        self._states = RunStatesOfFolder(folder) if states is None else states
+        self._notices = notices
+
+    @property
+    def name(self) -> str:
+        """The name of the study or job, which the commands also accept."""
+        return self._folder.name
+
+    @property
+    def folder(self) -> Path:
+        """The folder of the study: study.json and a folder for each run."""
+        return self._folder
+
+    @property
+    def runs(self) -> tuple[SubmittedRun, ...]:
+        """The runs, each in its last attempt, ordered by id.
+
+        Raises:
+            StoreError: the folder of the study was removed.
+        """
+        return tuple(SubmittedRun(run.folder.path, self._states) for run in self._last_attempts())
+
+    @property
+    def missing(self) -> tuple[str, ...]:
+        """The ids of requested runs that have no folder: `submit` runs them."""
+        return missing_below(self._folder, self._states.runs())
+
+    @property
+    def states(self) -> dict[str, int]:
+        """The number of runs in each state; MISSING counts those without a folder.
+
+        Raises:
+            StoreError: the folder of the study was removed.
+        """
+        found = Counter(run.state.value for run in self._last_attempts())
+        missing = len(self.missing)
+        return {**dict(sorted(found.items())), **({"MISSING": missing} if missing else {})}
+
+    @property
+    def finished(self) -> bool:
+        """Whether every run that was submitted has finished.
+
+        Raises:
+            StoreError: the folder of the study was removed.
+        """
+        return all(run.state.finished for run in self._last_attempts())
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """What `submit` reported: warnings of the plan, notices of the site, the cost."""
+        return self._notices
+
+    def wait(self, timeout: float | None = None) -> dict[str, int]:
+        """Wait until all runs have finished, for at most `timeout` seconds; return `states`.
+
+        Failed runs raise nothing. Ctrl-C, or the end of this process, leaves the runs running.
+
+        Raises:
+            ArgumentError: `timeout` is not a number of seconds.
+            WaitTimeoutError: some runs have not finished; they continue. It is a `TimeoutError`.
+        """
+        self._states.wait(self._last_attempts, number_of(timeout, "timeout"))
+        return self.states
+
+    def cancel(self) -> None:
+        """Cancel the runs that have not finished.
+
+        Raises:
+            StoreError: all of them have finished.
+            SubmitError: the scheduler refuses, or its answer is unknown.
+        """
+        cancel_folder(self._folder)
+        self._states.forget()
+
+    def _last_attempts(self) -> list[Run]:
+        runs = self._states.runs()
+        retried = earlier(runs)
+        return [run for run in runs if run.folder.run_id not in retried]
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self._last_attempts())
+
+    def __iter__(self) -> Iterator[SubmittedRun]:
+        """Iterate over the runs."""
+        return iter(self.runs)
+
+    def __fspath__(self) -> str:
+        """Return the folder of the study."""
+        return str(self._folder)
+
+    def __repr__(self) -> str:
+        """Return the class and the folder; states would need a query."""
+        return f"SubmittedStudy({str(self._folder)!r})"
+
+
+def study(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedStudy:
+    """Return a study by its name or folder; the name of a job gives all runs of this job.
+
+    `results` is the folder of all results, by default $HPCTRAIN_RESULTS or ./results.
+
+    Raises:
+        ArgumentError: an argument of another type.
+        UnknownNameError: nothing has that name; the message lists the nearest names.
+        StoreError: the name is that of a single run.
+    """
+    folder = folder_of(text_of(word, "word"), results_of(results)).absolute()
+    if is_run_folder(folder):
+        raise StoreError(f"{folder.name}: a run, not a study", "hpc_train.run opens a run")
+    return SubmittedStudy(folder)

@@ -1,0 +1,94 @@
+"""Submit a job, a study or a script."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from hpc_train.api.arguments import (
+    AnyPath,
+    flag_of,
+    mapping_of,
+    number_of,
+    path_of,
+    results_of,
+    text_of,
+    words_of,
+)
+from hpc_train.api.run import SubmittedRun
+from hpc_train.api.states import RunStatesOfFolder
+from hpc_train.api.study import SubmittedStudy
+from hpc_train.pipeline.keyword_request import keyword_request
+from hpc_train.pipeline.render import prepare
+from hpc_train.pipeline.submit import SubmitOptions
+from hpc_train.pipeline.submit import submit as submit_prepared
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from hpc_train.api.job_keys import JobKeys
+    from hpc_train.pipeline.render import Prepared, Request
+    from hpc_train.pipeline.submit_runs import Submitted
+
+
+def submit(
+    file: AnyPath,
+    args: Iterable[object] = (),
+    *,
+    site: AnyPath | None = None,
+    results: AnyPath | None = None,
+    settings: Mapping[str, Any] | None = None,
+    max_gpu_hours: float | None = None,
+    rerun_failed: bool = False,
+    **keys: Unpack[JobKeys],
+) -> SubmittedRun | SubmittedStudy:
+    """Submit a job, a study or a script, as `hpctrain submit` does; return without waiting.
+
+    `file` is a job or study in YAML, or a program with its arguments `args`. `site` names a site
+    profile or its file. Keywords are keys of a job (`nodes=2`, `time="1h"`, `env={"X": "1"}`);
+    `settings` sets any key by its dotted name (`{"env.X": "1", "repetitions": 1}`). None leaves a
+    key out. The job starts in the current folder unless the job file has `workdir`.
+    A study runs only what is missing, with `rerun_failed` also its failed runs.
+
+    Raises:
+        ArgumentError: an argument of a wrong type or value.
+        SpecError, PlanError: an unknown key, a wrong value, a job that does not fit the site, or a
+            cost above `max_gpu_hours`. Nothing is submitted.
+        UnknownNameError, SiteProfileError: no such site, or an error in its profile.
+        SubmitError, StoreError: the scheduler refuses; `results` cannot be written.
+    """
+    path, words = path_of(file, "file"), words_of(args, "args")
+    named = None if site is None else text_of(site, "site")
+    request = keyword_request(path, words, named, keys, mapping_of(settings, "settings"))
+    return submit_request(request, results, max_gpu_hours, rerun_failed)
+
+
+def submit_request(
+    request: Request,
+    results: AnyPath | None,
+    max_gpu_hours: float | None = None,
+    rerun_failed: bool = False,
+) -> SubmittedRun | SubmittedStudy:
+    """Prepare and submit a request.
+
+    Raises:
+        HpcTrainError: as `submit`.
+    """
+    options = SubmitOptions(
+        rerun_failed=flag_of(rerun_failed, "rerun_failed"),
+        max_gpu_hours=number_of(max_gpu_hours, "max_gpu_hours"),
+    )
+    prepared, notices = prepare(request), list[str]()
+    argv = ["hpc_train.submit", str(request.path), *request.arguments]
+    done = submit_prepared(prepared, results_of(results), argv, options, notices.append)
+    return _submitted(prepared, done, (*prepared.warnings, *notices))
+
+
+def _submitted(
+    prepared: Prepared, done: Submitted, notices: tuple[str, ...]
+) -> SubmittedRun | SubmittedStudy:
+    if prepared.study is not None:
+        states = RunStatesOfFolder(done.home, just_submitted=True)
+        return SubmittedStudy(done.home, states, notices)
+    folder = done.new[0].path
+    return SubmittedRun(folder, RunStatesOfFolder(folder, just_submitted=True), notices)
