@@ -15,6 +15,9 @@ from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
     from hpc_train.api.collect import collect
+    from hpc_train.api.compare import Comparison, compare
+    from hpc_train.api.diagnose import DiagnosedJobs, diagnose
+    from hpc_train.api.report import ScalingReport, report
     from hpc_train.api.run import SubmittedRun, run
     from hpc_train.api.study import SubmittedStudy, study
     from hpc_train.api.submit import submit
@@ -32,11 +35,17 @@ if sys.version_info < (3, 10):  # noqa: UP036
 __version__ = VERSION
 
 __all__ = [
+    "Comparison",
+    "DiagnosedJobs",
     "HpcTrainError",
+    "ScalingReport",
     "SubmittedRun",
     "SubmittedStudy",
     "__version__",
     "collect",
+    "compare",
+    "diagnose",
+    "report",
     "run",
     "study",
     "submit",
@@ -44,10 +53,16 @@ __all__ = [
 
 # The module of each name: a command line needs none of them, and pandas takes half a second.
 _MODULES = {
+    "Comparison": "api.compare",
+    "DiagnosedJobs": "api.diagnose",
     "HpcTrainError": "errors",
+    "ScalingReport": "api.report",
     "SubmittedRun": "api.run",
     "SubmittedStudy": "api.study",
     "collect": "api.collect",
+    "compare": "api.compare",
+    "diagnose": "api.diagnose",
+    "report": "api.report",
     "run": "api.run",
     "study": "api.study",
     "submit": "api.submit",

@@ -6,11 +6,12 @@ import math
 import os
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, SupportsFloat
+from typing import Any, SupportsFloat, TypeVar
 
-from hpc_train.errors import ArgumentError
+from hpc_train.errors import ArgumentError, nearest
 from hpc_train.json_files import default_results
 
+Word = TypeVar("Word")
 AnyPath = str | os.PathLike[str]
 
 
@@ -134,6 +135,19 @@ def count_of(value: object, name: str, least: int) -> int | None:
         raise ArgumentError(
             f"{name}: must be a whole number of at least {least}, not {_shown(value)}"
         )
+    return value
+
+
+def choice_of(value: Word, name: str, allowed: tuple[Word, ...]) -> Word:
+    """Return one of the allowed words.
+
+    Raises:
+        ArgumentError: another word.
+    """
+    if value not in allowed:
+        words = [word for word in allowed if isinstance(word, str)]
+        near = nearest(value, words) if isinstance(value, str) else ""
+        raise ArgumentError(f"{name}: must be one of {', '.join(words)}, not {_shown(value)}{near}")
     return value
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, text_of
 from hpc_train.api.states import RunStatesOfFolder
@@ -12,6 +12,10 @@ from hpc_train.pipeline.cancel import cancel as cancel_runs
 from hpc_train.pipeline.logs import RunLogs, one_run
 from hpc_train.pipeline.status import folder_of
 from hpc_train.run_table import row, why
+
+if TYPE_CHECKING:
+    from hpc_train.api.diagnose import DiagnosedJobs
+    from hpc_train.api.report import ScalingReport
 
 
 class SubmittedRun:
@@ -137,6 +141,26 @@ class SubmittedRun:
         """
         cancel_folder(self._folder)
         self._states.forget()
+
+    def diagnose(self) -> DiagnosedJobs:
+        """Return why the run failed, root cause first.
+
+        Raises:
+            LogParseError: none of its logs can be read.
+        """
+        from hpc_train.api.diagnose import diagnose
+
+        return diagnose(self._folder)
+
+    def report(self) -> ScalingReport:
+        """Return the report of the run; `hpc_train.report(…)` has the options.
+
+        Raises:
+            HpcTrainError: as `hpc_train.report`; no measurement, for example.
+        """
+        from hpc_train.api.report import report
+
+        return report(self._folder)
 
     def __fspath__(self) -> str:
         """Return the folder of the run."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
 from hpc_train.api.run import SubmittedRun, cancel_folder
@@ -13,6 +14,10 @@ from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.pipeline.status import folder_of, is_run_folder, missing_below
 from hpc_train.run_table import earlier
+
+if TYPE_CHECKING:
+    from hpc_train.api.diagnose import DiagnosedJobs
+    from hpc_train.api.report import ScalingReport
 
 
 class SubmittedStudy:
@@ -111,6 +116,26 @@ class SubmittedStudy:
     def __iter__(self) -> Iterator[SubmittedRun]:
         """Iterate over the runs."""
         return iter(self.runs)
+
+    def diagnose(self) -> DiagnosedJobs:
+        """Return why each run failed, root cause first.
+
+        Raises:
+            LogParseError: none of the logs can be read.
+        """
+        from hpc_train.api.diagnose import diagnose
+
+        return diagnose(self._folder)
+
+    def report(self) -> ScalingReport:
+        """Return the report of the study; `hpc_train.report(…)` has the options.
+
+        Raises:
+            HpcTrainError: as `hpc_train.report`; no measurement, for example.
+        """
+        from hpc_train.api.report import report
+
+        return report(self._folder)
 
     def __fspath__(self) -> str:
         """Return the folder of the study."""

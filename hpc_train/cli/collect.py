@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hpc_train.cli.options import path_option, results_option
-from hpc_train.cli.terminal import plain, plain_json
+from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.model.log_selection import StatedScope

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpc_train.cli.options import results_option
-from hpc_train.cli.terminal import plain, plain_json
+from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.model.diagnosis import Diagnosis, LogFinding
@@ -58,7 +58,7 @@ def diagnose(
 
 
 def _print_text(diagnosed: Sequence[Diagnosed], *, benign: bool) -> None:
-    from hpc_train.cli.diagnosis_text import diagnosis_lines, transport_lines
+    from hpc_train.diagnosis_text import diagnosis_lines, transport_lines
 
     for number, one in enumerate(diagnosed):
         if len(diagnosed) > 1:

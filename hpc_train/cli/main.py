@@ -8,8 +8,8 @@ import re
 import sys
 
 from hpc_train.cli.commands import help_page
-from hpc_train.cli.terminal import plain
 from hpc_train.errors import HpcTrainError
+from hpc_train.plain_text import plain
 
 # Longer than any path or list of allowed words.
 _LONG = re.compile(r"\S{5000,}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpc_train.cli.terminal import plain
+from hpc_train.plain_text import plain
 from hpc_train.regularfile import open_regular
 
 if TYPE_CHECKING:

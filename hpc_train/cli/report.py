@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpc_train.cli.options import path_option, results_option
-from hpc_train.cli.terminal import WIDTH, columns, plain, plain_json
+from hpc_train.cli.terminal import WIDTH, columns
+from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.model.log_selection import Search

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hpc_train.cli.options import path_option, results_option
-from hpc_train.cli.terminal import columns, plain, plain_json
+from hpc_train.cli.terminal import columns
+from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.track_show import ShownHistory

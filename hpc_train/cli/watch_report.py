@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpc_train.cli.terminal import columns, plain
+from hpc_train.cli.terminal import columns
 from hpc_train.errors import StoreError
+from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
     from hpc_train.model.log_selection import Search

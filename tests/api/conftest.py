@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -43,3 +46,20 @@ def files(desk: Path) -> Path:
     (desk / "study.yaml").write_text(STUDY)
     (desk / "train.py").write_text(SCRIPT)
     return desk
+
+
+@pytest.fixture
+def hpc() -> Callable[..., str]:
+    """Run a command that has to work, in the current folder; return what it prints."""
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [sys.executable, "-m", "hpc_train", *words],
+            capture_output=True,
+            text=True,
+            check=True,
+            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
+        )
+        return done.stdout
+
+    return run

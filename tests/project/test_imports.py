@@ -60,7 +60,7 @@ def test_the_package_loads_its_interface_at_the_first_use() -> None:
     assert {*bare.stdout.split()} == {"hpc_train", "hpc_train.version"}
 
 
-@pytest.mark.parametrize("name", ["submit", "run", "study"])
+@pytest.mark.parametrize("name", ["submit", "run", "study", "diagnose"])
 def test_submitting_from_python_loads_no_heavy_library(name: str) -> None:
     code = f"import sys, hpc_train; hpc_train.{name}; print(*sys.modules)"
     found = subprocess.run(

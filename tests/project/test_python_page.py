@@ -30,8 +30,9 @@ def test_the_examples_of_the_page_run(desk: Path) -> None:
     names: dict[str, object] = {}
     count = 0
     for kind, text in BLOCKS:
-        if kind == "yaml":
-            Path(text.partition("\n")[0].removeprefix("# ")).write_text(text, encoding="utf-8")
+        if kind in ("yaml", "csv"):
+            name, _, content = text.removeprefix("# ").partition("\n")
+            Path(name).write_text(content, encoding="utf-8")
         elif kind == "python":
             exec(compile(text, f"docs/python.md, block {count}", "exec"), names)  # noqa: S102
             count += 1
@@ -40,14 +41,16 @@ def test_the_examples_of_the_page_run(desk: Path) -> None:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_page_lists_each_function_with_its_arguments(name: str) -> None:
-    (row,) = re.findall(rf"^\| `{name}\((.*?)\)` \|", PAGE, re.MULTILINE)
-    named = re.findall(r"\w+(?=[,=]|$)", re.sub(r"=[^,]+", "", row))
+    (row,) = re.findall(rf"^\| `{name}\(([^`]+)\)` \|", PAGE, re.MULTILINE)
+    if "…" in row:
+        row += re.findall(rf"of `{name}`: ([^;.]+)", PAGE)[0]
+    named = re.findall(r"\w+", re.sub(r"\([^)]*\)", "", row))
     assert named == list(inspect.signature(getattr(hpc_train, name)).parameters)
 
 
 @pytest.mark.parametrize("name", CLASSES)
 def test_the_page_lists_each_public_attribute(name: str) -> None:
-    public = [word for word in vars(getattr(hpc_train, name)) if not word.startswith("_")]
+    public = [word for word in dir(getattr(hpc_train, name)) if not word.startswith("_")]
     assert [word for word in public if not listed(word)] == []
 
 

@@ -32,7 +32,8 @@ def render(report: Report) -> str:
 
 def table_text(table: ReportTable) -> str:
     """Return one table as CSV, its columns in the order of the rows' keys."""
-    rows = [{name: rounded(value) for name, value in _flat(row).items()} for row in _records(table)]
+    flat = map(flat_row, row_dicts(table))
+    rows = [{name: rounded(value) for name, value in row.items()} for row in flat]
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.DictWriter(out, names, restval="")
@@ -41,17 +42,19 @@ def table_text(table: ReportTable) -> str:
     return out.getvalue()
 
 
-def _records(table: ReportTable) -> list[dict[str, Any]]:
+def row_dicts(table: ReportTable) -> list[dict[str, Any]]:
+    """Return the rows by column: of JSON, also those not shown; else the values of the cells."""
     if table.records:
         return list(table.records)
     keys = [column.key for column in table.columns]
     return [dict(zip(keys, (c.value for c in row), strict=True)) for row in table.rows]
 
 
-def _flat(row: dict[str, Any]) -> dict[str, Any]:
+def flat_row(row: dict[str, Any]) -> dict[str, Any]:
+    """Return a row whose values are numbers or text: `speedup`, `speedup_low`, `speedup_high`."""
     flat: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, dict):
+        if isinstance(value, dict) and "value" in value:
             flat[name] = value.get("value")
             flat[f"{name}_low"], flat[f"{name}_high"] = value.get("low"), value.get("high")
         elif isinstance(value, (list, tuple)):

@@ -5,9 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
-from hpc_train.cli.terminal import plain
 from hpc_train.model.diagnosis import Diagnosis, Evidence, FirstFailure, LogFinding
 from hpc_train.model.transport import Transport
+from hpc_train.plain_text import plain
 
 WIDTH = 100
 _NEXT_STEPS = (

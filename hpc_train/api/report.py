@@ -1,0 +1,154 @@
+"""How a study, logs or a table scale: table, figures and files of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+import msgspec
+
+from hpc_train.api.arguments import (
+    AnyPath,
+    choice_of,
+    flag_of,
+    mapping_of,
+    number_of,
+    path_of,
+    results_of,
+    text_of,
+    texts_of,
+)
+from hpc_train.api.figures import FigureList, ReportFigure
+from hpc_train.api.written_report import WrittenReport
+from hpc_train.errors import ArgumentError
+from hpc_train.extras import need
+from hpc_train.model.log_selection import Search
+from hpc_train.model.report_options import ReportOptions
+from hpc_train.pipeline.report import build_report, open_checks, without_result
+from hpc_train.pipeline.report import target as target_of
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
+from hpc_train.pipeline.write_report import default_options
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpc_train.model.report import Report
+
+_SCREEN = ("svg", "png", "pdf")
+
+
+class ScalingReport(WrittenReport):
+    """The report of a study, logs, a table or a bundle."""
+
+    def __init__(self, inputs: ReportInputs, options: ReportOptions) -> None:
+        self._inputs = inputs
+        self._options = options
+        super().__init__(build_report(inputs, options))
+
+    @property
+    def runs(self) -> pd.DataFrame:
+        """One row per requested run, also of failed and missing ones, with `state`, `problem`."""
+        from hpc_train.pipeline.report_frames import runs_frame
+
+        return runs_frame(self._report)
+
+    @cached_property
+    def figures(self) -> FigureList:
+        """The figures, drawn at the first use; empty if no run has a result."""
+        drawn = self._with(ReportOptions(figures=True, images=_SCREEN))
+        return FigureList(ReportFigure(figure) for figure in drawn.figures)
+
+    @property
+    def open_checks(self) -> tuple[str, ...]:
+        """A sentence for each point at which a gate is not decided."""
+        return open_checks(self._report)
+
+    @property
+    def partial(self) -> bool:
+        """Whether a requested run has no result, or a log cannot be read."""
+        return bool(self._inputs.unreadable) or without_result(self._report)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Warnings about the logs, and each file that cannot be read."""
+        return (*self._inputs.warnings, *self._inputs.unreadable)
+
+    def _built_for(self, path: Path, form: str | None) -> Report:
+        return self._with(default_options(path, form))
+
+    def _with(self, needed: ReportOptions) -> Report:
+        """Return the same report with the figures and details that a format needs."""
+        names = ("figures", "images", "main_figure_only", "details", "digests")
+        changes = {name: getattr(needed, name) for name in names}
+        return build_report(self._inputs, msgspec.structs.replace(self._options, **changes))
+
+
+def report(
+    paths: AnyPath | Iterable[AnyPath],
+    *,
+    results: AnyPath | None = None,
+    parser: str = "auto",
+    points: AnyPath | None = None,
+    exclude: Mapping[str, str] | None = None,
+    allow_mixed: AnyPath | Iterable[str] = (),
+    allow_failed: bool = False,
+    interval: Literal["welch", "fieller", "bootstrap"] | None = None,
+    bands: Literal["pointwise", "simultaneous"] = "pointwise",
+    target: str | None = None,
+    forecast: float | None = None,
+    force: bool = False,
+    against: AnyPath | None = None,
+) -> ScalingReport:
+    """Report how a study, logs, records, a CSV table or a bundle scale, as `hpctrain report` does.
+
+    `paths`: one or several names or paths, runs or studies. The options are those of the command
+    (docs/reading-a-report.md); `exclude` maps a run to the reason, `target` is `accuracy=0.93`.
+
+    Raises:
+        ArgumentError: an argument of a wrong type or value.
+        UnknownNameError, LogParseError: no such study, file or parser; logs that cannot be read.
+        StoreError, ReportError: mixed studies, an unknown excluded run, contradictory runs.
+        MissingExtraError: pandas, scipy or matplotlib is not installed.
+    """
+    need("hpc_train.report", "report")
+    search = search_of(results, parser, points, allow_failed, exclude)
+    options = ReportOptions(
+        search=search,
+        allow_mixed=tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else (),
+        interval=choice_of(interval, "interval", (None, "welch", "fieller", "bootstrap")),
+        bands=choice_of(bands, "bands", ("pointwise", "simultaneous")),
+        target=None if target is None else target_of(text_of(target, "target")),
+        forecast=number_of(forecast, "forecast"),
+        force=flag_of(force, "force"),
+        against=None if against is None else text_of(against, "against"),
+    )
+    return ScalingReport(report_inputs(texts_of(paths, "paths"), search), options)
+
+
+def search_of(
+    results: AnyPath | None,
+    parser: str,
+    points: AnyPath | None,
+    allow_failed: bool,
+    exclude: Mapping[str, str] | None = None,
+) -> Search:
+    """Return which runs and logs are read.
+
+    Raises:
+        ArgumentError: an argument of a wrong type, or an exclusion without a reason.
+    """
+    excluded = mapping_of(exclude, "exclude")
+    for run, reason in excluded.items():
+        if not isinstance(reason, str) or not reason.strip():
+            raise ArgumentError(
+                f"exclude[{run!r}]: the reason is missing", 'exclude={"1-srun-r2": "node 3 down"}'
+            )
+    return Search(
+        root=results_of(results),
+        form=text_of(parser, "parser"),
+        points=None if points is None else path_of(points, "points"),
+        excluded=dict(excluded),
+        allow_failed=flag_of(allow_failed, "allow_failed"),
+    )

@@ -1,0 +1,25 @@
+"""Text, also from logs and file names -> text without terminal control sequences."""
+
+from __future__ import annotations
+
+import re
+
+# Control characters except tab and line feed, bidirectional marks, other line separators.
+_ACTIVE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    "|\r(?!\n)"
+)
+
+
+def plain(text: str) -> str:
+    """Return lines of text with a blank for each control or bidirectional character."""
+    return _ACTIVE.sub(" ", text)
+
+
+def plain_json(text: str | bytes) -> str:
+    """Return the same JSON with such characters written as `\\u009b`."""
+    decoded = text.decode() if isinstance(text, bytes) else text
+    # JSON itself escapes the control characters below 0x20.
+    if decoded.isascii() and "\x7f" not in decoded:
+        return decoded
+    return _ACTIVE.sub(lambda match: f"\\u{ord(match[0]):04x}", decoded)

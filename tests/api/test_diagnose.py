@@ -1,0 +1,65 @@
+"""hpc_train.diagnose: runs, and the jobs of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hpc_train
+from hpc_train.errors import HpcTrainError
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "examples" / "logs"
+diagnose: Callable[..., Any] = hpc_train.diagnose
+
+
+def test_a_log_has_a_root_cause() -> None:
+    found = hpc_train.diagnose(LOGS / "gpt-32.log")
+    assert found.outcome == "failed"
+    assert found.root is not None
+    assert found.root.id == "cuda_oom"
+    assert found.findings[0] is found.root
+    assert found.root.title.split()[0] in found.text
+    assert found.unreadable == ()
+    assert repr(found) == "<DiagnosedJobs gpt-32.log: failed>"
+
+
+def test_several_logs_are_several_jobs() -> None:
+    found = hpc_train.diagnose([LOGS / "gpt-8.log", LOGS / "gpt-32.log"])
+    assert sorted(job.name for job in found.jobs) == ["gpt-32.log", "gpt-8.log"]
+    assert len(found) == 2
+    assert found.outcome == "failed"
+    assert "== gpt-8.log" in found.text
+    assert len(hpc_train.diagnose(list(LOGS.glob("*.log")), one_job=True)) == 1
+
+
+def test_runs_and_studies_are_diagnosed(files: Path) -> None:
+    study = hpc_train.submit("study.yaml", settings={"repetitions": 1})
+    study.wait(240)
+    assert study.diagnose().outcome == "failed"
+    assert len(study.diagnose()) == 2
+    (failed,) = [run for run in study.runs if run.state == "FAILED"]
+    assert failed.diagnose().root is not None
+    assert failed.diagnose().jobs[0].name == failed.id
+    assert failed.report().runs["state"].tolist() == ["FAILED"]
+    assert study.report().partial
+
+
+@pytest.mark.parametrize(
+    ("words", "keys", "pattern"),
+    [
+        ([], {}, "^paths: the list is empty"),
+        (3, {}, "^paths: must be text"),
+        ("none", {}, "unknown run or study 'none'"),
+        (str(LOGS), {"one_job": 1}, "^one_job: must be True or False"),
+    ],
+    ids=["no logs", "another type", "unknown", "one_job"],
+)
+def test_wrong_arguments(
+    words: object, keys: dict[str, object], pattern: str, tmp_path: Path
+) -> None:
+    with pytest.raises(HpcTrainError, match=pattern):
+        diagnose(words, results=tmp_path, **keys)

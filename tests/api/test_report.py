@@ -1,0 +1,151 @@
+"""hpc_train.report and compare: the numbers of the command, as DataFrames, texts and files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import hpc_train
+from hpc_train.errors import HpcTrainError
+from hpc_train.pipeline.report_frames import points_frame
+from hpc_train.tables.row_frame import row_frame
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = [ROOT / "examples" / "logs" / f"gpt-{ranks}.log" for ranks in (8, 16)]
+TABLE = "nodes,gpus,repetition,samples_per_second\n" + "".join(
+    f"{nodes},{nodes},{n},{rate}\n"
+    for nodes, rates in {1: (100, 101, 102), 2: (180, 182, 184)}.items()
+    for n, rate in enumerate(rates)
+)
+report: Callable[..., Any] = hpc_train.report
+compare: Callable[..., Any] = hpc_train.compare
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("runs.csv").write_text(TABLE)
+    Path("slow.csv").write_text(TABLE.replace(",18", ",9"))
+    return Path("runs.csv")
+
+
+def test_the_table_has_the_numbers_of_csv(table: Path) -> None:
+    found = hpc_train.report(table)
+    (file,) = found.save("points.csv")
+    rows = list(csv.DictReader(io.StringIO(file.read_text())))
+    assert list(found.table.columns) == list(rows[0])
+    for name in ("nodes", "speedup", "speedup_low", "speedup_high", "efficiency", "n_ok"):
+        for row, value in zip(rows, found.table[name], strict=True):
+            assert row[name] == "" or math.isclose(float(row[name]), value, rel_tol=1e-6), name
+    assert found.table["speedup"][1] == pytest.approx(182 / 101, rel=0.01)
+    low, value, high = (found.table[f"speedup{end}"][1] for end in ("_low", "", "_high"))
+    assert low < value < high
+
+
+def test_each_run_is_a_row_also_an_excluded_one(table: Path) -> None:
+    (first, *_) = report(table).runs["run_id"]
+    found = report(table, exclude={first: "node 3 was down"})
+    assert len(found.runs) == 6
+    (row,) = found.runs[found.runs["run_id"] == first].to_dict("records")
+    assert row["state"] == "EXCLUDED"
+    assert "node 3 was down" in row["problem"]
+    assert found.table["n_ok"].tolist() == [2, 3]
+
+
+def test_texts_and_gates(table: Path) -> None:
+    found = report(table, against="slow.csv")
+    assert "2 GPUs" in found.summary
+    assert found.text.startswith(f"{found.title}\n===")
+    assert found.summary.splitlines()[0][:40] in found.text
+    assert found.checks == found.open_checks == ()
+    assert report("slow.csv", against=table).checks
+    assert repr(found) == f"<ScalingReport {found.title!r}>"
+    assert not found.partial
+
+
+def test_figures_are_images(table: Path) -> None:
+    figures = hpc_train.report(table).figures
+    assert figures[0].name == "scaling"
+    for figure in figures:
+        assert figure.png.startswith(b"\x89PNG")
+        assert "<svg" in figure.svg
+        assert figure.caption
+
+
+def test_files_are_those_of_the_command(table: Path, hpc: Callable[..., str]) -> None:
+    found = hpc_train.report(table)
+    names = {path.name for path in found.save("page.md")}
+    assert {"page.md", "page.svg", "page.csv"} <= names
+    (page,) = found.save("page.html")
+    assert "<svg" in page.read_text()
+    (own,) = found.save("own.json")
+    hpc("report", "runs.csv", "-o", "command.json")
+    assert json.loads(own.read_text()) == json.loads(Path("command.json").read_text())
+
+
+def test_several_logs_are_one_report() -> None:
+    found = hpc_train.report(LOGS)
+    assert found.table["ranks"].tolist() == [8, 16]
+    assert found.runs["run_id"].tolist() == ["gpt-8.log", "gpt-16.log"]
+
+
+def test_a_comparison_has_a_verdict_per_point(table: Path) -> None:
+    found = hpc_train.compare(table, "slow.csv")
+    assert len(found.table) == 2
+    assert found.checks
+    assert "slow" in found.summary
+    assert found.undecided == ()
+    assert found.save("compare.html")[0].stat().st_size > 1000
+    assert compare(table, table, min_effect=0.05).checks == ()
+
+
+def test_a_point_without_a_number_has_a_missing_value(table: Path) -> None:
+    frame = row_frame([{"a": 1, "b": None}, {"a": None, "b": None, "c": "x"}])
+    assert [str(kind) for kind in frame.dtypes][:2] == ["Int64", "float64"]
+    assert frame["a"].isna().tolist() == [False, True]
+    empty = points_frame(hpc_train.report(table)._report.__class__(title="", summary=(), tables=()))
+    assert empty.empty
+
+
+WRONG: dict[str, tuple[Callable[[], object], str]] = {
+    "no input": (lambda: report([]), "^paths: the list is empty"),
+    "another type": (lambda: report(3), "^paths: must be text"),
+    "unknown": (lambda: report("none"), "unknown run or study 'none'"),
+    "interval": (lambda: report("runs.csv", interval="welsh"), "^interval: .*did you mean 'welch'"),
+    "bands": (lambda: report("runs.csv", bands=3), "^bands: must be one of"),
+    "target": (lambda: report("runs.csv", target="acc"), "accuracy"),
+    "target type": (lambda: report("runs.csv", target=0.9), "^target: must be text"),
+    "forecast": (lambda: report("runs.csv", forecast=-1), "^forecast: must be"),
+    "absurd forecast": (lambda: report("runs.csv", forecast=1e9), "forecast of 1e"),
+    "exclude type": (lambda: report("runs.csv", exclude=["x"]), "^exclude: must be a dict"),
+    "no reason": (lambda: report("runs.csv", exclude={"x": " "}), r"^exclude\['x'\]: the reason"),
+    "excluded run": (lambda: report("runs.csv", exclude={"x": "y"}), "no run is called 'x'"),
+    "parser": (lambda: report(LOGS, parser="zz"), "unknown parser 'zz'"),
+    "points": (lambda: report(LOGS, points="nope.yaml"), "^nope.yaml: "),
+    "allow_mixed": (lambda: report("runs.csv", allow_mixed="foo"), "foo: no such field"),
+    "allow_mixed type": (lambda: report("runs.csv", allow_mixed=3), "^allow_mixed: must be"),
+    "against": (lambda: report("runs.csv", against="none"), "unknown run or study 'none'"),
+    "extension": (lambda: report("runs.csv").save("x.zzz"), r"^x\.zzz: "),
+    "format": (lambda: report("runs.csv").save("x.md", format="zz"), "unknown format 'zz'"),
+    "path type": (lambda: report("runs.csv").save(3), "^path: must be text"),
+    "path": (lambda: report("runs.csv").save("no/folder/x.md"), "cannot be written"),
+    "side": (lambda: compare("runs.csv", "none"), "unknown run or study 'none'"),
+    "side type": (lambda: compare("runs.csv", 3), "^b: must be text"),
+    "min_effect": (lambda: compare("runs.csv", "slow.csv", min_effect=5), "between 0 and 1"),
+    "min_effect type": (lambda: compare("runs.csv", "slow.csv", min_effect="2 %"), "^min_effect"),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_argument_is_an_error_of_ours_and_writes_nothing(name: str, table: Path) -> None:
+    call, pattern = WRONG[name]
+    with pytest.raises(HpcTrainError, match=pattern):
+        call()
+    assert sorted(path.name for path in Path().iterdir()) == ["runs.csv", "slow.csv"]
