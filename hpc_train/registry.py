@@ -64,6 +64,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "paddle": "hpc_train.records.parsers.paddle:Paddle",
         "paddlenlp": "hpc_train.records.parsers.paddlenlp:PARSER",
         "perftest": "hpc_train.records.parsers.perftest:Perftest",
+        "tensorboard": "hpc_train.records.parsers.tensorboard:TensorBoard",
         "tf_timehistory": "hpc_train.records.parsers.tf_timehistory:TfTimeHistory",
         "timm": "hpc_train.records.parsers.timm:Timm",
         "torch_dist_bench": "hpc_train.records.parsers.torch_dist_bench:TorchDistBench",

@@ -17,10 +17,14 @@ _LOG = re.compile(
     r"(?:\.(?:out|log|err|txt|stdout|stderr|[oe]\d+)(?:\.\d{1,4})?|^std(?:out|err)|metrics\.csv)"
     r"(?:\.(?:gz|xz|zst|bz2))?$"
 )
+_EVENTS = re.compile("tfevents")
 _RANK = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)")
 # torchrun: job/attempt_0/3/stdout.log.
 _DEEPEST = 5
-NAMES = "*.out, *.log, *.err, *.txt, *.o123, stdout, stderr, metrics.csv, plain or compressed"
+NAMES = (
+    "*.out, *.log, *.err, *.txt, *.o123, stdout, stderr, metrics.csv, plain or compressed; else "
+    "*tfevents*"
+)
 
 
 def log_files(paths: Iterable[Path]) -> list[Path]:
@@ -34,13 +38,18 @@ def log_files(paths: Iterable[Path]) -> list[Path]:
     return sorted(files)
 
 
+def event_files(folder: Path) -> list[Path]:
+    """Return the event files of TensorBoard below a folder, sorted."""
+    return sorted(_below(folder, _DEEPEST, _EVENTS))
+
+
 def rank_of(path: Path) -> int | None:
     """Return the global rank in the name of a file: `rank-3.out`, `worker_rank3.log`."""
     match = _RANK.search(path.name)
     return int(match[1]) if match else None
 
 
-def _below(folder: Path, depth: int) -> Iterator[Path]:
+def _below(folder: Path, depth: int, name: re.Pattern[str] = _LOG) -> Iterator[Path]:
     try:
         entries = list(os.scandir(folder))
     except OSError:
@@ -50,8 +59,8 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
             continue
         if entry.is_dir(follow_symlinks=False):
             if depth > 1:
-                yield from _below(folder / entry.name, depth - 1)
-        elif _LOG.search(entry.name) and _is_file(entry):
+                yield from _below(folder / entry.name, depth - 1, name)
+        elif name.search(entry.name) and _is_file(entry):
             yield folder / entry.name
 
 

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.records.collect import logs_of
-from hpc_train.records.find_logs import NAMES, log_files, rank_of, readable
+from hpc_train.records.event_file import is_event_file
+from hpc_train.records.find_logs import NAMES, event_files, log_files, rank_of, readable
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log
 
@@ -76,6 +77,8 @@ def _all(paths: Sequence[Path]) -> str:
 def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:
     """Return the log files of each run: each file is a run, and so are the rank files of a folder.
 
+    The event files of a folder are also one run.
+
     Raises:
         LogParseError: a folder without logs.
     """
@@ -101,7 +104,8 @@ def files_of(paths: Sequence[Path]) -> list[Path]:
 def _files(path: Path) -> list[Path]:
     if not path.is_dir():
         return [path]
-    files = log_files([path])
+    # A job that writes event files usually prints the same values.
+    files = log_files([path]) or event_files(path)
     if files:
         return files
     there = sorted(entry.name for entry in path.iterdir())
@@ -113,10 +117,11 @@ def _files(path: Path) -> list[Path]:
 
 
 def _grouped(files: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Group the rank files of each folder under the folder's path."""
+    """Group the rank files, and the event files, of each folder under the folder's path."""
     ranks = Counter(file.parent for file in files if rank_of(file) is not None)
     runs: dict[Path, list[Path]] = {}
     for file in files:
         together = rank_of(file) is not None and ranks[file.parent] > 1
+        together = together or (is_event_file(file) and bool(file.parent.name))
         runs.setdefault(file.parent if together else file, []).append(file)
     return runs

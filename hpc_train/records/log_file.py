@@ -11,6 +11,7 @@ from typing import IO, cast
 from hpc_train.compressed_files import DAMAGE, START, UNPACK, Unpacker, packed_kind
 from hpc_train.errors import LogParseError
 from hpc_train.records.binary_kinds import binary_kind, first_bytes
+from hpc_train.records.event_file import EventLines, is_event_file
 from hpc_train.records.log_blocks import Stream
 from hpc_train.regularfile import open_regular, open_stream
 
@@ -47,7 +48,8 @@ class _Unpacked:
 def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
     """Open a log for reading, from `offset` [B] of a plain file on.
 
-    Data compressed with gzip, xz, zstd or bzip2 are decompressed, whatever the file name.
+    Data compressed with gzip, xz, zstd or bzip2 are decompressed, whatever the file name. An event
+    file of TensorBoard is read as a line for each scalar.
 
     Raises:
         LogParseError: the file cannot be read, or its compressed data are damaged.
@@ -58,6 +60,9 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
                 yield _pipe(io.BufferedReader(cast(io.RawIOBase, file), _PIPE))
                 return
             unpack = UNPACK.get(_kind(path, file))
+            if is_event_file(path):
+                yield EventLines(path, unpack(file) if unpack else file)
+                return
             if offset:
                 file.seek(offset)
             yield _Unpacked(unpack(file)) if unpack else cast(Stream, file)
@@ -75,8 +80,8 @@ def unreadable_kind(path: Path) -> str:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a file contains the bytes of the log uncompressed."""
-    if not path.is_file():
+    """Whether a file contains the text of the log uncompressed."""
+    if is_event_file(path) or not path.is_file():
         return False
     with open_regular(path) as file:
         return _kind(path, file) not in UNPACK

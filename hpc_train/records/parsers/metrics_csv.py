@@ -10,52 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.line_form import HitColumn, line_form
 from hpc_train.records.parsing.log_parser import Hit, Unreadable
-from hpc_train.records.parsing.printed_numbers import number, quotient, scaled
+from hpc_train.records.parsing.logged_metrics import LoggedMetric, logged_metric
+from hpc_train.records.parsing.printed_numbers import number
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 _CELL = r"[-+.\deE]{0,40}"
 _WIDEST = 100
 _EPOCHS = "epoch"
 _OF_WANDB = "_step"
-
-
-class _Column(NamedTuple):
-    metric: str
-    scope: Scope
-    scale: float = 1.0
-    is_rate: bool = False
-
-
-_COLUMNS: tuple[tuple[re.Pattern[str], _Column], ...] = tuple(
-    (re.compile(pattern), column)
-    for pattern, column in (
-        (r"(?:train(?:ing)?[_/ ])?loss(?:_step)?|reduced_train_loss", _Column("loss", "per_rank")),
-        (r"(?:train[_/])?epoch_time", _Column("epoch_time", "per_rank")),
-        (r"train_step_timing(?: in s)?", _Column("step_time", "global")),
-        (r"(?:train[_/])?step_time(?:_s)?", _Column("step_time", "per_rank")),
-        (
-            r"(?:train[_/])?(?:samples|images)_per_sec(?:ond)?",
-            _Column("samples_per_second", "unknown"),
-        ),
-        (r"(?:train[_/])?tokens_per_sec(?:ond)?", _Column("tokens_per_second", "unknown")),
-        (r"train\|device/batches_per_sec", _Column("step_time", "per_rank", is_rate=True)),
-        (r"train\|device/samples_per_sec", _Column("samples_per_second", "per_gpu")),
-        (r"train\|device/items_per_sec", _Column("tokens_per_second", "per_gpu")),
-        (r"train\|device/flops_per_sec", _Column("tflops", "per_gpu", 1e-12)),
-        (r"train\|device/mfu", _Column("mfu", "per_gpu")),
-        (r"TFLOPS_per_GPU", _Column("tflops", "per_gpu")),
-        (r"lr(?:-[\w/]+)?|learning_rate", _Column("learning_rate", "global")),
-        (r"grad_norm", _Column("grad_norm", "global")),
-        (r"(?:val|test)(?:_|/|_epoch_)acc(?:uracy)?(?:_epoch)?", _Column("accuracy", "global")),
-        (r"eval_top1", _Column("accuracy", "global", 1e-2)),
-    )
-)
 
 
 class MetricsCsv:
@@ -77,7 +44,7 @@ class MetricsCsv:
     def __init__(self) -> None:
         self.wants_next = False
         self._width = 0
-        self._columns: list[tuple[int, _Column]] = []
+        self._columns: list[tuple[int, LoggedMetric]] = []
         self._epoch = 0
         self._step: int | None = None
 
@@ -120,7 +87,7 @@ class MetricsCsv:
         self._width, places = len(names), {name: place for place, name in enumerate(names)}
         self._step = places.get("step", places.get(_OF_WANDB))
         self._epoch = places.get(_EPOCHS, self._step or 0)
-        named = ((place, _column(name)) for place, name in enumerate(names))
+        named = ((place, logged_metric(name)) for place, name in enumerate(names))
         self._columns = [(place, column) for place, column in named if column is not None]
 
     def _hits(self, cells: list[str]) -> Iterator[Hit]:
@@ -134,7 +101,7 @@ class MetricsCsv:
 
 def _is_header(cells: Sequence[str]) -> bool:
     if _OF_WANDB in cells:
-        return any(map(_column, cells))
+        return any(map(logged_metric, cells))
     return _EPOCHS in cells and ("step" in cells or "eval_top1" in cells)
 
 
@@ -143,15 +110,9 @@ def _step(stated: str, epoch: str) -> int | None:
     return _whole(epoch) if step is None else step
 
 
-def _value(column: _Column, cell: str) -> float | None:
+def _value(column: LoggedMetric, cell: str) -> float | None:
     value = number(cell) if cell else None
-    if value is None or (column.is_rate and value <= 0):
-        return None
-    return quotient(1, value) if column.is_rate else scaled(value, column.scale)
-
-
-def _column(name: str) -> _Column | None:
-    return next((column for pattern, column in _COLUMNS if pattern.fullmatch(name)), None)
+    return None if value is None else column.value(value)
 
 
 def _whole(cell: str) -> int | None:
