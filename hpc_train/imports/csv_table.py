@@ -29,12 +29,16 @@ _WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|
 
 
 class ResultTable(NamedTuple):
-    """Names as they are written, with their line, and the cells of each row after its line."""
+    """Names as they are written, with their line, and the cells of each row after its line.
+
+    `notes` state how the cells were computed.
+    """
 
     path: Path
     line: int
     names: tuple[str, ...]
     rows: tuple[tuple[int, tuple[str, ...]], ...]
+    notes: tuple[str, ...] = ()
 
 
 def is_csv_of_results(name: str, head: bytes) -> bool:

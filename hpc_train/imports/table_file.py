@@ -1,6 +1,6 @@
 """A file -> whether it is a table of results, and its columns and rows, whatever its kind.
 
-CSV and JSON may be compressed; the bytes decide, not the extension.
+CSV and JSON may be compressed; the bytes decide, not the extension. A folder of MLflow is a table.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from hpc_train.compressed_files import DAMAGE, START, UNPACK, packed_kind
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import ResultTable, is_csv_of_results, parse_csv
 from hpc_train.imports.json_table import is_json_of_results, parse_json
+from hpc_train.imports.mlruns_folder import is_mlruns, read_mlruns
 from hpc_train.imports.workbook import read_workbook
 from hpc_train.regularfile import LARGEST, open_stream
 
@@ -27,6 +28,8 @@ def is_result_table(path: Path) -> bool:
 
     A file that cannot be read as what its extension says is one: reading it names the reason.
     """
+    if path.is_dir():
+        return is_mlruns(path)
     name = _name(path)
     ending = Path(name).suffix
     if ending not in (*_CSV, *_JSON, *_WORKBOOKS) or not path.is_file():
@@ -54,6 +57,8 @@ def read_table(path: Path, sheet: str = "") -> ResultTable:
         return read_workbook(path, sheet)
     if sheet:
         raise LogParseError(f"{path}: not an Excel workbook, so it has no sheets", "omit --sheet")
+    if path.is_dir():
+        return read_mlruns(path)
     raw = _contents(path, LARGEST + 1)
     if len(raw) > LARGEST:
         raise LogParseError(f"{path}: larger than {LARGEST >> 30} GiB", "split the table")

@@ -23,6 +23,7 @@ def table_notes(
     `rows` are the measurements of each row by the name of their column.
     """
     yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
+    yield from table.notes
     read = [
         f"{name!r} is read as {column.name}{_unit(column)}"
         for name, column in zip(table.names, meanings, strict=True)
