@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import os
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,11 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Run
 from hpc_train.model.value import encode_unit
-from hpc_train.model.variable_names_and_secrets import looks_secret, without_forms
+from hpc_train.model.variable_names_and_secrets import (
+    looks_secret,
+    secret_form,
+    without_forms,
+)
 
 # Shorter values are words like `true` that occur in many scripts.
 _SHORTEST = 8
@@ -47,6 +52,64 @@ def check_disclosure(job: SourcedJob, plan: LaunchPlan) -> None:
                 "scripts are kept and shared",
                 f"write `secrets: {{{name}: env}}` and let the program read ${name}",
             )
+
+
+def check_program(text: str, where: str) -> None:
+    """Search a Python program that will be stored for secrets: of this shell, or written in it.
+
+    Raises:
+        SpecError: it contains one; the message does not. Or it is not a Python program.
+    """
+    for name, value in os.environ.items():
+        if len(value) >= _SHORTEST and looks_secret(name, value) and value in text:
+            raise _stored(f"{where}: it contains the value of {name}", name)
+    for number, line in enumerate(text.splitlines(), 1):
+        if form := secret_form(line):
+            raise _stored(f"{where}, line {number}: it contains a secret ({form})", "NAME")
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as failure:
+        number = getattr(failure, "lineno", None) or 1
+        reason = getattr(failure, "msg", str(failure))
+        raise SpecError(f"{where}, line {number}: not a Python program: {reason}") from None
+    for name, number in _texts_by_name(tree):
+        raise _stored(f"{where}, line {number}: {name} looks like a secret", name)
+
+
+def _stored(problem: str, name: str) -> SpecError:
+    return SpecError(
+        f"{problem}, and scripts are kept and shared",
+        f"read os.environ[{name!r}] in the program, and name it with `secrets: {{{name}: env}}`",
+    )
+
+
+def _texts_by_name(tree: ast.AST) -> Iterator[tuple[str, int]]:
+    """Yield the names that a program gives to texts, if they are names of secrets."""
+    for node in ast.walk(tree):
+        pairs: list[tuple[ast.AST | None, ast.AST]] = []
+        if isinstance(node, ast.Assign):
+            pairs = [(target, node.value) for target in node.targets]
+        elif isinstance(node, ast.Dict):
+            pairs = list(zip(node.keys, node.values, strict=True))
+        elif isinstance(node, ast.keyword):
+            pairs = [(ast.Name(node.arg or ""), node.value)]
+        for target, value in pairs:
+            name = _name_of(target)
+            if name and isinstance(value, ast.Constant) and isinstance(value.value, str):
+                if len(value.value) >= _SHORTEST and looks_secret(name, value.value):
+                    yield name, value.lineno
+
+
+def _name_of(target: ast.AST | None) -> str:
+    """Return the name in `NAME`, `x.NAME`, `x["NAME"]` or the key `"NAME"` of a dict."""
+    if isinstance(target, ast.Subscript):
+        target = target.slice
+    if isinstance(target, ast.Name):
+        return target.id
+    if isinstance(target, ast.Attribute):
+        return target.attr
+    is_text = isinstance(target, ast.Constant) and isinstance(target.value, str)
+    return str(target.value) if is_text and isinstance(target, ast.Constant) else ""
 
 
 class Hidden:

@@ -29,6 +29,8 @@ _LEAKS = (
     "HPCTRAIN_FAILURE_FILE",
 )
 _LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP_NUM_THREADS"}
+# Output in colour, and figures for a notebook: the log of a job is neither.
+_OF_A_KERNEL = {"MPLBACKEND", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"}
 _KEPT = {"SLURM_CONF", "SLURM_CLUSTERS"}
 # Several hundred times the size of Slurm's output for ten thousand nodes.
 MOST_OUTPUT_MIB = 64
@@ -154,9 +156,11 @@ def ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the variables of an outer job."""
+    """Return an environment without the variables of an outer job, or of a notebook's kernel."""
+    kernel = "JPY_PARENT_PID" in environment
     return {
         name: value
         for name, value in environment.items()
         if name in _KEPT or not (name.startswith(_LEAKS) or name in _LEAKED_NAMES)
+        if not (kernel and (name.startswith("JPY_") or name in _OF_A_KERNEL))
     }

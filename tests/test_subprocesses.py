@@ -56,3 +56,13 @@ def test_traces_of_an_outer_job_are_removed() -> None:
         "HPCTRAIN_SITE",
         "CUDA_VISIBLE_DEVICES",
     }
+
+
+def test_a_job_gets_no_settings_of_a_notebook() -> None:
+    of_kernel = {"MPLBACKEND": "module://inline", "FORCE_COLOR": "1", "JPY_SESSION_NAME": "a.ipynb"}
+    assert clean_environment({**of_kernel, "JPY_PARENT_PID": "7", "A": "b"}) == {"A": "b"}
+    # Outside of a kernel, a person has set them.
+    assert clean_environment({"MPLBACKEND": "agg", "FORCE_COLOR": "1"}) == {
+        "MPLBACKEND": "agg",
+        "FORCE_COLOR": "1",
+    }

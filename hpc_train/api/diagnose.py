@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, flag_of, results_of, texts_of
+from hpc_train.api.blocks import Block, Verbatim
+from hpc_train.api.display import Displayed, ShownText
 from hpc_train.diagnosis_text import diagnosis_lines, transport_lines
 from hpc_train.pipeline.diagnose import Diagnosed
 from hpc_train.pipeline.diagnose import diagnose as diagnose_words
@@ -14,7 +16,7 @@ if TYPE_CHECKING:
     from hpc_train.model.diagnosis import DiagnosedOutcome, LogFinding
 
 
-class DiagnosedJobs:
+class DiagnosedJobs(Displayed):
     """The diagnosis of one or several jobs; the properties describe all of them."""
 
     def __init__(self, jobs: tuple[Diagnosed, ...]) -> None:
@@ -49,7 +51,7 @@ class DiagnosedJobs:
     @property
     def text(self) -> str:
         """What `hpctrain diagnose` prints: failure, place, remedy, evidence."""
-        return "\n".join(self._lines())
+        return ShownText("\n".join(self._lines()))
 
     def _lines(self) -> Iterator[str]:
         for number, job in enumerate(self._jobs):
@@ -58,6 +60,9 @@ class DiagnosedJobs:
                 yield f"== {job.name}"
             yield from diagnosis_lines(job.diagnosis, benign=False)
             yield from transport_lines(job.transport)
+
+    def _blocks(self) -> Sequence[Block]:
+        return [Verbatim(self.text)]
 
     def __len__(self) -> int:
         """Return the number of jobs."""

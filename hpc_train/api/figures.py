@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING
+
+from hpc_train.api.blocks import Block, Picture, as_bundle
+from hpc_train.api.display import Displayed
 
 if TYPE_CHECKING:
     from hpc_train.model.report import Figure
 
 
-class ReportFigure:
+class ReportFigure(Displayed):
     """One figure of a report."""
 
     def __init__(self, figure: Figure) -> None:
@@ -34,6 +38,9 @@ class ReportFigure:
         """The image as SVG."""
         return self._figure.images["svg"].decode()
 
+    def _blocks(self) -> Sequence[Block]:
+        return [Picture(self.caption, self.png)]
+
     def __repr__(self) -> str:
         """Return the class and the name."""
         return f"ReportFigure({self.name!r})"
@@ -43,3 +50,10 @@ class FigureList(tuple[ReportFigure, ...]):
     """The figures of a report, the main one first."""
 
     __slots__ = ()
+
+    def _repr_mimebundle_(
+        self, include: Container[str] | None = None, exclude: Container[str] | None = None
+    ) -> dict[str, str]:
+        """Return all figures, one below the other (IPython calls this)."""
+        blocks = [block for figure in self for block in figure._blocks()]
+        return as_bundle(blocks)

@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, text_of
+from hpc_train.api.blocks import Block, Rows, Sentences, Title, Verbatim
+from hpc_train.api.display import Displayed, ShownText, shown_path, updated_cell
 from hpc_train.api.states import RunStatesOfFolder
 from hpc_train.errors import StoreError, SubmitError
+from hpc_train.model.run import Run
+from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel as cancel_runs
 from hpc_train.pipeline.logs import RunLogs, one_run
 from hpc_train.pipeline.status import folder_of
-from hpc_train.run_table import row, why
+from hpc_train.run_table import HEADS, row, rows, why
 
 if TYPE_CHECKING:
     from hpc_train.api.diagnose import DiagnosedJobs
     from hpc_train.api.report import ScalingReport
 
+_LAST_LINES = 8
 
-class SubmittedRun:
+
+class SubmittedRun(Displayed):
     """A run that was submitted, in this process or in any other one.
 
     Its properties read the files of the run and, at limited intervals, query its scheduler, so that
@@ -97,7 +105,7 @@ class SubmittedRun:
         """
         file = self._states.run(self.id).folder.script
         try:
-            return file.read_text(encoding="utf-8", errors="replace")
+            return ShownText(file.read_text(encoding="utf-8", errors="replace"))
         except OSError as failure:
             raise StoreError(f"{file}: {failure.strerror or failure}") from None
 
@@ -116,8 +124,8 @@ class SubmittedRun:
             raise logs.no_log(self.id)
         parts = [(name, content.decode("utf-8", "replace")) for name, content in logs.new_bytes()]
         if rank is not None:
-            return "".join(text for _, text in parts)
-        return "".join(f"==> {name} <==\n{_ended(text)}" for name, text in parts)
+            return ShownText("".join(text for _, text in parts))
+        return ShownText("".join(f"==> {name} <==\n{_ended(text)}" for name, text in parts))
 
     def wait(self, timeout: float | None = None) -> str:
         """Wait until the run has finished, for at most `timeout` seconds; return its final state.
@@ -129,7 +137,8 @@ class SubmittedRun:
             WaitTimeoutError: the run has not finished; it continues. It is a `TimeoutError`.
         """
         limit = number_of(timeout, "timeout")
-        self._states.wait(lambda: [self._states.run(self.id)], limit)
+        update = updated_cell(self)
+        self._states.wait(lambda: [self._states.run(self.id)], limit, update)
         return self.state
 
     def cancel(self) -> None:
@@ -168,7 +177,27 @@ class SubmittedRun:
 
     def __repr__(self) -> str:
         """Return the class and the folder; the state would need a query."""
-        return f"SubmittedRun({str(self._folder)!r})"
+        return f"SubmittedRun({shown_path(self._folder)!r})"
+
+    def _blocks(self) -> Sequence[Block]:
+        found = self._states.run(self.id)
+        facts = dict(zip(HEADS, rows([found])[0], strict=True))
+        facts["folder"] = shown_path(self._folder)
+        shown = [(name, text) for name, text in facts.items() if text and name != "run"]
+        blocks: list[Block] = [Title(f"{self.id}: {found.state.value}"), Rows(("", ""), shown)]
+        if self._notices:
+            blocks.append(Sentences(self._notices, "Notices"))
+        if found.state is JobState.FAILED:
+            blocks.append(Verbatim(self._last_lines(found)))
+        return blocks
+
+    def _last_lines(self, found: Run) -> str:
+        """Return the last lines of the rank that failed first, or of the job script."""
+        failure = found.status.failure if found.status else None
+        rank = failure.rank if failure else None
+        with suppress(StoreError):
+            return self.logs(rank=rank, lines=_LAST_LINES)
+        return ""
 
 
 def _ended(text: str) -> str:

@@ -11,7 +11,6 @@ from hpc_train.model.run import Run
 from hpc_train.pipeline.status import Watch
 
 _PAUSE_S = 0.3
-Show = Callable[[Sequence[Run]], None]
 
 
 class RunStatesOfFolder:
@@ -55,8 +54,13 @@ class RunStatesOfFolder:
         """Query the scheduler at the next call: the runs were changed."""
         self._watch, self._read_at = Watch(self.folder), None
 
-    def wait(self, selected: Callable[[], Sequence[Run]], timeout_s: float | None) -> None:
-        """Return when all selected runs have finished.
+    def wait(
+        self,
+        selected: Callable[[], Sequence[Run]],
+        timeout_s: float | None,
+        update: Callable[[], None],
+    ) -> None:
+        """Return when all selected runs have finished; `update` is called after each reading.
 
         Raises:
             WaitTimeoutError: one has not after `timeout_s` seconds.
@@ -64,6 +68,7 @@ class RunStatesOfFolder:
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while True:
             open_runs = [run for run in selected() if not run.state.finished]
+            update()
             if not open_runs:
                 return
             pause = self._watch.pause_s(_PAUSE_S)

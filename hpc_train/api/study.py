@@ -3,24 +3,28 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
+from hpc_train.api.blocks import Block, Rows, Sentences, Title
+from hpc_train.api.display import Displayed, shown_path, updated_cell
 from hpc_train.api.run import SubmittedRun, cancel_folder
 from hpc_train.api.states import RunStatesOfFolder
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.pipeline.status import folder_of, is_run_folder, missing_below
-from hpc_train.run_table import earlier
+from hpc_train.run_table import HEADS, counts, earlier, rows
 
 if TYPE_CHECKING:
     from hpc_train.api.diagnose import DiagnosedJobs
     from hpc_train.api.report import ScalingReport
 
+_MOST_ROWS = 200
 
-class SubmittedStudy:
+
+class SubmittedStudy(Displayed):
     """The runs of a study or of a job that was submitted several times.
 
     It is a path: `Path(study)` is the folder of the study.
@@ -91,7 +95,8 @@ class SubmittedStudy:
             ArgumentError: `timeout` is not a number of seconds.
             WaitTimeoutError: some runs have not finished; they continue. It is a `TimeoutError`.
         """
-        self._states.wait(self._last_attempts, number_of(timeout, "timeout"))
+        limit = number_of(timeout, "timeout")
+        self._states.wait(self._last_attempts, limit, updated_cell(self))
         return self.states
 
     def cancel(self) -> None:
@@ -143,7 +148,19 @@ class SubmittedStudy:
 
     def __repr__(self) -> str:
         """Return the class and the folder; states would need a query."""
-        return f"SubmittedStudy({str(self._folder)!r})"
+        return f"SubmittedStudy({shown_path(self._folder)!r})"
+
+    def _blocks(self) -> Sequence[Block]:
+        runs, missing = self._states.runs(), self.missing
+        table = rows(runs, missing)
+        blocks: list[Block] = [
+            Title(f"{self.name}: {counts(runs, missing)}"),
+            Sentences(self._notices, "Notices"),
+            Rows(HEADS, table[:_MOST_ROWS]),
+        ]
+        if len(table) > _MOST_ROWS:
+            blocks.append(Sentences([f"and {len(table) - _MOST_ROWS} more runs"]))
+        return blocks
 
 
 def study(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedStudy:

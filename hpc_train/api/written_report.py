@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, path_of, text_of
+from hpc_train.api.blocks import Block, Rows, Sentences, Title
+from hpc_train.api.display import Displayed, ShownText
 from hpc_train.pipeline.write_report import check_format, render_report, write_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.model.report import Report
+    from hpc_train.model.report import Report, ReportTable
 
 
-class WrittenReport:
+class WrittenReport(Displayed):
     """Texts, table and files of a report or a comparison."""
 
     def __init__(self, report: Report) -> None:
@@ -28,7 +31,7 @@ class WrittenReport:
     @property
     def summary(self) -> str:
         """The first lines of the report: the results with their conditions."""
-        return "\n".join(self._report.summary)
+        return ShownText("\n".join(self._report.summary))
 
     @property
     def table(self) -> pd.DataFrame:
@@ -44,7 +47,7 @@ class WrittenReport:
     @property
     def text(self) -> str:
         """The whole report as text, 100 characters wide."""
-        return render_report(self._report, "text")
+        return ShownText(render_report(self._report, "text"))
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -81,6 +84,23 @@ class WrittenReport:
     def _built_for(self, path: Path, form: str | None) -> Report:
         return self._report
 
+    def _blocks(self) -> Sequence[Block]:
+        """Return everything except the table of runs and the provenance."""
+        report = self._report
+        return [
+            Title(report.title),
+            Sentences(report.summary),
+            *(_rows(table) for table in report.tables if table.key != "runs"),
+            Sentences(report.checks, "Checks"),
+            Sentences(report.notes, "Notes"),
+        ]
+
     def __repr__(self) -> str:
         """Return the class and the title."""
         return f"<{type(self).__name__} {self.title!r}>"
+
+
+def _rows(table: ReportTable) -> Rows:
+    right = frozenset(i for i, column in enumerate(table.columns) if column.align == "right")
+    heads = [column.heading for column in table.columns]
+    return Rows(heads, [[cell.text for cell in row] for row in table.rows], table.title, right)

@@ -1,0 +1,186 @@
+"""What a notebook shows: three formats, and no text of a log or name is interpreted."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from markdown_it import MarkdownIt
+
+import hpc_train
+from hpc_train.api.blocks import (
+    Block,
+    Picture,
+    Rows,
+    Sentences,
+    Title,
+    Verbatim,
+    as_html,
+    as_markdown,
+    as_text,
+)
+from hpc_train.api.display import Displayed, ShownText, shown_path
+
+ROOT = Path(__file__).resolve().parents[2]
+LOGS = ROOT / "examples" / "logs"
+FORMATS = ["text/plain", "text/markdown", "text/html"]
+HOSTILE = (
+    "<script>alert(1)</script> & \"q\" 'q' `a` |b| *c* _d_ [e](javascript:f) $x^2$ ~g~ "
+    "https://h.example <img src=x onerror=y> \\ # 1. \x1b[31m \u202e {{i}} @j"
+)
+MARKED = {"p", "strong", "ul", "li", "table", "thead", "tbody", "tr", "th", "td", "img"}
+LETTERS = st.characters(codec="utf-8") | st.sampled_from("<>&`*_|$#-+[]()~\\\n!\"' 1.")
+WORDS = st.text(LETTERS, max_size=40)
+
+
+class Page(HTMLParser):
+    """The tags, attributes and texts of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.names: set[str] = set()
+        self.texts: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attrs}
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join("".join(self.texts).split())
+
+
+def blocks_of(text: str) -> list[Block]:
+    return [
+        Title(text),
+        Sentences([text, text], text),
+        Rows(["head", text], [["cell", text], [text, "cell"]], text, frozenset({1})),
+        Picture(text, b"image"),
+    ]
+
+
+def one_line(text: str) -> str:
+    return " ".join(as_text([Verbatim(text)]).split())
+
+
+@given(WORDS)
+@example(HOSTILE)
+@example("- a")
+@example("1) a")
+def test_html_contains_texts_and_our_tags_only(text: str) -> None:
+    page = Page(as_html([*blocks_of(text), Verbatim(text)]))
+    allowed = {"div", "table", "thead", "tbody", "tr", "th", "td", "img", "pre"}
+    assert page.tags <= allowed
+    assert page.names <= {"style", "class", "alt", "src"}
+    assert page.text.count(one_line(text)) >= 5 or not one_line(text)
+
+
+@given(WORDS)
+@example(HOSTILE)
+@example("- a")
+@example("1) a")
+@example("1. a")
+@example("+ a")
+@example("&lt;")
+@example("a `` b")
+def test_markdown_shows_each_text_unchanged(text: str) -> None:
+    rendered = (
+        MarkdownIt("commonmark", {"html": True})
+        .enable("table")
+        .render(as_markdown(blocks_of(text)))
+    )
+    page = Page(rendered)
+    assert page.tags <= MARKED
+    assert page.names <= {"style", "alt", "src"}
+    word = one_line(text)
+    assert page.text.count(word) >= 5 or not word
+
+
+@pytest.mark.parametrize("text", [HOSTILE, "```\n<b>", "a\n````\n</pre><script>"])
+def test_markdown_shows_a_log_as_code(text: str) -> None:
+    rendered = MarkdownIt("commonmark", {"html": True}).render(as_markdown([Verbatim(text)]))
+    page = Page(rendered)
+    assert page.tags == {"pre", "code"}
+    assert page.text == one_line(text)
+
+
+def test_a_terminal_gets_no_control_characters() -> None:
+    assert not re.search("[\x00-\x08\x1b\u202e]", as_text(blocks_of(HOSTILE)))
+    assert as_text([Rows(("a", "b"), [("x", "1"), ("yy", "22")], right=frozenset({1}))]) == (
+        "a    b\nx    1\nyy  22"
+    )
+    assert as_text([Rows(("a",), []), Sentences([], "None")]) == ""
+
+
+def bundle(value: object) -> dict[str, str]:
+    assert isinstance(value, (Displayed, ShownText, tuple))
+    found = value._repr_mimebundle_()  # type: ignore[union-attr]
+    assert list(found) == FORMATS
+    assert all(found.values())
+    return found
+
+
+def test_runs_and_studies_show_their_states(files: Path) -> None:
+    (files / "job.yaml").write_text(
+        (files / "job.yaml")
+        .read_text()
+        .replace("os.environ.get('X'))", "'<b>'); raise SystemExit(3)")
+    )
+    run = hpc_train.submit("job.yaml", name="a.b-c")
+    assert isinstance(run, hpc_train.SubmittedRun)
+    run.wait(240)
+    shown = bundle(run)
+    assert shown["text/plain"].startswith(f"{run.id}: FAILED\n")
+    assert "exit code 3" in shown["text/plain"]
+    assert "X is &lt;b&gt;" in shown["text/html"]
+    assert "<b>" not in shown["text/html"]
+    assert str(files) not in "".join(shown.values())
+    assert repr(run) == f"SubmittedRun('results/a.b-c/{run.id}')"
+    assert "X is <b>" in bundle(run.logs())["text/plain"]
+    assert "bash" in bundle(run.script)["text/plain"]
+    assert "FAILED" in bundle(run.diagnose())["text/plain"]
+    study = hpc_train.submit("study.yaml", settings={"repetitions": 2})
+    study.wait(240)
+    shown = bundle(study)
+    assert shown["text/plain"].startswith("grid: 2 COMPLETED, 2 FAILED\n\nNotices\n")
+    assert shown["text/html"].count("<tr>") == 5
+
+
+def test_reports_show_their_conditions_and_figures() -> None:
+    report = hpc_train.report([LOGS / "gpt-8.log", LOGS / "gpt-16.log"])
+    shown = bundle(report)
+    assert shown["text/plain"].startswith(f"{report.title}\n\n{report.summary.splitlines()[0]}")
+    assert "1.88" in shown["text/html"]
+    assert "Caveats: n=1" in shown["text/html"]
+    assert "| ---: |" in shown["text/markdown"]
+    figure = bundle(report.figures[0])
+    assert 'src="data:image/png;base64,iVBOR' in figure["text/html"]
+    assert bundle(report.figures)["text/html"].count("<img") == len(report.figures)
+    assert "A is gpt-8.log" in bundle(hpc_train.compare(*report_paths()))["text/plain"]
+
+
+def report_paths() -> tuple[Path, Path]:
+    return LOGS / "gpt-8.log", LOGS / "gpt-16.log"
+
+
+def test_text_is_still_text() -> None:
+    text = ShownText("a\nb")
+    assert text == "a\nb"
+    assert text.splitlines() == ["a", "b"]
+    assert isinstance(text, str)
+
+
+def test_a_path_elsewhere_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert shown_path(tmp_path / "a" / "b") == "a/b"
+    assert shown_path(Path("/elsewhere/b")) == "/elsewhere/b"
