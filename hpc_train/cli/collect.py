@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
-from hpc_train.cli.options import path_option, results_option
+from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
@@ -22,20 +22,7 @@ if TYPE_CHECKING:
 @path_option("-o", "--output", help="FILE.csv, .jsonl or .parquet.")
 @click.option("--format", "form", default="auto", show_default=True, help="One format of --list.")
 @click.option("--parser", "former", hidden=True, help="Former name of --format.")
-@click.option(
-    "--pattern",
-    "regexes",
-    metavar="REGEX",
-    multiple=True,
-    help="Regex of other lines; named groups are metrics: (?P<step_time>[0-9.]+).",
-)
-@click.option(
-    "--scope",
-    type=click.Choice(["global", "per_gpu", "per_rank"]),
-    default="per_rank",
-    show_default=True,
-    help="Scope of the values of --pattern.",
-)
+@pattern_options
 @click.option(
     "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
 )

@@ -14,6 +14,7 @@ import click
 from hpc_train.cli.output import table, tail
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
+from hpc_train.plain_text import plain
 from hpc_train.run_table import HEADS, counts, rows, why
 
 if TYPE_CHECKING:
@@ -49,11 +50,15 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     watch = Watch(home, just_submitted=True)
     try:
         with _progress_bar(len(run_ids)) as show:
+            is_first = True
             while True:
                 runs = [run for run in watch.runs() if run.folder.run_id in run_ids]
                 show(runs)
                 for run in runs:
                     _print_change(run, states)
+                if is_first and any(run.state is JobState.COMPLETED for run in runs):
+                    is_first = False
+                    print_unmeasured(home, runs)
                 if all(run.state.finished for run in runs):
                     return _exit_code(runs)
                 time.sleep(watch.pause_s(_PAUSE_S))
@@ -62,6 +67,14 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
             f"\nthe runs continue; hpctrain status {home.name}, or cancel {home.name}", err=True
         )
         return 130
+
+
+def print_unmeasured(home: Path, runs: Sequence[Run]) -> None:
+    """Say if the first run that ended well printed nothing that a report can use."""
+    from hpc_train.pipeline.unmeasured_run import unmeasured
+
+    for line in unmeasured(home, runs):
+        click.echo(plain(line), err=True)
 
 
 def _exit_code(runs: Sequence[Run]) -> int:

@@ -64,6 +64,24 @@ results_option = click.option(
 )
 
 
+def pattern_options(command: F) -> F:
+    """Add the options for lines of logs that no parser reads."""
+    command = click.option(
+        "--scope",
+        type=click.Choice(["global", "per_gpu", "per_rank"]),
+        default="per_rank",
+        show_default=True,
+        help="Scope of the values of --pattern.",
+    )(command)
+    return click.option(
+        "--pattern",
+        "regexes",
+        metavar="[NAME=]REGEX",
+        multiple=True,
+        help="Other lines to read: 'step_time[ms]=took ([0-9.]+)'.",
+    )(command)
+
+
 def path_option(*names: str, help: str) -> Callable[[F], F]:
     """Return an option for a file to write; a second one is refused, as only one is written."""
     return click.option(

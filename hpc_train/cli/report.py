@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.cli.options import path_option, results_option
+from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.cli.terminal import WIDTH, columns
 from hpc_train.plain_text import plain, plain_json
 
@@ -39,6 +39,7 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     show_default=True,
     help="One format of logs: collect --list; or table, for a table of results on stdin.",
 )
+@pattern_options
 @click.option("--sheet", default="", metavar="NAME", help="The sheet of an Excel workbook.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
@@ -177,6 +178,7 @@ def _pack(inputs: ReportInputs, built: Report, report_options: ReportOptions, pa
 def _search(results: Path, options: Mapping[str, Any]) -> Search:
     import msgspec
 
+    from hpc_train.pipeline.collect import with_patterns
     from hpc_train.pipeline.report_inputs import selection
 
     search = selection(
@@ -186,6 +188,7 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
         exclude=options["exclude"],
         allow_failed=options["allow_failed"],
     )
+    search = with_patterns(search, options["regexes"], options["scope"])
     return msgspec.structs.replace(search, sheet=options["sheet"])
 
 

@@ -25,6 +25,7 @@ _PAUSE_S = 1.0
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
+    from hpc_train.cli.follow_runs import print_unmeasured
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.status import states
 
@@ -39,7 +40,9 @@ def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
     if as_json:
         _print_json(found)
     elif word:
-        _print_runs(*next(iter(found.values())))
+        home, (runs, missing) = next(iter(found.items()))
+        _print_runs(runs, missing)
+        print_unmeasured(home, runs)
     else:
         _print_folders(found, results)
     return None

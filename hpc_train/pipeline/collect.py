@@ -27,7 +27,7 @@ from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_file import csv_rows, json_lines
 from hpc_train.records.singleton_processes import apart_warnings, is_apart
 from hpc_train.runs.read_bundle import open_bundle
-from hpc_train.specs.validate_log_pattern import own_patterns
+from hpc_train.specs.option_pattern import own_patterns
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,6 +12,7 @@ from hpc_train.records.collect import logs_of
 from hpc_train.records.event_file import is_event_file
 from hpc_train.records.find_logs import NAMES, event_files, log_files, rank_of, readable
 from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.pattern_suggestions import suggested_for
 from hpc_train.records.read_log import Log
 
 _SHOWN = 8
@@ -64,6 +65,8 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
     places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
     what = "a known format" if form == "auto" else f"the format {form}"
     hint = "hpctrain collect --list shows the formats; a script can print events: docs/events.md"
+    if form == "auto" and (found := suggested_for(path for path in paths if path.is_file())):
+        hint = f"{found[1][0].words}; {hint}"
     return LogParseError(
         f"{_all(paths)}: no line of {what}" + (f"; nearest: {places}" if places else ""),
         hint if form == "auto" else "without --format, every format is tried",

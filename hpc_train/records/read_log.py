@@ -18,7 +18,7 @@ from hpc_train.records.live_pipe_batches import is_live
 from hpc_train.records.log_file import is_plain, open_log, unreadable_kind
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.log_parser import LogParser
-from hpc_train.records.parsing.user_pattern import UserPattern
+from hpc_train.records.parsing.user_pattern import UserPatterns
 from hpc_train.records.record_codec import Packer, pressed
 from hpc_train.records.run_parsers import hits_in, maker
 from hpc_train.records.same_form_lines import LineRun
@@ -71,10 +71,7 @@ Parsers = Mapping[str, LogParser]
 
 def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
     """Return a new parser of each kind; those of user patterns come first."""
-    own = {
-        "pattern" if number == 1 else f"pattern-{number}": UserPattern(pattern)
-        for number, pattern in enumerate(wanted.patterns, 1)
-    }
+    own = {"pattern": UserPatterns(wanted.patterns)} if wanted.patterns else {}
     return own | {name: maker(name)() for name in wanted.parsers}
 
 

@@ -1,13 +1,12 @@
-"""Patterns of log lines: validation, and the patterns of the command line."""
+"""Patterns of log lines: validation."""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
 
 from hpc_train.errors import SpecError, nearest
-from hpc_train.model.log_selection import MOST_TOUCHING, PLACES, LogPattern, StatedScope
+from hpc_train.model.log_selection import MOST_TOUCHING, PLACES, LogPattern
 from hpc_train.model.record import UNITS
 from hpc_train.model.regex_analysis import literal_of, may_explode, touching
 
@@ -92,15 +91,3 @@ def _check_literal(pattern: LogPattern, where: str) -> None:
             f"{where}: {source} has no text of {_LEAST} characters or more that every line holds",
             "logs are first searched for this text; set it: literal: 'step time'",
         )
-
-
-def own_patterns(regexes: Sequence[str], scope: StatedScope) -> tuple[LogPattern, ...]:
-    """Return a pattern for each regex.
-
-    Raises:
-        SpecError: a regex is invalid, or names no metric.
-    """
-    patterns = tuple(LogPattern(regex=regex, scope=scope) for regex in regexes)
-    for pattern in patterns:
-        check_pattern(pattern, "--pattern")
-    return patterns

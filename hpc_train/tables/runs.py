@@ -48,7 +48,7 @@ from hpc_train.tables.run_values import (
     whole_seconds,
 )
 from hpc_train.tables.start_up import startup_s
-from hpc_train.tables.step_times import StepSummary, reported_rate, summarise_steps
+from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate, summarise_steps
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
@@ -145,7 +145,7 @@ def _measured(
         "step_time_mean_s": steps.mean,
         **steps.quantiles,
         "printed_rate": positive(printed),
-        "samples_per_second": positive(np.where(steps.seen > 0, steps.samples_per_second, printed)),
+        "samples_per_second": positive(sample_rate(steps, printed)),
         "epoch_time_s": epoch_time_s(rows, runs),
         "epochs": epochs(rows, runs),
         "accuracy": accuracy(rows, runs),

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
+
+import pytest
 
 from tests.cli.conftest import Hpctrain
 
@@ -44,3 +47,61 @@ def test_a_wrong_regex_is_the_users_mistake(hpctrain: Hpctrain) -> None:
     assert done.returncode == 2
     assert "--pattern: the group 'step_tim'" in done.stderr
     assert "did you mean 'step_time'?" in done.stderr
+
+
+LINES = 'for i in $(seq 20); do echo "<$i> cost $((50 + i % 2)).5 ms, speed 1,23$((i % 2))"; done'
+
+
+def study(name: str, command: str, more: str = "") -> None:
+    """Write a study of two sizes that prints lines which no parser reads."""
+    job = {"command": ["bash", "-c", command], "launcher": "spawn"}
+    Path("study.yaml").write_text(
+        f"name: {name}\njob: {json.dumps(job)}\naxes: {{tasks_per_node: [1, 2]}}\nscaling: weak\n"
+        f"repetitions: 1\nwarmup: {{steps: 2}}\n{more}"
+    )
+
+
+def test_a_run_that_states_nothing_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
+    study("s", LINES)
+    done = hpctrain("submit", "study.yaml", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert hpctrain("report", "s").returncode == 3
+    for told in (done, hpctrain("status", "s")):
+        assert "none of its lines states a time or a rate that hpctrain reads" in told.stderr
+        options = [shlex.split(line.partition(": --")[2]) for line in told.stderr.splitlines()]
+        found = [words[1] for words in options if words[:1] == ["pattern"]]
+        assert [text.partition("=")[0] for text in found] == ["step_time[ms]", "samples_per_second"]
+    words = [word for text in found for word in ("--pattern", text)]
+    report = hpctrain("report", "s", *words, "--scope", "global", "-f", "json")
+    assert report.returncode == 0, report.stderr
+    (one, two) = json.loads(report.stdout)["rows"]
+    assert one["step_time_s"] == pytest.approx(0.051, rel=0.02)
+    assert two["throughput"]["value"] == pytest.approx(1230.5, rel=0.01)
+    # The key of the study file, as it was printed, reads the next runs.
+    key = done.stderr.partition("in the study file, ")[2].splitlines()[0]
+    study("t", LINES, key.replace("per_rank", "global"))
+    done = hpctrain("submit", "study.yaml", "--wait")
+    assert "none of its lines" not in done.stderr
+    assert hpctrain("report", "t").returncode == 0
+
+
+def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job(hpctrain: Hpctrain) -> None:
+    study("s", """echo '@hpct {"step": 1, "step_time": 0.5, "samples": 4}'""")
+    assert "none of its lines" not in hpctrain("submit", "study.yaml", "--wait").stderr
+    Path("job.yaml").write_text("name: j\ncommand: [echo, 'time: 3']\nlauncher: single\n")
+    assert "none of its lines" not in hpctrain("submit", "job.yaml", "--wait").stderr
+
+
+def test_a_run_without_any_line_is_told_how_to_print_one(hpctrain: Hpctrain) -> None:
+    study("s", "true")
+    done = hpctrain("submit", "study.yaml", "--wait")
+    assert "print one in the script: docs/events.md" in done.stderr
+
+
+def test_a_foreign_log_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
+    Path("a.log").write_text("".join(f"<{n}> cost 50 ms\n" for n in range(30)))
+    for command in ("collect", "report"):
+        refused = hpctrain(command, "a.log")
+        (hint,) = (line for line in refused.stderr.splitlines() if "--pattern" in line)
+        words = shlex.split(hint.partition("--pattern ")[2].partition(";")[0])
+        assert hpctrain(command, "a.log", "--pattern", *words).returncode == 0

@@ -44,7 +44,7 @@ def test_patterns_alone_and_by_number(tmp_path: Path) -> None:
     first = LogPattern(regex=r"nowhere (?P<loss>[\d.]+)", scope="global")
     second = LogPattern(regex=r"loss=(?P<loss>[\d.]+)", scope="global")
     assert found(tmp_path, text, first, second, parser="pattern") == [
-        ("pattern-2", "loss", 1.5, "1", "global", None, None)
+        ("pattern", "loss", 1.5, "1", "global", None, None)
     ]
 
 
@@ -64,3 +64,25 @@ def test_patterns_with_touching_repeats_see_less(tmp_path: Path) -> None:
     assert time.process_time() - begun < 3
     far = f"took 117x{' ' * 600}\n"
     assert found(tmp_path, far, slow)[0][2] == 7.0  # type: ignore[index]
+
+
+def test_each_pattern_reads_the_line_and_the_first_has_the_metric(tmp_path: Path) -> None:
+    loss, other, speed = (
+        LogPattern(regex=regex, scope="global")
+        for regex in (r"loss=(?P<loss>\d+)", r"loss=\d(?P<loss>\d+)", r"ips (?P<tflops>\d+)")
+    )
+    rows = found(tmp_path, "loss=12 ips 3\n", loss, other, speed)
+    assert [row[1:3] for row in rows] == [("loss", 12.0), ("tflops", 3.0)]  # type: ignore[index]
+
+
+def test_times_without_a_step_are_numbered_by_their_lines(tmp_path: Path) -> None:
+    took = LogPattern(regex=r"took (?P<step_time>\d+)", scope="per_rank")
+    rows = found(tmp_path, "took 3\n[rank1]: took 4\nnothing\ntook 5\n[rank1]: took 6\n", took)
+    assert [(row[2], row[5], row[6]) for row in rows] == [  # type: ignore[index]
+        (3.0, 1, None), (4.0, 1, 1), (5.0, 2, None), (6.0, 2, 1),
+    ]  # fmt: skip
+
+
+def test_what_is_no_time_keeps_no_step(tmp_path: Path) -> None:
+    ranks = LogPattern(regex=r"size (?P<world_size>\d+)", scope="global")
+    assert found(tmp_path, "size 4\n", ranks)[0][5] is None  # type: ignore[index]

@@ -179,3 +179,19 @@ def test_series_are_the_axes_that_are_not_sizes() -> None:
     frame = run_frame(study([expected("a", axes=axes)]), [])
     assert frame.at[0, "series"] == "launcher=srun, env.X=2"
     assert frame.at[0, "axis.nodes"] == 1
+
+
+def test_a_printed_rate_counts_beside_steps_without_a_batch() -> None:
+    steps_alone = [record("a", "step_time", 0.5, step=n) for n in range(1, 5)]
+    rates = [record("a", "samples_per_second", 8.0, step=n) for n in range(1, 5)]
+    study_of_a = study([expected("a")], warmup=Warmup(steps=2))
+    frame = run_frame(study_of_a, [*steps_alone, *rates])
+    assert frame["samples_per_second"].tolist() == [8.0]
+    assert frame["step_time_s"].tolist() == [0.5]
+    assert run_frame(study_of_a, steps_alone)["samples_per_second"].isna().all()
+
+
+def test_a_printed_rate_is_no_result_of_a_run_within_its_warmup() -> None:
+    records = [record("a", "step_time", 0.5, step=1), record("a", "samples_per_second", 8.0)]
+    frame = run_frame(study([expected("a")], warmup=Warmup(steps=2)), records)
+    assert frame["state"].tolist() == ["UNPARSED"]

@@ -1,0 +1,61 @@
+"""A run that ended well and printed nothing that can be measured -> what would read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.result_columns import RESULTS
+from hpc_train.model.run import Run
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline.study_runs import run_records
+from hpc_train.records.collect import logs_of, wanted
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.pattern_suggestions import Suggestion, suggested_for
+from hpc_train.runs.run_folders import read_study
+
+
+def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return what to print of the first run that ended well, if nothing in it can be measured.
+
+    Only runs of a study are measured. The logs of one run are read; the result is stored with it.
+    """
+    run = next((one for one in runs if one.state is JobState.COMPLETED), None)
+    try:
+        manifest = read_study(home)
+        if run is None or manifest is None:
+            return ()
+        options = wanted("auto").with_patterns(manifest.spec.patterns)
+        packs = run_records(run, options, ParseStats())
+        if any(kind.metric in RESULTS for pack in packs for kind in pack.kinds):
+            return ()
+    except HpcTrainError:
+        # `report` names the reason.
+        return ()
+    return tuple(_lines(home, run))
+
+
+def _lines(home: Path, run: Run) -> Iterator[str]:
+    name = run.folder.run_id
+    yield f"{name} ended well, and none of its lines states a time or a rate that hpctrain reads"
+    logs = [log.path for log in logs_of(name, [run.folder.logs], run.folder.path)]
+    found = suggested_for(logs)
+    if found is None:
+        yield "  print one in the script: docs/events.md"
+        return
+    path, suggestions = found
+    for one in suggestions:
+        yield f"  {path.name}:{one.line}: {one.words}"
+    yield f"  finished runs: hpctrain report {home.name} with these options"
+    yield f"  the next ones: in the study file, {_keys(suggestions)}"
+
+
+def _keys(found: Sequence[Suggestion]) -> str:
+    """Return the key of a study file; JSON is YAML."""
+    keys = []
+    for one in found:
+        scale = f", scale: {json.dumps(one.pattern.scale)}" if one.pattern.scale else ""
+        keys.append(f"{{regex: {json.dumps(one.pattern.regex)}, scope: per_rank{scale}}}")
+    return f"pattern: [{', '.join(keys)}]"
