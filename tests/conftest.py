@@ -15,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from hpc_train.lab.slurm_programs import VARIABLE, chosen_prefix, program_folders, search_path
+from hpc_train.probe.schedulers import find_scheduler
 
 if TYPE_CHECKING:
     from hpc_train.lab.state_file import Lab
@@ -145,8 +146,11 @@ def refuse(reason: str) -> NoReturn:
 
 @pytest.fixture(scope="session", autouse=True)
 def no_configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """Hide the profiles and templates of who runs the tests."""
+    """Hide the profiles, the templates and the cluster of who runs the tests."""
     os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("no-configuration"))
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("no-cache"))
+    if find_scheduler(os.environ)[0] is not None:
+        os.environ["HPCTRAIN_SITE"] = "local"
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from hpc_train.api.arguments import (
     AnyPath,
     flag_of,
@@ -78,7 +80,8 @@ def submit_request(
         rerun_failed=flag_of(rerun_failed, "rerun_failed"),
         max_gpu_hours=number_of(max_gpu_hours, "max_gpu_hours"),
     )
-    prepared, notices = prepare(request), list[str]()
+    prepared = prepare(msgspec.structs.replace(request, starts=True))
+    notices = [prepared.choice.notice] if prepared.choice and prepared.choice.notice else []
     argv = ["hpc_train.submit", str(request.path), *request.arguments]
     done = submit_prepared(prepared, results_of(results), argv, options, notices.append)
     return _submitted(prepared, done, (*prepared.warnings, *notices))

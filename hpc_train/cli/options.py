@@ -30,6 +30,12 @@ _JOB_OPTIONS = {
     "constraint": "Slurm node features.",
 }
 
+_SITE = (
+    "Site profile: a name or a file. Default: $HPCTRAIN_SITE, else the profile that matches this "
+    "host (hpctrain site detect), else local. Where a scheduler is found, nothing runs on this "
+    "host without --site local."
+)
+
 
 def setting_options(command: F) -> F:
     """Add the options for the keys of a job."""
@@ -43,9 +49,7 @@ def setting_options(command: F) -> F:
 def job_options(command: F) -> F:
     """Add FILE, the site and the options for the keys of a job."""
     command = setting_options(command)
-    command = click.option("--site", help="Site profile: a name or a file (default: local).")(
-        command
-    )
+    command = click.option("--site", help=_SITE)(command)
     command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
     return click.argument("file", metavar="FILE", type=click.Path(path_type=Path))(command)
 
@@ -103,9 +107,14 @@ def _only_one(
 
 
 def prepare_and_warn(
-    file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
+    file: Path,
+    arguments: tuple[str, ...],
+    site: str | None,
+    given: dict[str, Any],
+    *,
+    starts: bool = False,
 ) -> Prepared:
-    """Prepare the requested job or study and print its warnings."""
+    """Prepare the requested job or study; print why its site was chosen, and its warnings."""
     from msgspec.structs import replace
 
     from hpc_train.pipeline.render import prepare, request_of
@@ -113,7 +122,9 @@ def prepare_and_warn(
     options = {key: given[key] for key in _JOB_OPTIONS if given.get(key) is not None}
     settings = given.get("settings", ())
     request = request_of(file, arguments, site, options, settings)
-    prepared = prepare(replace(request, plain=bool(given.get("plain"))))
+    prepared = prepare(replace(request, plain=bool(given.get("plain")), starts=starts))
+    if prepared.choice is not None and prepared.choice.notice:
+        click.echo(f"hpctrain: {prepared.choice.notice}", err=True)
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
     return prepared

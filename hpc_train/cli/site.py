@@ -12,6 +12,9 @@ from hpc_train.cli.site_check import check_site_profiles
 from hpc_train.cli.site_test import test_site
 
 if TYPE_CHECKING:
+    from hpc_train.model.detected import Found
+    from hpc_train.pipeline.detection.default_site import SiteChoice
+    from hpc_train.pipeline.detection.detect import Detection
     from hpc_train.pipeline.site.show import ProfileValue
 
 UNKNOWN = "?"
@@ -101,27 +104,45 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
 @site.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def detect(*, as_json: bool) -> None:
-    """Print which profile matches this host, and why."""
+    """Print which profile matches this host, and why; on stderr, the site of other commands.
+
+    The result is kept for ten minutes in the user's cache folder; this command examines anew.
+    """
+    from hpc_train.cli.output import say
+    from hpc_train.pipeline.detection.default_site import choose_site
+    from hpc_train.pipeline.detection.detection_cache import examine_here
+
+    detection, found = examine_here()
+    for unread in detection.unread:
+        say(f"warning: {unread}")
+    choice = choose_site(None)
+    if as_json:
+        click.echo(_detected_json(detection, found, choice))
+    for match in () if as_json else detection.matches:
+        click.echo(f"{match.name}: {', '.join(match.reasons)}")
+    if not detection.matches:
+        known = ", ".join(detection.known) or "none"
+        say(f"no profile matches {found.host}; profiles with `detect`: {known}")
+    why = choice.refusal or choice.notice or f"site {choice.name}: $HPCTRAIN_SITE"
+    say(f"without --site: {why}")
+    if choice.hint:
+        say(f"next: {choice.hint}")
+    if not detection.matches:
+        raise SystemExit(1)
+
+
+def _detected_json(detection: Detection, found: Found, choice: SiteChoice) -> bytes:
     import msgspec
 
-    from hpc_train.cli.output import say
-    from hpc_train.pipeline.site.detect import detect_site, this_host
-
-    host = this_host()
-    found = detect_site(host)
-    for unread in found.unread:
-        say(f"warning: {unread}")
-    if as_json:
-        answer = {"schema": 1, "matches": found.matches, "unread": found.unread}
-        click.echo(msgspec.json.encode(answer))
-    for match in () if as_json else found.matches:
-        click.echo(f"{match.name}: {', '.join(match.reasons)}")
-    if not found.matches:
-        cluster = f", Slurm cluster {host.cluster}" if host.cluster else ""
-        known = ", ".join(found.known) or "none"
-        say(f"no profile matches {host.names[0]}{cluster}; profiles with `detect`: {known}")
-        say("name a profile: --site NAME, or write one: hpctrain site init")
-        raise SystemExit(1)
+    answer = {
+        "schema": 1,
+        "matches": [{"name": one.name, "reasons": one.reasons} for one in detection.matches],
+        "unread": detection.unread,
+        "scheduler": found.scheduler,
+        "site": None if choice.refusal else choice.name,
+        "why": choice.refusal or choice.notice or "$HPCTRAIN_SITE",
+    }
+    return msgspec.json.encode(answer)
 
 
 @site.command()

@@ -47,7 +47,7 @@ def submit(
     from hpc_train.pipeline.submit import SubmitOptions
     from hpc_train.pipeline.submit import submit as submit_prepared
 
-    prepared = prepare_and_warn(file, arguments, site, given)
+    prepared = prepare_and_warn(file, arguments, site, given, starts=True)
     options = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     if dry_run:
         _dry_run(prepared, options)

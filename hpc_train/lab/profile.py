@@ -40,6 +40,7 @@ rendezvous:
 gpu_request: gpus-per-node
 poll: 2s
 slurm_conf: {folder}/slurm.conf
+detect: {{clusters: [lab]}}
 {setup}\
 env:
   GLOO_SOCKET_IFNAME: ib0

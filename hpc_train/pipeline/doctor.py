@@ -9,7 +9,7 @@ from hpc_train.model.finding import Finding, has_errors
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.value import Value
-from hpc_train.pipeline.site.detect import detect_site, this_host
+from hpc_train.pipeline.detection.detect import detect_site, this_host
 from hpc_train.probe.hardware import this_hardware
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess, nearest_nics
 from hpc_train.probe.problems_and_remedies import advise

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import random
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
-
-import msgspec
 
 from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError, SpecError
@@ -21,9 +17,10 @@ from hpc_train.model.run import RunName
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.submission import Allocation, Script
-from hpc_train.model.value import Sourced, Value, encode_unit
+from hpc_train.model.value import Sourced, Value
+from hpc_train.pipeline.detection.default_site import SiteChoice, choose_site
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.distributed_backend import follows_from_gpus
+from hpc_train.plans.plan_digest import plan_digest
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.load import load_site
@@ -38,7 +35,7 @@ T = TypeVar("T")
 class Request(Value, frozen=True, kw_only=True):
     """A request of the command line: a YAML file, or a program with arguments.
 
-    With `plain`, the scripts do not track their runs, and each is a job of its own.
+    `plain` scripts do not track their runs, and each is a job; with `starts`, the site is certain.
     """
 
     path: Path
@@ -46,6 +43,7 @@ class Request(Value, frozen=True, kw_only=True):
     site: str | None = None
     overrides: tuple[Override, ...] = ()
     plain: bool = False
+    starts: bool = False
 
 
 class PreparedPoint(Value, frozen=True, kw_only=True):
@@ -61,7 +59,8 @@ class PreparedPoint(Value, frozen=True, kw_only=True):
 class Prepared(Value, frozen=True, kw_only=True):
     """A job (one point, no study) or a study, planned and rendered for a site.
 
-    `profile` is the file of the site, `allocation` the script of the allocation of a nested study.
+    `profile` is the file of the site, `choice` why it is that one, `allocation` the script of the
+    allocation of a nested study.
     """
 
     name: str
@@ -71,6 +70,7 @@ class Prepared(Value, frozen=True, kw_only=True):
     points: tuple[PreparedPoint, ...]
     allocation: Script | None = None
     warnings: tuple[str, ...] = ()
+    choice: SiteChoice | None = None
 
 
 def request_of(
@@ -94,23 +94,24 @@ def prepare(request: Request) -> Prepared:
     """Plan and render a request.
 
     Raises:
-        HpcTrainError: an error in the file, in the site, or a conflict between them.
+        HpcTrainError: an error in the file or the site, a conflict, or no certain site to start at.
     """
-    named = request.site or os.environ.get("HPCTRAIN_SITE") or "local"
-    profile = find_profile(named)
+    choice = choose_site(request.site)
+    if request.starts:
+        choice.check()
+    profile = find_profile(choice.name)
     site = load_site(str(profile))
     study, points = _points(request)
     nested = _is_nested(request, study, site)
     folders = template_path(profile)
-    how = {"nested": nested, "plain": request.plain}
-    prepared = tuple(_prepare_point(point, site, folders, **how) for point in points)
+    prepared = _prepare_points(points, site, folders, nested=nested, plain=request.plain)
     if study is not None:
         from hpc_train.plans.cost import check_study
 
         check_study(study, [point.plan for point in prepared], site)
     name = study.spec.name if study else prepared[0].plan.name
-    warnings = [*announcement(named, profile)]
-    warnings += [text for point in prepared for text in point.plan.warnings]
+    texts = (text for point in prepared for text in point.plan.warnings)
+    warnings = [*announcement(choice.name, profile), *texts]
     script = None
     if study is not None and nested:
         allocation = _allocation(study, prepared, site)
@@ -124,7 +125,16 @@ def prepare(request: Request) -> Prepared:
         points=prepared,
         allocation=script,
         warnings=tuple(dict.fromkeys(warnings)),
+        choice=choice,
     )
+
+
+def _other_sites(points: Sequence[Point], site: SiteProfile) -> str:
+    """Return the sites that have the nodes which this machine lacks."""
+    from hpc_train.pipeline.detection.sites_with_nodes import other_sites
+
+    nodes = (point.job.value.resources.nodes for point in points)
+    return other_sites(nodes) if site.scheduler == "local" else ""
 
 
 def _is_nested(request: Request, study: Study | None, site: Sourced[SiteProfile]) -> bool:
@@ -176,7 +186,7 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
         )
     document = _read(request.path)
     if is_study(document):
-        # A single job, the most frequent input, needs no module of studies.
+        # A single job needs no module of studies.
         from hpc_train.specs.study import build_study
 
         study = build_study(document, request.overrides, request.path)
@@ -192,6 +202,16 @@ def _read(path: Path) -> Document:
     except SpecError as failure:
         if not path.exists() and not nearest_file(path):
             failure.hint = "a script needs no file: hpctrain render train.py --tasks-per-node 2"
+        raise
+
+
+def _prepare_points(
+    points: Sequence[Point], site: Sourced[SiteProfile], folders: Sequence[Path], **how: bool
+) -> tuple[PreparedPoint, ...]:
+    try:
+        return tuple(_prepare_point(point, site, folders, **how) for point in points)
+    except PlanError as failure:
+        failure.hint = failure.hint or _other_sites(points, site.value)
         raise
 
 
@@ -218,7 +238,6 @@ def _prepare_point(
 
 def schema(kind: Literal["job", "study"]) -> bytes:
     """Return the JSON Schema of a job or study file."""
-
     from hpc_train.specs.json_schema_and_keys import json_schema
 
     return json_schema(kind)
@@ -229,15 +248,3 @@ def place_problem(prepared: Prepared) -> str:
     from hpc_train.sites.submit_folder import wrong_place
 
     return wrong_place(prepared.site) or ""
-
-
-def plan_digest(plan: LaunchPlan) -> str:
-    """Return eight hex digits that depend on the job, but not on line numbers."""
-    # The default backend of torch adds no information.
-    backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
-    # The text that the launcher adds to every script does not depend on the job.
-    launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)
-    bare = msgspec.structs.replace(
-        plan, settings={}, warnings=(), notes=(), backend=backend, launch=launch
-    )
-    return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

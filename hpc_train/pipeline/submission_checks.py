@@ -16,13 +16,15 @@ from hpc_train.sites.submit_folder import check_place
 
 
 def check_start(prepared: Prepared) -> None:
-    """Check Slurm, and the secrets, folder, program, script and launcher of each job.
+    """Check the site, Slurm, and the secrets, folder, program, script and launcher of each job.
 
     Raises:
         SpecError: a secret, program or script does not exist, or is not executable.
         SiteProfileError: Slurm's commands are not installed, or find no slurm.conf. SubmitError:
         the launcher is not installed.
     """
+    if prepared.choice is not None:
+        prepared.choice.check()
     local = prepared.site.value.scheduler == "local"
     if prepared.site.value.scheduler == "slurm":
         check_slurm(prepared.site)

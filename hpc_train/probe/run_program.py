@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Callable
 
 from hpc_train.model.value import Value
@@ -29,6 +30,8 @@ Ask = Callable[..., Answer]
 
 def ask(*argv: str, timeout_s: float = 30.0) -> Answer:
     """Run a program with English messages, without options from environment variables."""
+    if shutil.which(argv[0]) is None:
+        return Answer(text="", problem=ABSENT)
     conf = os.environ.get("SLURM_CONF")
     if conf and not os.access(conf, os.R_OK):
         # Slurm's commands would retry once a second for a minute.

@@ -6,13 +6,17 @@ with its `site_profiles`; last the package. The first file with a name is used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.data_folders import profile_folder, site_folders, system_folder
 from hpc_train.errors import SiteProfileError, UnknownNameError
+from hpc_train.regularfile import read_regular
 from hpc_train.yamlfile import lookup, read
 
+_EXTENDS = re.compile(rb"\bextends\W{1,8}([\w.-]{1,256})")
 FAMILIES = "families"
 NEXT = "hpctrain site list prints all of them; hpctrain site init drafts a profile of this cluster"
 
@@ -111,10 +115,45 @@ def _places(folder: Path) -> tuple[Path, Path]:
     return folder, folder / "site_profiles"
 
 
+def profiles_with(key: str) -> Iterator[Path]:
+    """Yield the profiles that contain a word, themselves or in a file that they may extend.
+
+    Nothing is parsed: of many profiles, only those with a key need to be loaded.
+    """
+    texts: dict[str, list[bytes]] = defaultdict(list)
+    for folder in search_path():
+        for path in (*folder.glob("*.yaml"), *folder.glob(f"{FAMILIES}/*.yaml")):
+            texts[path.stem].append(_text(path))
+    for path in profile_files():
+        names = _chain(path.stem, texts)
+        if any(key.encode() in text for name in names for text in texts[name]):
+            yield path
+
+
+def _chain(name: str, texts: Mapping[str, Sequence[bytes]]) -> set[str]:
+    """Return a name and those that the files with this name extend."""
+    found, left = set(), {name}
+    while left:
+        name = left.pop()
+        found.add(name)
+        parents = {each.decode() for text in texts[name] for each in _EXTENDS.findall(text)}
+        left |= (parents & texts.keys()) - found
+    return found
+
+
+def _text(path: Path) -> bytes:
+    try:
+        return read_regular(path)
+    except OSError:
+        return b""
+
+
 def _looks_like_profile(path: Path) -> bool:
     """`./` also contains job files; a profile has `schema`, and `scheduler` or `extends`."""
     if path.parent != Path():
         return True
+    if b"schema" not in _text(path):
+        return False
     try:
         document = read(path, SiteProfileError).data
     except SiteProfileError:

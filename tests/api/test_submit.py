@@ -127,3 +127,16 @@ def test_a_folder_change_after_the_call_loses_no_run(
     run = hpc_train.submit("job.yaml")
     monkeypatch.chdir("/")
     assert run.wait(LIMIT_S) == "COMPLETED"
+
+
+def test_nothing_starts_on_a_login_node(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (files / "slurm.conf").write_text("ClusterName=alpha\n")
+    monkeypatch.setenv("SLURM_CONF", str(files / "slurm.conf"))
+    monkeypatch.delenv("HPCTRAIN_SITE", raising=False)
+    with pytest.raises(HpcTrainError, match="login node of the Slurm cluster alpha") as failure:
+        submitted("job.yaml")
+    assert "--site local" in failure.value.hint
+    assert not (files / "results").exists()
+    run = hpc_train.submit("job.yaml", site="local")
+    assert isinstance(run, hpc_train.SubmittedRun)
+    assert run.wait(LIMIT_S) == "COMPLETED"

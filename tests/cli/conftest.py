@@ -32,6 +32,7 @@ def hpctrain(
     monkeypatch.chdir(tmp_path)
     environment = {
         **{k: v for k, v in os.environ.items() if not k.startswith("HPCTRAIN_")},
+        "HPCTRAIN_SITE": os.environ.get("HPCTRAIN_SITE", ""),
         "TMPDIR": str(tmp_path),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
         "COLUMNS": "100",

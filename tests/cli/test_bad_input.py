@@ -206,7 +206,7 @@ def test_absurd_numbers_in_a_log_stop_nothing(hpctrain: Hpctrain) -> None:
 def test_output_that_cannot_be_written_is_one_line(hpctrain: Hpctrain) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "hpc_train", "render", "train.py"],
+            [sys.executable, "-m", "hpc_train", "render", "train.py", "--site", "local"],
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,

@@ -86,7 +86,8 @@ def test_a_draft_agrees_with_the_cluster_that_it_is_of(hpctrain: Hpctrain, slurm
 def test_detect_says_what_it_could_not_read(hpctrain: Hpctrain, slurm: Path) -> None:
     Path("mine.yaml").write_text(f"{HEAD}detect: {{clusters: [lab]}}\n")
     Path("site_profiles").mkdir()
-    Path("site_profiles/broken.yaml").write_text("schema: 1\nscheduler: slurm\nname: broken\n")
+    broken = "schema: 1\nscheduler: slurm\nname: broken\ndetect: {hosts: [none]}\n"
+    Path("site_profiles/broken.yaml").write_text(broken)
     done = hpctrain("site", "detect", PATH=str(slurm))
     assert (done.returncode, done.stdout) == (0, "mine: ClusterName lab\n")
     assert "hpctrain: warning: " in done.stderr and "broken.yaml" in done.stderr

@@ -233,7 +233,7 @@ def test_mistakes_are_answered_as_shown(
     wrong: Block, answer: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("HPCTRAIN_SITE", raising=False)
+    monkeypatch.setenv("HPCTRAIN_SITE", "local")
     file = Path(wrong.text.splitlines()[0].removeprefix("# "))
     file.write_text(wrong.text, encoding="utf-8")
     is_site = "scheduler:" in wrong.text

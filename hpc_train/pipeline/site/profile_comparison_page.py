@@ -17,6 +17,8 @@ _HEAD = """\
 One row per shipped profile, generated from the profiles by `hpctrain site list --markdown`. `?`
 means unknown; `site show NAME --origin` prints file, line and source of each value.
 [operators.md](operators.md) compares the rendered jobs with those that the operators publish.
+Hosts are those on which a command without `--site` uses the profile
+([writing-a-site.md](writing-a-site.md#detection)); on the others, name it.
 
 """
 
@@ -97,6 +99,14 @@ def _rendezvous(profile: SiteProfile) -> str:
     return rendezvous.host + (f" + {rendezvous.suffix!r}" if rendezvous.suffix else "")
 
 
+def _hosts(profile: SiteProfile) -> str:
+    detect = profile.detect
+    if detect is None:
+        return ""
+    variables = [f"{name}={value}" for name, value in detect.env.items()]
+    return ", ".join((*variables, *detect.clusters, *detect.hosts))
+
+
 def _verified(profile: SiteProfile) -> str:
     return ", ".join(filter(None, (profile.verified_on, confidence_of(profile))))
 
@@ -120,5 +130,6 @@ _COLUMNS: dict[str, Callable[[SiteProfile], str]] = {
     "Fabric": _fabric,
     "Rendezvous": _rendezvous,
     "Internet": lambda profile: profile.internet.access if profile.internet else "",
+    "Hosts": _hosts,
     "Verified": _verified,
 }

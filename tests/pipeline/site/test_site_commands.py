@@ -10,8 +10,8 @@ import msgspec
 import pytest
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.pipeline.detection.detect import Host, detect_site, this_host
 from hpc_train.pipeline.site.check import ProfileCheck, check_site
-from hpc_train.pipeline.site.detect import Host, detect_site, this_host
 from hpc_train.pipeline.site.show import ProfileSummary, list_sites, show_site, unknown_keys
 from hpc_train.plans.sample_jobs import nameless_job
 from hpc_train.sites.cited_sources import source_of, unknown_covers
@@ -208,7 +208,8 @@ def test_detect_gives_its_reasons(mine: Path, host: Host, reasons: tuple[str, ..
 
 
 def test_detect_goes_on_and_says_what_it_could_not_read(mine: Path) -> None:
-    (mine.parent / "broken.yaml").write_text("schema: 1\nscheduler: slurm\nname: broken\n")
+    broken_text = "schema: 1\nscheduler: slurm\nname: broken\ndetect: {hosts: ['*']}\n"
+    (mine.parent / "broken.yaml").write_text(broken_text)
     host = this_host(Slurm("lab", config="Unable to contact slurm controller"))
     env = msgspec.structs.replace(host, env={"MY_CLUSTER": "mine"})
     found = detect_site(env)
