@@ -73,6 +73,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "torchvision": "hpc_train.records.parsers.torchvision:TorchVision",
         "ultralytics": "hpc_train.records.parsers.ultralytics:Ultralytics",
         "verl": "hpc_train.records.parsers.verl:PARSER",
+        "wandb_chart": "hpc_train.records.parsers.wandb_chart:WandbChart",
         # NeMo's progress bar extends Lightning's.
         "nemo": "hpc_train.records.parsers.nemo:Nemo",
         "lightning_bar": "hpc_train.records.parsers.lightning_bar:LightningBar",

@@ -10,7 +10,7 @@ import zlib
 
 from hpc_train.records.log_blocks import Stream
 
-BINARY = "is no text, but a binary file"
+BINARY = "is no text, but a binary file: export the results as CSV, or name the log as text"
 _START = 4096
 # Without the characters that terminals use: backspace to carriage return, escape.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
@@ -18,15 +18,20 @@ _SAVE = "save the sheet with the results as CSV"
 _CHECKPOINT = "it is never loaded: name the log that was printed while it was written"
 _UNPACK = "unpack it and name the files in it"
 _TYPE_IT = "write the results into a CSV file"
+_DATABASE = "export the table as CSV: sqlite3 -csv -header; of MLflow: mlflow experiments csv -x ID"
 _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"%PDF-", "PDF", _TYPE_IT),
     (b"\x89PNG\r\n\x1a\n", "PNG image", _TYPE_IT),
     (b"\xff\xd8\xff", "JPEG image", _TYPE_IT),
     (b"\x89HDF\r\n\x1a\n", "HDF5 file", "export the values as CSV"),
-    (b"SQLite format 3\0", "SQLite database", "export the table as CSV: sqlite3 -csv -header"),
+    (b"SQLite format 3\0", "SQLite database", _DATABASE),
     (b"\x7fELF", "program or library (ELF)", "name the log that it printed"),
     (b"\x93NUMPY", "NumPy array", "export the values as CSV"),
     (b"PAR1", "Parquet file without the extension .parquet", "rename it to FILE.parquet"),
+    (b"ARROW1\0\0", "Feather or Arrow file", "write it as Parquet: FILE.parquet"),
+    (b"ORC", "ORC file", "write it as Parquet: FILE.parquet"),
+    (b"Obj\x01", "Avro file", "export the values as CSV"),
+    (b"MATLAB 5.0 MAT-file", "MATLAB file", "export the values as CSV"),
     (b"7z\xbc\xaf\x27\x1c", "7z archive", _UNPACK),
     (b"Rar!\x1a\x07", "RAR archive", _UNPACK),
 )

@@ -69,6 +69,10 @@ KINDS = [
     ("4b825dc6", zlib.compress(b"tree 0\0"), "object of a git repository: "),
     ("a.xls", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99, "Excel 97 workbook: save it as"),
     ("a.doc", b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + b"\0" * 99, "Word 97 document: "),
+    ("a.feather", b"ARROW1\0\0" + b"\1" * 9, "Feather or Arrow file: write it as Parquet"),
+    ("a.orc", b"ORC\x11\0\0", "ORC file: "),
+    ("a.avro", b"Obj\x01\x04\x14", "Avro file: "),
+    ("a.mat", b"MATLAB 5.0 MAT-file, Platform: GLNXA64", "MATLAB file: "),
     ("a.bin", b"\1\2" * 99, BINARY),
 ]
 
