@@ -7,6 +7,7 @@ in which they appear.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -17,19 +18,30 @@ from hpc_train.imports.exported_headings import names_a_result
 
 # Limit of cells, because each row gets a cell of each column.
 _MOST_CELLS = 100_000_000
+_DEEPEST = 20
+_KEY = re.compile(r'"([^"\\]{1,200})"\s*:')
 _ROWS = "write one object for each job: a line each, or in an array"
 _BLANK = " \t\r\n"
 _Decode = Callable[[str, int], tuple[Any, int]]
 
 
 def is_json_of_results(head: str) -> bool:
-    """Whether the first object has the columns of a table of results; `head` is how it begins."""
+    """Whether the first object has the columns of a table of results; `head` is how it begins.
+
+    An array without rows is a table; reading it names what is missing.
+    """
+    if head.split(maxsplit=2) in (["[]"], ["[", "]"]):
+        return True
     rows = _objects(head)
     try:
         _, first = next(rows)
-    except (StopIteration, json.JSONDecodeError):
+        names = tuple(_cells(first)) if isinstance(first, dict) else ()
+    except StopIteration:
         return False
-    return isinstance(first, dict) and names_a_result(tuple(_cells(first)), sized=True)
+    except ValueError:
+        # It is longer than the head, or reading it names what is wrong.
+        names = tuple(_KEY.findall(head.partition("}")[0]))
+    return names_a_result(names, sized=True)
 
 
 def parse_json(path: Path, text: str) -> ResultTable:
@@ -43,10 +55,7 @@ def parse_json(path: Path, text: str) -> ResultTable:
     rows: list[tuple[int, dict[str, str]]] = []
     try:
         for line, value in _objects(text):
-            if not isinstance(value, dict):
-                shown = json.dumps(value)[:40]
-                raise LogParseError(f"{path}:{line}: {shown} is not an object", _ROWS)
-            rows.append((line, _cells(value)))
+            rows.append((line, _row(f"{path}:{line}", value)))
             for name in rows[-1][1]:
                 names.setdefault(name, len(names))
     except json.JSONDecodeError as failure:
@@ -61,6 +70,15 @@ def parse_json(path: Path, text: str) -> ResultTable:
         )
     cells = tuple((at, tuple(row.get(name, "") for name in names)) for at, row in rows)
     return ResultTable(path, rows[0][0], tuple(names), cells)
+
+
+def _row(where: str, value: Any) -> dict[str, str]:
+    if not isinstance(value, dict):
+        raise LogParseError(f"{where}: {json.dumps(value)[:40]} is not an object", _ROWS)
+    try:
+        return _cells(value)
+    except ValueError as wrong:
+        raise LogParseError(f"{where}: {wrong}", _ROWS) from None
 
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:
@@ -108,11 +126,18 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _cells(row: dict[str, Any], before: str = "") -> dict[str, str]:
+def _cells(row: dict[str, Any], before: str = "", depth: int = 0) -> dict[str, str]:
+    """Return the cells of a row by the names of their columns.
+
+    Raises:
+        ValueError: there are too many objects within one another.
+    """
+    if depth > _DEEPEST:
+        raise ValueError(f"more than {_DEEPEST} objects within one another")
     cells: dict[str, str] = {}
     for name, value in row.items():
         if isinstance(value, dict):
-            cells |= _cells(value, f"{before}{name}.")
+            cells |= _cells(value, f"{before}{name}.", depth + 1)
         else:
             cells[before + name.strip()] = _cell(value)
     return cells

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import zipfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +31,7 @@ def read_workbook(path: Path, sheet: str = "") -> ResultTable:
             sheet, several sheets with cells and none is named, or a formula without a value.
     """
     need("an Excel workbook", "xlsx", "save the sheet as CSV", only=("openpyxl",))
-    rows = _sheet(path, _opened(path, values=True), sheet)
+    rows = _sheet(path, sheet, values=True)
     if not rows:
         raise LogParseError(f"{path}: the sheet is empty", "a header and a row for each job")
     (line, names), *others = rows
@@ -47,21 +48,31 @@ def read_workbook(path: Path, sheet: str = "") -> ResultTable:
     return ResultTable(path, line, tuple(map(_text, names[:width])), tuple(kept))
 
 
-def _opened(path: Path, *, values: bool) -> Workbook:
+@contextmanager
+def _opened(path: Path, *, values: bool) -> Iterator[Workbook]:
     from xml.etree.ElementTree import ParseError
 
     import openpyxl
 
     try:
-        return openpyxl.load_workbook(path, read_only=True, data_only=values, keep_links=False)
+        book = openpyxl.load_workbook(path, read_only=True, data_only=values, keep_links=False)
     except OSError as failure:
         raise LogParseError(f"{path}: {failure.strerror or failure}") from None
     except (zipfile.BadZipFile, KeyError, ValueError, ParseError, EOFError) as failure:
         raise LogParseError(f"{path}: not a whole Excel workbook: {failure}", _CSV) from None
+    try:
+        yield book
+    finally:
+        book.close()
 
 
-def _sheet(path: Path, book: Workbook, sheet: str) -> list[tuple[int, Sequence[Any]]]:
+def _sheet(path: Path, sheet: str, *, values: bool) -> list[tuple[int, Sequence[Any]]]:
     """Return the rows with cells of the named sheet, or of the only one that has some."""
+    with _opened(path, values=values) as book:
+        return _rows_of(path, book, sheet)
+
+
+def _rows_of(path: Path, book: Workbook, sheet: str) -> list[tuple[int, Sequence[Any]]]:
     names = [one.title for one in book.worksheets]
     if sheet and sheet not in names:
         raise LogParseError(
@@ -98,8 +109,8 @@ def _rows(path: Path, sheet: Any) -> Iterator[tuple[int, Sequence[Any]]]:
 
 def _refuse_formulas(path: Path, sheet: str, lines: set[int], width: int) -> None:
     """Refuse a formula without a value, which a program has written and Excel never opened."""
-    values = dict(_sheet(path, _opened(path, values=True), sheet))
-    for number, cells in _sheet(path, _opened(path, values=False), sheet):
+    values = dict(_sheet(path, sheet, values=True))
+    for number, cells in _sheet(path, sheet, values=False):
         for place, cell in enumerate(cells[:width]):
             formula = isinstance(cell, str) and cell.startswith("=")
             if number in lines and formula and values.get(number, cells)[place] is None:

@@ -45,7 +45,7 @@ def is_record_file(path: Path) -> bool:
     else:
         try:
             row = msgspec.json.decode(first)
-        except msgspec.DecodeError:
+        except (msgspec.DecodeError, RecursionError):
             # Damaged: reported when it is read.
             return all(f'"{name}":' in first for name in _NEEDED)
         names = list(row) if isinstance(row, dict) else []
