@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import codecs
 import csv
 import io
 import re
-from collections.abc import Iterator
-from math import isfinite
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,27 +19,58 @@ _SEPARATORS = ",;\t"
 _COMMENT = ("# ", "##", "#,", "#;", "#\t")
 # The first line that Excel reads the separator from; the header shows it as well.
 _SEP = re.compile(r'\ufeff?"?sep="?[,;\t]?"?[,;\t ]*[\r\n]*', re.IGNORECASE)
+# A line that is no row, or may be none: empty cells, a comment, `sep=`, or other blank characters.
+_UNUSUAL = re.compile(rb"\n[ \t,;\v\f\x1c-\x1f]*(?:#|sep=|[\x80-\xff]|\n|\Z)", re.IGNORECASE)
 _EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
-ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
-MOST = 1e100
-_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
-_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
-_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' \u00a0\u202f.][0-9]{3})+(?:[.,][0-9]+)?")
-_COMMA = re.compile(r"^[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
-_WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
 
 
 class ResultTable(NamedTuple):
-    """Names as they are written, with their line, and the cells of each row after its line.
+    """Names as they are written, with their line, and the rows as CSV, with the line of each.
 
+    `body` has one row of cells for each of `lines`, without comments and empty rows, and is UTF-8.
     `notes` state how the cells were computed.
     """
 
     path: Path
     line: int
     names: tuple[str, ...]
-    rows: tuple[tuple[int, tuple[str, ...]], ...]
+    lines: Sequence[int]
+    body: bytes = b""
+    separator: str = ","
     notes: tuple[str, ...] = ()
+
+    def where(self, row: int) -> str:
+        """Return the place of a row: file:line."""
+        return f"{self.path}:{self.lines[row]}"
+
+    def row(self, row: int) -> tuple[str, ...]:
+        """Return the cells of one row, counted from 0."""
+        return next(islice(self._cells(), row, None))
+
+    @property
+    def rows(self) -> tuple[tuple[int, tuple[str, ...]], ...]:
+        """Return the line and the cells of each row."""
+        return tuple(zip(self.lines, self._cells(), strict=True))
+
+    def _cells(self) -> Iterator[tuple[str, ...]]:
+        text = io.StringIO(self.body.decode(), "")
+        for cells in csv.reader(text, delimiter=self.separator, strict=True):
+            yield tuple(cell.strip() for cell in cells)
+
+
+def table_of(
+    path: Path, line: int, names: Sequence[str], rows: Iterable[tuple[int, Sequence[str]]]
+) -> ResultTable:
+    """Return the table of rows of cells, each with its line."""
+    lines: list[int] = []
+    body = io.StringIO()
+    writer = csv.writer(body, lineterminator="\n")
+    for number, cells in rows:
+        lines.append(number)
+        writer.writerow(cells)
+    # JSON may contain characters that a text file cannot.
+    text = body.getvalue().replace("\0", "\ufffd").encode("utf-8", "replace")
+    return ResultTable(path, line, tuple(names), lines, text)
 
 
 def is_csv_of_results(name: str, head: bytes) -> bool:
@@ -62,40 +94,73 @@ def parse_csv(path: Path, raw: bytes) -> ResultTable:
     Raises:
         LogParseError: it is empty, not UTF-8, has rows of different lengths, or is a report.
     """
-    rows = _rows(path, _text(path, raw))
+    content = _content(path, raw)
+    unusual = b'"' in content or _UNUSUAL.search(b"\n" + content)
+    table = _parsed(path, content.decode()) if unusual else _split(path, content)
+    if not table.lines:
+        where = f"{path}:{table.line}"
+        raise LogParseError(f"{where}: a header, and no row below it", "one row for each job")
+    return table
+
+
+def _split(path: Path, content: bytes) -> ResultTable:
+    """Return a table whose lines are its rows: without quotes, comments and empty lines."""
+    header, below, body = content.partition(b"\n")
+    separator = _separator(header.decode())
+    names = _header(path, 1, header.decode().split(separator))
+    between, lines = separator.encode(), body.split(b"\n") if below else []
+    for number, line in enumerate(lines, start=2):
+        if line.count(between) != len(names) - 1:
+            raise _wrong_length(f"{path}:{number}", line.count(between) + 1, names)
+    return ResultTable(path, 1, names, range(2, len(lines) + 2), body, separator)
+
+
+def _parsed(path: Path, text: str) -> ResultTable:
+    """Return a table of any form that CSV allows."""
+    rows = _rows(path, text)
     header = next(rows, None)
     if header is None:
         raise LogParseError(f"{path}: empty", f"a header and a row for each job: {_EXAMPLE}")
-    line, names = header
-    names = [name.strip() for name in names]
+    names = _header(path, *header)
+    return table_of(path, header[0], names, _of_length(path, rows, names))
+
+
+def _header(path: Path, line: int, cells: Sequence[str]) -> tuple[str, ...]:
+    names = tuple(name.strip() for name in cells)
     if _REPORT_COLUMNS.issubset(names):
         raise LogParseError(
             f"{path}:{line}: this is a report that hpctrain wrote, with one row for each point",
             "give the study, the logs, or a table with one row for each job",
         )
-    kept = []
+    return names
+
+
+def _of_length(
+    path: Path, rows: Iterable[tuple[int, list[str]]], names: Sequence[str]
+) -> Iterator[tuple[int, list[str]]]:
     for number, cells in rows:
         if len(cells) != len(names):
-            raise _wrong_length(f"{path}:{number}", cells, names)
-        kept.append((number, tuple(cell.strip() for cell in cells)))
-    if not kept:
-        raise LogParseError(f"{path}:{line}: a header, and no row below it", "one row for each job")
-    return ResultTable(path, line, tuple(names), tuple(kept))
+            raise _wrong_length(f"{path}:{number}", len(cells), names)
+        yield number, [cell.strip() for cell in cells]
 
 
-def _text(path: Path, raw: bytes) -> str:
+def _content(path: Path, raw: bytes) -> bytes:
+    """Return the bytes of UTF-8 text without a byte order mark; lines end in LF."""
     if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
         raise LogParseError(f"{path}: UTF-16 text", "save it as CSV in UTF-8")
     try:
-        text = raw.decode("utf-8-sig")
+        raw.decode()
     except UnicodeDecodeError as failure:
         line = raw[: failure.start].count(b"\n") + 1
         message = f"{path}:{line}: not UTF-8 text (byte {failure.start})"
         raise LogParseError(message, "save it as CSV in UTF-8") from None
-    if "\0" in text:
-        line = text[: text.index("\0")].count("\n") + 1
+    if b"\0" in raw:
+        line = raw[: raw.index(b"\0")].count(b"\n") + 1
         raise LogParseError(f"{path}:{line}: not text: a NUL byte", "save it as CSV in UTF-8")
-    return text
+    raw = raw.removeprefix(codecs.BOM_UTF8)
+    if b"\r" in raw:
+        raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+    return raw.removesuffix(b"\n")
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -119,7 +184,7 @@ def is_comment(line: str) -> bool:
 
 def _first(text: str) -> str:
     """Return the line of the header, before the cells are split."""
-    lines = (line for line in text.splitlines() if line.strip())
+    lines = (line for line in io.StringIO(text, None) if line.strip())
     return next((line for line in lines if not is_comment(line)), "")
 
 
@@ -127,61 +192,10 @@ def _separator(header: str) -> str:
     return max(_SEPARATORS, key=header.count)
 
 
-def _wrong_length(where: str, cells: list[str], names: list[str]) -> LogParseError:
-    more = len(cells) > len(names)
+def _wrong_length(where: str, cells: int, names: Sequence[str]) -> LogParseError:
+    more = cells > len(names)
     comma = "; a decimal comma is not allowed: write 1.5, not 1,5" if more else ""
     return LogParseError(
-        f"{where}: {len(cells)} cells, but the header has {len(names)} columns{comma}",
+        f"{where}: {cells} cells, but the header has {len(names)} columns{comma}",
         "put a cell that contains the separator in quotes",
     )
-
-
-def number(text: str, unit: str) -> float:
-    """Return the number in a cell; `unit` is the one that its column is in.
-
-    Raises:
-        ValueError: the cell is not a finite number; the message gives the reason.
-    """
-    text = text.strip()
-    if not _NUMBER.fullmatch(text):
-        raise ValueError(_why(text, unit))
-    value = float(text)
-    if not isfinite(value) or abs(value) > MOST:
-        raise ValueError(f"{text} is too large for a measurement; at most {MOST:g}")
-    return value
-
-
-def whole(text: str, least: int) -> int:
-    """Return the whole number in a cell.
-
-    Raises:
-        ValueError: it is not a whole number, or smaller than `least`.
-    """
-    value = number(text, "1")
-    if value != int(value) or not least <= value <= 10**9:
-        raise ValueError(f"{text.strip()} must be a whole number from {least} up")
-    return int(value)
-
-
-def _why(text: str, unit: str) -> str:
-    if _NOT_FINITE.fullmatch(text):
-        return f"{text!r} is not a measurement; leave the cell empty if nothing was measured"
-    if _COMMA.fullmatch(text):
-        return _comma(text)
-    if _GROUPED.fullmatch(text):
-        return f"{text!r} has thousands separators; write the digits without them"
-    suffixed = _WITH_UNIT.fullmatch(text)
-    if suffixed and suffixed["unit"].startswith("%"):
-        return f"{text!r} is in percent; write a number without a unit, a fraction of 1"
-    if suffixed:
-        column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
-        return f"{text!r} has the unit {suffixed['unit']!r}; write a number alone, {column}"
-    return f"{text[:40]!r} is not a number"
-
-
-def _comma(text: str) -> str:
-    point = text.replace(",", ".")
-    if _GROUPED.fullmatch(text) and not text.lstrip("+-").startswith("0"):
-        both = f"{point} or {text.replace(',', '')}"
-        return f"{text!r} has a decimal comma, or a thousands separator; write {both}"
-    return f"{text!r} has a decimal comma; write {point} with a point"

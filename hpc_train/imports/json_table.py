@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.csv_table import ResultTable, table_of
 from hpc_train.imports.exported_headings import names_a_result
 
 # Limit of cells, because each row gets a cell of each column.
@@ -68,8 +68,8 @@ def parse_json(path: Path, text: str) -> ResultTable:
             f"{path}: {len(rows)} rows with {len(names)} different keys in all",
             "give all rows the same keys",
         )
-    cells = tuple((at, tuple(row.get(name, "") for name in names)) for at, row in rows)
-    return ResultTable(path, rows[0][0], tuple(names), cells)
+    cells = ((at, [row.get(name, "") for name in names]) for at, row in rows)
+    return table_of(path, rows[0][0], tuple(names), cells)
 
 
 def _row(where: str, value: Any) -> dict[str, str]:

@@ -17,7 +17,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.csv_table import ResultTable, table_of
 from hpc_train.model.result_columns import SIZES, plain_name
 from hpc_train.regularfile import is_folder, is_regular, read_regular
 from hpc_train.yamlfile import read
@@ -69,7 +69,7 @@ def read_mlruns(path: Path) -> ResultTable:
         for number, run in enumerate(runs, start=1)
     ]
     named = path if path.name else path.resolve()
-    table = ResultTable(named, 1, ("run", *columns), tuple(rows))
+    table = table_of(named, 1, ("run", *columns), rows)
     return table._replace(notes=tuple(_notes(path, found)))
 
 

@@ -1,65 +1,59 @@
-"""A foreign table -> its runs and their measurements."""
+"""Foreign tables -> their runs and their measurements, as columns."""
 
 from __future__ import annotations
 
-import functools
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple
 
 import msgspec
+import numpy as np
+import pandas as pd
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.csv_table import ABSENT, ResultTable, number, whole
-from hpc_train.imports.duplicates import RowContent, refuse_same_rows, significant_digits
-from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
-from hpc_train.imports.run_state import OK, run_state
-from hpc_train.imports.table_notes import table_notes
-from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.model.record import UNITS, Record, Scope
-from hpc_train.model.result_columns import (
-    BATCH,
-    PER_GPU,
-    RATES_PER_GPU,
-    RESULTS,
-    complete_sizes,
+from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.header import TableColumn, columns, declared_scaling
+from hpc_train.imports.kinds_of_rows import (
+    RowKinds,
+    count_columns,
+    refused_counts,
+    row_kinds,
 )
+from hpc_train.imports.measure_columns import (
+    RESULT_COLUMNS,
+    SCOPES,
+    MeasuredRecords,
+    Measures,
+    records_of,
+    refused,
+    value_of,
+    with_rate,
+)
+from hpc_train.imports.number_cells import whole
+from hpc_train.imports.same_rows import RowContents, refuse_same_rows
+from hpc_train.imports.table_cells import Cells, Floats, Ints, Texts, read_cells
+from hpc_train.imports.table_notes import table_notes
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
+from hpc_train.model.table_records import TableRecords
 
-_SCOPES: dict[str, Scope] = {
-    "memory": "per_rank",
-    "mfu": "per_gpu",
-    **dict.fromkeys(PER_GPU, "per_gpu"),
-}
-_FRACTIONS = ("accuracy", "mfu")
-_ANY_SIGN = ("loss",)
-# Settings, which repetitions share.
-_GIVEN = frozenset({BATCH, "learning_rate", "samples", "steps"})
-_PARSED = ("measure", "size")
-_RESULTS = (*RESULTS, *RATES_PER_GPU)
-_T = TypeVar("_T")
+_NUMBERS = ("restarts", "wall_s")
 
 
-class _Row(NamedTuple):
-    """The cells of one row with a value, by the name of their column."""
+class _TableRuns(NamedTuple):
+    """What one table holds: its kinds of rows, and a value of each other column for each row."""
 
-    place: str
-    line: int
-    cells: dict[TableColumn, str]
-
-    def of(self, kind: str) -> dict[str, str]:
-        return {column.name: text for column, text in self.cells.items() if column.kind == kind}
-
-    def parsed(self, name: str, read: Callable[[], _T]) -> _T:
-        """Return the parsed value, or raise an error with its place."""
-        try:
-            return read()
-        except ValueError as wrong:
-            raise LogParseError(f"{self.place}: {name}: {wrong}", "correct this cell") from None
+    table: ResultTable
+    kinds: RowKinds
+    names: list[str]
+    wall_s: Floats
+    records: MeasuredRecords
+    contents: RowContents
+    notes: tuple[str, ...]
 
 
-def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, tuple[Record, ...]]:
+def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, TableRecords]:
     """Return the runs of tables, one per row, and their measurements.
 
     samples_per_second = global_batch_size / step_time if only these two are given. Runs of several
@@ -68,148 +62,170 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, tuple[Rec
     Raises:
         LogParseError: a table, a column or a cell is invalid, with its place.
     """
-    runs: list[ExpectedRun] = []
-    records: list[Record] = []
-    notes: list[str] = []
-    places: dict[Any, str] = {}
-    for table in tables:
-        path = table.path
-        meanings = columns(table)
-        rows = list(_rows(table, meanings))
-        names = _names(rows, f"{path.stem}: " if len(tables) > 1 else "")
-        measures = [_measured(row) for row in rows]
-        contents = map(_content, rows, measures)
-        refuse_same_rows((one for one in contents if one.digits), places)
-        for name, row, measured in zip(names, rows, measures, strict=True):
-            runs.append(_run(name, row, measured))
-            records += _records(runs[-1], path, row.line, measured)
-        notes += table_notes(table, meanings, [row.of("measure") for row in rows])
-    kept, scaling = declared_scaling(runs)
-    expected = tuple(_numbered(kept))
-    study = undeclared(tables[0].path.stem, expected, Warmup(steps=0), tuple(notes))
-    return msgspec.structs.replace(study, scaling=scaling), tuple(records)
+    several = len(tables) > 1
+    parts = [_of_table(one, f"{one.path.stem}: " if several else "") for one in tables]
+    refuse_same_rows([one.contents for one in parts])
+    kinds, scaling = declared_scaling([kind for one in parts for kind in one.kinds.runs])
+    first = _starts([len(one.kinds.runs) for one in parts])
+    kind = np.concatenate([one.kinds.kind + n for one, n in zip(parts, first, strict=True)])
+    names = list(chain.from_iterable(one.names for one in parts))
+    wall_s = np.concatenate([one.wall_s for one in parts])
+    runs = RunColumns(kinds, kind, names, _repetitions(kinds, kind), wall_s)
+    notes = tuple(chain.from_iterable(one.notes for one in parts))
+    study = undeclared(tables[0].path.stem, runs, Warmup(steps=0), notes)
+    return msgspec.structs.replace(study, scaling=scaling), _records(parts, names)
 
 
-def _rows(table: ResultTable, meanings: Sequence[TableColumn]) -> Iterator[_Row]:
-    for line, cells in table.rows:
-        named = {column: text for column, text in zip(meanings, cells, strict=True) if column.name}
-        known = {column: text for column, text in named.items() if text not in ABSENT}
-        yield _Row(f"{table.path}:{line}", line, known)
+def _of_table(table: ResultTable, before: str) -> _TableRuns:
+    meanings = columns(table)
+    cells = _cells(table, meanings)
+    rows = len(table.lines)
+    measures = with_rate(_measures(meanings, cells))
+    results = [values for name, values in measures.values.items() if name in RESULT_COLUMNS]
+    has_result = np.any([~np.isnan(values) for values in results], axis=0)
+    kinds = row_kinds(table, meanings, cells, has_result)
+    gpus = np.array([_gpus(run) for run in kinds.runs], dtype=np.float64)[kinds.kind]
+    texts = {meanings[place].name: column for place, column in cells.texts.items()}
+    names = texts.pop("run", None)
+    return _TableRuns(
+        table,
+        kinds,
+        _names(table, names, rows, before),
+        _durations(meanings, cells, rows),
+        records_of(measures, gpus),
+        RowContents(
+            table, *measures, [run.sizes for run in kinds.runs], kinds.kind, texts, names,
+            _unused(table, meanings),
+        ),
+        tuple(table_notes(table, meanings, _distinct(cells), measures.values)),
+    )  # fmt: skip
 
 
-def _names(rows: Sequence[_Row], before: str) -> list[str]:
-    lines: dict[str, str] = {}
-    for count, row in enumerate(rows, start=1):
-        name = before + row.of("run").get("run", f"row {count}")
-        if name in lines:
-            raise LogParseError(
-                f"{row.place}: a second run called {name!r}; the first is {lines[name]}",
-                "give each row another name, or add a column `repetition`",
-            )
-        lines[name] = row.place
-    return list(lines)
+def _starts(lengths: Sequence[int]) -> list[int]:
+    return [0, *np.cumsum(lengths).tolist()][: len(lengths)]
 
 
-def _measured(row: _Row) -> dict[str, float]:
-    found = {
-        column.name: row.parsed(column.name, functools.partial(_value, column, text))
-        for column, text in row.cells.items()
+def _cells(table: ResultTable, meanings: Sequence[TableColumn]) -> Cells:
+    """Return the columns that are used; each number is checked.
+
+    Raises:
+        LogParseError: a cell is invalid; of several, that of the first row is named.
+    """
+    kinds = {place: column.kind for place, column in enumerate(meanings)}
+    numbers = [
+        place
+        for place, kind in kinds.items()
+        if kind in ("size", "measure") or meanings[place].name in _NUMBERS
+    ]
+    texts = [p for p, kind in kinds.items() if kind in ("axis", "condition", "run")]
+    cells = read_cells(table, numbers, [place for place in texts if place not in numbers])
+    wrong = [found for place in numbers for found in _wrong(meanings, cells, place)]
+    if wrong:
+        row, place = min(wrong)
+        raise _bad_cell(table, row, meanings[place], table.row(row)[place])
+    return cells
+
+
+def _wrong(meanings: Sequence[TableColumn], cells: Cells, place: int) -> Iterator[tuple[int, int]]:
+    """Yield the first row of a column with a cell that is refused, and its place."""
+    least = {at: least for at, _, least in count_columns(meanings)}
+    found = cells.numbers[place]
+    bad = refused_counts(found, least[place]) if place in least else refused(meanings[place], found)
+    if bad.any():
+        yield int(bad.argmax()), place
+
+
+def _bad_cell(table: ResultTable, row: int, column: TableColumn, text: str) -> LogParseError:
+    least = {found.name: least for _, found, least in count_columns([column])}
+    try:
+        whole(text, least[column.name]) if least else value_of(column, text)
+    except ValueError as wrong:
+        why = str(wrong)
+    return LogParseError(f"{table.where(row)}: {column.name}: {why}", "correct this cell")
+
+
+def _measures(meanings: Sequence[TableColumn], cells: Cells) -> Measures:
+    written = {
+        column.name: cells.numbers[place]
+        for place, column in enumerate(meanings)
         if column.kind == "measure"
     }
-    if BATCH in found and "step_time" in found:
-        found.setdefault("samples_per_second", found[BATCH] / found["step_time"])
+    factors = {column.name: column.factor for column in meanings}
+    return Measures({name: own * factors[name] for name, own in written.items()}, written)
+
+
+def _durations(meanings: Sequence[TableColumn], cells: Cells, rows: int) -> Floats:
+    """Return the duration of each job [s]; NaN if it is unknown or 0."""
+    for place, column in enumerate(meanings):
+        if column.name == "wall_s":
+            found = cells.numbers[place] * column.factor
+            return np.where(found > 0, found, np.nan)
+    return np.full(rows, np.nan)
+
+
+def _names(table: ResultTable, stated: Texts | None, rows: int, before: str) -> list[str]:
+    """Return the names of the runs.
+
+    Raises:
+        LogParseError: two rows have one name.
+    """
+    usual = [f"{before}row {count}" for count in range(1, rows + 1)]
+    if stated is None:
+        return usual
+    known = [f"{before}{name}" for name in stated.names]
+    names = [
+        usual[row] if code < 0 else known[code] for row, code in enumerate(stated.codes.tolist())
+    ]
+    again = np.flatnonzero(pd.Series(names, dtype=object).duplicated().to_numpy())
+    if len(again):
+        name = names[again[0]]
+        raise LogParseError(
+            f"{table.where(int(again[0]))}: a second run called {name!r}; the first is "
+            f"{table.where(names.index(name))}",
+            "give each row another name, or add a column `repetition`",
+        )
+    return names
+
+
+def _gpus(run: ExpectedRun) -> int:
+    return run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
+
+
+def _unused(table: ResultTable, meanings: Sequence[TableColumn]) -> Callable[[], dict[str, Texts]]:
+    places = {p: c.name for p, c in enumerate(meanings) if c.kind == "unused" and c.name}
+    return lambda: {
+        places[place]: own for place, own in read_cells(table, (), places).texts.items()
+    }
+
+
+def _distinct(cells: Cells) -> dict[int, int]:
+    return {place: len(column.names) for place, column in cells.texts.items()}
+
+
+def _repetitions(kinds: Sequence[ExpectedRun], kind: Ints) -> Ints:
+    """Number the runs of one size with the same axes and conditions, in order."""
+    keys = [repr((sorted(run.sizes.items()), run.axes, run.conditions)) for run in kinds]
+    point = pd.factorize(np.array(keys, dtype=object))[0][kind]
+    found: Ints = (pd.Series(point).groupby(point).cumcount() + 1).to_numpy(dtype=np.int64)
     return found
 
 
-def _content(row: _Row, measured: Mapping[str, float]) -> RowContent:
-    values = {name: float(f"{value:.12g}") for name, value in measured.items()}
-    others = {column: text for column, text in row.cells.items() if column.kind not in _PARSED}
-    texts = {column.name: text for column, text in others.items()}
-    name = texts.pop("run", "")
-    results = (text for found, text in row.of("measure").items() if found not in _GIVEN)
-    return RowContent(
-        row.place,
-        name,
-        max(map(significant_digits, results), default=0),
-        tuple(sorted((texts | _sizes(row) | values).items())),
+def _records(tables: Sequence[_TableRuns], names: Sequence[str]) -> TableRecords:
+    """Return the measurements of all tables, in the order of their rows."""
+    metrics = list(dict.fromkeys(metric for one in tables for metric in one.records.metrics))
+    parts = [one.records for one in tables]
+    first = _starts([len(one.table.lines) for one in tables])
+    number = [np.array([metrics.index(m) for m in one.metrics], dtype=np.int64) for one in parts]
+    lines = [np.asarray(one.table.lines, dtype=np.int64) for one in tables]
+    return TableRecords(
+        runs=names,
+        sources=[str(one.table.path) for one in tables],
+        metrics=metrics,
+        scopes=SCOPES,
+        run=np.concatenate([one.row + n for one, n in zip(parts, first, strict=True)]),
+        source=np.repeat(np.arange(len(tables)), [len(one.row) for one in parts]),
+        metric=np.concatenate([n[one.metric] for one, n in zip(parts, number, strict=True)]),
+        scope=np.concatenate([one.scope for one in parts]),
+        line=np.concatenate([own[one.row] for one, own in zip(parts, lines, strict=True)]),
+        value=np.concatenate([one.value for one in parts]),
     )
-
-
-def _value(column: TableColumn, text: str) -> float:
-    name = column.name
-    ours = UNITS.get(PER_GPU.get(name, name), "s")
-    value = number(text, column.unit or ours) * column.factor
-    if name in _FRACTIONS and not 0 <= value <= 1:
-        raise ValueError(f"{text} must be a fraction, from 0 to 1")
-    if name in (*_RESULTS, BATCH) and value <= 0:
-        raise ValueError(f"{text} must be above 0; leave the cell empty if nothing was measured")
-    if value < 0 and name not in _ANY_SIGN:
-        raise ValueError(f"{text} must not be negative")
-    return value
-
-
-def _records(
-    run: ExpectedRun, path: Path, line: int, measured: dict[str, float]
-) -> Iterator[Record]:
-    gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
-    for name, value in measured.items():
-        metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
-        if name in PER_GPU and metric != "tflops" and gpus and metric not in measured:
-            # One process may drive several GPUs.
-            value, scope = value * gpus, "global"
-        yield Record(
-            run=run.run_id, source=str(path), line=line, parser="table", metric=metric,
-            value=value, unit=UNITS[metric], scope=scope,
-        )  # fmt: skip
-
-
-def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
-    cells = row.of("run")
-    state, problem = run_state(cells, row.place)
-    if state == OK and not any(result in measured for result in _RESULTS):
-        problem = problem or f"{row.place}: no time and no rate in this row"
-    if "exclude" in cells:
-        state, problem = EXCLUDED, cells["exclude"]
-    wall = [_timed(row, column) for column in row.cells if column.name == "wall_s"]
-    return ExpectedRun(
-        run_id=name,
-        axes=row.parsed(LABEL, lambda: with_scaling(row.of("axis"))),
-        repetition=1,
-        topology=None,
-        state=state,
-        problem=problem,
-        sizes=_sizes(row),
-        conditions=row.of("condition"),
-        restarts=row.parsed("restarts", lambda: whole(cells.get("restarts", "0"), 0)),
-        wall_s=next(iter(wall), None),
-    )
-
-
-def _timed(row: _Row, column: TableColumn) -> float | None:
-    return row.parsed("wall_s", lambda: _value(column, row.cells[column])) or None
-
-
-def _sizes(row: _Row) -> dict[str, int]:
-    given = {
-        name: row.parsed(name, lambda name=name, text=text: whole(text, _least(name)))  # type: ignore[misc]
-        for name, text in row.of("size").items()
-    }
-    if not given:
-        raise LogParseError(
-            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
-            "a failed job also has a size; state the requested one",
-        )
-    return row.parsed("size", lambda: complete_sizes(given))
-
-
-def _least(name: str) -> int:
-    """Return the minimum of a size: 0 for GPUs, 1 for nodes."""
-    return 0 if name == "gpus_per_node" else 1
-
-
-def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
-    counts: Counter[str] = Counter()
-    for run in runs:
-        key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
-        counts[key] += 1
-        yield msgspec.structs.replace(run, repetition=counts[key])

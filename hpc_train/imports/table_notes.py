@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpc_train.imports.csv_table import ABSENT, ResultTable
+import numpy as np
+
+from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.exported_headings import is_prefixed
 from hpc_train.imports.header import TableColumn
+from hpc_train.imports.table_cells import Floats
 from hpc_train.model.result_columns import BATCH, RATES_PER_GPU, RESULTS
 
 _RATES = RESULTS[:2]
@@ -16,11 +19,15 @@ _DISTINCT = ("repetition", "rep")
 
 
 def table_notes(
-    table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[Mapping[str, str]]
+    table: ResultTable,
+    meanings: Sequence[TableColumn],
+    distinct: Mapping[int, int],
+    measured: Mapping[str, Floats],
 ) -> Iterator[str]:
     """Yield how the columns are read, which are not used, and what the rows lack.
 
-    `rows` are the measurements of each row by the name of their column.
+    `distinct` is the number of different texts of columns by their place, and `measured` the values
+    of measurements by the name of their column.
     """
     yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
     yield from table.notes
@@ -38,31 +45,41 @@ def table_notes(
     ]
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."
-    if axes := list(_unexpected_axes(table, meanings)):
+    if axes := list(_unexpected_axes(table, meanings, distinct)):
         more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
         yield (
             f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
             f"{more}; leave out a column that is a result."
         )
-    timed = [row for row in rows if "step_time" in row]
-    others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
-    alone = sum(others.isdisjoint(measured) for measured in timed)
+    alone = _step_times_alone(measured)
     if alone:
         yield (
-            f"{table.path}: {alone} of {len(rows)} rows have a step_time without "
+            f"{table.path}: {alone} of {len(table.lines)} rows have a step_time without "
             "global_batch_size: how much was done in a step is not known, nor whether this is "
             "strong or weak scaling; add the column global_batch_size."
         )
 
 
-def _unexpected_axes(table: ResultTable, meanings: Sequence[TableColumn]) -> Iterator[str]:
+def _step_times_alone(measured: Mapping[str, Floats]) -> int:
+    """Return the number of rows with a step time from which no rate follows."""
+    if "step_time" not in measured:
+        return 0
+    alone = ~np.isnan(measured["step_time"])
+    for name in {*RESULTS, *RATES_PER_GPU, BATCH} & measured.keys() - {"step_time"}:
+        alone &= np.isnan(measured[name])
+    return int(alone.sum())
+
+
+def _unexpected_axes(
+    table: ResultTable, meanings: Sequence[TableColumn], distinct: Mapping[int, int]
+) -> Iterator[str]:
     """Yield the axes that a person may not have meant, with the number of their values."""
     for place, (name, column) in enumerate(zip(table.names, meanings, strict=True)):
         if column.kind != "axis":
             continue
-        values = len({cells[place] for _, cells in table.rows} - ABSENT)
+        values = distinct[place]
         # No two rows are in one series.
-        alone = 2 < values == len(table.rows)
+        alone = 2 < values == len(table.lines)
         if alone or (values > 1 and is_prefixed(name)):
             yield f"{name!r} ({values} values)"
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.extras import need
-from hpc_train.imports.csv_table import ResultTable, is_comment
+from hpc_train.imports.csv_table import ResultTable, is_comment, table_of
 
 if TYPE_CHECKING:
     from openpyxl import Workbook
@@ -45,7 +45,7 @@ def read_workbook(path: Path, sheet: str = "") -> ResultTable:
         _refuse_formulas(path, sheet, {number for number, _ in kept}, width)
     if not kept:
         raise LogParseError(f"{path}:{line}: a header, and no row below it", "one row for each job")
-    return ResultTable(path, line, tuple(map(_text, names[:width])), tuple(kept))
+    return table_of(path, line, tuple(map(_text, names[:width])), kept)
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """Input of a scaling table: every requested run, and its end."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from hpc_train.model.plan import Topology
@@ -66,7 +67,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     """
 
     name: str
-    runs: tuple[ExpectedRun, ...]
+    runs: Sequence[ExpectedRun]
     baseline: dict[str, Any]
     scaling: Scaling | None
     warmup: Warmup
@@ -83,12 +84,20 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     @property
     def unfinished(self) -> tuple[ExpectedRun, ...]:
         """Return the runs that are pending or running, with which a report is partial."""
+        if all(kind.state not in _UNFINISHED for kind in self.kinds):
+            return ()
         return tuple(run for run in self.runs if run.state in _UNFINISHED)
+
+    @property
+    def kinds(self) -> Sequence[ExpectedRun]:
+        """Return a run of each kind: of one size and end, with the same axes and conditions."""
+        kinds: Sequence[ExpectedRun] = getattr(self.runs, "kinds", self.runs)
+        return kinds
 
 
 def undeclared(
     name: str,
-    runs: tuple[ExpectedRun, ...],
+    runs: Sequence[ExpectedRun],
     warmup: Warmup | None = None,
     notes: tuple[str, ...] = (),
 ) -> ExpectedStudy:

@@ -71,7 +71,7 @@ def _run_files(
 
 def _evidence(inputs: ReportInputs, own: set[str]) -> bytes:
     results = StoredResults(
-        study=inputs.study,
+        study=msgspec.structs.replace(inputs.study, runs=tuple(inputs.study.runs)),
         warnings=inputs.warnings,
         unreadable=inputs.unreadable,
         runs=tuple(

@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.csv_table import ResultTable, table_of
 from hpc_train.imports.duplicates import refuse_same_files
 from hpc_train.imports.points_file import Points, logs_named, read_points
-from hpc_train.imports.runs_from_table import table_study
 from hpc_train.imports.stated_sizes import sized
 from hpc_train.imports.table_file import read_table
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
@@ -71,11 +70,13 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
-        study, records = table_study([_table(path, search.sheet) for path in paths])
+        tables = [_table(path, search.sheet) for path in paths]
         # Numpy and pandas are imported here, so that errors above are reported at once.
-        from hpc_train.tables.record_arrays import record_arrays
+        from hpc_train.imports.runs_from_table import table_study
+        from hpc_train.tables.record_arrays import of_table
 
-        return ForeignResults(study, record_arrays(records), {}, {}, tuple(paths))
+        study, records = table_study(tables)
+        return ForeignResults(study, of_table(records), {}, {}, tuple(paths))
     points_path = paths[0] if kind == "points" else search.points
     points = read_points(points_path) if points_path is not None else None
     if kind == "records":
@@ -95,7 +96,7 @@ def _table(path: Path, sheet: str) -> ResultTable:
     from hpc_train.tables.parquet import read_texts
 
     names, rows = read_texts(path)
-    return ResultTable(path, 1, names, tuple(enumerate(rows, start=2)))
+    return table_of(path, 1, names, enumerate(rows, start=2))
 
 
 def _sized(results: ForeignResults, points: Points) -> ForeignResults:

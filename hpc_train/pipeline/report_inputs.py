@@ -169,8 +169,24 @@ def _with_conditions(
     study: ExpectedStudy, recorded: Mapping[str, Mapping[str, str]]
 ) -> ExpectedStudy:
     """Add the recorded conditions of each run to the stated ones, which take precedence."""
+    if not recorded:
+        return study
     runs = tuple(
         msgspec.structs.replace(run, conditions={**recorded.get(run.run_id, {}), **run.conditions})
+        for run in study.runs
+    )
+    return msgspec.structs.replace(study, runs=runs)
+
+
+def _with_transports(
+    study: ExpectedStudy, transports: Mapping[str, Transport | None]
+) -> ExpectedStudy:
+    if not transports:
+        return study
+    runs = tuple(
+        msgspec.structs.replace(
+            run, transport=transport.verdict if (transport := transports.get(run.run_id)) else ""
+        )
         for run in study.runs
     )
     return msgspec.structs.replace(study, runs=runs)
@@ -199,14 +215,10 @@ def _report_inputs(
     stats: ParseStats,
 ) -> ReportInputs:
     warnings = (*transport_notes(transports), *warnings, *stats.refusals(), *_scope_notes(records))
-    runs = tuple(
-        msgspec.structs.replace(
-            run, transport=transport.verdict if (transport := transports.get(run.run_id)) else ""
-        )
-        for run in study.runs
-    )
     notes, guessed = (*study.notes, *warnings), guessed_values(records, stats)
-    noted = msgspec.structs.replace(study, runs=runs, notes=notes, guessed=guessed)
+    noted = msgspec.structs.replace(
+        _with_transports(study, transports), notes=notes, guessed=guessed
+    )
     return ReportInputs(
         study=noted,
         records=records,

@@ -188,7 +188,7 @@ def _read(home: Path) -> Opened:
         if folder.transport.is_file()
     }
     return Opened(
-        study=results.study,
+        study=msgspec.structs.replace(results.study, runs=tuple(results.study.runs)),
         records=tuple(chain.from_iterable(map(_records, files))),
         warnings=results.warnings,
         unreadable=results.unreadable,

@@ -111,14 +111,14 @@ def without(study: ExpectedStudy, excluded: Mapping[str, str], home: Path | None
     """
     kept = _kept(home / FILE) if home is not None else {}
     wanted = {**kept, **{run: ("--exclude", reason) for run, reason in excluded.items()}}
+    if not wanted:
+        return study
     known = [run.run_id for run in study.runs]
     for run in wanted.keys() - set(known):
         raise ReportError(
             f"{wanted[run][0]}: no run is called {run!r}{nearest(run, known)}",
             f"there are: {', '.join(known[:8])}{', …' if len(known) > 8 else ''}",
         )
-    if not wanted:
-        return study
     runs = tuple(
         msgspec.structs.replace(run, state=EXCLUDED, problem=wanted[run.run_id][1])
         if run.run_id in wanted

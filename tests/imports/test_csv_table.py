@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.csv_table import MOST, is_comment, number, whole
+from hpc_train.imports.csv_table import is_comment
+from hpc_train.imports.number_cells import MOST, number, whole
 from hpc_train.imports.table_file import is_result_table, read_table
 
 

@@ -5,11 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.duplicates import significant_digits
 from hpc_train.imports.runs_from_table import table_study
 from hpc_train.imports.table_file import read_table
 
@@ -61,9 +58,3 @@ def test_one_job_in_two_tables_with_two_units_counts_once(tmp_path: Path) -> Non
     with pytest.raises(LogParseError, match=r"t1\.csv:2: the same row as .*t0\.csv:2"):
         tables(tmp_path, seconds, milliseconds)
     assert tables(tmp_path, seconds, milliseconds.replace("520", "530")) == 2
-
-
-@given(st.floats(allow_nan=False, allow_infinity=False))
-def test_a_number_has_at_most_17_digits_of_its_own(value: float) -> None:
-    assert 0 <= significant_digits(repr(value)) <= 17
-    assert significant_digits("0.0500") == 1

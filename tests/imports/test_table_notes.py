@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
+
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.header import columns
 from hpc_train.imports.table_notes import table_notes
@@ -11,8 +13,13 @@ from hpc_train.imports.table_notes import table_notes
 
 def notes(*names: str, rows: tuple[dict[str, str], ...] = ()) -> list[str]:
     """Return the notes after the first, without the name of the table."""
-    table = ResultTable(Path("t.csv"), 1, names, ())
-    found = list(table_notes(table, columns(table), rows))
+    table = ResultTable(Path("t.csv"), 1, names, range(2, 2 + len(rows)))
+    measured = {
+        name: np.array([float(row.get(name, "nan")) for row in rows])
+        for name in dict.fromkeys(name for row in rows for name in row)
+    }
+    distinct = dict.fromkeys(range(len(names)), 0)
+    found = list(table_notes(table, columns(table), distinct, measured))
     assert all(note.startswith("t.csv: ") for note in found)
     return [note.removeprefix("t.csv: ") for note in found[1:]]
 

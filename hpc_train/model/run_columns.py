@@ -1,0 +1,66 @@
+"""RunColumns: the expected runs of tables as columns; what many of them share is stored once."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, overload
+
+import msgspec
+
+from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.model.table_records import Array
+
+
+class RunColumns(Sequence[ExpectedRun]):
+    """Runs, each of one of the `kinds`: sizes, axes, conditions and end, with their `kind` numbers.
+
+    Name, repetition and duration differ from run to run and are columns. `kind`, `repetition` and
+    `wall_s` (NaN if unknown) are arrays. A run becomes an object only where it is read.
+    """
+
+    def __init__(
+        self,
+        kinds: Sequence[ExpectedRun],
+        kind: Array,
+        run_id: Sequence[str],
+        repetition: Array,
+        wall_s: Array,
+    ) -> None:
+        self.kinds, self.kind = kinds, kind
+        self.run_id, self.repetition, self.wall_s = run_id, repetition, wall_s
+
+    def __len__(self) -> int:
+        """Return the number of runs."""
+        return len(self.run_id)
+
+    @overload
+    def __getitem__(self, place: int) -> ExpectedRun: ...
+    @overload
+    def __getitem__(self, place: slice) -> "RunColumns": ...
+    def __getitem__(self, place: int | slice) -> "ExpectedRun | RunColumns":
+        """Return one run, or some."""
+        if isinstance(place, slice):
+            return RunColumns(self.kinds, *(column[place] for column in self._columns()))
+        kind, name, repetition, wall_s = (column[place] for column in self._columns())
+        return self._run(kind, name, repetition, wall_s)
+
+    def __iter__(self) -> Iterator[ExpectedRun]:
+        """Yield the runs."""
+        return map(self._run, *self._columns())
+
+    def __eq__(self, other: object) -> bool:
+        """Whether the other sequence has the same runs."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def changed(self, change: Callable[[ExpectedRun], ExpectedRun]) -> "RunColumns":
+        """Return the runs with a change of each kind; name and duration stay."""
+        return RunColumns([change(kind) for kind in self.kinds], *self._columns())
+
+    def _columns(self) -> tuple[Any, ...]:
+        return self.kind, self.run_id, self.repetition, self.wall_s
+
+    def _run(self, kind: int, name: str, repetition: int, wall_s: float) -> ExpectedRun:
+        known = float(wall_s) if wall_s == wall_s else None
+        return msgspec.structs.replace(
+            self.kinds[kind], run_id=name, repetition=int(repetition), wall_s=known
+        )

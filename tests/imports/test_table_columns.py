@@ -1,0 +1,187 @@
+"""A table read as columns: the values, runs and errors of reading it cell by cell."""
+
+from __future__ import annotations
+
+import csv
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from hpc_train.errors import LogParseError
+from hpc_train.imports.csv_table import parse_csv
+from hpc_train.imports.header import columns
+from hpc_train.imports.measure_columns import refused, value_of
+from hpc_train.imports.number_cells import ABSENT, number
+from hpc_train.imports.runs_from_table import table_study
+from hpc_train.imports.table_cells import read_cells
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.table_records import TableRecords
+
+PATH = Path("t.csv")
+HEAD = ("run", "nodes", "gpus_per_node", "samples_per_second", "launcher", "torch", "job_id")
+NUMBER = st.floats(1e-3, 1e6).map(lambda value: f"{value:.9g}") | st.integers(1, 999).map(str)
+CELL = st.one_of(
+    NUMBER,
+    st.text("0123456789.eE+-, xn_", max_size=8),
+    st.sampled_from([*sorted(ABSENT), " 1.5 ", "inf", "nan", "1e400", "0x1", "\u00a01", "1e101"]),
+)
+ROW = st.tuples(
+    st.integers(1, 3), NUMBER | st.just(""), st.sampled_from(["srun", "mpirun", "-", " srun "]),
+    st.sampled_from(["2.8", "é", "a,b", ""]),
+)  # fmt: skip
+
+
+def text_of(rows: list[Any], *, quoted: bool = False) -> bytes:
+    """Return a table of rows, each with a name and a job id of its own."""
+    out = io.StringIO()
+    writer = csv.writer(
+        out, lineterminator="\n", quoting=csv.QUOTE_ALL if quoted else csv.QUOTE_MINIMAL
+    )
+    writer.writerow(HEAD)
+    for place, (nodes, rate, launcher, torch) in enumerate(rows):
+        writer.writerow((f"r{place}", nodes, 4, rate, launcher, torch, place))
+    return out.getvalue().encode()
+
+
+def study(raw: bytes) -> tuple[ExpectedStudy, TableRecords]:
+    return table_study([parse_csv(PATH, raw)])
+
+
+def simple(rows: list[Any]) -> list[tuple[Any, ...]]:
+    """Return what the runs are, row by row."""
+    counts: dict[Any, int] = {}
+    found = []
+    for place, (nodes, _, launcher, torch) in enumerate(rows):
+        axes = {} if launcher == "-" else {"launcher": launcher.strip()}
+        conditions = {"torch": torch} if torch else {}
+        key = repr((nodes, axes, conditions))
+        counts[key] = counts.get(key, 0) + 1
+        found.append((f"r{place}", nodes, axes, conditions, counts[key]))
+    return found
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(ROW, min_size=1, max_size=9))
+def test_runs_and_values_are_those_of_the_rows(rows: list[Any]) -> None:
+    expected, records = study(text_of(rows))
+    runs = [
+        (run.run_id, run.sizes["nodes"], run.axes, run.conditions, run.repetition)
+        for run in expected.runs
+    ]
+    assert runs == simple(rows)
+    named = [records.runs[run] for run in records.run]
+    rated = [(f"r{place}", float(row[1]), place + 2) for place, row in enumerate(rows) if row[1]]
+    assert list(zip(named, records.value.tolist(), records.line.tolist(), strict=True)) == rated
+
+
+@settings(deadline=None, max_examples=40)
+@given(st.lists(ROW, min_size=1, max_size=9), st.data())
+def test_quotes_comments_and_line_ends_change_only_the_lines(rows: list[Any], data: Any) -> None:
+    plain, records = study(text_of(rows))
+    lines = text_of(rows, quoted=True).split(b"\n")
+    place = data.draw(st.integers(0, len(lines) - 1))
+    lines[place:place] = [b"# a comment", b"", b",,,,,,"]
+    other, others = study(data.draw(st.sampled_from([b"\n", b"\r\n", b"\r"])).join(lines))
+    assert [(one.run_id, one.axes, one.sizes, one.conditions) for one in other.runs] == [
+        (one.run_id, one.axes, one.sizes, one.conditions) for one in plain.runs
+    ]
+    assert others.value.tolist() == records.value.tolist()
+    wanted = [line if line - 1 < place else line + 3 for line in records.line.tolist()]
+    assert others.line.tolist() == wanted
+
+
+@settings(deadline=None)
+@given(st.lists(CELL, min_size=1, max_size=6))
+def test_a_column_of_numbers_has_the_numbers_of_its_cells(cells: list[str]) -> None:
+    raw = io.StringIO()
+    csv.writer(raw, lineterminator="\n").writerows([("nodes", "loss"), *((1, c) for c in cells)])
+    table = parse_csv(PATH, raw.getvalue().encode())
+    found = read_cells(table, [1], []).numbers[1]
+    for cell, value in zip(cells, found.tolist(), strict=True):
+        if cell.strip() in ABSENT:
+            assert np.isnan(value)
+            continue
+        try:
+            assert value == number(cell, "1")
+        except ValueError:
+            assert not abs(value) <= 1e100
+
+
+@given(
+    st.lists(st.floats(allow_nan=False, width=32) | st.floats(-2, 2), min_size=1, max_size=9),
+    st.sampled_from(["loss", "accuracy", "memory", "samples_per_second", "step_time [ms]"]),
+)
+def test_a_column_refuses_the_cells_that_are_refused_alone(values: list[float], name: str) -> None:
+    (_, column) = columns(parse_csv(PATH, f"nodes,{name},epoch_time\n1,,1\n".encode()))[:2]
+    wrong = refused(column, np.array(values))
+    for value, is_wrong in zip(values, wrong.tolist(), strict=True):
+        if is_wrong:
+            with pytest.raises(ValueError, match=r"must|measurement"):
+                value_of(column, repr(value))
+        else:
+            value_of(column, repr(value))
+
+
+BAD = {3: "x", 2: "1.5", 1: "0,5"}
+
+
+@pytest.mark.parametrize(("place", "word"), BAD.items(), ids=map(str, BAD))
+@pytest.mark.parametrize("quoted", [False, True])
+def test_the_first_bad_cell_of_a_long_table_is_named(
+    place: int, word: str, *, quoted: bool
+) -> None:
+    rows = [[f"r{n}", 1 + n % 4, 4, 100.5 + n, "srun", "2.8", n] for n in range(3000)]
+    rows[2000][place] = rows[2500][3] = word
+    if place == 1 or quoted:
+        rows[2000][place] = f'"{word}"'
+        rows[2500][3] = f'"{word}"'
+    text = "\n".join(",".join(map(str, row)) for row in [HEAD, *rows])
+    with pytest.raises(LogParseError, match=rf"^t\.csv:2002: {HEAD[place]}: '?{word}") as caught:
+        study(text.encode())
+    assert "correct this cell" in str(caught.value.hint)
+
+
+def test_the_first_short_row_of_a_long_table_is_named() -> None:
+    text = "nodes,samples_per_second\n" + "1,5\n" * 3000 + "1\n1,2,3\n"
+    with pytest.raises(LogParseError, match=r"t\.csv:3002: 1 cells, but the header has 2 columns"):
+        study(text.encode())
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["", "a", "b"]), st.integers(1, 2),
+                  st.sampled_from(["5", "5.0", "5.12345", "5.123450", "5.1234", ""]),
+                  st.sampled_from(["", "7"])),
+        min_size=1, max_size=5,
+    )
+)  # fmt: skip
+@example([("a", 1, "5.1234", ""), ("b", 1, "5.1234", "")])
+@example([("a", 1, "5.12345", ""), ("b", 1, "5.123450", "")])
+def test_the_same_job_twice_is_found_as_row_by_row(rows: list[tuple[str, int, str, str]]) -> None:
+    named = [name for name, *_ in rows if name]
+    text = "run,nodes,gpus_per_node,loss,samples_per_second,job_id\n" + "".join(
+        f"{name},{nodes},4,,{rate},{job}\n" for name, nodes, rate, job in rows
+    )
+    seen: dict[Any, int] = {}
+    first = None
+    for place, (name, nodes, rate, job) in enumerate(rows):
+        content = (nodes, float(rate or "nan"), job)
+        precise = len(rate.strip("0").replace(".", "")) >= 6
+        keys = [(name, content), *([content] if precise else [])]
+        if rate and first is None and any(seen.setdefault(k, place) != place for k in keys):
+            first = place
+    if len(set(named)) < len(named):
+        match = "a second run called"
+    elif first is not None:
+        match = rf"t\.csv:{first + 2}: the same row as"
+    else:
+        assert len(study(text.encode())[0].runs) == len(rows)
+        return
+    with pytest.raises(LogParseError, match=match):
+        study(text.encode())
