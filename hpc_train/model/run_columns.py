@@ -12,8 +12,9 @@ from hpc_train.model.table_records import Array
 class RunColumns(Sequence[ExpectedRun]):
     """Runs, each of one of the `kinds`: sizes, axes, conditions and end, with their `kind` numbers.
 
-    Name, repetition and duration differ from run to run and are columns. `kind`, `repetition` and
-    `wall_s` (NaN if unknown) are arrays. A run becomes an object only where it is read.
+    Each kind has a run. Name, repetition and duration differ from run to run and are columns.
+    `kind`, `repetition` and `wall_s` (NaN if unknown) are arrays or lists. A run becomes an object
+    only where it is read.
     """
 
     def __init__(
@@ -27,6 +28,15 @@ class RunColumns(Sequence[ExpectedRun]):
         self.kinds, self.kind = kinds, kind
         self.run_id, self.repetition, self.wall_s = run_id, repetition, wall_s
 
+    @classmethod
+    def of(cls, runs: Sequence[ExpectedRun]) -> "RunColumns":
+        """Return runs as columns; those of a list are each a kind of their own."""
+        if isinstance(runs, RunColumns):
+            return runs
+        wall_s = [float("nan") if run.wall_s is None else run.wall_s for run in runs]
+        names, numbers = [run.run_id for run in runs], [run.repetition for run in runs]
+        return cls(runs, range(len(runs)), names, numbers, wall_s)
+
     def __len__(self) -> int:
         """Return the number of runs."""
         return len(self.run_id)
@@ -38,7 +48,10 @@ class RunColumns(Sequence[ExpectedRun]):
     def __getitem__(self, place: int | slice) -> "ExpectedRun | RunColumns":
         """Return one run, or some."""
         if isinstance(place, slice):
-            return RunColumns(self.kinds, *(column[place] for column in self._columns()))
+            kind, *columns = (column[place] for column in self._columns())
+            new = {number: n for n, number in enumerate(dict.fromkeys(kind))}
+            kinds = [self.kinds[number] for number in new]
+            return RunColumns(kinds, [new[number] for number in kind], *columns)
         kind, name, repetition, wall_s = (column[place] for column in self._columns())
         return self._run(kind, name, repetition, wall_s)
 

@@ -11,8 +11,11 @@ import pandas as pd
 from hpc_train.errors import ReportError, nearest
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.metrics import RESULTS
-from hpc_train.tables.group_reductions import NAN, levels_of, packed, starts
+from hpc_train.model.run_columns import RunColumns
+from hpc_train.tables.group_reductions import NAN, codes, levels_of, packed, starts
 from hpc_train.tables.record_arrays import Ints, RecordArrays
+from hpc_train.tables.shared_objects import shared, spread
+from hpc_train.tables.word_sets import WordSets, joined_sets, word_sets
 
 # The most informative first: a series is named after the first field that differs.
 FIELDS = (
@@ -124,11 +127,12 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dic
     values, all are listed: `2.4 / 2.5`. `parameters` are those that a log counts, unless the runs
     state them.
     """
-    sizes = _parameters(fields, len(runs))
-    found = [
-        ({"parameters": f"{sizes[i]:.0f}"} if i in sizes else {}) | dict(run.conditions)
-        for i, run in enumerate(runs)
-    ]
+    columns = RunColumns.of(runs)
+    # Runs of one kind share a dict, unless their logs have more.
+    kind = np.asarray(columns.kind, dtype=np.int64)
+    found = spread([dict(run.conditions) for run in columns.kinds], kind)
+    for i, size in _parameters(fields, len(runs)).items():
+        found[i] = {"parameters": f"{size:.0f}"} | found[i]
     if "condition" not in fields.metric.names:
         return found
     run = fields.run.codes
@@ -142,7 +146,7 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dic
         if equals and name:
             printed.setdefault((one, name), set()).add(value)
     for (one, name), values in printed.items():
-        found[one][name] = " / ".join(sorted(values))
+        found[one] = {**found[one], name: " / ".join(sorted(values))}
     return found
 
 
@@ -160,25 +164,25 @@ def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
 
 
 class Printed(NamedTuple):
-    """Facts from the records, by the run's number: parsers, units counted, longest sequence.
+    """Facts from the records: parsers and counted units of each run, longest sequence by number.
 
-    Runs without such records are absent.
+    Runs without a printed length are absent from `lengths`.
     """
 
-    parsers: dict[int, set[str]]
-    counted: dict[int, set[str]]
+    parsers: WordSets
+    counted: WordSets
     lengths: dict[int, str]
 
 
 def together(parts: Iterable[tuple[Printed, int]]) -> Printed:
     """Combine the facts of several parts of a study; each part is given with its number of runs."""
-    found, before = Printed({}, {}, {}), 0
-    for part, runs in parts:
-        found.parsers.update({run + before: value for run, value in part.parsers.items()})
-        found.counted.update({run + before: value for run, value in part.counted.items()})
-        found.lengths.update({run + before: value for run, value in part.lengths.items()})
+    every = list(parts)
+    lengths, before = dict[int, str](), 0
+    for part, runs in every:
+        lengths.update({run + before: value for run, value in part.lengths.items()})
         before += runs
-    return found
+    parsers, counted = ([getattr(one, name) for one, _ in every] for name in ("parsers", "counted"))
+    return Printed(joined_sets(parsers), joined_sets(counted), lengths)
 
 
 def printed_of(fields: RecordArrays, runs: int) -> Printed:
@@ -192,48 +196,44 @@ def with_programs(found: Printed, conditions: Sequence[Mapping[str, str]]) -> li
     Programs that print results of the same run (DeepSpeed below Megatron) count as one, also in
     runs in which only one of them prints results. Existing conditions are kept.
     """
-    parsers, counted = _joined(found.parsers), _joined(found.counted)
-    every = []
-    for run, own in enumerate(conditions):
-        new = {
-            "parser": parsers.get(run),
-            "counted": counted.get(run),
-            _LENGTH: found.lengths.get(run),
-        }
-        every.append({name: text for name, text in new.items() if text} | dict(own))
+    parsers, counted = _joined(found.parsers.sets), _joined(found.counted.sets)
+    own = shared(conditions)
+    numbers = [own.codes, found.parsers.codes, found.counted.codes]
+    key = codes([pd.Series(number) for number in numbers])
+    first = np.flatnonzero(~pd.Series(key).duplicated().to_numpy())
+    whole = []
+    for of, parser, count in zip(*(number[first].tolist() for number in numbers), strict=True):
+        new = {"parser": parsers[parser], "counted": counted[count]}
+        whole.append({name: text for name, text in new.items() if text} | dict(own.objects[of]))
+    every = spread(whole, key)
+    for run, length in found.lengths.items():
+        if _LENGTH not in every[run]:
+            every[run] = {**every[run], _LENGTH: length}
     return every
 
 
-def _pairs(fields: RecordArrays, runs: int) -> dict[int, set[str]]:
+def _pairs(fields: RecordArrays, runs: int) -> WordSets:
     """Return the parsers that found results of each run."""
-    chosen = np.flatnonzero((fields.metric.among(_RESULTS) >= 0) & (fields.run.codes < runs))
-    key = packed(fields.run.codes[chosen], fields.parser.codes[chosen])
-    first = chosen[np.unique(key, return_index=True)[1]]
-    found: dict[int, set[str]] = {}
-    for run, parser in zip(fields.run.codes[first], fields.parser.codes[first], strict=True):
-        name = fields.parser.names[parser]
-        if name not in _STATED:
-            found.setdefault(int(run), set()).add(name)
-    return found
+    result = fields.metric.among(_RESULTS) >= 0
+    names = [name for name in fields.parser.names if name not in _STATED]
+    return word_sets(
+        fields.run.codes, np.where(result, fields.parser.among(names), -1), names, runs
+    )
 
 
-def _counts(fields: RecordArrays, runs: int) -> dict[int, set[str]]:
-    metric = fields.metric.among(_COUNTED)
-    found: dict[int, set[str]] = {}
-    for place, word in enumerate(_COUNTED.values()):
-        own = (metric == place) & (fields.run.codes < runs)
-        for run in np.unique(fields.run.codes[own]).tolist():
-            found.setdefault(run, set()).add(word)
-    return found
+def _counts(fields: RecordArrays, runs: int) -> WordSets:
+    words = list(dict.fromkeys(_COUNTED.values()))
+    word = np.array([*map(words.index, _COUNTED.values()), -1], dtype=np.int64)
+    return word_sets(fields.run.codes, word[fields.metric.among(_COUNTED)], words, runs)
 
 
-def _joined(found: Mapping[int, Iterable[str]]) -> dict[int, str]:
-    """Return a name for each run, the same for runs that common parsers connect."""
+def _joined(found: Sequence[frozenset[str]]) -> list[str]:
+    """Return a name for each set, the same for sets that common words connect."""
     group: dict[str, set[str]] = {}
-    for words in {tuple(sorted(own)) for own in found.values()}:
+    for words in found:
         joined = set(words).union(*(group.get(word, ()) for word in words))
         group.update(dict.fromkeys(joined, joined))
-    return {run: " / ".join(sorted(group[next(iter(own))])) for run, own in found.items()}
+    return [" / ".join(sorted(group[next(iter(own))])) if own else "" for own in found]
 
 
 def _lengths(fields: RecordArrays, runs: int) -> dict[int, str]:

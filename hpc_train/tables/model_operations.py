@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from hpc_train.model.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_
 from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.plausible_range import bounded, positive
 from hpc_train.tables.run_sizes import Sizes
+from hpc_train.tables.shared_objects import Shared, shared
 
 # Of a parameter for each token: two operations forward, four backward.
 _PER_PARAMETER = 6.0
@@ -24,13 +25,13 @@ def computed_operations(found: Mapping[str, Any], sizes: Sizes) -> dict[str, Flo
     attention (12 L d s per token) and without recomputed activations. MFU = TFLOP/s per GPU,
     printed or else computed, over the peak. A run that printed the value has none computed.
     """
-    conditions = found["conditions"]
+    conditions = shared(found["conditions"])
     per_sample = _numbers(conditions, lambda own: number_of(own.get(FLOPS)))
     parameters = _numbers(conditions, lambda own: number_of(own.get(PARAMETERS)))
     length = _numbers(conditions, lambda own: number_of(own.get("sequence_length")))
     peak = _numbers(conditions, lambda own: peak_tflops(own.get(PEAK), own.get("precision")))
     rate, tokens = found["samples_per_second"], found["tokens_per_second"]
-    gpus = np.array([count or np.nan for count in sizes.gpus], dtype=np.float64)
+    gpus = np.where(sizes.gpus > 0, sizes.gpus, np.nan)
     by_tokens = _product(_PER_PARAMETER * parameters, _either(tokens, _product(rate, length)))
     each = _tflops(_either(_product(per_sample, rate), by_tokens), gpus)
     printed = found["tflops_per_gpu"]
@@ -42,10 +43,11 @@ def computed_operations(found: Mapping[str, Any], sizes: Sizes) -> dict[str, Flo
 
 
 def _numbers(
-    conditions: Sequence[Mapping[str, str]], number: Callable[[Mapping[str, str]], float | None]
+    conditions: Shared[Mapping[str, str]], number: Callable[[Mapping[str, str]], float | None]
 ) -> Floats:
-    values = (number(own) for own in conditions)
-    return np.array([np.nan if value is None else value for value in values], dtype=np.float64)
+    values = [number(own) for own in conditions.objects]
+    known = [np.nan if value is None else value for value in values]
+    return np.array(known, dtype=np.float64)[conditions.codes]
 
 
 def _either(first: Floats, second: Floats) -> Floats:

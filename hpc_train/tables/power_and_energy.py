@@ -65,8 +65,7 @@ def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:
     """Return the median of the measured steps; a total is divided by the number of GPUs."""
     whole = typical(rows.take(rows.scope == GLOBAL), warmup, sizes.ranks)
     each = typical(rows.take(rows.scope != GLOBAL), warmup, sizes.ranks)
-    gpus = np.array([gpus or np.nan for gpus in sizes.gpus], dtype=np.float64)
-    gpus = np.where(np.isnan(gpus), sizes.ranks, gpus)
+    gpus = np.where(sizes.gpus > 0, sizes.gpus, sizes.ranks)
     return positive(np.where(np.isnan(each), _ratio(whole, gpus), each))
 
 

@@ -10,6 +10,7 @@ import pandas as pd
 
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.plausible_range import known
+from hpc_train.tables.shared_objects import shared
 
 # Times are printed with two digits, and a mean differs from a median.
 _TOLERANCE = 1.2
@@ -22,11 +23,12 @@ def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
     time is impossible. One below it is a contradiction only between the cells of a table: programs
     include evaluations in their rates. The step time is the median or the mean, whichever fits.
     """
-    conditions = found["conditions"]
-    stated = np.array(["parser" not in own for own in conditions], dtype=bool)
-    length = pd.to_numeric(
-        pd.Series([own.get("sequence_length") for own in conditions], dtype=object), errors="coerce"
-    ).to_numpy(dtype=np.float64)
+    conditions = shared(found["conditions"])
+    own = conditions.objects
+    stated = np.array(["parser" not in one for one in own], dtype=bool)[conditions.codes]
+    texts = pd.Series([one.get("sequence_length") for one in own], dtype=object)
+    lengths = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
+    length = lengths[conditions.codes]
     median, mean = found["step_time_s"], found["step_time_mean_s"]
     steps = np.stack([median, np.where(np.isnan(mean), median, mean)])
     flags = list(found["flags"])

@@ -41,6 +41,8 @@ class TextCodes(NamedTuple):
 
     def led_by(self, first: Sequence[str]) -> TextCodes:
         """Return the same texts, numbered so that these names come first, in their order."""
+        if self.names[: len(first)] == first:
+            return self
         names = list(dict.fromkeys([*first, *self.names]))
         return TextCodes(self.among(names), names)
 

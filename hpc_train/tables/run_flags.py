@@ -11,6 +11,7 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
+from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import Floats, counts, packed, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
@@ -37,17 +38,24 @@ def run_flags(
             flags[run].append(Flag(FlagCode.VARIES, f"{metric} {text}; last taken"))
     for run in np.unique(odd.run).tolist():
         flags[run].append(_left_out(odd.take(odd.run == run)))
-    for run, one in enumerate(expected):
-        if one.restarts:
-            often = "once" if one.restarts == 1 else f"{one.restarts} times"
-            flags[run].append(Flag(FlagCode.REQUEUED, f"restarted {often}"))
-    return [tuple(flags.get(run, ())) for run in range(runs)]
+    columns = RunColumns.of(expected)
+    counted = [one.restarts for one in columns.kinds]
+    restarts = np.array(counted, dtype=np.int64)[np.asarray(columns.kind, dtype=np.int64)]
+    for run in np.flatnonzero(restarts).tolist():
+        often = "once" if restarts[run] == 1 else f"{restarts[run]} times"
+        flags[run].append(Flag(FlagCode.REQUEUED, f"restarted {often}"))
+    found: list[tuple[Flag, ...]] = [()] * runs
+    for run, own in flags.items():
+        found[run] = tuple(own)
+    return found
 
 
 def with_lost(flags: Sequence[tuple[Flag, ...]], lost: Ints) -> list[tuple[Flag, ...]]:
     """Return the flags, with one more for runs that ended without a finite loss."""
-    which = set(lost.tolist())
-    return [(*own, LOSS_LOST) if run in which else own for run, own in enumerate(flags)]
+    found = list(flags)
+    for run in lost.tolist():
+        found[run] = (*found[run], LOSS_LOST)
+    return found
 
 
 def _contradictions(rows: Rows, metric: str) -> dict[int, tuple[float, ...]]:

@@ -8,9 +8,11 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import series_label, size_of
 from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.record_arrays import Ints
+from hpc_train.tables.shared_objects import spread
 
 NAMES = ("nodes", "gpus_per_node", "tasks_per_node")
 # A larger number in a log is an error.
@@ -18,16 +20,16 @@ _MOST_RANKS = 10**9
 
 
 class Sizes(NamedTuple):
-    """Sizes of each run, None if unknown; `ranks` are then NaN.
+    """Sizes of each run, NaN if unknown.
 
     `planned` are the ranks of the plan or those stated by a user, else NaN.
     """
 
-    nodes: list[int | None]
-    gpus_per_node: list[int | None]
-    tasks_per_node: list[int | None]
-    gpus: list[int | None]
-    cpus_per_task: list[int | None]
+    nodes: Floats
+    gpus_per_node: Floats
+    tasks_per_node: Floats
+    gpus: Floats
+    cpus_per_task: Floats
     ranks: Floats
     planned: Floats
 
@@ -38,16 +40,19 @@ def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
     `world` is the number of ranks that a log states, `named` the number of ranks that lines name.
     A value stated by a user takes precedence over the log.
     """
-    columns = [[_stated(run, name) for run in runs] for name in NAMES]
-    gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(runs, *columns, strict=True)]
-    cpus = [run.topology.cpus_per_task if run.topology else None for run in runs]
+    columns = RunColumns.of(runs)
+    kinds, kind = columns.kinds, np.asarray(columns.kind, dtype=np.int64)
+    stated = [[_stated(run, name) for run in kinds] for name in NAMES]
+    gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(kinds, *stated, strict=True)]
+    cpus = [run.topology.cpus_per_task if run.topology else None for run in kinds]
     # Ranks that only repeated a summary have no record.
-    logged = np.maximum(named, np.array([run.ranks for run in runs], dtype=np.int64))
+    logged = np.maximum(named, np.array([run.ranks for run in kinds], dtype=np.int64)[kind])
     likely = (world >= 1) & (world <= _MOST_RANKS)
     known = np.where(likely, np.floor(world), np.where(logged > 0, logged, np.nan))
-    planned = np.array([_planned(run) for run in runs], dtype=np.float64)
+    planned = np.array([_planned(run) for run in kinds], dtype=np.float64)[kind]
     ranks = np.where(np.isnan(planned), known, planned)
-    return Sizes._make([*columns, gpus, cpus, ranks, planned])
+    sizes = (np.array(column, dtype=np.float64)[kind] for column in (*stated, gpus, cpus))
+    return Sizes._make([*sizes, ranks, planned])
 
 
 def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
@@ -55,13 +60,14 @@ def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
 
     Logs without a number of ranks are not assumed to have the same size.
     """
-    unknown = np.isnan(ranks) & (len(runs) > 1)
-    return [
-        run.run_id
-        if alone and run.topology is None and not run.axes and not run.sizes
-        else series_label(run.axes)
-        for run, alone in zip(runs, unknown.tolist(), strict=True)
-    ]
+    columns = RunColumns.of(runs)
+    kind = np.asarray(columns.kind, dtype=np.int64)
+    bare = [not (run.topology or run.axes or run.sizes) for run in columns.kinds]
+    alone = np.isnan(ranks) & (len(runs) > 1) & np.array(bare, dtype=bool)[kind]
+    names = spread([series_label(run.axes) for run in columns.kinds], kind)
+    for run in np.flatnonzero(alone).tolist():
+        names[run] = columns.run_id[run]
+    return names
 
 
 def _stated(run: ExpectedRun, name: str) -> int | None:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
-import msgspec
 import numpy as np
 import pandas as pd
 
@@ -15,6 +14,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
+from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import axis_name
 from hpc_train.model.submission import JobState
 from hpc_train.tables.condition_differences import (
@@ -28,6 +28,7 @@ from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import NAN, Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.model_operations import computed_operations
+from hpc_train.tables.parts_of_runs import parts_of
 from hpc_train.tables.plausible_range import positive, usable
 from hpc_train.tables.power_and_energy import tokens_of_sample, use_of_hardware
 from hpc_train.tables.rate_contradictions import with_contradictions
@@ -47,6 +48,7 @@ from hpc_train.tables.run_values import (
     time_shares,
     whole_seconds,
 )
+from hpc_train.tables.shared_objects import spread
 from hpc_train.tables.start_up import startup_s
 from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate, summarise_steps
 
@@ -59,8 +61,6 @@ COLUMNS = (
 )  # fmt: skip
 _WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
 _FLOATS = ("started", *(metric.key for metric in RUN_METRICS if not metric.counts))
-# Large enough that the overhead of a part is negligible.
-_RUNS = 5_000
 
 
 class _Piece(NamedTuple):
@@ -90,7 +90,9 @@ def run_frame(
             two runs have one name, or two logs are one.
     """
     _check_names(study)
-    pieces = [_piece(part, own) for part, own in _parts(study, record_arrays(records))]
+    fields = record_arrays(records)
+    fields = fields._replace(run=fields.run.led_by(RunColumns.of(study.runs).run_id))
+    pieces = [_piece(part, own) for part, own in parts_of(study, fields)]
     refuse_copies({run: mark for piece in pieces for run, mark in piece.marks.items()})
     found: dict[str, Any] = _joined_tables([piece.found for piece in pieces])
     sizes = Sizes(**_joined_tables([piece.sizes._asdict() for piece in pieces]))
@@ -102,9 +104,8 @@ def run_frame(
 
 
 def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
-    """Return the values from the records of each run of a study."""
-    names = [run.run_id for run in study.runs]
-    fields = fields._replace(run=fields.run.led_by(names))
+    """Return the values from the records of each run of a study, numbered as its runs are."""
+    names = RunColumns.of(study.runs).run_id
     kinds = metric_kinds(fields)
     rows = stated(fields, kinds)
     check_scopes(fields, rows)
@@ -161,8 +162,11 @@ def _verdicts(
     found: Mapping[str, Any],
 ) -> tuple[list[str], list[str]]:
     """Return state and problem of each run; `ranks` are those planned and those logged."""
-    states, why = [run.state for run in study.runs], [run.problem for run in study.runs]
-    ok: Mask = np.array([state == OK for state in states], dtype=bool)
+    columns = RunColumns.of(study.runs)
+    kind = np.asarray(columns.kind, dtype=np.int64)
+    states = spread([run.state for run in columns.kinds], kind)
+    why = spread([run.problem for run in columns.kinds], kind)
+    ok: Mask = np.array([run.state == OK for run in columns.kinds], dtype=bool)[kind]
     planned, world = ranks
     apart = ok & ~np.isnan(planned) & ~np.isnan(world) & (planned != world)
     for run in np.flatnonzero(apart).tolist():
@@ -179,14 +183,16 @@ def _verdicts(
 
 
 def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.DataFrame:
-    runs = study.runs
-    keys = {axis_name(key): key for run in runs for key in run.axes}
-    short = [{axis_name(key): value for key, value in run.axes.items()} for run in runs]
-    axes = {f"axis.{name}": [axis.get(name, NAN) for axis in short] for name in keys}
-    stated_cells = {
-        name: [getattr(run, name) for run in runs]
-        for name in ("run_id", "repetition", "started", "block", "wall_s", "transport", "restarts")
+    runs = RunColumns.of(study.runs)
+    kind = np.asarray(runs.kind, dtype=np.int64)
+    short = [{axis_name(key): value for key, value in one.axes.items()} for one in runs.kinds]
+    keys = dict.fromkeys(name for axes in short for name in axes)
+    axes = {f"axis.{name}": spread([axes.get(name, NAN) for axes in short], kind) for name in keys}
+    stated_cells: dict[str, Any] = {
+        name: spread([getattr(one, name) for one in runs.kinds], kind)
+        for name in ("started", "block", "transport", "restarts")
     }
+    stated_cells |= {name: getattr(runs, name) for name in ("run_id", "repetition", "wall_s")}
     sized = {name: getattr(sizes, name) for name in COUNTS}
     cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
     table = {name: cells[name] for name in COLUMNS[:2]} | axes
@@ -204,10 +210,11 @@ def _typed(name: str, values: Any) -> Any:
 
 
 def _check_names(study: ExpectedStudy) -> None:
-    twice = [name for name, n in Counter(run.run_id for run in study.runs).items() if n > 1]
-    if twice:
+    names = RunColumns.of(study.runs).run_id
+    if len(set(names)) < len(names):
+        twice = next(name for name, n in Counter(names).items() if n > 1)
         raise ReportError(
-            f"{study.name}: two runs are called {twice[0]}; their lines cannot be distinguished",
+            f"{study.name}: two runs are called {twice}; their lines cannot be distinguished",
             "give the logs different names",
         )
 
@@ -217,24 +224,6 @@ def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None
     if strangers:
         first = min(fields.run.names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
-
-
-def _parts(
-    study: ExpectedStudy, fields: RecordArrays
-) -> Iterator[tuple[ExpectedStudy, RecordArrays]]:
-    """Yield parts of a study with some of its runs and their records.
-
-    The first part has the records of runs that the study does not list.
-    """
-    if len(study.runs) <= _RUNS:
-        yield study, fields
-        return
-    part_of = {one.run_id: place // _RUNS for place, one in enumerate(study.runs)}
-    names = [part_of.get(name, 0) for name in fields.run.names]
-    part = np.array([*names, 0], dtype=np.int32)[fields.run.codes]
-    for number, start in enumerate(range(0, len(study.runs), _RUNS)):
-        some = msgspec.structs.replace(study, runs=study.runs[start : start + _RUNS])
-        yield some, fields.take(np.flatnonzero(part == number))
 
 
 def _joined_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

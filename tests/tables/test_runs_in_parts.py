@@ -11,7 +11,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
 from hpc_train.model.study import Gates, Warmup
-from hpc_train.tables import runs
+from hpc_train.tables import parts_of_runs
 from hpc_train.tables.record_arrays import record_arrays
 from hpc_train.tables.runs import run_frame
 
@@ -57,18 +57,23 @@ def study() -> ExpectedStudy:
     )
 
 
+def in_parts(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+    monkeypatch.setattr(parts_of_runs, "_RUNS", most)
+    monkeypatch.setattr(parts_of_runs, "_RECORDS", 0)
+
+
 @pytest.mark.parametrize("most", [1, 4, RUNS - 1])
 def test_parts_make_the_same_table(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     fields = record_arrays(records())
     whole = run_frame(study(), fields)
-    monkeypatch.setattr(runs, "_RUNS", most)
+    in_parts(monkeypatch, most)
     pd.testing.assert_frame_equal(run_frame(study(), fields), whole, check_exact=True)
     assert {own["parser"] for own in whole["conditions"] if own} == {"p / q"}
     assert whole["state"].nunique() == 2
 
 
 def test_copies_are_found_across_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_RUNS", 4)
+    in_parts(monkeypatch, 4)
     one = [entry for entry in records() if entry.run == "run-1"]
     again = [record(20, e.metric, e.value, e.step, e.parser) for e in one]
     others = [entry for entry in records() if entry.run != "run-20"]
@@ -77,7 +82,7 @@ def test_copies_are_found_across_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_that_the_study_does_not_list_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "_RUNS", 4)
+    in_parts(monkeypatch, 4)
     stranger = record(RUNS, "step_time", 1.0, 1)
     with pytest.raises(ReportError, match=f"does not list: run-{RUNS}"):
         run_frame(study(), [*records(), stranger])
