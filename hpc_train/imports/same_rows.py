@@ -129,7 +129,7 @@ def _marks(one: RowContents) -> Marks:
     """Return a number for the values, sizes and texts of each row."""
     with np.errstate(over="ignore"):
         mark = _text_marks(one.texts, len(one.kind))
-        mark = mark + np.array([_size_mark(own) for own in one.sizes], dtype=np.uint64)[one.kind]
+        mark = mark + _size_marks(one.sizes)[one.kind]
         for name, values in one.values.items():
             whole, exponent = _significant(values)
             key = _spread(whole.view(np.uint64) + _spread(exponent.view(np.uint64)))
@@ -139,8 +139,14 @@ def _marks(one: RowContents) -> Marks:
     return mark
 
 
-def _size_mark(sizes: Mapping[str, int]) -> int:
-    return sum(int(_marked(name, [str(size)])[0]) for name, size in sizes.items()) % 2**64
+def _size_marks(sizes: Sequence[Mapping[str, int]]) -> Marks:
+    mark = np.zeros(len(sizes), dtype=np.uint64)
+    with np.errstate(over="ignore"):
+        for name in dict.fromkeys(name for own in sizes for name in own):
+            known = np.array([own.get(name, -1) for own in sizes], dtype=np.int64)
+            own = _spread(_spread(known.view(np.uint64)) + _marked(name, [""])[0])
+            mark = mark + np.where(known < 0, np.uint64(0), own)
+    return mark
 
 
 def _text_marks(texts: Mapping[str, Texts], rows: int) -> Marks:

@@ -1,6 +1,7 @@
 """RunColumns: the expected runs of tables as columns; what many of them share is stored once."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Any, overload
 
 import msgspec
@@ -65,9 +66,10 @@ class RunColumns(Sequence[ExpectedRun]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def changed(self, change: Callable[[ExpectedRun], ExpectedRun]) -> "RunColumns":
-        """Return the runs with a change of each kind; name and duration stay."""
-        return RunColumns([change(kind) for kind in self.kinds], *self._columns())
+    def counted(self) -> Iterator[tuple[ExpectedRun, int]]:
+        """Yield each kind with the number of its runs."""
+        counts = Counter(self.kind.tolist() if hasattr(self.kind, "tolist") else self.kind)
+        return ((kind, counts[number]) for number, kind in enumerate(self.kinds))
 
     def _columns(self) -> tuple[Any, ...]:
         return self.kind, self.run_id, self.repetition, self.wall_s

@@ -195,7 +195,7 @@ def _with_transports(
 def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
     from hpc_train.tables.run_level_records import run_level_records
 
-    run_level = run_level_records(records)
+    run_level = run_level_records(records, ("world_size",))
     return (*apart_warnings(run_level), *link_warnings(run_level, rate))
 
 

@@ -11,6 +11,7 @@ from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
+from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs
@@ -47,9 +48,9 @@ def provenance(inputs: ReportInputs, digests: Digests | None = None) -> tuple[Fa
     With `digests`, those of the logs are included. Secrets are not recorded.
     """
     by_name: dict[str, Counter[str]] = defaultdict(Counter)
-    for of_run in _facts_of_runs(inputs):
+    for of_run, count in _facts_of_runs(inputs):
         for name, value in of_run.items():
-            by_name[name][value] += 1
+            by_name[name][value] += count
     facts = [
         *_times(inputs.own),
         *(Fact(name=name, values=_counted(values)) for name, values in by_name.items()),
@@ -65,19 +66,29 @@ def provenance(inputs: ReportInputs, digests: Digests | None = None) -> tuple[Fa
     return tuple(facts)
 
 
-def _facts_of_runs(inputs: ReportInputs) -> Iterator[Mapping[str, str]]:
-    """Yield the recorded facts of each run; those that the job printed take precedence."""
+def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], int]]:
+    """Yield the recorded facts of runs; those that the job printed take precedence.
+
+    The number of runs follows: nothing but its conditions is recorded of a run in a table.
+    """
     own = {run.folder.run_id: run for run in inputs.own}
     from hpc_train.tables.run_level_records import run_level_records
 
     printed = _printed(run_level_records(inputs.records, ("condition", "seed")))
+    if not (own or inputs.transports or printed):
+        for kind, count in RunColumns.of(inputs.study.runs).counted():
+            yield _shown(kind.conditions), count
+        return
     for expected in inputs.study.runs:
         name = expected.run_id
         run, transport = own.get(name), inputs.transports.get(name)
-        conditions = {**expected.conditions, **printed.get(name, {})}
-        # Each variable is a separate fact.
-        conditions.pop("variables", None)
-        yield {**run_facts(run, transport), **conditions}
+        conditions = _shown({**expected.conditions, **printed.get(name, {})})
+        yield {**run_facts(run, transport), **conditions}, 1
+
+
+def _shown(conditions: Mapping[str, str]) -> dict[str, str]:
+    """Return the conditions that are facts; each variable is a separate fact."""
+    return {name: value for name, value in conditions.items() if name != "variables"}
 
 
 def _printed(records: Iterable[Record]) -> dict[str, dict[str, str]]:

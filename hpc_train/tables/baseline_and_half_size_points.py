@@ -13,7 +13,7 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.study import axis_name
 from hpc_train.tables.condition_differences import compared, difference, merged
-from hpc_train.tables.group_reductions import Floats, codes, numbers
+from hpc_train.tables.group_reductions import Floats, codes, numbers, packed
 from hpc_train.tables.points import Grouped, not_ok, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
@@ -77,8 +77,9 @@ def _first(order: Ints, group: Ints) -> Ints:
 def _left_alone(parts: _Parts, smallest: Ints) -> Mask:
     """Whether each series is a part of a single size, and another part has the smallest size."""
     size = codes([pd.Series(column) for column in sizes_of(parts.runs)])
-    pairs = np.unique(np.stack([parts.series, size]), axis=1)
-    one_size = np.bincount(pairs[0], minlength=int(parts.series.max(initial=-1)) + 1) == 1
+    first = ~pd.Series(packed(parts.series, size)).duplicated().to_numpy()
+    several = int(parts.series.max(initial=-1)) + 1
+    one_size = np.bincount(parts.series[first], minlength=several) == 1
     own = _first(np.arange(len(size)), parts.series)
     base = smallest[parts.asked[own]]
     elsewhere = (base >= 0) & (parts.series[base] != parts.series[own]) & (size[base] != size[own])

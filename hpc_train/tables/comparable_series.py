@@ -6,15 +6,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.tables.baseline_and_half_size_points import matching_runs
 from hpc_train.tables.comparison import MUST_MATCH
 from hpc_train.tables.condition_differences import difference
-from hpc_train.tables.group_reductions import Floats, levels_of, most, numbers
+from hpc_train.tables.group_reductions import Floats, levels_of, most, numbers, packed
 from hpc_train.tables.points import Grouped, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.scaling_regime import ROUNDED
+from hpc_train.tables.shared_objects import shared
 
 _AXIS = "axis."
 _BATCH = "global_batch"
@@ -90,17 +92,27 @@ def _recorded(groups: Grouped, fields: Sequence[str]) -> list[dict[str, str]]:
     """Return the first recorded value of each field, for each series; an axis is recorded too."""
     found: list[dict[str, str]] = [{} for _ in groups.labels]
     if "conditions" in groups.runs:
-        conditions = groups.runs["conditions"]
-        for series, own in zip(groups.series.tolist(), conditions, strict=True):
+        conditions = shared(groups.runs["conditions"])
+        each = _first_of(conditions.codes, groups.series)
+        pairs = zip(groups.series[each].tolist(), conditions.codes[each].tolist(), strict=True)
+        for series, code in pairs:
+            own = conditions.objects[code]
             for field in fields if isinstance(own, Mapping) else ():
                 if own.get(field) not in (None, ""):
                     found[series].setdefault(field, str(own[field]))
     for column in map(str, groups.runs):
         field = column.rpartition(".")[2]
         if column.startswith(_AXIS) and field in fields and field != _BATCH:
-            for series, value in zip(groups.series.tolist(), groups.runs[column], strict=True):
+            last = len(groups.series) - 1 - _first_of(groups.series[::-1])
+            values = groups.runs[column].iloc[last]
+            for series, value in zip(groups.series[last].tolist(), values, strict=True):
                 found[series][field] = str(value)
     return found
+
+
+def _first_of(*keys: Ints) -> Ints:
+    """Return the place of the first run with each combination of keys, in order."""
+    return np.flatnonzero(~pd.Series(packed(*keys)).duplicated().to_numpy())
 
 
 def _per_series(

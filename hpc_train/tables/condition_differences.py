@@ -12,6 +12,7 @@ from hpc_train.errors import ReportError, nearest
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.metrics import RESULTS
 from hpc_train.model.run_columns import RunColumns
+from hpc_train.model.shared_objects import each_once
 from hpc_train.tables.group_reductions import NAN, codes, levels_of, packed, starts
 from hpc_train.tables.record_arrays import Ints, RecordArrays
 from hpc_train.tables.shared_objects import shared, spread
@@ -42,7 +43,8 @@ def fields_of(runs: pd.DataFrame) -> tuple[str, ...]:
     """Return the fields that at least one run recorded, the usual ones first."""
     if "conditions" not in runs:
         return ()
-    seen = {field for own in runs["conditions"] if isinstance(own, Mapping) for field in own}
+    every = [own for _, own in each_once(runs["conditions"]) if isinstance(own, Mapping)]
+    seen = {field for own in every for field in own}
     seen -= _FLAGGED
     usual = [field for field in FIELDS if field in seen]
     return (*usual, *sorted(seen.difference(FIELDS)))
@@ -71,10 +73,12 @@ def compared(runs: pd.DataFrame, allowed: Sequence[str]) -> tuple[str, ...]:
 
 def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
     """Return the recorded value of a field for each run, None if there is none."""
-    return [
+    conditions = shared(runs["conditions"])
+    found = [
         str(own[field]) if isinstance(own, Mapping) and own.get(field) not in (None, "") else None
-        for own in runs["conditions"]
+        for own in conditions.objects
     ]
+    return spread(found, conditions.codes)
 
 
 def levels(field: str, values: Sequence[str | None]) -> Ints:

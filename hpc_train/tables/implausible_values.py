@@ -16,6 +16,7 @@ from hpc_train.tables.plausible_range import known
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.runs import OK
+from hpc_train.tables.shared_objects import shared
 
 # Values per GPU of one series in two groups this far apart differ by a unit, not by their size.
 GAP = 200.0
@@ -52,14 +53,14 @@ def _memory(own: pd.DataFrame) -> _Found:
     gpus, tasks = numbers(own, "gpus_per_node"), numbers(own, "tasks_per_node")
     # A process that drives several GPUs has the memory of all.
     each = np.fmax(gpus / np.where(tasks > 0, tasks, np.nan), 1.0)
-    for place, (used, conditions, count) in enumerate(
-        zip(numbers(own, "memory_gib"), own["conditions"], each, strict=True)
-    ):
-        gpu = _text(conditions, "gpu") or _text(conditions, "gpu_type")
-        most = most_gib(gpu) if gpu and used > 0 else None
-        if most is not None and used > most * count * _MEMORY_TOLERANCE:
-            detail = f"{used:.4g} GiB of memory, but {gpu} has at most {most * count:g}"
-            yield place, Flag(FlagCode.MEMORY, detail)
+    used, conditions = numbers(own, "memory_gib"), shared(own["conditions"])
+    models = [_text(one, "gpu") or _text(one, "gpu_type") for one in conditions.objects]
+    limits = [(most_gib(gpu) if gpu else None) or np.inf for gpu in models]
+    most = np.array(limits, dtype=np.float64)[conditions.codes] * each
+    for place in np.flatnonzero((used > 0) & (used > most * _MEMORY_TOLERANCE)).tolist():
+        gpu = models[conditions.codes[place]]
+        detail = f"{used[place]:.4g} GiB of memory, but {gpu} has at most {most[place]:g}"
+        yield place, Flag(FlagCode.MEMORY, detail)
 
 
 def _mfu(own: pd.DataFrame) -> _Found:
@@ -69,20 +70,20 @@ def _mfu(own: pd.DataFrame) -> _Found:
 
 
 def _throttled(own: pd.DataFrame) -> _Found:
-    for place, conditions in enumerate(own["conditions"]):
-        text = _text(conditions, "throttled")
-        if text.lower() not in _NOT_THROTTLED:
-            yield place, Flag(FlagCode.THROTTLED, text)
+    conditions = shared(own["conditions"])
+    texts = [_text(one, "throttled") for one in conditions.objects]
+    is_throttled = np.array([text.lower() not in _NOT_THROTTLED for text in texts], dtype=bool)
+    for place in np.flatnonzero(is_throttled[conditions.codes]).tolist():
+        yield place, Flag(FlagCode.THROTTLED, texts[conditions.codes[place]])
 
 
 def _transports(own: pd.DataFrame) -> _Found:
     one_node = own["nodes"].eq(1).fillna(value=False).to_numpy(dtype=bool)
     series, point = codes([own["series"]]), codes([own[name] for name in KEY])
     groups: dict[tuple[bool, int], list[int]] = defaultdict(list)
-    for place, used in enumerate(own["transport"]):
-        if used:
-            group = point if one_node[place] else series
-            groups[bool(one_node[place]), int(group[place])].append(place)
+    for place in np.flatnonzero((own["transport"] != "").to_numpy(dtype=bool)).tolist():
+        group = point if one_node[place] else series
+        groups[bool(one_node[place]), int(group[place])].append(place)
     for places in groups.values():
         names = own["transport"].iloc[places].tolist()
         usual = _most_common(names)

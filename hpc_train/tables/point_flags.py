@@ -19,6 +19,7 @@ from hpc_train.tables.confidence_intervals import (
 from hpc_train.tables.group_reductions import Moments, moments
 from hpc_train.tables.points import Grouped
 from hpc_train.tables.record_arrays import Ints
+from hpc_train.tables.shared_objects import shared
 
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
 # Same tolerance as the gate: a point that meets it is not flagged.
@@ -85,11 +86,10 @@ def _samples(groups: Grouped, name: str) -> list[_Sample]:
 def _of_runs(groups: Grouped) -> list[set[Flag]]:
     """Return the flags of each point's ok runs."""
     seen: list[set[Flag]] = [set() for _ in range(groups.size)]
-    for point, ok, flags in zip(
-        groups.point.tolist(), groups.ok.tolist(), groups.runs["flags"], strict=True
-    ):
-        if ok and flags:
-            seen[point].update(flags)
+    flags = shared(groups.runs["flags"])
+    flagged = np.array([bool(own) for own in flags.objects], dtype=bool)[flags.codes]
+    for run in np.flatnonzero(groups.ok & flagged).tolist():
+        seen[groups.point[run]].update(flags.objects[flags.codes[run]])
     return seen
 
 

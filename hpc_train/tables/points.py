@@ -141,9 +141,10 @@ def _counts(groups: Grouped) -> dict[str, Any]:
     for point, state in zip(groups.point[failed], groups.runs["state"].iloc[failed], strict=True):
         states[point][str(state)] += 1
     used: list[set[str]] = [set() for _ in groups.first]
-    for point, transport in zip(groups.point, groups.runs["transport"], strict=True):
-        if transport:
-            used[point].add(transport)
+    known = np.flatnonzero((groups.runs["transport"] != "").to_numpy(dtype=bool))
+    transports = groups.runs["transport"].iloc[known]
+    for point, transport in zip(groups.point[known], transports, strict=True):
+        used[point].add(transport)
     cut = groups.ok & groups.runs["whole_seconds"].to_numpy(dtype=bool)
     return {
         "n_ok": np.bincount(groups.point[groups.ok], minlength=groups.size),

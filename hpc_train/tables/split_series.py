@@ -11,7 +11,15 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.study import Scaling, narrowed
 from hpc_train.tables.condition_differences import compared, levels, texts
-from hpc_train.tables.group_reductions import SAME, Floats, codes, filled, levels_of, numbers
+from hpc_train.tables.group_reductions import (
+    SAME,
+    Floats,
+    codes,
+    filled,
+    levels_of,
+    numbers,
+    packed,
+)
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
@@ -71,8 +79,9 @@ def _differs(level: Ints, series: Ints) -> Mask:
     """Whether each series has several known levels."""
     size = int(series.max(initial=-1)) + 1
     known = level >= 0
-    pairs = np.unique(np.stack([series[known], level[known]]), axis=1)
-    several: Mask = np.bincount(pairs[0], minlength=size) > 1
+    own = series[known]
+    first = ~pd.Series(packed(own, level[known])).duplicated().to_numpy()
+    several: Mask = np.bincount(own[first], minlength=size) > 1
     return several
 
 
