@@ -13,7 +13,9 @@ def each_once(column: Iterable[_T]) -> list[tuple[int, _T]]:
     of a run is so computed once for all runs that share them; equal objects that are not shared are
     listed separately.
     """
+    first: dict[int, int] = {}
     values = list(column)
-    places = range(len(values) - 1, -1, -1)
-    first = dict(zip(map(id, reversed(values)), places, strict=True))
-    return [(place, values[place]) for place in sorted(first.values())]
+    for place, number in enumerate(map(id, values)):
+        if number not in first:
+            first[number] = place
+    return [(place, values[place]) for place in first.values()]

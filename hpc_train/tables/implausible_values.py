@@ -133,8 +133,12 @@ def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float
     The values of a series form groups with distances of at least log10(GAP). The largest group is
     right; if two are the largest, all values are doubtful.
     """
-    order = np.lexsort((logarithms, series))
-    order = order[~np.isnan(logarithms[order])]
+    of_series = pd.Series(logarithms).groupby(series)
+    is_wide = of_series.max() - of_series.min() >= np.log10(GAP)
+    wide = is_wide.reindex(range(int(series.max(initial=-1)) + 1), fill_value=False).to_numpy(bool)
+    # Few series are so wide, and sorting the others would take longer than everything else here.
+    places = np.flatnonzero(wide[series] & ~np.isnan(logarithms))
+    order = places[np.lexsort((logarithms[places], series[places]))]
     values, of = logarithms[order], series[order]
     apart = (np.diff(values) >= np.log10(GAP)) & (np.diff(of) == 0)
     for label in np.unique(of[1:][apart]).tolist():

@@ -99,17 +99,21 @@ def _named(
     where: Mask,
 ) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
     changed: np.ndarray[tuple[int], np.dtype[np.object_]] = names.copy()
-    for run in np.flatnonzero(where & (level >= 0)):
-        changed[run] = narrowed(names[run], field, shown[level[run]])
+    runs = np.flatnonzero(where & (level >= 0))
+    part = packed(pd.factorize(names[runs])[0], level[runs])
+    code, first = pd.factorize(part)[0], np.flatnonzero(~pd.Series(part).duplicated().to_numpy())
+    new = [narrowed(names[run], field, shown[level[run]]) for run in runs[first].tolist()]
+    changed[runs] = np.array(new, dtype=object)[code]
     return changed
 
 
 def _short(values: Sequence[str | None], level: Ints) -> list[str]:
     """Return the text of each level, shortened as far as the texts remain distinct."""
-    first: dict[int, str] = {}
-    for value, number in zip(values, level.tolist(), strict=True):
-        if value is not None and number >= 0:
-            first.setdefault(number, value)
+    known = level >= 0
+    places = np.flatnonzero(known)
+    numbers, at = np.unique(level[known], return_index=True)
+    found = zip(numbers.tolist(), places[at].tolist(), strict=True)
+    first = {number: values[place] or "" for number, place in found}
     every = [first.get(number, "") for number in range(int(level.max(initial=-1)) + 1)]
     for width in _WIDTHS:
         cut = [text[:width] for text in every]
