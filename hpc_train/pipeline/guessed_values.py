@@ -26,7 +26,7 @@ def guessed_values(records: RecordArrays, stats: ParseStats) -> str:
     return (
         f"values of {_name(first)}{more} were read by the generic parser (e.g. line {first.line}: "
         f"{_printed(first, stats)}{first.metric} {first.value:.6g}{_unit(first)}): check them, or "
-        "give a pattern (patterns: in the study file, or collect --pattern)"
+        "give a pattern (pattern: in the study file, or report --pattern)"
     )
 
 

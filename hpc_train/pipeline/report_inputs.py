@@ -204,7 +204,7 @@ def _scope_notes(records: RecordArrays) -> Iterator[str]:
 
     for (run, parser), count in unknown_scopes(records).items():
         values = f"{count} value{'s' * (count != 1)} of {parser} left out"
-        yield f"{run}: {values}: their scope is unknown; hpctrain collect shows them"
+        yield f"{run}: {values}: their scope is unknown; report --pattern and --scope read them"
 
 
 def _report_inputs(

@@ -15,6 +15,7 @@ from hpc_train.model.record import Pack, Record, packs_of
 from hpc_train.model.run import Run
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.collect import each_once, logs_of, packs_in
+from hpc_train.records.guessed_records import with_scope
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import json_lines, read_record_file
@@ -103,7 +104,7 @@ class StudyRuns(NamedTuple):
             try:
                 for pack in run_records(run, self.options, stats):
                     empty = False
-                    yield pack
+                    yield _of_one_rank(pack) if _has_one_rank(run) else pack
             except LogParseError as failure:
                 errors.append(failure)
         if empty and errors:
@@ -112,6 +113,16 @@ class StudyRuns(NamedTuple):
             if error.message not in stats.failed.values():
                 _log.warning("%s", error.message)
                 stats.failed[error.message] = error.message
+
+
+def _has_one_rank(run: Run) -> bool:
+    return run.manifest is not None and run.manifest.plan.topology.world_size == 1
+
+
+def _of_one_rank(pack: Pack) -> Pack:
+    """Return the records of a run with one rank: a rate of unknown scope is that of the job."""
+    pack.kinds = [with_scope(kind, "global") for kind in pack.kinds]
+    return pack
 
 
 def study_runs(

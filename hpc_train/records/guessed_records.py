@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hpc_train.model.record import Pack, Record
+from hpc_train.model.record import Pack, Record, Scope
 from hpc_train.records.line_dispatch import Mark
 from hpc_train.records.live_pipe_batches import is_live
 from hpc_train.records.parse_stats import ParseStats
@@ -20,6 +20,14 @@ _NO_FORMAT = frozenset(
         *("world_size", "global_batch_size", "batch_size", "sequence_length", "parameters"),
     }
 )
+
+
+def with_scope(kind: Record, scope: Scope) -> Record:
+    """Return a rate of unknown scope that was guessed with this scope; all others as they are."""
+    is_guessed = kind.parser == GUESSING and kind.scope == "unknown"
+    if is_guessed and kind.metric in ("samples_per_second", "tokens_per_second"):
+        return msgspec.structs.replace(kind, scope=scope)
+    return kind
 
 
 class MeasuredRun:
@@ -61,10 +69,7 @@ class MeasuredRun:
         census.add(ParseStats(known=stats.known))
 
     def _scoped(self, kind: Record) -> Record:
-        is_rate = kind.metric in ("samples_per_second", "tokens_per_second")
-        if self._ranks == {1.0} and is_rate and kind.scope == "unknown":
-            return msgspec.structs.replace(kind, scope="global")
-        return kind
+        return with_scope(kind, "global") if self._ranks == {1.0} else kind
 
     def _repeated(self, pack: Pack) -> set[int]:
         """Return the positions of values that are not finite, if they were counted before."""

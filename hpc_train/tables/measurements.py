@@ -31,7 +31,8 @@ class Rows(NamedTuple):
 
     `kind` is an index of KINDS or of another list of kinds, `run` an index of the study.
     `who` is a number for each rank, or for each file if the rank is unknown. `place` is the index
-    of the record. `book`: printed by the programs of the book.
+    of the record. `book`: printed by the programs of the book. `numbered`: the step is the position
+    in the log, see `line_order`.
     """
 
     kind: Ints
@@ -44,6 +45,7 @@ class Rows(NamedTuple):
     steps: Ints
     place: Ints
     book: Mask
+    numbered: Mask
     value: Floats
 
     def take(self, chosen: Mask | Ints) -> Rows:
@@ -151,6 +153,7 @@ def _rows(fields: RecordArrays, kinds: Ints, places: Ints) -> Rows:
         steps=fields.steps,
         place=places,
         book=fields.parser.among([_BOOK]) == 0,
+        numbered=np.zeros(len(kinds), dtype=np.bool_),
         value=fields.value,
     )
 

@@ -217,7 +217,7 @@ def _last_step(rows: Rows, runs: int) -> Floats:
     found = np.full(runs, NAN)
     for metric in _STEPPED:
         own = rows.named(metric)
-        own = own.take(own.stepped)
+        own = own.take(own.stepped & ~own.numbered)
         step = own.step.astype(np.float64)
         from_0 = highest(-step, own.run, runs) == 0
         found = np.fmax(found, highest(step, own.run, runs) + from_0)

@@ -26,6 +26,7 @@ from hpc_train.tables.condition_differences import (
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import NAN, Floats
+from hpc_train.tables.line_order import in_line_order
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.model_operations import computed_operations
 from hpc_train.tables.parts_of_runs import parts_of
@@ -107,7 +108,7 @@ def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     """Return the values from the records of each run of a study, numbered as its runs are."""
     names = RunColumns.of(study.runs).run_id
     kinds = metric_kinds(fields)
-    rows = stated(fields, kinds)
+    rows = in_line_order(fields, stated(fields, kinds))
     check_scopes(fields, rows)
     _check_listed(study, fields, rows.run)
     marks, printed = marks_of(fields, study.runs), printed_of(fields, len(names))
