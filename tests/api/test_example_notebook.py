@@ -1,0 +1,72 @@
+"""examples/notebook.ipynb: it runs, and its stored outputs are those of a run, of no machine."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import pytest
+
+from tests.api.kernel import run_book, shown
+
+ROOT = Path(__file__).resolve().parents[2]
+NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
+
+
+@pytest.fixture
+def book() -> Any:
+    text = NOTEBOOK.read_text(encoding="utf-8")
+    return nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+
+
+def by_source(book: Any, word: str) -> list[Any]:
+    """Return the outputs of the only code cell that ends with a line."""
+    code = [cell for cell in book.cells if cell["cell_type"] == "code"]
+    (cell,) = [cell for cell in code if cell["source"].splitlines()[-1] == word]
+    return list(cell["outputs"])
+
+
+def check_outputs(book: Any) -> None:
+    nbformat.validate(book)
+    code = [cell for cell in book.cells if cell["cell_type"] == "code"]
+    assert [cell["execution_count"] for cell in code] == list(range(1, len(code) + 1))
+    kinds = {output["output_type"] for cell in code for output in cell["outputs"]}
+    assert kinds == {"display_data", "execute_result"}
+    assert "COMPLETED" in shown(by_source(book, "run.wait()"), "text/html")[0]
+    assert shown(by_source(book, "study.wait()"))[-1] == "{'COMPLETED': 4}"
+    (report,) = shown(by_source(book, "report"))
+    assert "2 ranks under torchrun train " in report
+    assert "Measured: 4 of 4 runs ok" in report
+    (figure,) = shown(by_source(book, "report.figures[0]"), "text/html")
+    assert "data:image/png;base64,iVBOR" in figure
+    assert "cuda_oom" in shown(by_source(book, code[-1]["source"]))[0]
+
+
+def test_stored_outputs_are_complete_and_name_no_folder_of_a_machine(book: Any) -> None:
+    check_outputs(book)
+    text = json.dumps(book)
+    assert len(text) < 400_000
+    # Images are no text.
+    words = re.sub(r"base64,[A-Za-z0-9+/=]+", "", text)
+    # The log of the example names these.
+    words = words.replace("/opt/conda/lib/", "").replace("/home/user/gpt/", "")
+    assert re.findall(r"(?<![\w.<])/(?:[\w.-]+/)+[\w.-]*", words) == []
+    assert not re.search(r"\b(localhost|127\.0\.0\.1)\b", words)
+    assert "<script" not in words
+
+
+@pytest.mark.slow
+def test_the_notebook_runs(book: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("torch")
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    folder = tmp_path / "examples"
+    shutil.copytree(ROOT / "examples", folder)
+    run_book(book, folder)
+    check_outputs(book)
+    assert (folder / "results" / "digits.html").stat().st_size > 10_000
