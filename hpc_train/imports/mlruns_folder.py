@@ -46,7 +46,7 @@ class _Run(NamedTuple):
 def is_mlruns(path: Path) -> bool:
     """Whether a folder is one of MLflow: of all experiments, of one, or of a run."""
     if is_regular(path / _META):
-        return is_folder(path / "metrics") or any(_runs_below(path))
+        return _is_run(path) or any(_runs_below(path))
     return any(_runs_below(one) for one in islice(_folders(path), _SEARCHED))
 
 
@@ -91,7 +91,7 @@ def _notes(path: Path, found: list[_Run | None]) -> Iterator[str]:
 
 
 def _all_runs(path: Path) -> list[Path]:
-    if is_folder(path / "metrics"):
+    if _is_run(path):
         return [path]
     return [run for one in (path, *_folders(path)) for run in _runs_below(one)]
 
@@ -100,7 +100,12 @@ def _runs_below(path: Path) -> list[Path]:
     """Return the folders of the runs of an experiment, which has a `meta.yaml` as well."""
     if not is_regular(path / _META):
         return []
-    return [run for run in _folders(path) if is_regular(run / _META) and is_folder(run / "metrics")]
+    # A run that failed early has no metrics.
+    return [run for run in _folders(path) if is_regular(run / _META)]
+
+
+def _is_run(path: Path) -> bool:
+    return is_folder(path / "metrics") or is_folder(path / "params")
 
 
 def _folders(path: Path) -> list[Path]:

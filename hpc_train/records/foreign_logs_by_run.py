@@ -20,6 +20,7 @@ from hpc_train.records.read_log import Log
 
 _SHOWN = 8
 _NEAREST = 3
+_STDIN = "/dev/stdin"
 _TABLES = (".csv", ".tsv")
 
 
@@ -70,6 +71,8 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
     places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
     what = "a known format" if form == "auto" else f"the format {form}"
     hint = "hpctrain collect --list shows the formats; a script can print events: docs/events.md"
+    if str(paths[0]) == _STDIN:
+        hint = f"for a table of results on stdin: hpctrain report - --parser table; {hint}"
     if form == "auto" and (found := suggested_for(path for path in paths if path.is_file())):
         hint = f"{found[1][0].words}; {hint}"
     return LogParseError(

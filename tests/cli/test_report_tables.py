@@ -72,6 +72,16 @@ def test_a_table_on_stdin(tables: dict[str, Path], kind: str, *, piped: bool) ->
     assert numbers(found.stdout.decode()) == numbers(of_file.stdout.decode())
 
 
+def test_a_table_on_stdin_without_its_format_is_answered_with_the_option(
+    tables: dict[str, Path],
+) -> None:
+    command = [sys.executable, "-m", "hpc_train", "report", "-"]
+    raw = tables["csv"].read_bytes()
+    found = subprocess.run(command, capture_output=True, check=False, input=raw)
+    assert (found.returncode, found.stdout) == (2, b"")
+    assert b"for a table of results on stdin: hpctrain report - --parser table" in found.stderr
+
+
 def test_a_sheet_is_chosen_by_name(hpctrain: Hpctrain, tables: dict[str, Path]) -> None:
     book = openpyxl.load_workbook(tables["xlsx"])
     book.create_sheet("Notes").append(["measured in May"])

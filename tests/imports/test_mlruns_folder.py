@@ -149,7 +149,9 @@ def test_values_that_are_not_finite(tmp_path: Path) -> None:
 
 
 def test_steps_are_ordered_and_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
-    make_run(tmp_path, "a", {"loss": "5 3.0 30\n4 1.0 10\n6 2.0 20\n7 0.", "step_time": "1 0.5\n"})
+    make_run(
+        tmp_path, "a", {"loss": "5 3.0 30\n4 1.0 10\n6 2.0 20\n7 0.5 40", "step_time": "1 0.5\n"}
+    )
     (row,) = cells(read_table(tmp_path))
     assert (row["metrics.loss"], row["metrics.step_time"]) == ("3.0", "0.5")
 
@@ -169,6 +171,20 @@ def test_a_size_that_is_no_number(tmp_path: Path) -> None:
     assert refused.value.message == (
         f"{run / 'params' / 'nodes'}: nodes: 'two' is not a whole number"
     )
+
+
+def test_a_run_without_metrics_is_a_row(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", {"step_time": STEPS}, {"name": "a"})
+    failed = make_run(tmp_path, "b", {}, {"name": "b", "status": 4})
+    # Git and archives leave out empty folders.
+    (failed / "metrics").rmdir()
+    (failed / "tags").rmdir()
+    study, _ = table_study([read_table(tmp_path)])
+    assert [(run.run_id, run.state) for run in study.runs] == [
+        ("a", JobState.COMPLETED.value),
+        ("b", JobState.FAILED.value),
+    ]
+    assert is_result_table(failed)
 
 
 def test_only_deleted_runs(tmp_path: Path) -> None:

@@ -170,6 +170,13 @@ def test_extreme_floats(value: float) -> None:
     assert math.isnan(found)
 
 
+def test_a_float_is_the_shortest_number_that_it_was_made_from() -> None:
+    numbers = [0.1, 0.27, 1234.567, 16777216.0, 2.3509887e-38]
+    for number in numbers:
+        ((_, _, found),) = scalars(event(field(2, 5, struct.pack("<f", number))))
+        assert repr(found) == repr(number)
+
+
 def test_a_negative_step() -> None:
     message = field(2, 0, b"\xff" * 9 + b"\x01") + event(field(2, 5, struct.pack("<f", 1)))[2:]
     assert list(scalars(message)) == [(-1, "x", 1.0)]
