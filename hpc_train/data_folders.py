@@ -24,6 +24,11 @@ def profile_folder() -> Path:
     return locate("site_profiles", _PACKAGE)
 
 
+def doc_folder() -> Path:
+    """Return the folder of the documentation's pages."""
+    return locate("docs", _PACKAGE)
+
+
 def data_file(*names: str) -> Path:
     """Return a file of the package's data, by its path below `hpc_train/data`."""
     return _PACKAGE.joinpath("data", *names)

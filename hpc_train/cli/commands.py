@@ -53,6 +53,7 @@ COMMANDS = {
         "Inspect this machine and report problems; exit code 1 if jobs cannot work.",
     ),
     "lab": ("hpc_train.cli.lab:lab", "Run a Slurm cluster of several nodes on this machine."),
+    "help": ("hpc_train.cli.help:help_topic", "Print a page of the documentation."),
     "completion": (
         "hpc_train.cli.completion:completion",
         "Print the completion script of a shell.",

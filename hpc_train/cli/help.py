@@ -1,0 +1,37 @@
+"""`hpctrain help`."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+
+@click.command("help")
+@click.argument("topic", required=False)
+def help_topic(topic: str | None) -> None:
+    """Print a page of the documentation, or list the pages.
+
+    \b
+    hpctrain help files
+    hpctrain help docs/events.md
+
+    On a terminal the page is formatted and shown in the pager of $PAGER; elsewhere it is Markdown.
+    """
+    from hpc_train.doc_pages import page_text, page_titles
+
+    if topic is None:
+        from hpc_train.cli.output import echo_table
+
+        echo_table(("topic", "page"), list(page_titles().items()))
+        return
+    text = page_text(topic)
+    if not sys.stdout.isatty():
+        click.echo(text, nl=False)
+        return
+    from rich.console import Console
+    from rich.markdown import Markdown
+
+    console = Console()
+    with console.pager(styles=True):
+        console.print(Markdown(text))
