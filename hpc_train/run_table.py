@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,8 +23,13 @@ def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
     return ", ".join(f"{count} {state}" for state, count in sorted(number.items())) or "no runs"
 
 
-def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str, ...]]:
-    """Return a row for each run, including requested runs without a folder."""
+def rows(
+    runs: Sequence[Run], missing: Sequence[str] = (), causes: Mapping[str, str] | None = None
+) -> Sequence[tuple[str, ...]]:
+    """Return a row for each run, including requested runs without a folder.
+
+    `causes` are the causes of failures by run id.
+    """
     old = earlier(runs)
     present = [
         (
@@ -33,7 +38,7 @@ def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str
             _job(run),
             _nodes(run),
             _seconds(run),
-            f"retried: {why(run)}" if run.folder.run_id in old else why(run),
+            "retried: " * (run.folder.run_id in old) + explained(run, causes or {}),
         )
         for run in runs
     ]
@@ -52,7 +57,7 @@ def earlier(runs: Sequence[Run]) -> frozenset[str]:
     return frozenset(str(name) for name in names if name.attempt < last[name.stem, name.repetition])
 
 
-def row(run: Run) -> dict[str, Any]:
+def row(run: Run, causes: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Return a run's row of `status --json`."""
     manifest, times, report = run.manifest, run.status, run.job_report
     expected = run.state is JobState.PENDING and report is not None
@@ -61,6 +66,7 @@ def row(run: Run) -> dict[str, Any]:
         "folder": str(run.folder.path),
         "state": run.state.value,
         "problem": run.problem,
+        "cause": (causes or {}).get(run.folder.run_id, ""),
         "reason": report.reason if report else "",
         "expected_start": report.start if report and expected else None,
         "job": _job(run),
@@ -85,6 +91,11 @@ def _start(status: JobStatus) -> dict[str, Any]:
         "exit_code": status.exit_code,
         "restart_count": status.restart_count,
     }
+
+
+def explained(run: Run, causes: Mapping[str, str]) -> str:
+    """Return the problem of a run, and its cause: the first line of the diagnosis."""
+    return "; ".join(filter(None, (why(run), causes.get(run.folder.run_id, ""))))
 
 
 def why(run: Run) -> str:

@@ -15,7 +15,7 @@ from hpc_train.cli.output import table, tail
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.plain_text import plain
-from hpc_train.run_table import HEADS, counts, rows, why
+from hpc_train.run_table import HEADS, counts, explained, rows, why
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.status import Watch
@@ -60,13 +60,23 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
                     is_first = False
                     print_unmeasured(home, runs)
                 if all(run.state.finished for run in runs):
-                    return _exit_code(runs)
+                    break
                 time.sleep(watch.pause_s(_PAUSE_S))
     except KeyboardInterrupt:
         click.echo(
             f"\nthe runs continue; hpctrain status {home.name}, or cancel {home.name}", err=True
         )
         return 130
+    print_next_step(home, runs)
+    return _exit_code(runs)
+
+
+def print_next_step(home: Path, runs: Sequence[Run]) -> None:
+    """Print the command that explains the failures, if there are any."""
+    from hpc_train.pipeline.failure_causes import next_step
+
+    if step := next_step(runs, home):
+        click.echo(step, err=True)
 
 
 def print_unmeasured(home: Path, runs: Sequence[Run]) -> None:
@@ -86,6 +96,7 @@ def _exit_code(runs: Sequence[Run]) -> int:
 
 def _print_change(run: Run, states: dict[str, JobState]) -> None:
     """Print the end of a run, the last lines of a failed rank, and findings on the network."""
+    from hpc_train.pipeline.failure_causes import causes
     from hpc_train.pipeline.nccl_transport import run_transport, transport_warnings
 
     before = states.get(run.folder.run_id)
@@ -93,7 +104,8 @@ def _print_change(run: Run, states: dict[str, JobState]) -> None:
     if before is run.state or run.state is JobState.PENDING:
         return
     if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
-        problem = f"  {run.problem}" if run.problem else ""
+        reason = explained(run, causes([run]))
+        problem = f"  {reason}" if reason else ""
         click.echo(f"{run.state.value:9}  {run.folder.run_id}{problem}", err=True)
     if run.state is JobState.FAILED:
         for line in log_tail(run):

@@ -23,12 +23,15 @@ _PAUSE_S = 0.3
 @click.option("--rank", type=int, help="Only this rank.")
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
 def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | None) -> None:
-    """Print a run's logs, rank by rank."""
+    """Print a run's logs, rank by rank; those of a failed run begin with the rank that failed."""
+    from hpc_train.cli.output import say
     from hpc_train.pipeline.logs import RunLogs
 
     run_logs = RunLogs(run, results, rank=rank, lines=lines)
     if run_logs.empty and not follow:
         raise run_logs.no_log(run)
+    if run_logs.first_rank is not None:
+        say(f"rank {run_logs.first_rank} failed first; its log stands first (--rank N prints one)")
     shown, last = "", None
     while True:
         shown = _print_new(run_logs, shown)

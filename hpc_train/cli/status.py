@@ -25,7 +25,7 @@ _PAUSE_S = 1.0
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
-    from hpc_train.cli.follow_runs import print_unmeasured
+    from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.status import states
 
@@ -43,6 +43,7 @@ def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
         home, (runs, missing) = next(iter(found.items()))
         _print_runs(runs, missing)
         print_unmeasured(home, runs)
+        print_next_step(home, runs)
     else:
         _print_folders(found, results)
     return None
@@ -51,9 +52,11 @@ def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
 def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
+    from hpc_train.pipeline.failure_causes import causes
     from hpc_train.run_table import row
 
-    rows = [row(run) for one in found.values() for run in one.runs]
+    why = causes([run for one in found.values() for run in one.runs])
+    rows = [row(run, why) for one in found.values() for run in one.runs]
     missing = [name for one in found.values() for name in one.missing]
     click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
 
@@ -61,10 +64,11 @@ def _print_json(found: dict[Path, RunStates]) -> None:
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
+    from hpc_train.pipeline.failure_causes import causes
     from hpc_train.run_table import HEADS, counts, rows
 
     click.echo(counts(runs, missing))
-    echo_table(HEADS, rows(runs, missing))
+    echo_table(HEADS, rows(runs, missing, causes(runs)))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
 

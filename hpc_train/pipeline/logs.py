@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
+from hpc_train.pipeline.failure_causes import failed_rank
 from hpc_train.pipeline.status import Watch
 from hpc_train.regularfile import is_regular, open_regular, read_regular
 from hpc_train.runs.run_folders import find, is_run, run_folders
@@ -14,6 +15,8 @@ from hpc_train.runs.run_folders import find, is_run, run_folders
 
 class RunLogs:
     """The logs of one run, of all ranks or of one; of each, only the last `lines` if given.
+
+    Those of a failed run begin with its `first_rank`, the one that failed first.
 
     Raises:
         HpcTrainError: `word` names no run, or several.
@@ -24,8 +27,9 @@ class RunLogs:
     ) -> None:
         self._folder = one_run(find(root, word))
         self._rank = rank
-        self._offsets = {path: _start(path, lines) for path in self._files()}
         self._watch = Watch(self._folder)
+        self.first_rank = failed_rank(self.run()) if rank is None else None
+        self._offsets = {path: _start(path, lines) for path in self._files()}
 
     @property
     def empty(self) -> bool:
@@ -65,7 +69,11 @@ class RunLogs:
     def _every_log(self) -> list[Path]:
         """Return the logs in the order of ranks, the launcher's own first."""
         paths = (self._folder / "logs").glob("*.out")
-        return sorted(filter(is_regular, paths), key=lambda path: (len(path.name), path.name))
+        first = f"rank-{self.first_rank}.out"
+        return sorted(
+            filter(is_regular, paths),
+            key=lambda path: (path.name != first, len(path.name), path.name),
+        )
 
 
 def one_run(folder: Path) -> Path:

@@ -15,6 +15,7 @@ from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder, RunName
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
+from hpc_train.pipeline.failure_causes import explain
 from hpc_train.pipeline.run_states import combine, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
 from hpc_train.pipeline.submit_by_site import (
@@ -82,6 +83,7 @@ def retry(
             ]
         for text in submission_notices(batches, max_gpu_hours):
             say(text)
+        explain([target.model for target in targets if target.repeats], home, say)
         ready = [target.model.folder for target in targets if target.ready]
         new = submit_batches(home, batches, say, ready)
         if not new:

@@ -1,0 +1,132 @@
+"""The first line of the diagnosis of failed runs: kept, limited, and read anew if logs change."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.model.run import Failure, Run
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline import diagnose, failure_causes
+from hpc_train.pipeline.failure_causes import FILE, causes, failed_rank, next_step
+from hpc_train.run_table import explained, row, rows
+from tests.pipeline.runs_of import written
+
+CRASH = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n{}\n'
+EMPTY = CRASH.format("ValueError: the batch is empty")
+
+
+def failed(home: Path, run_id: str, log: str, state: str = "FAILED") -> Run:
+    run = written(home, run_id, log, exit_code=1)
+    return msgspec.structs.replace(run, state=JobState(state), problem="rank 0 on vm: exit code 1")
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the runs whose logs were read."""
+    read: list[str] = []
+    original = diagnose.diagnosis_of
+
+    def count(run: Run) -> object:
+        read.append(run.folder.run_id)
+        return original(run)
+
+    monkeypatch.setattr(diagnose, "diagnosis_of", count)
+    return read
+
+
+def test_a_failed_run_is_read_once(tmp_path: Path, counted: list[str]) -> None:
+    run, good = failed(tmp_path, "a", EMPTY), written(tmp_path, "b", EMPTY)
+    for _ in range(3):
+        found = causes([run, good])
+        assert list(found) == ["a"]
+        assert "the batch is empty" in found["a"]
+    assert counted == ["a"]
+    assert (run.folder.path / FILE).exists() and not (good.folder.path / FILE).exists()
+    said = f"rank 0 on vm: exit code 1; {found['a']}"
+    assert explained(run, found) == said == rows([run], (), found)[0][-1]
+    assert (row(run, found)["cause"], row(run)["cause"]) == (found["a"], "")
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "NODE_FAIL", "PREEMPTED", "LOST", "RUNNING"])
+def test_other_states_are_not_diagnosed(tmp_path: Path, counted: list[str], state: str) -> None:
+    assert causes([failed(tmp_path, "a", EMPTY, state)]) == {}
+    assert counted == []
+
+
+def test_changed_logs_are_read_again(tmp_path: Path, counted: list[str]) -> None:
+    run = failed(tmp_path, "a", EMPTY)
+    causes([run])
+    (run.folder.logs / "rank-0.out").write_text(CRASH.format("KeyError: 'vocabulary'"))
+    assert "KeyError" in causes([run])["a"]
+    assert counted == ["a", "a"]
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "folder", "fifo", "loop"])
+def test_a_damaged_file_is_not_used(tmp_path: Path, kind: str) -> None:
+    run = failed(tmp_path, "a", EMPTY)
+    right = causes([run])
+    path = run.folder.path / FILE
+    path.unlink()
+    if kind in ("text", "list"):
+        path.write_text("what" if kind == "text" else "[]")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path)
+    assert causes([run]) == right
+
+
+def test_work_is_limited(
+    tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [failed(tmp_path, name, EMPTY) for name in ("a", "b", "c")]
+    assert causes(runs, limit_s=-1.0) == {}
+    monkeypatch.setattr(failure_causes, "_LARGEST", len(EMPTY) - 1)
+    assert causes(runs) == {}
+    assert counted == []
+    monkeypatch.setattr(failure_causes, "_LARGEST", len(EMPTY))
+    assert list(causes(runs)) == ["a", "b", "c"]
+    # What is kept needs no time.
+    assert list(causes(runs, limit_s=-1.0)) == ["a", "b", "c"]
+
+
+def test_an_exit_code_does_not_stand_alone(tmp_path: Path) -> None:
+    run = failed(tmp_path, "a", "loading\ncannot find the vocabulary\x1b[31m\n\n")
+    (cause,) = causes([run]).values()
+    assert cause.startswith("last line of logs/rank-0.out: cannot find the vocabulary")
+    assert "\x1b" not in cause
+    long = failed(tmp_path, "b", "x" * 100_000 + "\n")
+    (cause,) = causes([long]).values()
+    assert len(cause) == 160 and cause.endswith("…")
+    assert causes([failed(tmp_path, "c", "")]) == {}
+
+
+def test_the_rank_that_failed_first(tmp_path: Path) -> None:
+    run = failed(tmp_path, "a", EMPTY)
+    assert failed_rank(run) == 0
+    assert run.status is not None
+    failure = Failure(rank=3, host="n1", exit_code=1)
+    known = msgspec.structs.replace(
+        run, status=msgspec.structs.replace(run.status, failure=failure)
+    )
+    assert failed_rank(known) == 3
+    assert failed_rank(written(tmp_path, "b", EMPTY)) is None
+
+
+def test_the_next_step_names_the_run_or_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "results" / "j"
+    home.mkdir(parents=True)
+    one, two = failed(home, "a", EMPTY), failed(home, "b", EMPTY)
+    assert next_step([one, two], home) == f"next: hpctrain diagnose {home}"
+    monkeypatch.setenv("HPCTRAIN_RESULTS", str(tmp_path / "results"))
+    assert next_step([one], home) == "next: hpctrain diagnose a"
+    assert next_step([one, two], home) == "next: hpctrain diagnose j"
+    assert next_step([written(home, "c", "")], home) == ""
