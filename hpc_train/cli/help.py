@@ -33,5 +33,8 @@ def help_topic(topic: str | None) -> None:
     from rich.markdown import Markdown
 
     console = Console()
-    with console.pager(styles=True):
-        console.print(Markdown(text))
+    with console.capture() as capture:
+        # A terminal cannot open `files.md#units`; `hpctrain help` can.
+        console.print(Markdown(text, hyperlinks=False))
+    # click tells less to interpret formatting; the pager of rich does not.
+    click.echo_via_pager(capture.get())
