@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hpc_train
-from hpc_train.errors import LogParseError
+from hpc_train.errors import ArgumentError
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.report_inputs import report_inputs
@@ -79,5 +79,5 @@ def test_a_report_notes_it(tmp_path: Path) -> None:
 
 
 def test_no_log_is_an_error_that_says_so() -> None:
-    with pytest.raises(LogParseError, match="no log was given"):
+    with pytest.raises(ArgumentError, match="paths: the list is empty"):
         hpc_train.collect([])
