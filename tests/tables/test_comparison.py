@@ -12,8 +12,6 @@ from hpc_train.errors import ReportError
 from hpc_train.reports.value_format import level_word
 from hpc_train.tables.comparison import Demands, comparison_frame
 from hpc_train.tables.confidence_intervals import ratio_interval
-from hpc_train.tables.largest_message_bandwidth import largest_busbw
-from hpc_train.tables.record_arrays import record_arrays
 from hpc_train.tables.run_selection import selected
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, rate, record, study
@@ -190,18 +188,6 @@ def test_a_selection_leaves_the_name_of_the_series() -> None:
         selected(both, {"launcher": "srum"}, "s")
 
 
-def test_busbw_is_that_of_the_largest_message() -> None:
-    def measured(size: int | None, value: float, variant: str) -> Any:
-        return record("a", "busbw", value, unit="GB/s", message_size=size, variant=variant)
-
-    found = largest_busbw(record_arrays([
-        measured(8, 900, "in_place"), measured(1024, 180, "in_place"),
-        measured(1024, 185, "out_of_place"), measured(None, 400, "average"),
-    ]))  # fmt: skip
-    assert found == {"a": 185.0}
-    assert largest_busbw(record_arrays([])) == {}
-
-
 def test_whole_seconds_hide_up_to_one() -> None:
     """100.9 s are printed as 100 and 101.0 as 101: that alone makes nobody slower."""
 
@@ -224,3 +210,40 @@ def test_a_level_is_never_all() -> None:
     assert [level_word(1 - 0.05 / m) for m in (1, 3, 6, 1000)] == [
         "95 %", "98.33 %", "99.17 %", "99.995 %",
     ]  # fmt: skip
+
+
+def test_the_speed_of_a_side_is_a_harmonic_mean() -> None:
+    found = row(runs({1: [10, 30]}), runs({1: [20, 20]}))
+    assert (found["a"], found["b"]) == (pytest.approx(15), pytest.approx(20))
+
+
+@pytest.mark.parametrize("speed", [90, 110])
+def test_an_interval_with_one_limit_outside_the_effect_rules_nothing_out(speed: float) -> None:
+    found = row(runs({1: around(100)}), runs({1: around(speed)}), min_effect=0.05)
+    assert found["verdict"] == ("B better" if speed > 100 else "B worse")
+
+
+def test_points_without_an_interval_do_not_widen_the_others() -> None:
+    one, two = around(100), around(104)
+    alone = row(runs({1: one}), runs({1: two}))
+    more = row(runs({1: one, 2: [200], 4: [0]}), runs({1: two, 2: [210], 4: [400]}))
+    for name in ("corrected_low", "corrected_high"):
+        assert more[name] == pytest.approx(alone[name])
+
+
+def test_sides_are_compared_by_what_both_have() -> None:
+    def side(other: str) -> pd.DataFrame:
+        times = [record("r0", "epoch_time", 8.0, step=1)]
+        return run_frame(study([expected("r0"), expected("r1")]), [*times, record("r1", other, 10)])
+
+    assert row(side("samples_per_second"), side("tokens_per_second"))["basis"] == "epoch time"
+
+
+def test_two_runs_of_one_block_are_no_pairs() -> None:
+    a, b = runs({1: [10, 12, 11]}), runs({1: [20, 25, 21]})
+    a["block"], b["block"] = ["x", "y", "y"], ["x", "y", "y"]
+    value, low, high = ratio_interval([20, 25, 21], [10, 12, 11])
+    found = row(a, b)
+    assert [found[f"ratio{end}"] for end in ("", "_low", "_high")] == pytest.approx(
+        [value, low, high]
+    )

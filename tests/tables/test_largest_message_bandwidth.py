@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.record import UNITS, Record
-from hpc_train.tables.largest_message_bandwidth import headline, share_of_link
+from hpc_train.tables.largest_message_bandwidth import headline, largest_busbw, share_of_link
+from hpc_train.tables.record_arrays import record_arrays
 
 
 def record(metric: str, value: float, size: int | None, variant: str = "") -> Record:
@@ -45,3 +46,15 @@ def test_headline_of_a_pair_and_of_nothing() -> None:
 def test_share_of_a_link() -> None:
     # ib_write_bw of 363.47 Gb/s over NDR.
     assert share_of_link(363.47 / 8, 400) == pytest.approx(0.9087, abs=1e-4)
+
+
+def test_busbw_is_that_of_the_largest_message() -> None:
+    measured = [
+        record("busbw", value, size, variant)
+        for value, size, variant in (
+            (900, 8, "in_place"), (180, 1024, "in_place"), (185, 1024, "out_of_place"),
+            (400, None, "average"),
+        )
+    ]  # fmt: skip
+    assert largest_busbw(record_arrays(measured)) == {"r": 185.0}
+    assert largest_busbw(record_arrays([])) == {}

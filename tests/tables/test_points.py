@@ -140,3 +140,38 @@ def test_no_time_is_below_zero_however_few_runs_there_are() -> None:
     assert row["step_time_s"] == pytest.approx(1.5)
     assert pd.isna(row["step_time_s_low"])
     assert row["step_time_s_high"] == pytest.approx(1.5 + 12.7062 * 0.5, abs=1e-3)
+
+
+def test_points_are_ordered_by_gpus_before_nodes() -> None:
+    sizes = ((2, 4), (1, 8), (4, 1), (2, 1))
+    asked = study([expected(f"{n}x{g}", nodes=n, gpus=g) for n, g in sizes])
+    records = [r for n, g in sizes for r in rate(f"{n}x{g}", n * g)]
+    frame = speedup_frame(run_frame(asked, records), asked)
+    found = frame[["nodes", "gpus_per_node"]].to_numpy().tolist()
+    assert found == [[2, 1], [4, 1], [1, 8], [2, 4]]
+
+
+def test_the_rate_of_a_rank_is_that_of_the_job_over_its_ranks() -> None:
+    asked = study([expected("a", nodes=2, gpus=4)])
+    two = msgspec.structs.replace(asked.runs[0].topology, tasks_per_node=2)  # type: ignore[type-var]
+    asked = msgspec.structs.replace(
+        asked, runs=(msgspec.structs.replace(asked.runs[0], topology=two),)
+    )
+    frame = speedup_frame(run_frame(asked, rate("a", 80.0)), asked)
+    assert frame.at[0, "samples_per_second_per_rank"] == pytest.approx(20)
+
+
+def test_a_failed_run_does_not_cut_the_times_of_its_point() -> None:
+    runs = [expected("a"), expected("b", state="FAILED"), expected("c", nodes=2)]
+    records = [record(name, "epoch_time", 9.0, step=1) for name in "ac"]
+    records.append(record("b", "epoch_time", 9, parser="book", step=1))
+    asked = study(runs)
+    assert not speedup_frame(run_frame(asked, records), asked)["whole_seconds"].any()
+
+
+def test_of_two_halves_with_as_many_nodes_the_one_with_the_same_layout_is_taken() -> None:
+    sizes = ((1, 4), (2, 2), (4, 2))
+    asked = study([expected(f"{n}x{g}", nodes=n, gpus=g) for n, g in sizes])
+    records = rate("1x4", 40) + rate("2x2", 44) + rate("4x2", 72)
+    frame = speedup_frame(run_frame(asked, records), asked).set_index("nodes")
+    assert frame.at[4, "doubling"] == pytest.approx(72 / (2 * 44))

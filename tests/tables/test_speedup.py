@@ -1,11 +1,14 @@
 from __future__ import annotations
 
+import msgspec
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.model.plan import Topology
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.record import Record
 from hpc_train.tables.runs import run_frame
@@ -175,3 +178,32 @@ def test_a_series_has_one_basis() -> None:
     frame = points(runs, [*times, *rate("a", 100)])
     assert set(frame["basis"]) == {"epoch time"}
     assert frame.at[1, "speedup"] == pytest.approx(2.0)
+
+
+def of_ranks(run_id: str, nodes: int, gpus: int, ranks: int) -> ExpectedRun:
+    topology = Topology(nodes=nodes, tasks_per_node=ranks, gpus_per_node=gpus, cpus_per_task=1)
+    return msgspec.structs.replace(expected(run_id, nodes=nodes), topology=topology)
+
+
+@pytest.mark.parametrize(
+    ("gpus", "ranks", "ideal"), [((1, 4), (1, 2), 8), ((0, 0), (2, 6), 6), ((4, 2), (1, 1), 1)]
+)
+def test_the_ideal_is_the_ratio_of_gpus_else_of_ranks(
+    gpus: tuple[int, int], ranks: tuple[int, int], ideal: float
+) -> None:
+    runs = [of_ranks("a", 1, gpus[0], ranks[0]), of_ranks("b", 2, gpus[1], ranks[1])]
+    frame = points(runs, rate("a", 10) + rate("b", 30), baseline={"nodes": 1})
+    assert frame.set_index("nodes").at[2, "ideal"] == ideal
+
+
+def test_one_comparison_needs_no_simultaneous_level() -> None:
+    runs = [expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1, 2)]
+    records = [r for run in runs for r in rate(run.run_id, 10 + int(run.run_id[2:]) / 10)]
+    asked = study(runs)
+    frame = run_frame(asked, records)
+    one, both = (
+        speedup_frame(frame, msgspec.structs.replace(asked, bands=bands))
+        for bands in ("pointwise", "simultaneous")
+    )
+    assert one["speedup_low"].notna().tolist() == [False, True]
+    np.testing.assert_allclose(both["speedup_low"], one["speedup_low"])
