@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import sys
@@ -143,7 +144,9 @@ def _version(parser: LogParser) -> str:
     return f"{stated} {_file_of(kind)}"
 
 
+@functools.cache
 def _file_of(kind: type) -> str:
+    """Return the file that defines a class, and its state; it is asked for of each run again."""
     source = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if source is None:
         return ""

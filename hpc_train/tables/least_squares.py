@@ -1,12 +1,13 @@
 """A law of scaling that is linear in its coefficients -> its solution by least squares.
 
-Squares of relative residuals are least, and no coefficient is below 0 (NNLS: C. L. Lawson and R. J.
+Squares of relative residuals are least, and no coefficient is below 0 (C. L. Lawson and R. J.
 Hanson, Solving Least Squares Problems, Prentice-Hall 1974, chapter 23). `scaling_fits` describes
 the coefficients of each law.
 """
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,6 +34,24 @@ class Solution(NamedTuple):
     rms: float
 
 
+def _not_negative(columns: Floats, wanted: Floats) -> Floats:
+    """Return the coefficients of 0 or above with the least squares.
+
+    They are the plain solution for those that are above 0. A law has three at most, so that each
+    choice of them is tried; the import of scipy.optimize takes longer than a whole report.
+    """
+    count = columns.shape[1]
+    best, least = np.zeros(count), float(wanted @ wanted)
+    for size in range(1, count + 1):
+        for chosen in map(list, combinations(range(count), size)):
+            found = np.linalg.lstsq(columns[:, chosen], wanted, rcond=None)[0]
+            rest = wanted - columns[:, chosen] @ found
+            if (found >= 0).all() and float(rest @ rest) < least:
+                best, least = np.zeros(count), float(rest @ rest)
+                best[chosen] = found
+    return best
+
+
 def basis(law: Law, q: Floats) -> Floats:
     """Return the design matrix of a law, a row for each size."""
     columns = [np.ones_like(q), q - 1, q * (q - 1)] if law == "usl" else [np.ones_like(q), q]
@@ -44,15 +63,13 @@ def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> S
 
     `runs` is the number of runs of each point: the variance of their mean is inverse to it.
     """
-    from scipy.optimize import nnls
-
     target = speedup if law == "gustafson" else q / speedup
     weight = np.ones_like(q) if runs is None else np.sqrt(runs / runs.mean())
     relative = basis(law, q) / target[:, np.newaxis]
     weighted = relative * weight[:, np.newaxis]
     # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
     length = np.linalg.norm(weighted, axis=0)
-    c = nnls(weighted / length, weight)[0] / length
+    c = _not_negative(weighted / length, weight) / length
     freedom = len(q) - len(c)
     residuals = relative @ c - 1
     scatter = max(float(np.linalg.norm(weight * residuals) / np.sqrt(freedom)), LEAST_SCATTER)

@@ -119,8 +119,15 @@ def reframe(sessions: int) -> Callable[[], Cost]:
         run = [str(program), "-c", "check.py", "-r", "--exec-policy=serial", "-q"]
         measured(run, FOLDER / "reframe.txt", **settings)
         repeat(stored, sessions)
-    compare = [str(program), f"--performance-compare={halves()}"]
+    compare, settings = compare_command(sessions)
     return lambda: measured(compare, FOLDER / "reframe.txt", **settings)
+
+
+def compare_command(sessions: int) -> tuple[list[str], dict[str, str]]:
+    """Return the command of ReFrame's comparison of so many sessions, and its variables."""
+    program, stored = FOLDER / "reframe" / "bin" / "reframe", FOLDER / f"reframe-{sessions}.db"
+    settings = {"RFM_ENABLE_RESULTS_STORAGE": "1", "RFM_SQLITE_DB_FILE": str(stored)}
+    return [str(program), f"--performance-compare={halves()}"], settings
 
 
 def repeat(stored: Path, sessions: int) -> None:

@@ -145,15 +145,9 @@ def test_event_emitter_needs_the_standard_library_only() -> None:
 
 def test_a_report_as_text_loads_neither_figures_nor_bundles(tmp_path: Path) -> None:
     found = modules_after("report", str(sized_table(tmp_path, 1, 2, 4, 8, 16, 32)))
-    assert "scipy.optimize" in found
-    unused = {"matplotlib", "scipy.stats", "hpc_train.pipeline.write_bundle"}
+    assert "hpc_train.tables.least_squares" in found
+    unused = {"matplotlib", "scipy.optimize", "scipy.stats", "hpc_train.pipeline.write_bundle"}
     assert not found & {*unused, "hpc_train.pipeline.run_details"}
-
-
-def test_the_solver_is_loaded_only_where_a_law_is_fitted(tmp_path: Path) -> None:
-    found = modules_after("report", str(sized_table(tmp_path, 1, 2)))
-    assert "hpc_train.tables.scaling_fits" in found
-    assert "scipy.optimize" not in found
 
 
 def sized_table(folder: Path, *nodes: int) -> Path:
