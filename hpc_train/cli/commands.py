@@ -21,7 +21,10 @@ COMMANDS = {
         "hpc_train.cli.status:status",
         "Print the state of one run, of the runs of a job or study, or of all runs.",
     ),
-    "logs": ("hpc_train.cli.logs:logs", "Print a run's logs, rank by rank."),
+    "logs": (
+        "hpc_train.cli.logs:logs",
+        "Print a run's logs, rank by rank; those of a failed run begin with the rank that failed.",
+    ),
     "cancel": ("hpc_train.cli.cancel:cancel", "Cancel the unfinished runs of a job or study."),
     "retry": (
         "hpc_train.cli.retry:retry",
@@ -53,7 +56,10 @@ COMMANDS = {
         "Inspect this machine and report problems; exit code 1 if jobs cannot work.",
     ),
     "lab": ("hpc_train.cli.lab:lab", "Run a Slurm cluster of several nodes on this machine."),
-    "help": ("hpc_train.cli.help:help_topic", "Print a page of the documentation."),
+    "help": (
+        "hpc_train.cli.help:help_topic",
+        "Print a page of the documentation, or list the pages.",
+    ),
     "completion": (
         "hpc_train.cli.completion:completion",
         "Print the completion script of a shell.",
