@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -56,6 +57,12 @@ def _write_through(path: Path, parts: Iterable[bytes]) -> None:
 def cannot_write(path: Path, failure: OSError) -> StoreError:
     """Return the error for a file or folder that cannot be written."""
     full = failure.errno in (errno.ENOSPC, errno.EDQUOT)
+    if failure.errno == errno.ENOENT and not path.parent.exists():
+        folder = path.parent
+        return StoreError(
+            f"{path}: cannot be written: there is no folder {folder}",
+            f"mkdir -p {shlex.quote(str(folder))}",
+        )
     return StoreError(
         f"{path}: cannot be written: {failure.strerror or failure}",
         "free some space, or name another folder" if full else "name another folder",

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 
 
 @click.command()
-@click.argument("word", metavar="RUN|STUDY")
+@click.argument("word", metavar="RUN|STUDY", shell_complete=runs)
 @results_option
 def cancel(word: str, results: Path) -> None:
     """Cancel the unfinished runs of a job or study."""

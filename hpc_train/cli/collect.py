@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from hpc_train.cli.complete import log_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.plain_text import plain, plain_json
 
@@ -17,10 +18,17 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("paths", metavar="PATH…", nargs=-1)
+@click.argument("paths", metavar="PATH…", nargs=-1, shell_complete=runs_or_files)
 @results_option
 @path_option("-o", "--output", help="FILE.csv, .jsonl or .parquet.")
-@click.option("--format", "form", default="auto", show_default=True, help="One format of --list.")
+@click.option(
+    "--format",
+    "form",
+    shell_complete=log_formats,
+    default="auto",
+    show_default=True,
+    help="One format of --list.",
+)
 @click.option("--parser", "former", hidden=True, help="Former name of --format.")
 @pattern_options
 @click.option(

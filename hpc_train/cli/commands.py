@@ -66,6 +66,46 @@ COMMANDS = {
     ),
 }
 
+# Two worked examples of each command, for the end of its help.
+EXAMPLES = {
+    "submit": (
+        "hpctrain submit train.py --tasks-per-node 2 --wait -- --epochs 3",
+        "hpctrain submit job.yaml --site leonardo --set time=2h --dry-run",
+    ),
+    "render": (
+        "hpctrain render job.yaml --site leonardo -o job.sbatch",
+        "hpctrain render train.py --nodes 2 --plain",
+    ),
+    "explain": (
+        "hpctrain explain job.yaml --site leonardo",
+        "hpctrain explain train.py --nodes 2 --gpus-per-node 4",
+    ),
+    "lint": ("hpctrain lint job.sbatch", "hpctrain lint job.sbatch --site leonardo --json"),
+    "status": ("hpctrain status", "hpctrain status my-study --watch"),
+    "logs": ("hpctrain logs my-job --follow", "hpctrain logs my-job --rank 3 --lines 50"),
+    "cancel": ("hpctrain cancel my-job", "hpctrain cancel my-study --results /scratch/results"),
+    "retry": ("hpctrain retry my-study", "hpctrain retry my-study --wait"),
+    "collect": (
+        "hpctrain collect my-study -o records.csv",
+        "hpctrain collect job.out --pattern 'step_time[ms]=took ([0-9.]+)' --json",
+    ),
+    "report": (
+        "hpctrain report my-study -o report.html",
+        "hpctrain report 1-node.log 2-nodes.log --points points.yaml --check",
+    ),
+    "compare": (
+        "hpctrain compare before after",
+        "hpctrain compare srun.csv torchrun.csv --check",
+    ),
+    "track": ("hpctrain track add my-study", "hpctrain track show leonardo"),
+    "diagnose": ("hpctrain diagnose my-job", "hpctrain diagnose slurm-4711.out --json"),
+    "site": ("hpctrain site list", "hpctrain site show leonardo"),
+    "doctor": ("hpctrain doctor", "hpctrain doctor --json"),
+    "lab": ("hpctrain lab up", "hpctrain lab status"),
+    "help": ("hpctrain help", "hpctrain help events"),
+    "completion": ("hpctrain completion bash", "hpctrain completion fish"),
+}
+
 _USAGE = """\
 Usage: hpctrain [OPTIONS] COMMAND [ARGS]...
 
@@ -91,3 +131,8 @@ def help_page() -> str:
         for name, (_, text) in COMMANDS.items()
     )
     return _USAGE + "\n".join(rows) + "\n"
+
+
+def examples_text(name: str) -> str:
+    """Return the examples of a command as lines that click does not wrap."""
+    return "\n".join(["\b", "Examples:", *(f"  {line}" for line in EXAMPLES[name])])

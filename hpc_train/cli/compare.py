@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.cli.complete import runs_or_files
 from hpc_train.cli.options import path_option, results_option
 from hpc_train.cli.terminal import columns
 from hpc_train.plain_text import plain, plain_json
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("a", metavar="A")
-@click.argument("b", metavar="B")
+@click.argument("a", metavar="A", shell_complete=runs_or_files)
+@click.argument("b", metavar="B", shell_complete=runs_or_files)
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
 @path_option("-o", "--output", help="A file: .html, .md, .csv, .json …")

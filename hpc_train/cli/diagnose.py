@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.complete import runs_or_files
 from hpc_train.cli.options import results_option
 from hpc_train.plain_text import plain, plain_json
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command()
-@click.argument("words", metavar="RUN|LOG…", nargs=-1)
+@click.argument("words", metavar="RUN|LOG…", nargs=-1, shell_complete=runs_or_files)
 @results_option
 @click.option("--one-job", is_flag=True, help="Treat all LOGs as one job.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all findings.")

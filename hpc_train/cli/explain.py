@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.cli.options import job_options, prepare_and_warn
+from hpc_train.cli.options import JobCommand, job_options, prepare_and_warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpc_train.pipeline.explain import Explained
 
 
-@click.command()
+@click.command(cls=JobCommand)
 @job_options
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(

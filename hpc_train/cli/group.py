@@ -6,7 +6,7 @@ import importlib
 
 import click
 
-from hpc_train.cli.commands import COMMANDS, help_page
+from hpc_train.cli.commands import COMMANDS, EXAMPLES, examples_text, help_page
 from hpc_train.errors import nearest
 from hpc_train.version import VERSION
 
@@ -24,6 +24,7 @@ class LazyGroup(click.Group):
             return None
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
+        command.epilog = examples_text(cmd_name) if cmd_name in EXAMPLES else None
         return command
 
     def resolve_command(

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ _PAUSE_S = 0.3
 
 
 @click.command()
-@click.argument("run")
+@click.argument("run", shell_complete=runs)
 @results_option
 @click.option("-f", "--follow", is_flag=True, help="Continue until the run has finished.")
 @click.option("--rank", type=int, help="Only this rank.")

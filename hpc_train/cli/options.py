@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -11,6 +11,7 @@ import click
 from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
+    from hpc_train.model.study import Study
     from hpc_train.pipeline.render import Prepared
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -18,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _JOB_OPTIONS = {
     "name": "Name of the job or study.",
     "launcher": f"{', '.join(BUILT_IN['launchers'])}.",
-    "nodes": "Number of nodes.",
+    "nodes": "Number of nodes; several (1,2,4) make a study of these sizes.",
     "tasks_per_node": "Ranks on each node.",
     "gpus_per_node": "GPUs on each node.",
     "cpus_per_task": "CPU cores of each rank.",
@@ -29,7 +30,15 @@ _JOB_OPTIONS = {
     "qos": "Slurm quality of service.",
     "constraint": "Slurm node features.",
 }
+_SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
 
+# As people type it -> the key of the job, and what a number of it is.
+_SAME = {
+    "gpus": ("gpus_per_node", "GPUs on each node"),
+    "nproc_per_node": ("tasks_per_node", "ranks on each node"),
+    "nnodes": ("nodes", "nodes"),
+}
+_ALIKE = 0.75
 _SITE = (
     "Site profile: a name or a file. Default: $HPCTRAIN_SITE, else the profile that matches this "
     "host (hpctrain site detect), else local. Where a scheduler is found, nothing runs on this "
@@ -37,10 +46,23 @@ _SITE = (
 )
 
 
+def _completer(name: str) -> Callable[..., Any]:
+    """Return a function of `complete`, which only the completion of a shell imports."""
+
+    def found(context: click.Context, option: click.Parameter, begun: str) -> Any:
+        from hpc_train.cli import complete
+
+        return getattr(complete, name)(context, option, begun)
+
+    return found
+
+
 def setting_options(command: F) -> F:
     """Add the options for the keys of a job."""
     for key, text in reversed(_JOB_OPTIONS.items()):
-        command = click.option(f"--{key.replace('_', '-')}", key, help=text)(command)
+        completer = _completer("launchers") if key == "launcher" else None
+        option = f"--{key.replace('_', '-')}"
+        command = click.option(option, key, shell_complete=completer, help=text)(command)
     return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the file."
     )(command)
@@ -48,8 +70,8 @@ def setting_options(command: F) -> F:
 
 def job_options(command: F) -> F:
     """Add FILE, the site and the options for the keys of a job."""
-    command = setting_options(command)
-    command = click.option("--site", help=_SITE)(command)
+    command = launcher_options(setting_options(command))
+    command = click.option("--site", shell_complete=_completer("sites"), help=_SITE)(command)
     command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
     return click.argument("file", metavar="FILE", type=click.Path(path_type=Path))(command)
 
@@ -119,6 +141,7 @@ def prepare_and_warn(
 
     from hpc_train.pipeline.render import prepare, request_of
 
+    given = in_words_of_job(given)
     options = {key: given[key] for key in _JOB_OPTIONS if given.get(key) is not None}
     settings = given.get("settings", ())
     request = request_of(file, arguments, site, options, settings)
@@ -127,4 +150,97 @@ def prepare_and_warn(
         click.echo(f"hpctrain: {prepared.choice.notice}", err=True)
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
+    if prepared.study is not None and any("," in str(options.get(key)) for key in _SIZES):
+        _say_study(prepared.study)
     return prepared
+
+
+def _say_study(study: Study) -> None:
+    """Say what several sizes on the command line were taken as."""
+    points, often, scaling = len(study.points), study.spec.repetitions, study.spec.scaling
+    runs = f"{often} run{'s' * (often != 1)}"
+    same = "global batch" if scaling == "strong" else "batch of a rank"
+    other = "weak" if scaling == "strong" else "strong"
+    click.echo(
+        f"hpctrain: a study of {points} sizes, {runs} of each; {scaling} scaling: the {same} "
+        f"stays the same (--set scaling={other}, --set repetitions=5)",
+        err=True,
+    )
+
+
+class JobCommand(click.Command):
+    """A command whose error for an unknown option names the place of the script's own options."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words of the command line.
+
+        Raises:
+            click.UsageError: an unknown option, with the command to type.
+        """
+        # Click empties the list.
+        words = list(args)
+        try:
+            return super().parse_args(ctx, args)
+        except click.NoSuchOption as failure:
+            script = next((word for word in words if _is_script(word)), None)
+            if script is None:
+                raise
+            raise click.UsageError(self._advice(failure.option_name, words, script), ctx) from None
+
+    def _advice(self, name: str, words: Sequence[str], script: str) -> str:
+        import difflib
+        import shlex
+
+        known = [name for option in self.params for name in option.opts if name.startswith("--")]
+        alike = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
+        meant = f" Did you mean {alike[0]!r}?" if alike else ""
+        typed = shlex.join(["hpctrain", self.name or "", *_reordered(words, script, known)])
+        return f"No such option {name!r}.{meant} Options of {script} follow after --:\n  {typed}"
+
+
+def _is_script(word: str) -> bool:
+    path = Path(word)
+    return path.suffix not in (".yaml", ".yml") and (path.suffix == ".py" or path.is_file())
+
+
+def _reordered(words: Sequence[str], script: str, known: Sequence[str]) -> Iterator[str]:
+    """Yield the words with `--` before the options of the script, which are the unknown ones."""
+    given = list(words)
+    own = given[given.index("--") + 1 :] if "--" in given else []
+    moved, is_moved = [], False
+    for word in given[: given.index("--")] if "--" in given else given:
+        if word.startswith("-"):
+            is_moved = word.partition("=")[0] not in known
+        if is_moved and word != script:
+            moved.append(word)
+        else:
+            yield word
+    yield from ("--", *moved, *own)
+
+
+def launcher_options(command: F) -> F:
+    """Add the options of torchrun and others, which set keys of the job."""
+    for name, (key, _) in reversed(_SAME.items()):
+        option, same = f"--{name.replace('_', '-')}", f"--{key.replace('_', '-')}"
+        names = dict.fromkeys((option, f"--{name}"))
+        command = click.option(*names, name, help=f"The same as {same}.")(command)
+    return command
+
+
+def in_words_of_job(given: dict[str, Any]) -> dict[str, Any]:
+    """Return the options with those of `launcher_options` as keys of the job, and say it.
+
+    Raises:
+        click.UsageError: two options set one key.
+    """
+    options = dict(given)
+    for name, (key, meaning) in _SAME.items():
+        value = options.pop(name, None)
+        if value is None:
+            continue
+        option, same = f"--{name.replace('_', '-')}", f"--{key.replace('_', '-')}"
+        if options.get(key) is not None:
+            raise click.UsageError(f"{option} is the same as {same}; give one of them")
+        click.echo(f"hpctrain: {option} {value}: taken as {same} {value}, {meaning}", err=True)
+        options[key] = value
+    return options

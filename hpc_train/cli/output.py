@@ -16,6 +16,14 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 
+_COLOURS = {
+    "COMPLETED": "green",
+    "RUNNING": "cyan",
+    **dict.fromkeys(("PENDING", "SUSPENDED", "UNKNOWN", "CANCELLED", "PREEMPTED"), "yellow"),
+    **dict.fromkeys(("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY", "LOST", "MISSING"), "red"),
+}
+
+
 def echo_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns: wrapped to a terminal, each row on one line when piped."""
     if not (sys.stdout and sys.stdout.isatty()):
@@ -45,8 +53,14 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     for head in heads:
         result.add_column(head, overflow="fold")
     for row in rows:
-        result.add_row(*(_plain(cell) for cell in row))
+        result.add_row(*(_coloured(cell) for cell in row))
     return result
+
+
+def _coloured(cell: str) -> str:
+    """Return a cell as markup of rich: a state has a colour, which rich drops with NO_COLOR."""
+    colour = _COLOURS.get(cell)
+    return f"[{colour}]{cell}[/]" if colour else _plain(cell)
 
 
 def _plain(text: str) -> str:

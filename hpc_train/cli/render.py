@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hpc_train.cli.options import job_options, path_option, prepare_and_warn
+from hpc_train.cli.options import JobCommand, job_options, path_option, prepare_and_warn
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.render import Prepared
 
 
-@click.command()
+@click.command(cls=JobCommand)
 @job_options
 @path_option(
     "-o", "--output", help="Write to this file; for a study, one file per point into this folder."

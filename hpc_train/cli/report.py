@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.cli.terminal import WIDTH, columns
 from hpc_train.plain_text import plain, plain_json
@@ -23,10 +24,16 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 
 
 @click.command()
-@click.argument("words", metavar="STUDY|PATH…", nargs=-1, required=True)
+@click.argument(
+    "words", metavar="STUDY|PATH…", nargs=-1, required=True, shell_complete=runs_or_files
+)
 @results_option
 @click.option(
-    "-f", "--format", "form", help="text (default), markdown, csv, json, html, latex or tidy."
+    "-f",
+    "--format",
+    "form",
+    shell_complete=report_formats,
+    help="text (default), markdown, csv, json, html, latex or tidy.",
 )
 @path_option(
     "-o",
@@ -35,6 +42,7 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 )
 @click.option(
     "--parser",
+    shell_complete=log_formats,
     default="auto",
     show_default=True,
     help="One format of logs: collect --list; or table, for a table of results on stdin.",

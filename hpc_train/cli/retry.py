@@ -7,11 +7,12 @@ from pathlib import Path
 
 import click
 
+from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 
 
 @click.command()
-@click.argument("word", metavar="RUN|STUDY")
+@click.argument("word", metavar="RUN|STUDY", shell_complete=runs)
 @results_option
 @click.option("--wait", is_flag=True, help="Follow the runs to their end.")
 @click.option("--max-gpu-hours", type=float, help="Refuse a submission that may cost more.")

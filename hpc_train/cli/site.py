@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.complete import sites
 from hpc_train.cli.options import path_option
 from hpc_train.cli.site_check import check_site_profiles
 from hpc_train.cli.site_test import test_site
@@ -65,7 +66,7 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
 
 
 @site.command()
-@click.argument("name")
+@click.argument("name", shell_complete=sites)
 @click.option("--origin", is_flag=True, help="Print the file, line and source of each value.")
 @click.option("--job", is_flag=True, help="Print a job file for the site instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -158,7 +159,7 @@ def schema(*, markdown: bool) -> None:
 
 
 @site.command("init")
-@click.argument("name", required=False)
+@click.argument("name", required=False, shell_complete=sites)
 @path_option("-o", "--output", help="File to write the draft to.")
 @click.option("--force", is_flag=True, help="Replace an existing file.")
 @click.option("--probe", is_flag=True, help="Also run a short job on one node of each kind.")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.cli.complete import sites
+
 if TYPE_CHECKING:
     from hpc_train.model.live_cluster import Cluster
     from hpc_train.pipeline.site.check import ProfileCheck, ProfileFinding
@@ -15,7 +17,7 @@ _UNREAD = 3
 
 
 @click.command("check")
-@click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True)
+@click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True, shell_complete=sites)
 @click.option("--live", is_flag=True, help="Also compare one profile with the local Slurm.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.complete import sites
 from hpc_train.cli.options import prepare_and_warn, results_option, setting_options
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @click.command("test")
-@click.argument("site", metavar="NAME")
+@click.argument("site", metavar="NAME", shell_complete=sites)
 @setting_options
 @results_option
 @click.option("--update", is_flag=True, help="Replace the stored result.")

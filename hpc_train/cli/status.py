@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
@@ -19,7 +20,7 @@ _PAUSE_S = 1.0
 
 
 @click.command()
-@click.argument("word", metavar="[RUN|STUDY]", required=False)
+@click.argument("word", metavar="[RUN|STUDY]", required=False, shell_complete=runs)
 @results_option
 @click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")

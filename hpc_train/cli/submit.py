@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from hpc_train.cli.options import job_options, prepare_and_warn, results_option
+from hpc_train.cli.options import JobCommand, job_options, prepare_and_warn, results_option
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.render import Prepared
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from hpc_train.pipeline.submit_runs import Submitted
 
 
-@click.command()
+@click.command(cls=JobCommand)
 @job_options
 @results_option
 @click.option("--wait", is_flag=True, help="Follow the runs to their end.")

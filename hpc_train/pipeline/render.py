@@ -25,8 +25,8 @@ from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
-from hpc_train.specs.job import build_job, command_job, is_study
-from hpc_train.specs.override import Override, option_override, parse_setting
+from hpc_train.specs.job import build_job, command_document, is_study
+from hpc_train.specs.override import Override, has_sizes, option_override, parse_setting
 from hpc_train.yamlfile import Document, nearest_file, read
 
 T = TypeVar("T")
@@ -176,22 +176,20 @@ def randomised_blocks(blocks: Sequence[Sequence[T]], seed: int) -> list[T]:
 
 
 def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
-    if request.path.suffix not in (".yaml", ".yml"):
-        job = command_job(request.path, request.arguments, request.overrides)
-        return None, (Point(axes={}, job=job),)
-    if request.arguments:
+    path, is_file = request.path, request.path.suffix in (".yaml", ".yml")
+    if is_file and request.arguments:
         raise SpecError(
-            f"{request.path}: arguments after -- are for a script; a YAML file contains its own",
+            f"{path}: arguments after -- are for a script; a YAML file contains its own",
             "change the file's command",
         )
-    document = _read(request.path)
-    if is_study(document):
-        # A single job needs no module of studies.
-        from hpc_train.specs.study import build_study
+    document = _read(path) if is_file else command_document(path, request.arguments)
+    if is_study(document) or any(map(has_sizes, request.overrides)):
+        # A single job, the most frequent input, needs no module of studies.
+        from hpc_train.specs.sizes_option import study_or_sizes
 
-        study = build_study(document, request.overrides, request.path)
+        study = study_or_sizes(document, request.overrides, path)
         return study, study.points
-    job = build_job(document.data, document.origins, request.overrides, request.path)
+    job = build_job(document.data, document.origins, request.overrides, path)
     return None, (Point(axes={}, job=job),)
 
 

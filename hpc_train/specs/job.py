@@ -44,7 +44,10 @@ def build_job(
         origins["name"] = "default: the file's name"
     for override in overrides:
         check_key(override.key, override.origin)
-    full = [Override(key=full_key(o.key), value=o.value, origin=o.origin) for o in overrides]
+    full = [
+        Override(key=full_key(o.key), value=o.value, origin=o.origin, text=o.text)
+        for o in overrides
+    ]
     apply(data, origins, full)
     job = decode(data, JobSpec, origins, SpecError)
     _check_text(job)
@@ -58,9 +61,17 @@ def command_job(
     script: Path, arguments: Sequence[str], overrides: Sequence[Override]
 ) -> SourcedJob:
     """Return a job from a script and its arguments: `.py` runs under python, others as programs."""
+    command = command_document(script, arguments)
+    return build_job(command.data, command.origins, overrides, script)
+
+
+def command_document(script: Path, arguments: Sequence[str]) -> Document:
+    """Return the job of `command_job` as a file would state it."""
     program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
-    data: dict[str, Any] = {"command": [*program, *arguments]}
-    return build_job(data, {"": "command line", "command": "command line"}, overrides, script)
+    document = Document("command line", SpecError)
+    document.data = {"command": [*program, *arguments]}
+    document.origins["command"] = "command line"
+    return document
 
 
 def _check_text(job: SourcedJob) -> None:

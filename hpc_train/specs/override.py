@@ -9,6 +9,7 @@ from typing import Any
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources
+from hpc_train.model.study import SIZE_AXES
 from hpc_train.model.value import Value
 from hpc_train.typed_values import keys_of
 from hpc_train.yamlfile import value_of
@@ -21,13 +22,19 @@ _INNER: dict[str, type[Value]] = {
 # The values of these options are text, even if they look like a number.
 _TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
 
+_SIZES = re.compile(r"\d{1,6}(?: ?, ?\d{1,6})+,?")
+
 
 class Override(Value, frozen=True, kw_only=True):
-    """One value given on the command line; `origin` is the option as it was typed."""
+    """One value given on the command line; `origin` is the option as it was typed.
+
+    `text` is the value as it was typed, where it is known.
+    """
 
     key: str
     value: Any
     origin: str
+    text: str = ""
 
 
 def parse_setting(text: str) -> Override:
@@ -40,9 +47,8 @@ def parse_setting(text: str) -> Override:
     if not equals or not key.strip():
         raise SpecError(f"--set {text}: write KEY=VALUE, for example --set resources.nodes=2")
     origin = f"--set {key.strip()}"
-    return Override(
-        key=key.strip(), value=value_of(value, origin, SpecError, key.strip()), origin=origin
-    )
+    read = value_of(value, origin, SpecError, key.strip())
+    return Override(key=key.strip(), value=read, origin=origin, text=value)
 
 
 def option_override(key: str, text: str) -> Override:
@@ -54,6 +60,12 @@ def option_override(key: str, text: str) -> Override:
     option = f"--{key.replace('_', '-')}"
     value = text if key in _TEXTS else value_of(text, option, SpecError)
     return Override(key=key, value=value, origin=option)
+
+
+def has_sizes(override: Override) -> bool:
+    """Whether an option has several sizes: `--nodes 1,2,4`."""
+    is_size = override.key in SIZE_AXES and override.origin.startswith("--")
+    return is_size and bool(_SIZES.fullmatch(str(override.value)))
 
 
 def full_key(key: str) -> str:
@@ -120,7 +132,9 @@ def _put(data: dict[str, Any], override: Override) -> None:
     for parent in parents:
         target = target.setdefault(parent, {}) if isinstance(target, dict) else target
     if isinstance(target, list) and last.isdigit() and int(last) < len(target):
-        target[int(last)] = override.value
+        # A word of a command is text, as it was typed: `--set command.3=0.10`.
+        is_text = parents != ["command"] or isinstance(override.value, (str, dict, list))
+        target[int(last)] = override.value if is_text else override.text or override.value
     elif isinstance(target, dict):
         target[last] = override.value
     else:

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_selection import LogPattern
-from hpc_train.model.study import Point, Study, StudySpec
+from hpc_train.model.study import SIZE_AXES, Point, Study, StudySpec
 from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job
 from hpc_train.specs.override import Override, apply, check_key, full_key
@@ -19,7 +19,6 @@ from hpc_train.typed_values import decode, keys_of
 from hpc_train.yamlfile import Document, read
 
 MAX_RUNS = 100_000
-SIZE_AXES = ("nodes", "gpus_per_node", "tasks_per_node")
 
 
 def build_study(document: Document, overrides: Sequence[Override], path: Path) -> Study:

@@ -73,3 +73,20 @@ def test_json_still_says_what_was_there(tmp_path: Path, monkeypatch: pytest.Monk
     Path(NAME).write_text(STEP)
     first = on_terminal("collect", "--json", NAME).splitlines()[0]
     assert (json.loads(first)["run"], json.loads(first)["node"]) == (NAME, HOST)
+
+
+@pytest.mark.parametrize(("variable", "coloured"), [("NO_COLOR", False), ("UNUSED", True)])
+def test_states_have_a_colour_unless_it_is_unwanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variable: str, coloured: bool
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("NO_COLOR", "FORCE_COLOR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv(variable, "1")
+    Path("train.py").write_text("print('done')\n")
+    submit = ["submit", "train.py", "--site", "local", "--wait"]
+    subprocess.run([sys.executable, "-m", "hpc_train", *submit], check=True, timeout=120)
+    assert ("\x1b[32mCOMPLETED\x1b[0m" in on_terminal("status", "train")) is coloured
+    piped = [sys.executable, "-m", "hpc_train", "status", "train"]
+    assert b"\x1b" not in subprocess.run(piped, check=True, capture_output=True).stdout

@@ -1,0 +1,40 @@
+"""The examples in the help of each command: complete, printed, and accepted by its parser."""
+
+from __future__ import annotations
+
+import shlex
+
+import click
+import pytest
+
+from hpc_train.cli.commands import COMMANDS, EXAMPLES
+from hpc_train.cli.group import cli
+from tests.cli.conftest import Hpctrain
+
+EVERY = [line for lines in EXAMPLES.values() for line in lines]
+
+
+def test_each_command_has_two() -> None:
+    assert list(EXAMPLES) == list(COMMANDS)
+    assert all(len(set(lines)) == 2 for lines in EXAMPLES.values())
+
+
+@pytest.mark.parametrize("line", EVERY)
+def test_an_example_is_parsed(line: str) -> None:
+    program, *words = shlex.split(line)
+    assert program == "hpctrain"
+    group: click.Command = cli
+    context = click.Context(cli, info_name=program)
+    while isinstance(group, click.Group):
+        _, command, words = group.resolve_command(context, words)
+        assert command is not None
+        context = click.Context(command, parent=context, info_name=command.name)
+        group = command
+    parsed = group.make_context(group.name, list(words), parent=context.parent)
+    assert not set(parsed.args) - set(words)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_help_ends_with_them(hpctrain: Hpctrain, name: str) -> None:
+    lines = hpctrain(name, "--help").stdout.rstrip().splitlines()
+    assert [line.strip() for line in lines[-3:]] == ["Examples:", *EXAMPLES[name]]
