@@ -72,6 +72,8 @@ UNNAMED = """
     heads: [...document.querySelectorAll("th")].filter((e) => !e.scope).length,
     outside: [...document.body.children]
       .filter((e) => !e.matches("header,main,footer,a.skip,script,[role=status]")).length,
+    landmarks: document.querySelectorAll("section:is([aria-label], [aria-labelledby])").length,
+    empty: [...document.querySelectorAll("th")].filter((e) => !e.textContent.trim()).length,
     same: [...document.querySelectorAll("[role=region]")].map((e) => e.getAttribute("aria-label"))
       .filter((label, i, all) => all.indexOf(label) !== i),
     roleless: document.querySelectorAll("svg [aria-label]:not([role])").length,
@@ -89,6 +91,12 @@ NO_CUE = """
   .filter((e) => !["visible", "hidden"].includes(getComputedStyle(e).overflowX))
   .filter((e) => getComputedStyle(e).backgroundImage.split("linear-gradient").length !== 5)
   .map((e) => e.outerHTML.slice(0, 90))
+"""
+
+
+CUES = """
+[...document.querySelectorAll(".drawing")].map((e) =>
+  [e.scrollWidth > e.clientWidth, e.nextElementSibling.checkVisibility()])
 """
 
 
@@ -138,7 +146,7 @@ def test_everything_has_a_name_and_a_place(tab: Tab, shown: Path) -> None:
     tab.open(shown)
     assert tab.value(UNNAMED) == {
         "unnamed": [], "twice": [], "broken": [], "jumps": [], "heads": 0, "outside": 0,
-        "same": [], "roleless": 0, "language": "en", "title": True,
+        "landmarks": 0, "empty": 0, "same": [], "roleless": 0, "language": "en", "title": True,
     }  # fmt: skip
     assert tab.value(UNLINKED) == []
 
@@ -157,6 +165,14 @@ def test_what_can_be_scrolled_sideways_shows_it(tab: Tab, shown: Path) -> None:
     tab.open(shown, 390)
     assert tab.value("document.querySelector('.drawing').scrollWidth") > 390
     assert tab.value(NO_CUE) == []
+
+
+@pytest.mark.parametrize("width", [390, 760, 900, 1280])
+def test_only_a_figure_that_is_cut_says_how_to_see_all(tab: Tab, shown: Path, width: int) -> None:
+    tab.open(shown, width)
+    cues = tab.value(CUES)
+    assert all(cut is said for cut, said in cues)
+    assert any(cut for cut, _ in cues) is (width < 800)
 
 
 def test_numbers_are_not_broken_into_lines(tab: Tab, shown: Path) -> None:
@@ -195,4 +211,10 @@ def test_paper_shows_what_is_closed_on_the_screen(tab: Tab, shown: Path) -> None
     assert tab.value(white) in ("rgb(255, 255, 255)", "rgba(0, 0, 0, 0)")
     ink = "getComputedStyle(document.querySelector('svg text')).fill"
     assert tab.value(ink) == "rgb(0, 0, 0)"
+    unseen = "document.querySelector('.unseen')"
+    assert tab.value(f"{unseen}.checkVisibility()") is True
+    assert "the numbers behind the figures" in tab.value(f"{unseen}.textContent")
+    runs = tab.value("document.querySelectorAll('.all tbody tr').length")
+    printed = tab.value("document.getElementById('runs').checkVisibility()")
+    assert printed is (f"the table of all {runs:,} runs" not in tab.value(f"{unseen}.textContent"))
     tab.medium()

@@ -17,6 +17,8 @@ APART = 0.06
 # Inches that the number at a tick needs; share of a panel without its labels.
 LABEL, PANEL = 0.33, 0.8
 MOST_PLAIN = 1e15
+# Least space between two numbers below an axis, in their font size.
+SPACE = 0.6
 # Shares of the height: above and below the values, and below them for the hollow markers.
 MARGIN = 0.06
 ROOM = 0.12
@@ -46,6 +48,21 @@ def set_ticks(axes: Axes, sizes: Sequence[float], span: float) -> None:
             ticks.append(size)
     axes.set_xscale("log", base=2)
     axes.set_xticks(ticks, [plain_number(size) for size in ticks])
+
+
+def thin_labels(axes: Axes) -> None:
+    """Hide each number of a size axis that would touch the next shown one; the last is shown.
+
+    After the layout of the figure, because it determines the width of the axis.
+    """
+    if axes.get_xscale() != "log":
+        return
+    shown = float("inf")
+    for label in reversed(axes.get_xticklabels()):
+        box = label.get_window_extent()
+        space = SPACE * float(label.get_fontsize()) * axes.figure.dpi / 72
+        label.set_visible(box.x1 + space <= shown)
+        shown = box.x0 if label.get_visible() else shown
 
 
 def value_axis(axes: Axes, values: list[float], *, hollow: bool, doubling: bool) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 from xml.etree import ElementTree as Xml
 
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
+from hpc_train.reports.figures.axes import thin_labels
 from hpc_train.reports.figures.canvas import NARROW, Canvas
 from hpc_train.reports.figures.end_labels import spread
 from hpc_train.reports.figures.page_colours import INK, with_variables
@@ -54,6 +55,8 @@ def finished(name: str, canvas: Canvas, kinds: Sequence[str], unit: str) -> Figu
     canvas.figure.draw_without_rendering()
     canvas.figure.set_layout_engine("none")
     spread(canvas)
+    for axes in canvas.figure.axes:
+        thin_labels(axes)
     images = {kind: _image(name, canvas, kind) for kind in kinds}
     return Figure(name=name, caption=canvas.caption, images=images, data=_table(canvas, unit))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,9 +14,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from hpc_train.model.report import Report
-from hpc_train.reports.formats.page.figures import drawing
-from hpc_train.reports.formats.page.run_details import MOST_NAMES, lookup, run_table
-from hpc_train.reports.formats.page.tables import every_column, facts_grid, grid
+from hpc_train.reports.formats.page.figures import PageFigure, drawing
+from hpc_train.reports.formats.page.run_details import MOST_NAMES, RunTable, lookup, run_table
+from hpc_train.reports.formats.page.tables import Grid, every_column, facts_grid, grid
 from hpc_train.reports.value_format import level_word, one_line
 
 FOLDER = Path(__file__).parent
@@ -24,6 +25,8 @@ CAVEATS, MEASURED = "Caveats: ", ("Measured: ", "Baseline")
 LEAD = 1
 # A longer table of runs is collapsed and not printed.
 MANY = 300
+# Every column of more points is wider than the paper, with the heading of each row.
+MOST_PRINTED = 9
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
 
 
@@ -42,24 +45,39 @@ def render(report: Report) -> str:
     first, others = report.tables[:1], [t for t in report.tables[1:] if t.key != "runs"]
     failed = next((table for table in report.tables if table.key == "runs"), None)
     script = _part("page.js")
+    wide = [every_column(table) for table in first if table.records]
+    drawings = [drawing(figure, i) for i, figure in enumerate(report.figures, start=1)]
+    runs = run_table(report, found)
     return _environment().get_template("page.html.j2").render(
         report=report,
         words=_words(report),
         lead=LEAD,
         points=[grid(table) for table in first if table.rows],
-        wide=[every_column(table) for table in first if table.records],
+        wide=wide,
         others=[grid(table) for table in others if table.rows],
-        drawings=[drawing(figure, i) for i, figure in enumerate(report.figures, start=1)],
+        drawings=drawings,
         failed=grid(failed, MANY) if failed and failed.rows else None,
         facts=facts_grid(report.provenance, len(report.run_rows)),
         found=found,
-        runs=run_table(report, found),
+        runs=runs,
+        left_off=_not_printed(wide, drawings, runs),
+        most_printed=MOST_PRINTED,
         most_names=MOST_NAMES,
         many=MANY,
         style=_part("page.css"),
         script=script,
         script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
     )  # fmt: skip
+
+
+def _not_printed(wide: Sequence[Grid], drawings: Sequence[PageFigure], runs: RunTable) -> list[str]:
+    """Name what the page shows on a screen and not on paper."""
+    left_off = {
+        f"the table of all {len(runs.rows):,} runs": len(runs.rows) > MANY,
+        "every column of the points": any(len(one.heads) > MOST_PRINTED for one in wide),
+        "the numbers behind the figures": any(one.rows for one in drawings),
+    }
+    return [part for part, missing in left_off.items() if missing]
 
 
 def visible(value: Any) -> Any:

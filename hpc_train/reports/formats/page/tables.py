@@ -42,7 +42,7 @@ def every_column(table: ReportTable) -> Grid:
     names = dict.fromkeys(name for row in table.records for name in row)
     filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
     axis = series_heading(table.records) if "series" in names else ""
-    heads = ["", *("\n".join(point_words(row, axis)) for row in table.records)]
+    heads = ["quantity", *("\n".join(point_words(row, axis)) for row in table.records)]
     return Grid(
         label=f"{table.title}, every column",
         heads=heads,
