@@ -68,7 +68,9 @@ class Suggestion(NamedTuple):
         unit = UNITS[self.metric]
         meaning = f"{self.metric} = {self.value:g}{'' if unit in _NO_UNIT else f' {unit}'}"
         text = readable(self.text[:_SHOWN].strip())
-        return f"if {text!r} is {meaning}: --pattern {shlex.quote(self.option)}"
+        # Of one rank by default; a rate that rank 0 prints is often that of the job.
+        whose = " (of the whole job: --scope global)" if self.metric in _RATES.values() else ""
+        return f"if {text!r} is {meaning}: --pattern {shlex.quote(self.option)}{whose}"
 
 
 def suggested_for(paths: Iterable[Path]) -> tuple[Path, list[Suggestion]] | None:

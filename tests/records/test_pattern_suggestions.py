@@ -85,3 +85,9 @@ def test_an_offer_is_one_line_for_a_shell() -> None:
     assert "\n" not in one.words
     assert one.words.startswith("if \"it's ")
     assert "is step_time = 0.003 s: --pattern 'step_time[ms]=" in one.words
+
+
+def test_a_rate_may_be_that_of_the_job() -> None:
+    rate, time = suggestions([b"throughput: 4033"])[0], suggestions([b"took 3 ms here"])[0]
+    assert rate.words.endswith(" (of the whole job: --scope global)")
+    assert "--scope" not in time.words
