@@ -1,7 +1,5 @@
 """What detection finds on a host: its scheduler, and the site profiles that match it."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from pathlib import Path
 

@@ -57,7 +57,7 @@ def test_its_programs_are_found_first(prefix: str) -> None:
 
 def test_missing_programs_are_named(prefix: str) -> None:
     assert missing_in(prefix, ("sbatch", "slurmd", "slurmctld")) == ("slurmd",)
-    with pytest.raises(LabError, match=f"{VARIABLE}={prefix}: .* slurmdbd, sacctmgr$"):
+    with pytest.raises(LabError, match=f"{VARIABLE}={prefix}: .* slurmdbd, sacctmgr(?:\n|$)"):
         check_twin_programs(prefix, accounting=True)
 
 
