@@ -10,6 +10,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from math import isclose
 from pathlib import Path
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.log_blocks import Block, blocks
 from hpc_train.records.log_file import open_log
 from hpc_train.records.parsing.printed_quantities import Quantity, quantities
-from hpc_train.records.parsing.times_and_rates import SECONDS, with_unit_of_key
+from hpc_train.records.parsing.times_and_rates import RATES, SECONDS, with_unit_of_key
 from hpc_train.records.parsing.user_pattern import UserPattern
 
 MOST_LINES = 50_000
@@ -33,7 +34,6 @@ _SHOWN = 80
 _NO_UNIT = ("1", "1/s", "fraction")
 # Other numbers differ by line, and other characters may not be seen on a terminal.
 _VARYING = re.compile(r"\d+|[^ -~]+")
-_RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
 _OF_STEP = re.compile(r"\b(?:step|iter|batch)")
 _LOSS = re.compile(r"(?:.{0,60} )?loss")
 _ACCURACY = re.compile(r"(?:.{0,60} )?acc(?:uracy)?")
@@ -44,8 +44,6 @@ _OTHER_TIME = re.compile(
 _RATE = re.compile(r"(?:.{0,60} )?(?:throughput|speed|ips|rate|fps|samples|images|imgs|tokens|tps)")
 # The first of these that a log has is what a scaling study needs most.
 _ORDER = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second", "loss", "accuracy")
-
-
 _OF_ALL = re.compile(r" ?[A-Za-z/]{0,12} ?(?:elapsed|remaining|left|in total)\b")
 
 
@@ -69,7 +67,7 @@ class Suggestion(NamedTuple):
         meaning = f"{self.metric} = {self.value:g}{'' if unit in _NO_UNIT else f' {unit}'}"
         text = readable(self.text[:_SHOWN].strip())
         # Of one rank by default; a rate that rank 0 prints is often that of the job.
-        whose = " (of the whole job: --scope global)" if self.metric in _RATES.values() else ""
+        whose = " (of the whole job: --scope global)" if self.metric in RATES.values() else ""
         return f"if {text!r} is {meaning}: --pattern {shlex.quote(self.option)}{whose}"
 
 
@@ -126,8 +124,8 @@ def _of_line(number: int, text: str) -> Iterator[Suggestion]:
 def _meaning(item: Quantity, line: Sequence[Quantity]) -> tuple[str, float]:
     """Return the likely metric of a number and the factor to its unit; empty for any other."""
     words, is_time = item.words, item.unit in SECONDS
-    if item.unit in _RATES:
-        return _RATES[item.unit], 1.0
+    if item.unit in RATES:
+        return RATES[item.unit], 1.0
     if is_time or (not item.unit and _TIME.fullmatch(words)):
         return _time(words, line), SECONDS.get(item.unit, 1.0)
     return ("" if item.unit else _plain_number(words, item.value)), 1.0
@@ -163,14 +161,8 @@ def _pattern(
         regex = f"{re.escape(left)}(?P<{metric}>{digits}){re.escape(right)}".replace("\\ ", " ")
         scale = {} if factor == 1 else {metric: factor}
         pattern = LogPattern(regex=regex, scope="per_rank", scale=scale)
-        if len(literal_of(regex).encode()) >= _SHORTEST_LITERAL and metric in UNITS:
+        if len(literal_of(regex).encode()) >= _SHORTEST_LITERAL:
             hits = list(UserPattern(pattern).read(Line(text.encode())))
-            if [hit.metric for hit in hits] == [metric] and _near(
-                hits[0].value, item.value * factor
-            ):
+            if len(hits) == 1 and isclose(hits[0].value, item.value * factor):
                 return pattern
     return None
-
-
-def _near(one: float, other: float) -> bool:
-    return abs(one - other) <= 1e-9 * max(abs(one), abs(other))

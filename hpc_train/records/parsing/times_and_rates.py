@@ -35,7 +35,7 @@ _KEY_UNIT = re.compile(
     r"|iters?|iterations?|steps?|ms|msec|s|sec|seconds|min|minutes)(?: (?:per )?(s|sec|second))?"
 )
 SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
-_RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
+RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
 
 
 class Found(NamedTuple):
@@ -111,8 +111,8 @@ def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Iterato
         scope = "per_rank"
     elif _TOTAL.search(item.words):
         scope = "global"
-    if item.unit in _RATES:
-        yield Found(_RATES[item.unit], item.value, scope)
+    if item.unit in RATES:
+        yield Found(RATES[item.unit], item.value, scope)
     elif item.unit in ("step/s", "ms/step", "s/step"):
         yield Found("step_time", _time(item))
     elif item.unit in ("it/s", "ms/it", "s/it"):
