@@ -67,6 +67,8 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         wanted(search.form)
     if search.sheet and kind != "tables":
         raise LogParseError(f"{paths[0]}: not an Excel workbook, so it has no sheets")
+    if search.patterns and kind in ("tables", "records"):
+        raise LogParseError(f"{paths[0]}: not a log, so --pattern reads no line of it")
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")

@@ -61,9 +61,9 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
         if chart := next(filter(None, map(_chart_of_several, paths)), None):
             return chart
         return LogParseError(
-            f"{_all(paths)}:1: no column of a size, as in a table of jobs, and no known time, rate "
-            "or loss, as in a table of steps",
-            "a table of jobs begins with columns such as nodes,gpus_per_node,samples_per_second",
+            f"{_all(paths)}:1: no column of a known time, rate or loss, as in a table of steps",
+            "hpctrain report reads a table of jobs, which begins with columns such as "
+            "nodes,gpus_per_node,samples_per_second",
         )
     if census.refused:
         return LogParseError("; ".join(islice(census.refusals(), _NEAREST)))

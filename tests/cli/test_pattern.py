@@ -105,3 +105,11 @@ def test_a_foreign_log_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
         (hint,) = (line for line in refused.stderr.splitlines() if "--pattern" in line)
         words = shlex.split(hint.partition("--pattern ")[2].partition(";")[0])
         assert hpctrain(command, "a.log", "--pattern", *words).returncode == 0
+
+
+def test_a_pattern_reads_no_table(hpctrain: Hpctrain) -> None:
+    Path("a.csv").write_text("nodes,step_time\n1,0.5\n")
+    refused = hpctrain("report", "a.csv", "--pattern", "step_time=took ([0-9.]+)")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "a.csv: not a log, so --pattern reads no line of it" in refused.stderr
+    assert "hpctrain report reads a table of jobs" in hpctrain("collect", "a.csv").stderr

@@ -92,7 +92,9 @@ def test_comments_in_a_table_are_none_of_its_rows(tmp_path: Path) -> None:
 
 
 def test_a_table_without_a_header_is_told_how_one_begins(tmp_path: Path) -> None:
-    with pytest.raises(LogParseError, match=":1: no column of a size, as in a table") as caught:
+    with pytest.raises(
+        LogParseError, match=":1: no column of a known time, rate or loss"
+    ) as caught:
         read(tmp_path, "Scaling of my cluster,,\nnodes,gpus,step_time\n1,8,9\n")
     assert "nodes,gpus_per_node,samples_per_second" in caught.value.hint
 
