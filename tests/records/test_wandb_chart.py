@@ -86,5 +86,5 @@ def test_another_table_is_not_called_a_chart(tmp_path: Path) -> None:
     path = tmp_path / "chart.csv"
     path.write_text("a,b\n1,2\n")
     logs = foreign_runs([path])["chart.csv"]
-    assert "no column of a size" in nothing(logs, ParseStats()).message
+    assert "no column of a known time, rate or loss" in nothing(logs, ParseStats()).message
     assert charted_runs('"Step","a - x","a - x__MAX","b - x"') == ("a", "b")
