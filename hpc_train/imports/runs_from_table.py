@@ -34,7 +34,7 @@ from hpc_train.imports.same_rows import RowContents, refuse_same_rows
 from hpc_train.imports.table_cells import Cells, Floats, Ints, Texts, read_cells
 from hpc_train.imports.table_notes import table_notes
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.model.run_columns import RunColumns
+from hpc_train.model.run_columns import RunColumns, RunFields
 from hpc_train.model.study import Warmup
 from hpc_train.model.table_records import TableRecords
 
@@ -70,7 +70,9 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, TableReco
     kind = np.concatenate([one.kinds.kind + n for one, n in zip(parts, first, strict=True)])
     names = list(chain.from_iterable(one.names for one in parts))
     wall_s = np.concatenate([one.wall_s for one in parts])
-    runs = RunColumns(kinds, kind, names, _repetitions(kinds, kind), wall_s)
+    unknown = np.full(len(names), np.nan)
+    fields = RunFields(names, _repetitions(kinds, kind), wall_s, unknown)
+    runs = RunColumns(kinds, kind, fields)
     notes = tuple(chain.from_iterable(one.notes for one in parts))
     study = undeclared(tables[0].path.stem, runs, Warmup(steps=0), notes)
     return msgspec.structs.replace(study, scaling=scaling), _records(parts, names)

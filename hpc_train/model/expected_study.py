@@ -35,7 +35,8 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     `tasks_per_node`, `ranks`). `conditions` are the recorded values that must match in a series
     (`torch`, `partition`, `commit`), by name. A run is EXCLUDED by a person; `problem` is then the
     given reason. `restarts` counts requeues; `wall_s` is the duration of the job in seconds, in any
-    state. `started`, in seconds since the epoch, is the start of its last attempt. Runs of one
+    state, and `job_energy_j` its energy [J] from start to end according to Slurm's accounting or a
+    table. `started`, in seconds since the epoch, is the start of its last attempt. Runs of one
     `block` followed one another in one allocation, with one run of each point; it is empty if that
     is not known.
     """
@@ -52,6 +53,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     conditions: dict[str, str] = {}
     restarts: int = 0
     wall_s: float | None = None
+    job_energy_j: float | None = None
     started: float | None = None
     block: str = ""
 

@@ -97,6 +97,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
         return self.path / "transport.json"
 
     @property
+    def energy(self) -> Path:
+        """The energy of the job according to Slurm's accounting."""
+        return self.path / "energy.json"
+
+    @property
     def index(self) -> Path:
         """The index of the logs at the last reading."""
         return self.path / "logs.index"
@@ -128,6 +133,14 @@ class JobStatus(Value, frozen=True, kw_only=True):
     nodes: str = ""
     failure: Failure | None = None
     bad_nodes: str = ""
+
+
+class JobEnergy(Value, frozen=True, kw_only=True):
+    """energy.json: the energy of a whole job [J]; None if the accounting does not know it."""
+
+    job: str
+    energy_j: float | None
+    source: str = "sacct ConsumedEnergyRaw"
 
 
 class Manifest(Value, frozen=True, kw_only=True):

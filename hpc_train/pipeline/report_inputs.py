@@ -21,6 +21,7 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.foreign_results import load_foreign
 from hpc_train.pipeline.guessed_values import guessed_values
+from hpc_train.pipeline.job_energy import with_job_energies
 from hpc_train.pipeline.nccl_transport import (
     NetworkOf,
     run_transport,
@@ -119,15 +120,16 @@ def report_inputs(
     if search.points is not None:
         raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
     options = wanted(search.form, search.prefix, search.patterns)
-    found = _own(study_runs(paths, homes, options, runs), stats)
+    found = _own(study_runs(paths, homes, options, runs), stats, ask=runs is None)
     study = without(found.study, search.excluded, homes[0])
     return msgspec.structs.replace(found, study=study)
 
 
-def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
+def _own(found: StudyRuns, stats: ParseStats, *, ask: bool) -> ReportInputs:
     from hpc_train.tables.record_arrays import gathered
 
-    study, own, records = found.study, found.runs, gathered(found.packs(stats))
+    own, records = found.runs, gathered(found.packs(stats))
+    study = with_job_energies(found.study, own, ask=ask)
     network_of = functools.cache(site_network)
     by_id = {run.folder.run_id: run for run in own}
     transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}

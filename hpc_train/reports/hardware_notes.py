@@ -47,6 +47,10 @@ _MEANING = {
         "steps, that of the run / all its samples; mean over runs"
     ),
     "energy_per_token_j": "J per token = J per sample / tokens of a sample",
+    "job_energy_per_sample_j": (
+        "job's J per sample = energy of the whole job / all samples that the run trained on: with "
+        "start-up, warm-up and evaluation; mean over runs, without those that were requeued"
+    ),
     "power_per_rate_j": (
         "power / rate = power / samples per second, J per sample if that power is constant; it is "
         "computed, not measured as energy"

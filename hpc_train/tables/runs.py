@@ -31,7 +31,11 @@ from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once
 from hpc_train.tables.model_operations import computed_operations
 from hpc_train.tables.parts_of_runs import parts_of
 from hpc_train.tables.plausible_range import positive, usable
-from hpc_train.tables.power_and_energy import tokens_of_sample, use_of_hardware
+from hpc_train.tables.power_and_energy import (
+    job_energy_per_sample_j,
+    tokens_of_sample,
+    use_of_hardware,
+)
 from hpc_train.tables.rate_contradictions import with_contradictions
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
@@ -128,6 +132,7 @@ def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     found |= time_shares(rest, study.warmup, steps.mean)
     found["startup_s"] = startup_s(steps, found["first_step_time_s"])
     found |= use_of_hardware(rest, study.warmup, sizes, found, tokens_of_sample(printed, found))
+    found["job_energy_per_sample_j"] = job_energy_per_sample_j(study.runs, found["samples_seen"])
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
     conditions = conditions_of(rest, study.runs)
@@ -193,7 +198,9 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
         name: spread([getattr(one, name) for one in runs.kinds], kind)
         for name in ("started", "block", "transport", "restarts")
     }
-    stated_cells |= {name: getattr(runs, name) for name in ("run_id", "repetition", "wall_s")}
+    stated_cells |= {
+        name: getattr(runs, name) for name in ("run_id", "repetition", "wall_s", "job_energy_j")
+    }
     sized = {name: getattr(sizes, name) for name in COUNTS}
     cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
     table = {name: cells[name] for name in COLUMNS[:2]} | axes

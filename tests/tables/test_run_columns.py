@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.expected_study import ExpectedRun, undeclared
-from hpc_train.model.run_columns import RunColumns
+from hpc_train.model.run_columns import RunColumns, RunFields
 from hpc_train.model.table_records import TableRecords
 from hpc_train.tables import parts_of_runs
 from hpc_train.tables.record_arrays import of_table
@@ -30,16 +30,17 @@ KINDS = [
 ]  # fmt: skip
 RUN = st.tuples(
     st.integers(0, 2), st.integers(1, 9), st.none() | st.floats(1, 9),
-    st.none() | st.floats(1, 99),
+    st.none() | st.floats(1, 99), st.none() | st.floats(1, 1e9),
 )  # fmt: skip
 
 
 def columns(cells: list[Any]) -> RunColumns:
-    kind, repetition, wall_s, _ = zip(*cells, strict=True)
+    kind, repetition, wall_s, _, energy = zip(*cells, strict=True)
     names = [f"r{place}" for place, _ in enumerate(cells)]
     wall = np.array(wall_s, dtype=np.float64)
     # Kinds without a run are left out.
-    return RunColumns(KINDS, np.array(kind), names, np.array(repetition), wall)[:]
+    fields = RunFields(names, np.array(repetition), wall, np.array(energy, dtype=np.float64))
+    return RunColumns(KINDS, np.array(kind), fields)[:]
 
 
 def records(cells: list[Any]) -> TableRecords:
@@ -75,8 +76,9 @@ def test_parts_give_the_rows_of_the_whole(cells: list[Any]) -> None:
 
 
 def test_runs_are_read_and_cut_as_objects_are() -> None:
-    runs = columns([(0, 1, None, None), (2, 1, 5.0, None), (2, 2, None, None)])
+    runs = columns([(0, 1, None, None, 7.5), (2, 1, 5.0, None, None), (2, 2, None, None, None)])
     assert [run.run_id for run in runs] == ["r0", "r1", "r2"]
     assert (runs[1].state, runs[1].wall_s, runs[0].wall_s) == ("FAILED", 5.0, None)
+    assert [run.job_energy_j for run in runs] == [7.5, None, None]
     assert runs[1:] == tuple(runs)[1:]
     assert len(runs[1:].kinds) == 1

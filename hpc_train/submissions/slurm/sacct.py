@@ -39,7 +39,11 @@ def sacct(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> QueueAns
 
 
 def call_sacct(
-    cluster: SlurmEndpoint, jobs: Collection[str], since: str, *options: str
+    cluster: SlurmEndpoint,
+    jobs: Collection[str],
+    since: str,
+    *options: str,
+    timeout_s: float = 30.0,
 ) -> Finished:
     """Call sacct for jobs submitted since a date (YYYY-MM-DD); FIELD separates the fields.
 
@@ -57,6 +61,7 @@ def call_sacct(
         f"--starttime={day.isoformat()}",
         *options,
         *selection(jobs),
+        timeout_s=timeout_s,
     )
 
 
