@@ -1,0 +1,102 @@
+"""Options of the benchmark: those of nccl-tests, with long names as well."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name, parse_size
+
+PROGRAM = "python -m hpc_train.workload.collectives"
+# iterations and warm-up: those of nccl-tests
+SMALLEST, LARGEST, FACTOR, ITERATIONS, WARMUP = "1K", "64M", 4, 20, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BenchmarkOptions:
+    """The checked command line; sizes in bytes."""
+
+    collective: str
+    smallest: int
+    largest: int
+    factor: int
+    iterations: int
+    warmup: int
+    dtype: str
+    root: int
+    check: bool
+    backend: str
+    device: str
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Print the error on one line, because a job log contains it once per rank."""
+        print(f"{self.prog}: error: {message} (see --help)", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> BenchmarkOptions:
+    """Read the command line, `sys.argv` by default.
+
+    Raises:
+        SystemExit: 2, with one line on stderr: an option is unknown or out of range.
+    """
+    parser = _parser()
+    options = BenchmarkOptions(**vars(parser.parse_args(arguments)))
+    if options.smallest > options.largest:
+        parser.error(
+            f"--smallest is {options.smallest} B, more than --largest, {options.largest} B"
+        )
+    return options
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog=PROGRAM,
+        description="Measure a collective of torch.distributed; print the table of nccl-tests.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("collective", type=_collective, help=", ".join(COLLECTIVES))
+    add("-b", "--smallest", type=_size, default=SMALLEST, metavar="SIZE", help="8, 64K, 16M, 1G")
+    add("-e", "--largest", type=_size, default=LARGEST, metavar="SIZE")
+    add("-f", "--factor", type=_positive, default=FACTOR, help="from one size to the next")
+    add("-n", "--iterations", type=_positive, default=ITERATIONS, help="timed, of each size")
+    add("-w", "--warmup", type=_natural, default=WARMUP, help="untimed, of both extreme sizes")
+    add("-d", "--dtype", choices=tuple(DTYPES), default="float")
+    add("-r", "--root", type=_natural, default=0, help="sending rank of broadcast")
+    add("--no-check", dest="check", action="store_false", help="do not compare the results")
+    add("--backend", choices=("auto", "gloo", "nccl", "mpi"), default="auto")
+    add("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    return parser
+
+
+def _collective(text: str) -> str:
+    name = collective_name(text)
+    if name is None:
+        known = ", ".join(COLLECTIVES)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a collective; known: {known}")
+    return name
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as failure:
+        raise argparse.ArgumentTypeError(str(failure)) from None
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
