@@ -88,6 +88,7 @@ def _evidence(inputs: ReportInputs, own: set[str]) -> bytes:
         },
         logs=tuple(file_lines(inputs, log_digests.Digests())),
         against=inputs.against,
+        against_implausible=inputs.against_implausible,
     )
     return to_json(results)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.errors import ReportError
 from hpc_train.model.log_selection import Search
-from hpc_train.model.quality_flag import Flag, flag_of
+from hpc_train.model.quality_flag import flag_of
 from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
@@ -45,6 +45,18 @@ class Side(NamedTuple):
     notes: tuple[str, ...] = ()
     unreadable: bool = False
     points: Sequence[Row] = ()
+
+
+class _StoredPoint(msgspec.Struct):
+    """What names a point of a stored report, and its flags as texts."""
+
+    series: str
+    nodes: float | None = None
+    gpus_per_node: float | None = None
+    tasks_per_node: float | None = None
+    ranks: float | None = None
+    gpus: float | None = None
+    flags: tuple[str, ...] = ()
 
 
 class ComparedReport(NamedTuple):
@@ -164,8 +176,22 @@ def _stored(path: Path) -> Side | None:
 
     if not content["runs"]:
         raise ReportError(f"{path}: a report without runs")
-    points = [{**row, "flags": _flags(row)} for row in content["rows"]]
+    points = _stored_points(content["rows"], path)
     return Side(str(path), stored_runs(content["runs"], str(path)), points=points)
+
+
+def _stored_points(rows: Any, path: Path) -> list[Row]:
+    """Return the names and flags of the points of a stored report.
+
+    Raises:
+        ReportError: a value has another type.
+    """
+    try:
+        found = msgspec.convert(rows, list[_StoredPoint])
+    except msgspec.ValidationError as failure:
+        raise ReportError(f"{path}: rows: {failure}") from None
+    own = [msgspec.structs.asdict(point) for point in found]
+    return [{**row, "flags": [f for text in row["flags"] if (f := flag_of(text))]} for row in own]
 
 
 def stored_report(path: Path) -> dict[str, Any] | None:
@@ -187,10 +213,6 @@ def stored_report(path: Path) -> dict[str, Any] | None:
             f"{SCHEMA})"
         )
     return content
-
-
-def _flags(row: Row) -> list[Flag]:
-    return [flag for text in row["flags"] if (flag := flag_of(text))]
 
 
 def _json(path: Path) -> Any:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -30,6 +30,13 @@ RULE_WORDS = {
 
 OF_REGRESSION = "reference of the regression gate: "
 SITE_UNKNOWN = "The gates, the price and the network of the site are not known: {why}."
+
+
+class Reference(NamedTuple):
+    """The reference of the regression gate: rows of its runs, and lines on implausible values."""
+
+    runs: pd.DataFrame
+    implausible: tuple[str, ...]
 
 
 def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
@@ -83,32 +90,40 @@ def with_gate_results(
     from hpc_train.reports.gate_table_and_sentences import gated
     from hpc_train.reports.gate_verdicts import OF_RUN, GateInputs, verdicts
     from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.plausible_gate import reference_caveats
     from hpc_train.tables.deciding_runs import deciding
     from hpc_train.tables.largest_message_bandwidth import largest_busbw
 
     runs, points = tables
-    if study.gates.rule:
-        note = RULE_WORDS[study.gates.rule]
-        report = msgspec.structs.replace(report, notes=(*report.notes, note))
-    if study.site_unknown:
-        note = SITE_UNKNOWN.format(why=study.site_unknown)
-        report = msgspec.structs.replace(report, notes=(*report.notes, note))
+    report = msgspec.structs.replace(report, notes=(*report.notes, *_notes(study)))
     old, unknown = _reference_or_reason(study, inputs, options)
+    changes, implausible = _changes(old, runs, study), old.implausible if old else ()
+    if study.gates.regression is not None:
+        named = reference_caveats(study.gates.regression.against, implausible, changes)
+        report = msgspec.structs.replace(report, summary=(*named, *report.summary))
     scripts = sum(is_regular(run.folder.script) for run in inputs.own)
     gate_inputs = GateInputs(
         scripts=(len(inputs.own), scripts),
         busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
         runs=tuple(plain_rows(deciding(runs)[[name for name in OF_RUN if name in runs]])),
         site_unknown=study.site_unknown,
-        changes=_changes(old, runs, study),
+        changes=changes,
+        implausible=implausible,
         reference_unknown=unknown,
     )
     return gated(report, verdicts(study.gates, plain_rows(points), gate_inputs))
 
 
+def _notes(study: ExpectedStudy) -> Iterator[str]:
+    if study.gates.rule:
+        yield RULE_WORDS[study.gates.rule]
+    if study.site_unknown:
+        yield SITE_UNKNOWN.format(why=study.site_unknown)
+
+
 def _reference_or_reason(
     study: ExpectedStudy, inputs: ReportInputs, options: ReportOptions
-) -> tuple[pd.DataFrame | None, str]:
+) -> tuple[Reference | None, str]:
     """Return the reference of the regression gate, or why it cannot be read.
 
     Raises:
@@ -124,29 +139,31 @@ def _reference_or_reason(
 
 def reference(
     study: ExpectedStudy, inputs: ReportInputs, options: ReportOptions
-) -> pd.DataFrame | None:
-    """Return the runs of the regression gate's reference; a bundle contains them.
+) -> Reference | None:
+    """Return the regression gate's reference; a bundle contains it.
 
     Raises:
         ReportError: it does not exist.
     """
+    from hpc_train.reports.caveats import implausible_of_side
     from hpc_train.tables.run_selection import stored_runs
 
     if study.gates.regression is None:
         return None
     word = study.gates.regression.against
     if inputs.against and options.against is None:
-        return stored_runs(inputs.against, word)
+        return Reference(stored_runs(inputs.against, word), inputs.against_implausible)
     if options.search is None:
         return None
     try:
-        return side(word, options.search, study.allow_mixed).runs
+        old = side(word, options.search, study.allow_mixed)
     except HpcTrainError as failure:
         raise ReportError(f"{OF_REGRESSION}{failure.message}", failure.hint) from None
+    return Reference(old.runs, tuple(implausible_of_side(old.points)))
 
 
 def _changes(
-    old: pd.DataFrame | None, runs: pd.DataFrame, study: ExpectedStudy
+    old: Reference | None, runs: pd.DataFrame, study: ExpectedStudy
 ) -> tuple[dict[str, Any], ...]:
     from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
@@ -154,4 +171,4 @@ def _changes(
     if old is None:
         return ()
     demands = Demands(allow_mixed=study.allow_mixed)
-    return tuple(plain_rows(comparison_frame(old, runs, demands)))
+    return tuple(plain_rows(comparison_frame(old.runs, runs, demands)))

@@ -72,7 +72,8 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
     by its name, and `files` the foreign logs and tables that were read; for a bundle, `digested`
     has a line for each. A bundle is `packed`: nothing is read from this machine; `against` are rows
-    of the runs of the regression gate's reference.
+    of the runs of the regression gate's reference, `against_implausible` lines on its implausible
+    values.
     """
 
     study: ExpectedStudy
@@ -85,6 +86,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     digested: tuple[str, ...] = ()
     packed: bool = False
     against: tuple[dict[str, Any], ...] = ()
+    against_implausible: tuple[str, ...] = ()
 
 
 def report_inputs(

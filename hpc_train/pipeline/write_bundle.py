@@ -72,8 +72,12 @@ def _with_gates(inputs: ReportInputs, options: ReportOptions) -> ReportInputs:
 
     study = with_site_gates(inputs, options)
     old = reference(study, inputs, options)
-    rows = () if old is None else tuple(map(for_programs, plain_rows(old)))
-    return msgspec.structs.replace(inputs, study=study, against=rows)
+    if old is None:
+        return msgspec.structs.replace(inputs, study=study, against=(), against_implausible=())
+    rows = tuple(map(for_programs, plain_rows(old.runs)))
+    return msgspec.structs.replace(
+        inputs, study=study, against=rows, against_implausible=old.implausible
+    )
 
 
 def _write(

@@ -37,6 +37,9 @@ MEANING = {
     FlagCode.THROTTLED: "GPUs were throttled",
     FlagCode.TRANSPORT: "the transport differs",
 }
+# As far apart as values of one series whose unit is doubted.
+MOST_TIMES = 200.0
+CAVEATS = "Caveats: "
 SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
 
 
@@ -48,6 +51,21 @@ def implausible_caveats(points: Sequence[Row]) -> Iterator[str]:
             if flag.code in IMPLAUSIBLE:
                 kinds.setdefault(MEANING[flag.code], []).append((row, flag.detail))
     yield from _lines(kinds, points)
+
+
+def implausible_of_side(points: Sequence[Row]) -> Iterator[str]:
+    """Yield the lines of `implausible_caveats` as parts of a sentence about one of two sides."""
+    for line in implausible_caveats(points):
+        # The tables of two sides have no such column.
+        yield line.removeprefix(CAVEATS).removesuffix(".").replace(" (column flags)", "")
+
+
+def implausible_ratios(points: Sequence[Row]) -> Iterator[tuple[Row, float]]:
+    """Yield the points of a comparison whose ratio is too large for a change, and the ratio."""
+    for row in points:
+        ratio = row["ratio"]
+        if ratio is not None and not 1 / MOST_TIMES < ratio < MOST_TIMES:
+            yield row, ratio
 
 
 def flag_caveats(points: Sequence[Row]) -> Iterator[str]:
@@ -67,7 +85,7 @@ def flag_caveats(points: Sequence[Row]) -> Iterator[str]:
 
 def _lines(kinds: Mapping[str, Marks], points: Sequence[Row]) -> Iterator[str]:
     for meaning, marks in kinds.items():
-        yield f"Caveats: {meaning}{_points(marks, points)}."
+        yield f"{CAVEATS}{meaning}{_points(marks, points)}."
 
 
 def _points(marks: Marks, points: Sequence[Row]) -> str:

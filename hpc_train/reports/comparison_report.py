@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report import Report
-from hpc_train.reports.caveats import MEANING, implausible_caveats
+from hpc_train.reports.caveats import CAVEATS, MEANING, implausible_of_side, implausible_ratios
 from hpc_train.reports.comparison_tables import (
     OK,
     ComparisonInput,
@@ -34,9 +34,6 @@ CORRECTED = (
     "not on those of {confidence}."
 )
 MANY = 8
-CAVEATS = "Caveats: "
-# As far apart as values of one series whose unit is doubted.
-MOST_TIMES = 200.0
 
 
 def comparison_report(found: ComparisonInput) -> Report:
@@ -56,7 +53,7 @@ def comparison_report(found: ComparisonInput) -> Report:
     return Report(
         title=f"A ({a}) against B ({b})",
         summary=(
-            *(f"Caveats: {line}." for line in wrong),
+            *(f"{CAVEATS}{line}." for line in wrong),
             *_answers(points, level),
             *_sides(found),
             *_caveats(points),
@@ -80,15 +77,10 @@ def comparison_report(found: ComparisonInput) -> Report:
 def _implausible(points: Sequence[Row], found: ComparisonInput) -> Iterator[str]:
     """Yield the implausible values of each side, and the ratios that are too large for a change."""
     for side, own in zip("AB", found.side_points, strict=True):
-        for line in implausible_caveats(own):
-            # A comparison has no such column.
-            said = line.removeprefix(CAVEATS).removesuffix(".").replace(" (column flags)", "")
-            yield f"{side}: {said}"
-    for row in points:
-        ratio = row["ratio"]
-        if ratio is not None and not 1 / MOST_TIMES < ratio < MOST_TIMES:
-            unit = MEANING[FlagCode.UNIT]
-            yield f"{unit} (B/A is {significant(ratio)}): {_name(row, points)}"
+        yield from (f"{side}: {line}" for line in implausible_of_side(own))
+    for row, ratio in implausible_ratios(points):
+        unit = MEANING[FlagCode.UNIT]
+        yield f"{unit} (B/A is {significant(ratio)}): {_name(row, points)}"
 
 
 def _answers(points: Sequence[Row], level: float) -> Iterator[str]:

@@ -10,7 +10,7 @@ from hpc_train.model.study import ALONE, Gates
 from hpc_train.reports.accuracy_loss_gates import quality
 from hpc_train.reports.gate_table_and_sentences import NOTHING, benchmarked, key_of
 from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.plausible_gate import plausible
+from hpc_train.reports.plausible_gate import plausible, plausible_reference
 from hpc_train.reports.point_and_series_names import names
 
 # 2 x 0.75 may differ from 1.5 by rounding.
@@ -26,14 +26,16 @@ class GateInputs(NamedTuple):
     """Input of gates in addition to the points.
 
     `scripts`: number of runs, and of runs with a script. `busbw`: GB/s by run. `runs`: rows of the
-    runs, with the columns OF_RUN. `changes`: rows of a comparison with `against`. `site_unknown`:
-    why the site's gates are not known, `reference_unknown`: why there are no `changes`.
+    runs, with the columns OF_RUN. `changes`: rows of a comparison with `against`, whose values
+    the lines `implausible` are on. `site_unknown`: why the site's gates are not known,
+    `reference_unknown`: why there are no `changes`.
     """
 
     scripts: tuple[int, int] = (0, 0)
     busbw: Mapping[str, float] = {}
     runs: tuple[Row, ...] = ()
     changes: tuple[Row, ...] = ()
+    implausible: tuple[str, ...] = ()
     site_unknown: str = ""
     reference_unknown: str = ""
 
@@ -85,6 +87,7 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
         *quality(gates, points, known.runs),
         *_site(known.site_unknown),
         *(plausible(points) if gates.plausible is not False else ()),
+        *plausible_reference(gates, known.implausible, known.changes),
         *(_missing(points, known) if gates.missing is not False else ()),
     ]
     asked = [

@@ -54,7 +54,7 @@ class StoredResults(Value, frozen=True, kw_only=True):
 
     `study` includes the gates and the price of its site. `transports` are those of runs without a
     folder, `logs` lines about foreign files, `against` rows of the runs of the regression gate's
-    reference.
+    reference, `against_implausible` lines on its implausible values.
     """
 
     study: ExpectedStudy
@@ -64,3 +64,4 @@ class StoredResults(Value, frozen=True, kw_only=True):
     transports: Mapping[str, Transport] = MappingProxyType({})
     logs: tuple[str, ...] = ()
     against: tuple[dict[str, Any], ...] = ()
+    against_implausible: tuple[str, ...] = ()

@@ -58,6 +58,7 @@ class Opened(NamedTuple):
     transports: dict[str, Transport]
     digested: tuple[str, ...]
     against: tuple[dict[str, Any], ...]
+    against_implausible: tuple[str, ...]
     packed: bool = True
 
 
@@ -196,6 +197,7 @@ def _read(home: Path) -> Opened:
         transports={**transports, **results.transports},
         digested=results.logs,
         against=results.against,
+        against_implausible=results.against_implausible,
     )
 
 

@@ -43,6 +43,72 @@ def test_what_cannot_be_right_is_said_first_and_fails_the_check(
     assert hpctrain("report", "t.csv").returncode == 0
 
 
+SOUND = f"{HEAD},samples_per_second\n1,4,256,500\n2,4,256,940\n"
+# Without the collapses, which are verdicts on the current study alone.
+WRONG = {words: text for words, text in TABLES.items() if not words.endswith(("fell", "rose"))}
+
+
+@pytest.mark.parametrize("words", WRONG)
+def test_an_implausible_reference_is_said_first_and_fails_the_check(
+    hpctrain: Hpctrain, words: str
+) -> None:
+    Path("t.csv").write_text(SOUND)
+    Path("old.csv").write_text(WRONG[words])
+    hpctrain("report", "old.csv", "-o", "old.json")
+    done = hpctrain("report", "t.csv", "--check", "--against", "old.json")
+    said = f"reference old.json: {words}"
+    assert " ".join(done.stdout.split("\n\n")[1].split()).startswith(f"Caveats: {said}")
+    assert done.returncode == 1
+    assert f"check: gate not met: {said}" in done.stderr
+    assert hpctrain("report", "t.csv", "--against", "old.json").returncode == 0
+
+
+def test_a_reference_in_another_unit_is_said_first_and_fails_the_check(hpctrain: Hpctrain) -> None:
+    """Neither study alone shows it: all values of each are off by the same factor."""
+    Path("t.csv").write_text(SOUND)
+    Path("kilo.csv").write_text(f"{HEAD},samples_per_second\n1,4,256,500000\n2,4,256,940000\n")
+    for new, old, times in (("kilo", "t", "1000"), ("t", "kilo", "0.001000")):
+        assert hpctrain("report", f"{old}.csv", "--check").returncode == 0
+        done = hpctrain("report", f"{new}.csv", "--check", "--against", f"{old}.csv")
+        ratio = f"{times} times the speed of {old}.csv"
+        assert " ".join(done.stdout.split("\n\n")[1].split()).startswith(
+            f"Caveats: the unit of a value may be wrong: 4 GPUs ({ratio}); 8 GPUs ({ratio})."
+        )
+        assert done.returncode == 1
+        assert f"check: gate not met: 8 GPUs: the unit of a value may be wrong: {ratio}" in (
+            done.stderr
+        )
+
+
+def test_a_study_that_allows_implausible_values_allows_those_of_its_reference(
+    hpctrain: Hpctrain,
+) -> None:
+    Path("old.csv").write_text(TABLES["implausible efficiency"])
+    points = "a.log: {nodes: 1, gpus_per_node: 4}, b.log: {nodes: 2, gpus_per_node: 4}"
+    Path("p.yaml").write_text(f"gates: {{plausible: false}}\npoints: {{{points}}}\n")
+    for name, rate in (("a", 500), ("b", 940)):
+        event = {"event": "end", "global_batch_size": 256, "samples_per_second": rate}
+        Path(f"{name}.log").write_text(f"@hpct {json.dumps(event)}\n")
+    done = hpctrain("report", "p.yaml", "--check", "--against", "old.csv")
+    assert "Caveats: reference old.csv: implausible efficiency" in done.stdout
+    assert "plausible (switched off)" in done.stderr
+    assert "gate not met: reference" not in done.stderr
+
+
+@pytest.mark.parametrize("flags", [None, "n=1", [1]])
+def test_flags_of_a_stored_report_that_are_no_texts_are_an_error(
+    hpctrain: Hpctrain, flags: object
+) -> None:
+    Path("t.csv").write_text(SOUND)
+    hpctrain("report", "t.csv", "-o", "old.json")
+    content = json.loads(Path("old.json").read_text())
+    content["rows"][0]["flags"] = flags
+    Path("old.json").write_text(json.dumps(content))
+    done = hpctrain("report", "t.csv", "--against", "old.json")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "old.json: rows: Expected `" in done.stderr
+
+
 def test_the_collapse_of_the_only_run_of_the_baseline_is_found(hpctrain: Hpctrain) -> None:
     head = f"{HEAD},samples_per_second,accuracy,loss\n"
     Path("t.csv").write_text(f"{head}1,4,256,500,0.1,9\n2,4,256,940,0.9,1\n4,4,256,1800,0.91,1\n")

@@ -47,6 +47,21 @@ def test_gates_of_the_site_and_the_reference_travel_along(tmp_path: Path) -> Non
     assert members(again)["evidence.json"] == members(path)["evidence.json"]
 
 
+def test_caveats_of_the_reference_travel_along(tmp_path: Path) -> None:
+    new, old = tmp_path / "new.csv", tmp_path / "old.csv"
+    head = "nodes,gpus_per_node,samples_per_second\n"
+    new.write_text(f"{head}1,4,100\n2,4,190\n")
+    old.write_text(f"{head}1,4,100\n2,4,900\n")
+    asked = msgspec.structs.replace(ASKED, against=str(old), search=Search(root=Path("none")))
+    here, path = found(new), tmp_path / "with.tar.zst"
+    before = build_report(here, asked)
+    assert before.summary[0].startswith(f"Caveats: reference {old}: implausible efficiency (450 %")
+    write_bundle(here, before, asked, path)
+    old.unlink()
+    after = build_report(found(path), ASKED)
+    assert (after.summary, after.checks) == (before.summary, before.checks)
+
+
 def test_a_table_of_any_name_can_be_opened_again(tmp_path: Path) -> None:
     table = tmp_path / ("a\\b" + "c" * 200 + ".csv")
     table.write_text("nodes,samples_per_second\n1,100\n1,101\n")
