@@ -15,6 +15,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.imports.exported_headings import names_a_result
 
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _SEPARATORS = ",;\t"
 _COMMENT = ("# ", "##", "#,", "#;", "#\t")
 # The first line that Excel reads the separator from; the header shows it as well.
@@ -80,7 +81,9 @@ def is_csv_of_results(name: str, head: bytes) -> bool:
     """
     if name == "metrics.csv":
         return False
-    if b"\0" in head or head[:2] in (b"\xff\xfe", b"\xfe\xff") or not head.strip():
+    if head[:2] in _UTF16:
+        head = head.decode("utf-16", "replace").encode()
+    if b"\0" in head or not head.strip():
         return True
     first = _first(head.decode("utf-8-sig", "replace"))
     return names_a_result([name.strip('" ') for name in first.split(_separator(first))])
@@ -89,10 +92,10 @@ def is_csv_of_results(name: str, head: bytes) -> bool:
 def parse_csv(path: Path, raw: bytes) -> ResultTable:
     """Read a table from the bytes of a file.
 
-    A byte order mark, CRLF, and `;` or tabs between cells are accepted.
+    A byte order mark (UTF-16 needs one), CRLF, and `;` or tabs between cells are accepted.
 
     Raises:
-        LogParseError: it is empty, not UTF-8, has rows of different lengths, or is a report.
+        LogParseError: it is empty, no such text, has rows of different lengths, or is a report.
     """
     content = _content(path, raw)
     unusual = b'"' in content or _UNUSUAL.search(b"\n" + content)
@@ -146,8 +149,8 @@ def _of_length(
 
 def _content(path: Path, raw: bytes) -> bytes:
     """Return the bytes of UTF-8 text without a byte order mark; lines end in LF."""
-    if raw[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise LogParseError(f"{path}: UTF-16 text", "save it as CSV in UTF-8")
+    if raw[:2] in _UTF16:
+        raw = _as_utf8(path, raw)
     try:
         raw.decode()
     except UnicodeDecodeError as failure:
@@ -161,6 +164,15 @@ def _content(path: Path, raw: bytes) -> bytes:
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return raw.removesuffix(b"\n")
+
+
+def _as_utf8(path: Path, raw: bytes) -> bytes:
+    """Return UTF-16 text with a byte order mark, as Excel saves "Unicode Text", in UTF-8."""
+    try:
+        return raw.decode("utf-16").encode()
+    except UnicodeDecodeError as failure:
+        message = f"{path}: not UTF-16 text (byte {failure.start}: {failure.reason})"
+        raise LogParseError(message, "save it as CSV in UTF-8") from None
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:

@@ -30,9 +30,11 @@ from hpc_train.imports.measure_columns import (
     with_rate,
 )
 from hpc_train.imports.number_cells import whole
+from hpc_train.imports.run_names import run_names, table_names
 from hpc_train.imports.same_rows import RowContents, refuse_same_rows
 from hpc_train.imports.table_cells import Cells, Floats, Ints, Texts, read_cells
 from hpc_train.imports.table_notes import table_notes
+from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.run_columns import RunColumns, RunFields
 from hpc_train.model.study import Warmup
@@ -62,8 +64,9 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, TableReco
     Raises:
         LogParseError: a table, a column or a cell is invalid, with its place.
     """
-    several = len(tables) > 1
-    parts = [_of_table(one, f"{one.path.stem}: " if several else "") for one in tables]
+    titles = table_names([one.path for one in tables])
+    before = [f"{title}: " if len(titles) > 1 else "" for title in titles]
+    parts = list(map(_of_table, tables, before))
     refuse_same_rows([one.contents for one in parts])
     kinds, scaling = declared_scaling([kind for one in parts for kind in one.kinds.runs])
     first = _starts([len(one.kinds.runs) for one in parts])
@@ -74,7 +77,7 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, TableReco
     fields = RunFields(names, _repetitions(kinds, kind), wall_s, unknown)
     runs = RunColumns(kinds, kind, fields)
     notes = tuple(chain.from_iterable(one.notes for one in parts))
-    study = undeclared(tables[0].path.stem, runs, Warmup(steps=0), notes)
+    study = undeclared(sheet_of(tables[0].path)[0].stem, runs, Warmup(steps=0), notes)
     return msgspec.structs.replace(study, scaling=scaling), _records(parts, names)
 
 
@@ -92,7 +95,7 @@ def _of_table(table: ResultTable, before: str) -> _TableRuns:
     return _TableRuns(
         table,
         kinds,
-        _names(table, names, rows, before),
+        run_names(table, names, before, _unused(table, meanings)),
         _durations(meanings, cells, rows),
         records_of(measures, gpus),
         RowContents(
@@ -163,30 +166,6 @@ def _durations(meanings: Sequence[TableColumn], cells: Cells, rows: int) -> Floa
             found = cells.numbers[place] * column.factor
             return np.where(found > 0, found, np.nan)
     return np.full(rows, np.nan)
-
-
-def _names(table: ResultTable, stated: Texts | None, rows: int, before: str) -> list[str]:
-    """Return the names of the runs.
-
-    Raises:
-        LogParseError: two rows have one name.
-    """
-    usual = [f"{before}row {count}" for count in range(1, rows + 1)]
-    if stated is None:
-        return usual
-    known = [f"{before}{name}" for name in stated.names]
-    names = [
-        usual[row] if code < 0 else known[code] for row, code in enumerate(stated.codes.tolist())
-    ]
-    again = np.flatnonzero(pd.Series(names, dtype=object).duplicated().to_numpy())
-    if len(again):
-        name = names[again[0]]
-        raise LogParseError(
-            f"{table.where(int(again[0]))}: a second run called {name!r}; the first is "
-            f"{table.where(names.index(name))}",
-            "give each row another name, or add a column `repetition`",
-        )
-    return names
 
 
 def _gpus(run: ExpectedRun) -> int:

@@ -14,13 +14,12 @@ from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import ResultTable, is_csv_of_results, parse_csv
 from hpc_train.imports.json_table import is_json_of_results, parse_json
 from hpc_train.imports.mlruns_folder import is_mlruns, read_mlruns
-from hpc_train.imports.workbook import read_workbook
+from hpc_train.imports.workbook import WORKBOOKS, read_workbook, sheet_of
 from hpc_train.regularfile import LARGEST, open_stream
 
 _HEAD = 64 * 1024
 _CSV = (".csv", ".tsv")
 _JSON = (".json", ".jsonl", ".ndjson")
-_WORKBOOKS = (".xlsx", ".xlsm")
 
 
 def is_result_table(path: Path) -> bool:
@@ -30,11 +29,12 @@ def is_result_table(path: Path) -> bool:
     """
     if path.is_dir():
         return is_mlruns(path)
+    path, _ = sheet_of(path)
     name = _name(path)
     ending = Path(name).suffix
-    if ending not in (*_CSV, *_JSON, *_WORKBOOKS) or not path.is_file():
+    if ending not in (*_CSV, *_JSON, *WORKBOOKS) or not path.is_file():
         return False
-    if ending in _WORKBOOKS:
+    if ending in WORKBOOKS:
         return True
     try:
         head = _contents(path, _HEAD)
@@ -46,15 +46,20 @@ def is_result_table(path: Path) -> bool:
 
 
 def read_table(path: Path, sheet: str = "") -> ResultTable:
-    """Read a table of results; `sheet` is that of a workbook.
+    """Read a table of results; `sheet` is that of a workbook, if `FILE.xlsx:SHEET` names none.
 
     Raises:
         LogParseError: it cannot be read, or is not a table of results. MissingExtraError: openpyxl
             is not installed.
     """
     ending = Path(_name(path)).suffix
-    if ending in _WORKBOOKS:
+    if ending in WORKBOOKS:
         return read_workbook(path, sheet)
+    file, named = sheet_of(path)
+    if named:
+        if sheet not in ("", named):
+            raise LogParseError(f"{path}: also --sheet {sheet!r} is given", "name one sheet")
+        return read_workbook(file, named)._replace(path=path)
     if sheet:
         raise LogParseError(f"{path}: not an Excel workbook, so it has no sheets", "omit --sheet")
     if path.is_dir():

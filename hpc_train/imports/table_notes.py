@@ -9,13 +9,12 @@ import numpy as np
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.exported_headings import is_prefixed
 from hpc_train.imports.header import TableColumn
+from hpc_train.imports.run_names import REPETITION
 from hpc_train.imports.table_cells import Floats
 from hpc_train.model.result_columns import BATCH, RATES_PER_GPU, RESULTS
 
 _RATES = RESULTS[:2]
-# They tell jobs with equal results apart, and nothing else is taken from them.
 _MOST_NAMED = 6
-_DISTINCT = ("repetition", "rep")
 
 
 def table_notes(
@@ -41,7 +40,7 @@ def table_notes(
     unused = [
         name or f"column {place} (without a name)"
         for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
-        if column.kind == "unused" and name.strip().lower() not in _DISTINCT
+        if column.kind == "unused" and name.strip().lower() not in REPETITION
     ]
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."

@@ -18,9 +18,18 @@ from hpc_train.imports.csv_table import ResultTable, is_comment, table_of
 if TYPE_CHECKING:
     from openpyxl import Workbook
 
+WORKBOOKS = (".xlsx", ".xlsm")
 _CSV = "save the sheet as CSV, and name that file"
 # Cells, of which a sheet may have 17 billion.
 _MOST_CELLS = 50_000_000
+
+
+def sheet_of(path: Path) -> tuple[Path, str]:
+    """Return workbook and sheet of `FILE.xlsx:SHEET`; the path and no sheet of any other one."""
+    file, _, sheet = str(path).rpartition(":")
+    if not sheet or Path(file).suffix.lower() not in WORKBOOKS or path.exists():
+        return path, ""
+    return Path(file), sheet
 
 
 def read_workbook(path: Path, sheet: str = "") -> ResultTable:
@@ -87,7 +96,7 @@ def _rows_of(path: Path, book: Workbook, sheet: str) -> list[tuple[int, Sequence
     if len(found) > 1:
         raise LogParseError(
             f"{path}: {len(found)} sheets have cells: {', '.join(found)}",
-            f"name one: --sheet {next(iter(found))!r}",
+            f"name one: --sheet {next(iter(found))!r}, or '{path}:{next(iter(found))}'",
         )
     return next(iter(found.values()), [])
 

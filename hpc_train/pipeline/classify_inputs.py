@@ -8,6 +8,7 @@ from typing import Literal
 
 from hpc_train.errors import LogParseError, StoreError, UnknownNameError
 from hpc_train.imports.table_file import is_result_table
+from hpc_train.imports.workbook import sheet_of
 from hpc_train.json_files import expanded
 from hpc_train.records.foreign_logs_by_run import no_such_file
 from hpc_train.records.record_file import is_record_file
@@ -28,11 +29,18 @@ def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
         try:
             homes.append(find(root, word))
         except UnknownNameError as unknown:
-            paths = expanded(word)
+            paths = _files(word)
             if not paths:
-                raise no_such_file(word) or unknown from None
+                file, sheet = sheet_of(Path(word))
+                raise no_such_file(str(file) if sheet else word) or unknown from None
             logs += paths
     return logs, homes
+
+
+def _files(word: str) -> list[Path]:
+    """Return the files of an argument, each with the sheet if it names one."""
+    file, sheet = sheet_of(Path(word))
+    return [Path(f"{path}:{sheet}") for path in expanded(str(file))] if sheet else expanded(word)
 
 
 def is_bundle(word: str) -> bool:

@@ -16,6 +16,7 @@ from hpc_train.imports.duplicates import refuse_same_files
 from hpc_train.imports.points_file import Points, logs_named, read_points
 from hpc_train.imports.stated_sizes import sized
 from hpc_train.imports.table_file import read_table
+from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import UNITS
@@ -78,7 +79,8 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         from hpc_train.tables.record_arrays import of_table
 
         study, records = table_study(tables)
-        return ForeignResults(study, of_table(records), {}, {}, tuple(paths))
+        files = tuple(dict.fromkeys(sheet_of(path)[0] for path in paths))
+        return ForeignResults(study, of_table(records), {}, {}, files)
     points_path = paths[0] if kind == "points" else search.points
     points = read_points(points_path) if points_path is not None else None
     if kind == "records":

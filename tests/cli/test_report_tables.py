@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -89,11 +90,38 @@ def test_a_sheet_is_chosen_by_name(hpctrain: Hpctrain, tables: dict[str, Path]) 
     refused = hpctrain("report", str(tables["xlsx"]))
     assert refused.returncode == 2
     assert "2 sheets have cells: Sheet, Notes" in refused.stderr
-    assert hpctrain("report", str(tables["xlsx"]), "--sheet", "Sheet").returncode == 0
+    by_option = hpctrain("report", str(tables["xlsx"]), "--sheet", "Sheet")
+    by_name = hpctrain("report", f"{tables['xlsx']}:Sheet")
+    assert (by_option.returncode, by_name.returncode) == (0, 0)
+    assert by_name.stdout.replace("t.xlsx:Sheet", "t.xlsx").split() == by_option.stdout.split()
+    wrong = hpctrain("report", f"{tables['xlsx']}:Sheat")
+    assert (wrong.returncode, wrong.stdout) == (2, "")
+    assert "no sheet is called 'Sheat'; did you mean 'Sheet'?" in wrong.stderr
+    gone = hpctrain("report", f"{tables['xlsx'].with_name('g.xlsx')}:Sheet")
+    assert (gone.returncode, "g.xlsx: no such file" in gone.stderr) == (2, True)
     for other in ("csv", "jsonl"):
         refused = hpctrain("report", str(tables[other]), "--sheet", "Sheet")
         assert (refused.returncode, refused.stdout) == (2, "")
         assert "not an Excel workbook" in refused.stderr
+
+
+def test_two_sheets_of_one_workbook_are_compared_and_make_one_report(
+    hpctrain: Hpctrain, tables: dict[str, Path]
+) -> None:
+    book = openpyxl.load_workbook(tables["xlsx"])
+    faster = book.copy_worksheet(book["Sheet"])
+    faster.title = "May"
+    place = list(ROWS[0]).index("step_time") + 1
+    for number, row in enumerate(ROWS, start=2):
+        faster.cell(number, place, row["step_time"] * 0.9)
+    book.save(tables["xlsx"])
+    words = [f"{tables['xlsx']}:{sheet}" for sheet in ("Sheet", "May")]
+    assert "A (t.xlsx:Sheet) against B (t.xlsx:May)" in hpctrain("compare", *words).stdout
+    done = hpctrain("report", *words, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    assert {run["run_id"].split(":")[1] for run in json.loads(done.stdout)["runs"]} == {
+        "Sheet", "May",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(("name", "text"), [("t.csv", ""), ("t.jsonl", "{"), ("t.xlsx", "x")])

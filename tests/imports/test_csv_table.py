@@ -48,6 +48,19 @@ def test_a_folder_and_a_file_that_is_absent_are_no_tables(tmp_path: Path) -> Non
     assert not is_result_table(tmp_path / "none.csv")
 
 
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_a_byte_order_mark_is_read(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "t.csv"
+    # As "Unicode Text" of Excel, and what `>` of PowerShell writes.
+    path.write_bytes("\ufeffnodes\tmodel\r\n1\tä\r\n2\t\u0a0d\r\n".encode(codec))
+    assert is_result_table(path)
+    table = read_table(path)
+    assert table.names == ("nodes", "model")
+    assert table.rows == ((2, ("1", "ä")), (3, ("2", "\u0a0d")))
+    path.write_bytes("\ufeffepoch,loss\n1,2\n".encode(codec))
+    assert not is_result_table(path)
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_rows_have_the_line_on_which_they_begin(tmp_path: Path, separator: str) -> None:
     rows = ("# first", "", " nodes ,x", "1, a ", "# a comment", '2,"b\nc"', ",", "3,d")

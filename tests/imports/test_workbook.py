@@ -12,7 +12,8 @@ import openpyxl
 import pytest
 
 from hpc_train.errors import LogParseError, MissingExtraError
-from hpc_train.imports.workbook import read_workbook
+from hpc_train.imports.table_file import is_result_table, read_table
+from hpc_train.imports.workbook import read_workbook, sheet_of
 
 ROWS: list[list[Any]] = [["nodes", "step_time", "torch"], [1, 0.5, "2.9"], [2, 0.3, None]]
 
@@ -47,10 +48,33 @@ def test_several_sheets_with_cells_need_a_name(tmp_path: Path) -> None:
     path = written(tmp_path, Runs=ROWS, Notes=[["by me"]])
     with pytest.raises(LogParseError, match="2 sheets have cells: Runs, Notes") as caught:
         read_workbook(path)
-    assert caught.value.hint == "name one: --sheet 'Runs'"
+    assert caught.value.hint == f"name one: --sheet 'Runs', or '{path}:Runs'"
     assert read_workbook(path, "Runs").names == ("nodes", "step_time", "torch")
     with pytest.raises(LogParseError, match="no sheet is called 'Rnus'; did you mean 'Runs'"):
         read_workbook(path, "Rnus")
+
+
+def test_the_sheet_may_follow_the_name_of_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path, Runs=ROWS, **{"v1.2 a": ROWS[:2]})
+    for sheet, count in (("Runs", 2), ("v1.2 a", 1)):
+        named = Path(f"{path}:{sheet}")
+        assert sheet_of(named) == (path, sheet)
+        assert is_result_table(named)
+        table = read_table(named)
+        assert (table.path, len(table.rows)) == (named, count)
+        assert read_table(named, sheet).rows == read_table(path, sheet).rows
+        with pytest.raises(LogParseError, match="also --sheet 'Other' is given"):
+            read_table(named, "Other")
+    for other in ("t.csv:Runs", "t.xlsx", "t.xlsx:", "-", "Runs"):
+        assert sheet_of(tmp_path / other) == (tmp_path / other, "")
+
+
+def test_a_file_whose_name_looks_like_one_with_a_sheet_is_that_file(tmp_path: Path) -> None:
+    written(tmp_path, Runs=ROWS)
+    path = tmp_path / "t.xlsx:Runs"
+    path.write_text("a log\n")
+    assert sheet_of(path) == (path, "")
+    assert not is_result_table(path)
 
 
 def test_a_formula_without_a_value_is_named_with_its_cell(tmp_path: Path) -> None:
