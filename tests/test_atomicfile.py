@@ -115,3 +115,11 @@ def test_without_replace_the_first_writer_wins(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_atomic(path, b"second", replace=False)
     assert (path.read_bytes(), others(path)) == (b"first", [])
+
+
+def test_two_writers_of_one_process_have_files_of_their_own(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    with new_file(path) as first, new_file(path) as second:
+        first.write(b"first")
+        second.write(b"second")
+    assert (path.read_bytes(), others(path)) == (b"first", [])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -10,9 +12,11 @@ from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
+from hpc_train.submissions import local_executor
 from hpc_train.submissions.slurm import executor
 from hpc_train.submissions.submission_file import write
 from tests.pipeline.on_slurm import RESULTS, job, study, submission
+from tests.pipeline.runs_of import written
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm
 
 
@@ -89,4 +93,16 @@ def test_a_job_that_stays_in_the_queue_is_not_called_cancelled(
     slurm.on("scancel", "exit 0")
     with pytest.raises(SubmitError, match="scancel: 1001: still in the queue"):
         cancel(run.path)
+    assert submission(run).state is None
+
+
+def test_a_local_run_whose_queue_this_user_may_not_read_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = written(tmp_path / "j", "j-n1-r1", "").folder
+    run.status.unlink()
+    monkeypatch.setattr(local_executor, "is_held", lambda path: None)
+    with pytest.raises(StoreError, match="nothing to cancel; 1 run is UNKNOWN") as failure:
+        cancel(run.path)
+    assert failure.value.hint == "its queue cannot be read"
     assert submission(run).state is None

@@ -133,7 +133,8 @@ def test_elastic_bounds_and_launchers_that_do_not_hold(job: Jobs, slurm: Sites) 
 
 
 def test_ports_that_linux_hands_out_are_warned_of(job: Jobs, slurm: Sites) -> None:
-    for port, ports, warned in ((29500, 100, 0), (29500, 9000, 1), (61000, 4000, 0), (60999, 1, 1)):
+    given = ((29500, 100, 0), (29500, 9000, 1), (61000, 4000, 0), (60999, 1, 1))
+    for port, ports, warned in (*given, (32668, 100, 0), (32669, 100, 1)):
         plan = make_plan(job(), slurm(rendezvous={"port": port, "ports": ports}))
         assert len(plan.warnings) == warned, port
 

@@ -75,6 +75,7 @@ READ = {
     "step time (s): 0.125": ("step_time 0.125 per_rank - -"),
     "Throughput: 1234.5 images/sec": ("samples_per_second 1234.5 unknown - -"),
     "Throughput: 12.5k tokens/s": ("tokens_per_second 12500 unknown - -"),
+    "Throughput: 12.5K tokens/s": ("tokens_per_second 12500 unknown - -"),
     "total throughput: 2400 samples/sec": ("samples_per_second 2400 global - -"),
     "Training speed: 1.25M tokens/sec/GPU": ("tokens_per_second 1250000 per_gpu - -"),
     "speed: 250 imgs/s per GPU": ("samples_per_second 250 per_gpu - -"),

@@ -57,3 +57,11 @@ def test_ranks_have_clocks_of_their_own() -> None:
     rows = [f"{rank}: {bar(0, n, f'00:{n * 10}')}" for n in range(1, 5) for rank in (0, 1)]
     found = [(hit.value, hit.step, rank) for _, hit, rank in parse("".join(rows).encode())]
     assert found == [(10, 3, 0), (10, 3, 1)]
+
+
+def test_clock_that_is_one_second_behind_is_that_of_the_same_bar() -> None:
+    rows = [
+        *(bar(0, 0, "00:00"), bar(0, 50, "01:00", "1.2s/it")),
+        *(bar(0, 51, "00:59"), bar(0, 76, "01:26")),
+    ]
+    assert timed("".join(rows)) == [(1.2, 50, 50), (1, 76, 26)]

@@ -57,6 +57,18 @@ def test_text_says_what_is_worse_since_when_and_what_changed() -> None:
     assert "Measured: 26 entries, 2026-01-01 03:00 to 2026-01-26 03:00" in shown
 
 
+def test_a_loss_is_worse_unless_its_whole_interval_is_within_the_threshold() -> None:
+    (track,) = (one for one in given(clean()).tracks if one.speed)
+    assert track.newest is not None
+    ratio, low = track.newest.ratio, track.newest.low
+    assert low < ratio < 1
+    outcomes = [
+        [one.outcome for one in verdicts(given(clean(), 1 - limit)) if "," not in one.where]
+        for limit in ((ratio + low) / 2, low - 0.001)
+    ]
+    assert outcomes == [["not met"], ["met"]]
+
+
 def test_a_table_of_a_point_has_its_newest_entries_and_says_so() -> None:
     made = report(given(clean()))
     (table,) = [table for table in made.tables if table.title == "4 GPUs"]

@@ -86,6 +86,14 @@ def test_only_in_this_folder_a_profile_is_known_by_its_keys(
     assert names == sorted(names)
 
 
+def test_of_several_profiles_of_a_name_the_first_of_the_path_is_listed(
+    folders: list[Path],
+) -> None:
+    for folder in (folders[2], folders[4]):
+        (folder / "mine.yaml").write_text(PROFILE)
+    assert [path for path in profile_files() if path.stem == "mine"] == [folders[2] / "mine.yaml"]
+
+
 def test_the_layer_of_a_file(folders: list[Path]) -> None:
     local = find_profile("local")
     assert [layer_of(path / "mine.yaml") for path in folders] == ["here"] * 2 + ["user"] * 6

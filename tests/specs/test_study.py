@@ -56,6 +56,8 @@ def test_an_axis_may_be_any_key_of_the_job(tmp_path: Path) -> None:
 
 def test_the_smallest_size_is_the_baseline(tmp_path: Path) -> None:
     assert study(tmp_path).baseline == {"tasks_per_node": 1}
+    long = study(tmp_path, STUDY.replace("tasks_per_node:", "resources.tasks_per_node:"))
+    assert long.baseline == {"resources.tasks_per_node": 1}
     given = study(tmp_path, STUDY + "baseline: {tasks_per_node: 2, launcher: spawn}\n")
     assert given.baseline == {"tasks_per_node": 2, "launcher": "spawn"}
 

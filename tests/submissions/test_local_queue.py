@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -64,3 +65,11 @@ def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="symbolic link"):
         take(tmp_path / "link", wait=False)
     assert not (tmp_path / "victim").exists()
+
+
+def test_two_processes_that_query_a_lock_at_once_do_not_hold_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    with path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        assert is_held(path) is False

@@ -124,3 +124,11 @@ def test_a_loss_after_a_gain_is_measured_from_the_gain() -> None:
     assert step.at == 36
     assert step.low < 105 / 110 < step.high
     assert newest_step(values[:5], []) is None
+
+
+def test_a_gain_after_a_loss_is_measured_from_the_loss() -> None:
+    values = noisy([100.0] * 12 + [80.0] * 12 + [95.0] * 12, 0.005, 8)
+    step = newest_step(values, changes(values))
+    assert step is not None
+    assert step.at == 24
+    assert step.low < 95 / 80 < step.high

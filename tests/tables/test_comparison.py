@@ -191,10 +191,10 @@ def test_a_selection_leaves_the_name_of_the_series() -> None:
 def test_whole_seconds_hide_up_to_one() -> None:
     """100.9 s are printed as 100 and 101.0 as 101: that alone makes nobody slower."""
 
-    def cut(seconds: float) -> pd.DataFrame:
+    def cut(seconds: float, each: int = 2) -> pd.DataFrame:
         asked = [expected(f"r{i}", nodes=1, axes={"nodes": 1}) for i in range(20)]
         times = [
-            record(run.run_id, "time_to_train", seconds + i % 2, parser="book")
+            record(run.run_id, "time_to_train", seconds + (i % each == 0), parser="book")
             for i, run in enumerate(asked)
         ]
         return run_frame(study(asked), times)
@@ -202,6 +202,7 @@ def test_whole_seconds_hide_up_to_one() -> None:
     assert bool(cut(100)["whole_seconds"].all())
     assert row(cut(100), cut(101))["verdict"] == "no difference seen at this n"
     assert row(cut(101), cut(100))["verdict"] == "no difference seen at this n"
+    assert row(cut(2, each=20), cut(3, each=20))["verdict"] == "no difference seen at this n"
     assert row(cut(100), cut(102))["verdict"] == "B worse"
     assert row(cut(102), cut(100))["verdict"] == "B better"
 

@@ -10,6 +10,7 @@ import msgspec
 import pandas as pd
 import pytest
 
+from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.runs import run_frame
@@ -135,6 +136,13 @@ def test_energy_of_the_last_start_is_not_that_of_all_samples() -> None:
     found = of_job([record("a", "samples", 500)], job_energy_j=6000.0, restarts=1)
     assert found["job_energy_j"] == 6000
     assert pd.isna(found["job_energy_per_sample_j"])
+
+
+def test_tflops_of_a_rank_with_several_gpus_are_divided_by_its_gpus() -> None:
+    topology = Topology(nodes=1, tasks_per_node=1, gpus_per_node=4, cpus_per_task=1)
+    runs = study([msgspec.structs.replace(expected("a"), topology=topology)])
+    frame = run_frame(runs, [record("a", "tflops", 1600)])
+    assert frame["tflops_per_gpu"].tolist() == [400]
 
 
 @pytest.mark.parametrize("metric", ["power", "energy"])

@@ -61,6 +61,11 @@ def test_runs_at_the_same_time_are_no_sessions(wall: float) -> None:
     assert not run_order(runs(one_after_the_other(3, 3), NOISE, wall)).one_session
 
 
+def test_a_session_may_begin_at_the_moment_at_which_the_one_before_ends() -> None:
+    assert run_order(runs(one_after_the_other(3, 3), NOISE, HOUR)).one_session
+    assert not run_order(runs(one_after_the_other(3, 3), NOISE, HOUR + 1)).one_session
+
+
 def test_beside_a_series_in_turns_a_session_is_chance() -> None:
     table = runs(np.array([0, 0, 1, 1, 0, 1, 0, 1]), NOISE[:8])
     table["series"] = ["srun"] * 4 + ["torchrun"] * 4

@@ -207,3 +207,14 @@ def test_one_comparison_needs_no_simultaneous_level() -> None:
     )
     assert one["speedup_low"].notna().tolist() == [False, True]
     np.testing.assert_allclose(both["speedup_low"], one["speedup_low"])
+
+
+def test_a_point_with_only_a_time_to_train_is_no_baseline_of_throughputs() -> None:
+    runs = [expected(f"r{nodes}", nodes=nodes) for nodes in (1, 2, 4)]
+    times = [record("r1", "time_to_train", 100), record("r2", "time_to_train", 50)]
+    frame = speedup_frame(
+        run_frame(study(runs), [*times, *rate("r2", 20), *rate("r4", 40)]), study(runs)
+    )
+    assert frame["speedup"].isna().all()
+    assert not frame["is_baseline"].any()
+    assert frame["time_to_train_speedup"].tolist()[:2] == [1, pytest.approx(2)]

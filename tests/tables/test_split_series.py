@@ -68,6 +68,12 @@ def test_sizes_that_each_have_their_own_torch_give_no_speedup(baseline: dict[str
     )
 
 
+def test_a_part_with_several_sizes_has_a_baseline_of_its_own() -> None:
+    _, frame = parted([(1, TORCH[0]), (2, TORCH[1]), (4, TORCH[1])])
+    assert frame["is_baseline"].tolist() == [True, True, False]
+    assert frame["speedup"].tolist() == [1.0, 1.0, pytest.approx(2.0)]
+
+
 def test_a_person_may_allow_it_and_the_report_says_so() -> None:
     found, frame = parted([(1, TORCH[0]), (2, TORCH[1]), (2, TORCH[1])], ("torch",))
     assert frame["speedup"].tolist() == [1.0, pytest.approx(2.0)]

@@ -1,0 +1,44 @@
+"""The supervisor of a local queue records the end of a script that recorded none itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hpc_train.json_files import read_json, to_json
+from hpc_train.model.submission import JobState, Script, Submission
+from hpc_train.runs.run_folders import create_runs
+from hpc_train.submissions.local_queue_runner import _supervise
+from tests.pipeline.runs_of import manifest
+
+SUBMITTED = Submission(executor="local", native_id="q", submitted="2026-11-01T10:00:00+00:00")
+CANCELLED = Submission(
+    executor="local", native_id="q", submitted="now", state=JobState.CANCELLED, reason="by you"
+)
+
+
+@pytest.mark.parametrize(
+    ("during", "state", "reason"),
+    [
+        (SUBMITTED, JobState.FAILED, "the job script ended with exit code 3, without a status"),
+        (CANCELLED, JobState.CANCELLED, "by you"),
+    ],
+)
+def test_the_end_of_a_cancelled_run_is_not_a_failure(
+    tmp_path: Path, during: Submission, state: JobState, reason: str
+) -> None:
+    text = 'cp "$HPCTRAIN_RUN/during.json" "$HPCTRAIN_RUN/submission.json"; exit 3\n'
+    script = Script(text=text, digest="d" * 64, template_digest="t" * 64)
+    (run,) = create_runs(tmp_path, [(manifest("j-1"), script)])
+    (run.path / "during.json").write_bytes(to_json(during))
+    run.submission.write_bytes(to_json(SUBMITTED))
+    locks = [os.open(tmp_path / name, os.O_CREAT | os.O_RDWR) for name in ("queue", "machine")]
+    try:
+        _supervise(run, SUBMITTED, (locks[0], locks[1]))
+    finally:
+        for lock in locks:
+            os.close(lock)
+    found = read_json(run.submission, Submission)
+    assert (found.state, found.reason) == (state, reason)
