@@ -15,7 +15,7 @@ from hpc_train.imports.header import LABEL, TableColumn, with_scaling
 from hpc_train.imports.run_state import OK, run_state
 from hpc_train.imports.table_cells import Cells, Floats, Ints
 from hpc_train.model.expected_study import EXCLUDED, ExpectedRun
-from hpc_train.model.result_columns import complete_sizes
+from hpc_train.model.result_columns import JOB_ENERGY, complete_sizes
 
 _MOST = 10**9
 _T = TypeVar("_T")
@@ -75,7 +75,7 @@ def row_kinds(
     Raises:
         LogParseError: a size, a state or another cell of the first such row is invalid.
     """
-    named = [place for place in cells.texts if meanings[place].name != "run"]
+    named = [place for place in cells.texts if meanings[place].name not in ("run", JOB_ENERGY)]
     keys = [cells.texts[place].codes for place in named]
     keys += [_codes(cells.numbers[place]) for place, *_ in count_columns(meanings)]
     # The problem of a row without a result names it.

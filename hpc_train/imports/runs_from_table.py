@@ -13,6 +13,7 @@ import pandas as pd
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.header import TableColumn, columns, declared_scaling
+from hpc_train.imports.job_columns import durations, energies
 from hpc_train.imports.kinds_of_rows import (
     RowKinds,
     count_columns,
@@ -50,6 +51,7 @@ class _TableRuns(NamedTuple):
     kinds: RowKinds
     names: list[str]
     wall_s: Floats
+    job_energy_j: Floats
     records: MeasuredRecords
     contents: RowContents
     notes: tuple[str, ...]
@@ -73,8 +75,8 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, TableReco
     kind = np.concatenate([one.kinds.kind + n for one, n in zip(parts, first, strict=True)])
     names = list(chain.from_iterable(one.names for one in parts))
     wall_s = np.concatenate([one.wall_s for one in parts])
-    unknown = np.full(len(names), np.nan)
-    fields = RunFields(names, _repetitions(kinds, kind), wall_s, unknown)
+    energy_j = np.concatenate([one.job_energy_j for one in parts])
+    fields = RunFields(names, _repetitions(kinds, kind), wall_s, energy_j)
     runs = RunColumns(kinds, kind, fields)
     notes = tuple(chain.from_iterable(one.notes for one in parts))
     study = undeclared(sheet_of(tables[0].path)[0].stem, runs, Warmup(steps=0), notes)
@@ -96,7 +98,8 @@ def _of_table(table: ResultTable, before: str) -> _TableRuns:
         table,
         kinds,
         run_names(table, names, before, _unused(table, meanings)),
-        _durations(meanings, cells, rows),
+        durations(meanings, cells, rows),
+        energies(table, meanings, cells),
         records_of(measures, gpus),
         RowContents(
             table, *measures, [run.sizes for run in kinds.runs], kinds.kind, texts, names,
@@ -157,15 +160,6 @@ def _measures(meanings: Sequence[TableColumn], cells: Cells) -> Measures:
     }
     factors = {column.name: column.factor for column in meanings}
     return Measures({name: own * factors[name] for name, own in written.items()}, written)
-
-
-def _durations(meanings: Sequence[TableColumn], cells: Cells, rows: int) -> Floats:
-    """Return the duration of each job [s]; NaN if it is unknown or 0."""
-    for place, column in enumerate(meanings):
-        if column.name == "wall_s":
-            found = cells.numbers[place] * column.factor
-            return np.where(found > 0, found, np.nan)
-    return np.full(rows, np.nan)
 
 
 def _gpus(run: ExpectedRun) -> int:

@@ -20,7 +20,8 @@ MEASURES = tuple(
         *RESULTS, *PER_GPU, *(metric.record for metric in metrics.METRICS if metric.record)
     ))
 )  # fmt: skip
-OF_RUN = ("run", "state", "exit_code", "problem", "exclude", "restarts", "wall_s")
+JOB_ENERGY = "job_energy"
+OF_RUN = ("run", "state", "exit_code", "problem", "exclude", "restarts", "wall_s", JOB_ENERGY)
 KNOWN = (*SIZES, *MEASURES, *OF_RUN)
 CONDITIONS = frozenset({
     "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
@@ -118,6 +119,7 @@ FACTORS = {
     "J": {"j": 1.0, "kj": 1e3, "wh": 3.6e3, "kwh": 3.6e6},
 }
 _FRACTIONS = ("accuracy", "mfu")
+_UNITS_OF_RUN = {"wall_s": "s", JOB_ENERGY: "J"}
 _BRACKETS = re.compile(r"^([^\[(]+)[\[(]([^\])]*)[\])]?\s*")
 _ITEMS = {
     "samples": ("samples", "images", "imgs", "img", "sequences", "seqs", "seq"),
@@ -135,6 +137,8 @@ _ALIASES = {
     **dict.fromkeys(("status", "job_state", "job_status", "run_status", "run_state"), "state"),
     **dict.fromkeys(("exitcode", "exit_status", "return_code", "returncode"), "exit_code"),
     "elapsedraw": "wall_s", "nnodes": "nodes",
+    **dict.fromkeys(("consumedenergy", "consumedenergyraw"), JOB_ENERGY),
+    **dict.fromkeys(("consumed_energy", "consumed_energy_raw"), JOB_ENERGY),
     "time_per_step": "step_time", "iteration_time": "step_time", "time_per_iteration": "step_time",
     "time_per_epoch": "epoch_time",
     "ranks_per_node": "tasks_per_node", "processes_per_node": "tasks_per_node",
@@ -199,7 +203,7 @@ def _with_ending(word: str) -> Heading:
 
 def _in_unit(head: str, unit: str) -> Heading | None:
     measure = PER_GPU.get(head, head)
-    ours = "fraction" if head in _FRACTIONS else UNITS.get(measure, "s" if head == "wall_s" else "")
+    ours = "fraction" if head in _FRACTIONS else UNITS.get(measure, _UNITS_OF_RUN.get(head, ""))
     factor = FACTORS.get(ours, {}).get(unit.lower())
     if factor is None or head not in KNOWN:
         return None

@@ -106,6 +106,11 @@ def slurm_joules(text: str) -> float | None:
     if match is None and text:
         raise ValueError(f"{text[:40]!r} is no energy of sacct; write joules: 12300 or 12.3K")
     energy_j = float(match[1]) * _POWERS[match[2]] if match else 0.0
+    return known_joules(energy_j)
+
+
+def known_joules(energy_j: float) -> float | None:
+    """Return an energy [J]; None if it is 0 or below, or a value of Slurm that means none."""
     return energy_j if 0 < energy_j < _UNSET_J else None
 
 
