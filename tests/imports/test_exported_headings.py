@@ -69,6 +69,7 @@ def test_the_energy_of_sacct_is_that_of_the_job(
     assert energies == [pytest.approx(612300), None, None, None]
     # An axis would be a series for each row.
     assert [run.axes for run in found.runs] == [{}] * 4
+    assert len(found.kinds) == 1
 
 
 def test_of_both_energies_of_sacct_the_exact_one_counts(tmp_path: Path) -> None:

@@ -76,6 +76,12 @@ def test_all_jobs_are_one_question(slurm: FakeSlurm) -> None:
     assert {"--allocations", "--noconvert"} < set(argv)
 
 
+def test_an_answer_that_was_cut_off_is_none(slurm: FakeSlurm) -> None:
+    line = separated("5|2026-11-26T17:40:00|2026-11-26T17:50:00|2|6123")
+    slurm.on("sacct", f"printf '{line}'; exit 1")
+    assert accounted_jobs(SlurmEndpoint(), ["5"], "2026-11-26") == {}
+
+
 def test_without_accounting_or_sacct_nothing_is_known(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
