@@ -58,3 +58,10 @@ def test_times_that_were_cut_to_seconds_are_marked(metric: str) -> None:
     for parser in ("book", "event"):
         found = row([record("a", metric, 7, parser=parser)])
         assert bool(found["whole_seconds"]) == (parser == "book")
+
+
+@pytest.mark.parametrize("metric", ["epoch_time", "time_to_train"])
+def test_times_with_decimals_were_not_cut(metric: str) -> None:
+    seconds = [(1, 7.0), (2, 6.5)]
+    printed = [record("a", metric, value, step=step, parser="book") for step, value in seconds]
+    assert not row(printed)["whole_seconds"]
