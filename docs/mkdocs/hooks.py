@@ -1,4 +1,4 @@
-"""Hooks of MkDocs: the page of commands, and links to files of the checkout outside docs/."""
+"""Hooks of MkDocs: the help of each command, and links to files of the checkout outside docs/."""
 
 from __future__ import annotations
 
@@ -6,31 +6,23 @@ import re
 from typing import Any
 
 import click
-from mkdocs.structure.files import File, Files
+from mkdocs.structure.pages import Page
 
 from hpc_train.cli.group import cli
 
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")
 _MARKED = re.compile(r"^(```\w+) .*$", re.MULTILINE)
-_HEAD = """# Commands
-
-The texts that `hpctrain COMMAND --help` prints. Exit codes of all commands: 0 done, 1 failed,
-2 invalid input, 3 a partial result.
-"""
+_COMMANDS = "commands.md"
 
 
-def on_files(files: Files, config: Any) -> Files:
-    """Add the page of commands, which is made from the commands themselves."""
-    page = "\n".join([_HEAD, *_sections(cli, "hpctrain")])
-    files.append(File.generated(config, "commands.md", content=page))
-    return files
-
-
-def on_page_markdown(markdown: str, **_: Any) -> str:
+def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Replace links to files that the site does not contain by their text.
 
     A word after the language of a block is for the tests, and would not be read as a block here.
+    The page of commands continues with the help of each, which is made from the commands.
     """
+    if page.file.src_path == _COMMANDS:
+        markdown = "\n".join([markdown, *_sections(cli, "hpctrain")])
     return _MARKED.sub(r"\1", _OUTSIDE.sub(r"\1", markdown))
 
 

@@ -126,8 +126,8 @@ def test_events_lists_each_metric_with_its_unit() -> None:
     assert {metric.record for metric in METRICS if metric.record} <= marked
 
 
-def test_readme_names_each_command() -> None:
-    text = README.read_text(encoding="utf-8")
+def test_the_page_of_commands_names_each_command() -> None:
+    text = (DOCS / "commands.md").read_text(encoding="utf-8")
     missing = [name for name in COMMANDS if not re.search(rf"^\| `hpctrain {name}\b", text, re.M)]
     assert missing == []
 

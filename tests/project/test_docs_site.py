@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_each_page_is_in_the_site_and_in_the_list_of_pages(site: Path) -> None:
     pages = {path.stem for path in (ROOT / "docs").glob("*.md")}
-    assert {path.stem for path in site.glob("*.html")} - {"404"} == pages | {"commands"}
+    assert {path.stem for path in site.glob("*.html")} - {"404"} == pages
     listed = re.findall(r"\]\(([\w-]+)\.md\)", (ROOT / "docs/index.md").read_text("utf-8"))
     assert set(listed) == pages - {"index"}
 

@@ -1,4 +1,4 @@
-"""README: every command that it shows works."""
+"""README and the pages of commands and of the lab: every command that they show works."""
 
 from __future__ import annotations
 
@@ -21,15 +21,19 @@ from tests.project.shown_commands import (
 )
 
 README = ROOT / "README.md"
+COMMANDS = ROOT / "docs/commands.md"
+LAB = ROOT / "docs/lab.md"
+REPORT = ROOT / "results/studies/digits-two-cores/report.md"
+MOST_LINES = 150
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
 
-def commands(program: str, prompt: str = "$") -> list[str]:
-    """Return the shown command lines of a program, in order, continuation lines joined.
+def commands(page: Path, program: str, prompt: str = "$") -> list[str]:
+    """Return the command lines of a program on a page, in order, continuation lines joined.
 
     Those of root have the prompt `#`.
     """
-    text = README.read_text(encoding="utf-8")
+    text = page.read_text(encoding="utf-8")
     lines = "\n".join(BLOCK.findall(text)).replace("\\\n", " ").splitlines()
     return [line[2:].strip() for line in lines if line.startswith(f"{prompt} {program}")]
 
@@ -39,19 +43,30 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return environment_with(tmp_path_factory.mktemp("bin"))
 
 
-def test_readme_shows_commands() -> None:
-    assert commands("hpctrain ")
-    assert commands("make")
+def test_readme_is_short_and_shows_commands() -> None:
+    assert len(README.read_text(encoding="utf-8").splitlines()) <= MOST_LINES
+    assert len(commands(README, "hpctrain ")) >= 2
+    assert commands(README, "make test")
+
+
+def test_readme_quotes_the_report_of_its_figure() -> None:
+    text = " ".join(README.read_text(encoding="utf-8").split())
+    (quoted,) = re.findall(r"trains (\d\.\d+ \[[\d., ]+\]) times as fast", text)
+    report = " ".join(REPORT.read_text(encoding="utf-8").split())
+    assert f"Under torchrun, relative to its own smallest size: 2 ranks train {quoted}" in report
+    assert report.count("the difference is not significant") == 2
 
 
 def test_make_targets_exist() -> None:
     targets = set(TARGET.findall((ROOT / "Makefile").read_text(encoding="utf-8")))
-    named = {word for line in commands("make") for word in line.split()[1:] if "=" not in word}
+    named = {
+        word for line in commands(README, "make") for word in line.split()[1:] if "=" not in word
+    }
     assert named - targets == set()
 
 
 def test_the_packages_are_those_that_make_test_installs() -> None:
-    (line,) = commands("apt-get", "#")
+    (line,) = commands(LAB, "apt-get", "#")
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     missing = [name for name in line.split()[2:] if f":{name}" not in makefile]
     assert missing == []
@@ -72,14 +87,17 @@ def test_output_is_what_is_printed(
     check_output(command.output, text)
 
 
-def test_output_of_three_questions_is_shown() -> None:
-    assert {one.line.split()[1] for one in with_output()} >= {"collect", "report", "diagnose"}
+def test_output_of_two_questions_is_shown() -> None:
+    assert {one.line.split()[1] for one in with_output()} >= {"report", "diagnose"}
 
 
 @pytest.mark.slow
-def test_commands_run_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
+@pytest.mark.parametrize("page", [README, COMMANDS], ids=lambda page: str(page.stem))
+def test_commands_run_in_order(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
+    pytest.importorskip("torch")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    run_all(commands("hpctrain "), tmp_path, environment)
+    shutil.copy(ROOT / "examples/book/train.py", tmp_path)
+    run_all(commands(page, "hpctrain "), tmp_path, environment)
 
 
 @pytest.mark.slow
@@ -90,7 +108,7 @@ def test_roots_commands_run_in_order(
     pytest.importorskip("torch")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     own = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    lines = commands("hpctrain ", "#")
+    lines = commands(LAB, "hpctrain ", "#")
     assert lines[0] == "hpctrain lab up"
     assert lines[-1] == "hpctrain lab down"
     said = run_all(lines, tmp_path, own)
