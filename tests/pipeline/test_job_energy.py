@@ -12,11 +12,13 @@ import pytest
 
 from hpc_train.json_files import read_json
 from hpc_train.model.log_selection import Search
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import JobEnergy, RunFolder
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
+from hpc_train.pipeline.write_bundle import write_bundle
 from hpc_train.submissions.slurm.squeue import FIELD
 from tests.pipeline.on_slurm import RESULTS, age, ids, says, study
 from tests.pipeline.test_run_states import read_only
@@ -90,6 +92,17 @@ def test_the_report_has_j_per_sample_and_kwh(slurm: FakeSlurm, home: Path) -> No
     third = folders(home)[2].run_id
     assert note.endswith(f"All points: 0.05500 kWh, known of 3 of 4 runs, not of {third}.")
     assert "ConsumedEnergyRaw of sacct" in note
+
+
+def test_a_bundle_keeps_the_energies_and_nothing_is_asked(slurm: FakeSlurm, home: Path) -> None:
+    accounts(slurm, dict.fromkeys(ids(folders(home)), "3600"))
+    inputs = report_inputs([str(home)], ROOT)
+    write_bundle(inputs, build_report(inputs), ReportOptions(), Path("s.tar.zst"))
+    opened = report_inputs(["s.tar.zst"], ROOT)
+    assert [run.job_energy_j for run in opened.study.runs] == [3600] * 4
+    notes = build_report(opened).notes
+    assert any("0.004000 kWh, known of 4 of 4 runs" in note for note in notes)
+    assert len(slurm.calls("sacct")) == 1
 
 
 def test_a_requeued_job_has_no_energy_of_a_sample(slurm: FakeSlurm, home: Path) -> None:
