@@ -49,6 +49,10 @@ class StoreError(HpcTrainError):
     """A run folder cannot be read or written."""
 
 
+class NewerVersionError(StoreError):
+    """A run folder was written by a newer version, and nothing in it is read or written."""
+
+
 class SubmitError(HpcTrainError):
     """The executor refused or failed; `transient` if it is unknown whether it did."""
 
@@ -105,6 +109,14 @@ class UnknownNameError(HpcTrainError):
             hint,
         )
         self.name = name
+
+
+def newer_version(where: str, schema: object, known: int) -> tuple[str, str]:
+    """Return message and hint for a file of a schema that only a newer version reads."""
+    return (
+        f"{where}: written by a newer hpctrain (schema {schema}, this one reads {known})",
+        "pip install --upgrade hpctrain",
+    )
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

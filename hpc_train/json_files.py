@@ -7,14 +7,14 @@ import fcntl
 import os
 import shlex
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 
 from hpc_train.atomicfile import write_atomic
-from hpc_train.errors import StoreError
+from hpc_train.errors import NewerVersionError, StoreError, newer_version
 from hpc_train.model.run import MANIFEST_SCHEMA
 from hpc_train.model.value import decode_unit, encode_unit
 from hpc_train.regularfile import read_regular
@@ -79,6 +79,7 @@ def read_json(path: Path, kind: type[T]) -> T:
 
     Raises:
         StoreError: missing, unreadable, truncated, or of another kind.
+        NewerVersionError: it has a newer schema.
     """
     try:
         raw = read_regular(path)
@@ -89,13 +90,24 @@ def read_json(path: Path, kind: type[T]) -> T:
     except RecursionError:
         raise StoreError(f"{path}: damaged: nested too deeply") from None
     except msgspec.DecodeError as failure:
-        schema = _schema(raw)
-        if schema > MANIFEST_SCHEMA:
-            message = (
-                f"written by a newer hpctrain (schema {schema}, this one reads {MANIFEST_SCHEMA})"
-            )
-            raise StoreError(f"{path}: {message}", "use that hpctrain") from None
+        _refuse_newer(path, raw)
         raise StoreError(f"{path}: damaged: {failure}") from None
+
+
+def check_version(path: Path) -> None:
+    """Check the schema of a file, which may be missing or damaged.
+
+    Raises:
+        NewerVersionError: a newer version wrote it.
+    """
+    with suppress(OSError):
+        _refuse_newer(path, read_regular(path))
+
+
+def _refuse_newer(path: Path, raw: bytes) -> None:
+    schema = _schema(raw)
+    if schema > MANIFEST_SCHEMA:
+        raise NewerVersionError(*newer_version(str(path), schema, MANIFEST_SCHEMA)) from None
 
 
 def _schema(raw: bytes) -> int:

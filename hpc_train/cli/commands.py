@@ -84,7 +84,7 @@ EXAMPLES = {
     "status": ("hpctrain status", "hpctrain status my-study --watch"),
     "logs": ("hpctrain logs my-job --follow", "hpctrain logs my-job --rank 3 --lines 50"),
     "cancel": ("hpctrain cancel my-job", "hpctrain cancel my-study --results /scratch/results"),
-    "retry": ("hpctrain retry my-study", "hpctrain retry my-study --wait"),
+    "retry": ("hpctrain retry my-study", "hpctrain retry my-job --set time=2h --wait"),
     "collect": (
         "hpctrain collect my-study -o records.csv",
         "hpctrain collect job.out --pattern 'step_time[ms]=took ([0-9.]+)' --json",

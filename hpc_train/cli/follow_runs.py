@@ -34,7 +34,7 @@ def cycles(watch: Watch, shortest_s: float) -> Iterator[tuple[Run, ...]]:
         runs = watch.runs()
         begun = time.monotonic()
         yield runs
-        if all(run.state.finished for run in runs):
+        if all(run.state.finished or run.newer for run in runs):
             return
         time.sleep(max(watch.pause_s(shortest_s), _REST * (time.monotonic() - begun)))
 

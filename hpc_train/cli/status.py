@@ -96,7 +96,12 @@ def _print_folders(found: dict[Path, RunStates], root: Path) -> None:
         click.echo(f"no runs below {root}; start with: hpctrain submit FILE", err=True)
         return
     rows = [
-        (folder.name, str(len(one.runs)), counts(one.runs, one.missing))
+        (folder.name, str(len(one.runs)), "; ".join((counts(one.runs, one.missing), *_newer(one))))
         for folder, one in found.items()
     ]
     echo_table(("name", "runs", "states"), rows)
+
+
+def _newer(found: RunStates) -> list[str]:
+    """Return why the states of some runs are not known."""
+    return [f"{run.folder.run_id}/{run.problem}" for run in found.runs if run.newer][:1]

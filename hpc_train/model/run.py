@@ -165,6 +165,7 @@ class Run(Value, frozen=True, kw_only=True):
     """One run as described by its folder; `manifest` is None if it cannot be read.
 
     `earlier` is the status.json of a start before the job was requeued, until it starts again.
+    A run of a `newer` version has no other values than its folder and problem.
     """
 
     folder: RunFolder
@@ -175,3 +176,4 @@ class Run(Value, frozen=True, kw_only=True):
     problem: str = ""
     job_report: JobReport | None = None
     earlier: JobStatus | None = None
+    newer: bool = False

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from hpc_train.errors import ReportError
+from hpc_train.errors import ReportError, newer_version
 from hpc_train.model.log_selection import Search
 from hpc_train.model.quality_flag import flag_of
 from hpc_train.model.report import Report
@@ -208,10 +208,7 @@ def stored_report(path: Path) -> dict[str, Any] | None:
     if "differences" in content:
         raise ReportError(f"{path}: a comparison cannot be compared; use a report or a study")
     if content["schema"] != SCHEMA:
-        raise ReportError(
-            f"{path}: written by a newer hpctrain (schema {content['schema']}, this one reads "
-            f"{SCHEMA})"
-        )
+        raise ReportError(*newer_version(str(path), content["schema"], SCHEMA))
     return content
 
 

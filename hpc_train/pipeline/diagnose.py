@@ -92,6 +92,9 @@ def _last_attempts(home: Path) -> Iterator[Run]:
 
 
 def _own(run: Run) -> Diagnosed:
+    if run.newer:
+        diagnosis = Diagnosis(outcome="unknown", why=run.problem)
+        return Diagnosed(name=run.folder.run_id, diagnosis=diagnosis)
     tally = Tally()
     diagnosis, unreadable = _of_run(run, tally)
     return Diagnosed(

@@ -10,7 +10,8 @@ from hpc_train.model.run import Run
 from hpc_train.pipeline.failure_causes import failed_rank
 from hpc_train.pipeline.status import Watch
 from hpc_train.regularfile import is_regular, open_regular, read_regular
-from hpc_train.runs.run_folders import find, is_run, run_folders
+from hpc_train.runs.find_runs import find
+from hpc_train.runs.run_folders import is_run, run_folders
 
 
 class RunLogs:

@@ -104,7 +104,7 @@ def prepare(request: Request) -> Prepared:
     study, points = _points(request)
     nested = _is_nested(request, study, site)
     folders = template_path(profile)
-    prepared = _prepare_points(points, site, folders, nested=nested, plain=request.plain)
+    prepared = prepare_points(points, site, folders, nested=nested, plain=request.plain)
     if study is not None:
         from hpc_train.plans.cost import check_study
 
@@ -203,9 +203,10 @@ def _read(path: Path) -> Document:
         raise
 
 
-def _prepare_points(
+def prepare_points(
     points: Sequence[Point], site: Sourced[SiteProfile], folders: Sequence[Path], **how: bool
 ) -> tuple[PreparedPoint, ...]:
+    """Plan and render the jobs of a site."""
     try:
         return tuple(_prepare_point(point, site, folders, **how) for point in points)
     except PlanError as failure:

@@ -1,90 +1,87 @@
-"""Runs without a result -> new attempts with the same script, from their run folders."""
+"""Runs without a result -> new attempts, from their run folders."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.json_files import exclusive
-from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder, RunName
+from hpc_train.model.run import PROFILE, Run, RunFolder, RunName
 from hpc_train.model.study import StudyManifest
-from hpc_train.model.submission import JobState, Script
+from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.failure_causes import explain
+from hpc_train.pipeline.retry_entry import RETRY_OF, RetryTarget, manifest_of, retry_entry
 from hpc_train.pipeline.run_states import combine, read_runs, runs_below
-from hpc_train.pipeline.submit import single_run_id
 from hpc_train.pipeline.submit_by_site import (
     batch_of,
     submission_notices,
     submit_batches,
     without_failed_nodes,
 )
-from hpc_train.pipeline.submit_runs import Entry, Submitted
-from hpc_train.regularfile import read_regular
+from hpc_train.pipeline.submit_runs import Submitted
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import is_run, read_study
 from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
 
-# In a new run's provenance: the run that it repeats.
-_RETRY_OF = "retry_of"
+
+class RetryOptions(Value, frozen=True, kw_only=True):
+    """Options of a retry; `settings` are those of `--set`."""
+
+    max_gpu_hours: float | None = None
+    exclude_failed_nodes: bool = False
+    settings: tuple[str, ...] = ()
 
 
-class RetryTarget(Value, frozen=True, kw_only=True):
-    """A run to retry; `model` is its last attempt, or another run of its point if that was removed.
-
-    `repeats` is the run id of the previous attempt. If `ready`, the model itself is submitted and
-    no folder is created: a command that created its folder was killed before the submission.
-    """
-
-    model: Run
-    repetition: int
-    attempt: int
-    repeats: str = ""
-    ready: bool = False
+DEFAULT_OPTIONS = RetryOptions()
 
 
 def retry(
     path: Path,
     argv: Sequence[str],
     say: Callable[[str], None],
-    *,
-    max_gpu_hours: float | None = None,
-    exclude_failed_nodes: bool = False,
+    options: RetryOptions = DEFAULT_OPTIONS,
 ) -> Submitted:
     """Resubmit the runs below a path that failed, were lost, cancelled or removed.
 
+    Settings change the job of a run outside a study, which is then checked as that of a submission.
     `exclude_failed_nodes` excludes the nodes where a rank failed first, and those of a lost run
     that Slurm reports as down or drained.
 
     Raises:
         StoreError: there is nothing to retry, or a run's files are damaged.
-        HpcTrainError: folders of runs that were not submitted are removed.
+        HpcTrainError: folders of runs that were not submitted are removed; a setting is wrong.
     """
     home = path.parent if is_run(path) else path
     with exclusive(home / ".submit.lock"):
         runs = runs_below(path)
         targets = _targets(path, home, runs)
+        for run in runs:
+            if run.newer:
+                say(f"{run.folder.run_id} is not retried: {run.problem}")
         if not targets:
             raise _nothing_to_retry(path, home, runs)
         facts = provenance(Path(), argv)
         groups = _by_site(targets)
-        batches = [batch_of([_entry(target, facts) for target in group]) for group in groups]
-        if exclude_failed_nodes:
+        batches = [
+            batch_of([retry_entry(one, facts, options.settings, say) for one in group])
+            for group in groups
+        ]
+        if options.exclude_failed_nodes:
             all_runs = runs if path == home else runs_below(home)
             batches = [
                 without_failed_nodes(batch, _attempts(group, all_runs), say)
                 for batch, group in zip(batches, groups, strict=True)
             ]
-        for text in submission_notices(batches, max_gpu_hours):
+        for text in submission_notices(batches, options.max_gpu_hours):
             say(text)
         explain([target.model for target in targets if target.repeats], home, say)
-        ready = [target.model.folder for target in targets if target.ready]
+        ready = [one.model.folder for one in targets if one.ready and not options.settings]
         new = submit_batches(home, batches, say, ready)
         if not new:
             raise _already_retried(path, home)
@@ -111,7 +108,7 @@ def _by_site(targets: Sequence[RetryTarget]) -> list[list[RetryTarget]]:
     """Group runs by site: single jobs of different sites may share a folder."""
     groups: dict[tuple[str, str], list[RetryTarget]] = defaultdict(list)
     for target in targets:
-        manifest = _manifest(target.model)
+        manifest = manifest_of(target.model)
         groups[str(manifest.provenance.get(PROFILE, "")), manifest.plan.site].append(target)
     return list(groups.values())
 
@@ -144,7 +141,7 @@ def _singles(home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
     """Return runs that were not retried; a retry that was not submitted replaces its run."""
     # All runs in the folder: the retry of a single job has another name.
     later = {
-        str(run.manifest.provenance.get(_RETRY_OF)): run
+        str(run.manifest.provenance.get(RETRY_OF)): run
         for run in combine(read_runs(home), {})
         if run.manifest is not None
     }
@@ -193,53 +190,11 @@ def _repeats(run: Run) -> str:
     name = RunName.parse(run.folder.run_id)
     if name and name.attempt > 1:
         return str(msgspec.structs.replace(name, attempt=name.attempt - 1))
-    return str(run.manifest.provenance.get(_RETRY_OF, "")) if run.manifest else ""
+    return str(run.manifest.provenance.get(RETRY_OF, "")) if run.manifest else ""
 
 
 def _has_no_result(run: Run) -> bool:
     return never_submitted(run) or (run.state.finished and run.state is not JobState.COMPLETED)
-
-
-def _manifest(run: Run) -> Manifest:
-    if run.manifest is None:
-        raise StoreError(
-            f"{run.folder.path}: {run.problem}", "remove the folder, then submit the study again"
-        )
-    return run.manifest
-
-
-def _entry(target: RetryTarget, facts: dict[str, object]) -> Entry:
-    old = _manifest(target.model)
-    if target.ready:
-        return old, _script(target.model, old)
-    now = datetime.now(timezone.utc)
-    name = RunName.parse(old.run_id)
-    run_id = (
-        str(RunName(stem=name.stem, repetition=target.repetition, attempt=target.attempt))
-        if name
-        else single_run_id(now, old.run_id.rpartition("-")[2])
-    )
-    manifest = msgspec.structs.replace(
-        old,
-        run_id=run_id,
-        repetition=target.repetition,
-        attempt=target.attempt,
-        created=now.isoformat(timespec="seconds"),
-        provenance={**old.provenance, **facts, _RETRY_OF: target.repeats},
-    )
-    return manifest, _script(target.model, old)
-
-
-def _script(run: Run, manifest: Manifest) -> Script:
-    try:
-        text = read_regular(run.folder.script).decode()
-    except OSError as failure:
-        raise StoreError(f"{run.folder.script}: {failure.strerror or failure}") from None
-    except UnicodeDecodeError:
-        raise StoreError(f"{run.folder.script}: damaged: not UTF-8 text") from None
-    return Script(
-        text=text, digest=manifest.script_digest, template_digest=manifest.template_digest
-    )
 
 
 def _states(runs: Sequence[Run]) -> str:

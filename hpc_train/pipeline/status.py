@@ -13,7 +13,8 @@ from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.run_states import combine, query_executors, read_runs, runs_of
 from hpc_train.runs.expected_runs import missing_runs
-from hpc_train.runs.run_folders import RunFiles, find, homes, is_run
+from hpc_train.runs.find_runs import find, homes
+from hpc_train.runs.run_folders import RunFiles, is_run
 
 # Clocks of the nodes and of this machine may differ by so much [s].
 _CLOCKS_S = 60.0

@@ -154,5 +154,5 @@ def study_runs(
         study = single_jobs(homes[0], runs, problem_of)
     study = msgspec.structs.replace(study, notes=(*study.notes, *copies))
     expected_ids = {run.run_id for run in study.runs}
-    own = tuple(run for run in runs if run.folder.run_id in expected_ids)
+    own = tuple(run for run in runs if run.folder.run_id in expected_ids and not run.newer)
     return StudyRuns(study, own, options.with_patterns(manifest.spec.patterns if manifest else ()))

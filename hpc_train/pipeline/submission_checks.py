@@ -78,7 +78,7 @@ def _check_folder(point: PreparedPoint) -> None:
 
 def _check_program(point: PreparedPoint, *, on_path: bool) -> None:
     folder = Path(point.plan.workdir or ".")
-    where = point.job.origin("command")
+    where = point.job.near("command.0")
     program, *arguments = point.job.value.command
     if "/" in program:
         _check_executable(folder / program, where)
@@ -88,7 +88,7 @@ def _check_program(point: PreparedPoint, *, on_path: bool) -> None:
         raise SpecError(f"{where}: the program {program!r} is not on PATH", hint)
     script = arguments[0] if arguments else ""
     if Path(program).name.startswith("python") and script.endswith(".py"):
-        _check_script(folder / script, where)
+        _check_script(folder / script, point.job.near("command.1"))
 
 
 def _check_executable(path: Path, where: str) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.json_files import exclusive
+from hpc_train.json_files import check_version, exclusive
 from hpc_train.model.run import (
     MANIFEST_SCHEMA,
     PROFILE,
@@ -34,7 +34,7 @@ from hpc_train.plans.cost import check_budget, cost_line, cost_of
 from hpc_train.regularfile import sha256_of
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.run_folders import remove_home, remove_root, remove_runs
+from hpc_train.runs.run_folders import STUDY_FILE, remove_home, remove_root, remove_runs
 from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
 from hpc_train.submissions.slurm.sbatch_environment import notices_before
 
@@ -80,11 +80,12 @@ def submit(
     """
     check_start(prepared)
     home = root / prepared.name
+    check_version(home / STUDY_FILE)
     made_root = not root.exists()
     try:
         with exclusive(home / ".submit.lock"):
             kept, wanted = _split(prepared, home, options.rerun_failed)
-            facts = {**provenance(Path(), argv), **_profile(prepared.profile)}
+            facts = {**provenance(Path(), argv), **profile_facts(prepared.profile)}
             entries = [_manifest(prepared, item, facts) for item in wanted]
             _announce(prepared, entries, options, say)
             new = _submit_new(prepared, home, entries)
@@ -96,7 +97,7 @@ def submit(
     return Submitted(home=home, new=new, kept=kept)
 
 
-def _profile(path: Path) -> dict[str, str]:
+def profile_facts(path: Path) -> dict[str, str]:
     """Return path and digest of the profile, because it may change later."""
     return {PROFILE: str(path), PROFILE_DIGEST: sha256_of(path) if path.is_file() else ""}
 

@@ -18,7 +18,7 @@ from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import Run
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
-from hpc_train.runs.run_folders import find
+from hpc_train.runs.find_runs import find
 
 # The shortest interval: a page of a large study takes a second to make.
 LEAST_S = 2.0

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.errors import LogParseError
+from hpc_train.errors import LogParseError, newer_version
 from hpc_train.model.record import Pack, Record
 from hpc_train.regularfile import open_regular
 
@@ -69,10 +69,7 @@ def read_record_file(path: Path) -> tuple[Record, ...]:
 
 def newer(where: str, schema: object) -> LogParseError:
     """Return the error for a file of a newer schema."""
-    return LogParseError(
-        f"{where}: written by a newer hpctrain (schema {schema}, this one reads {SCHEMA})",
-        "use that hpctrain, or collect the logs again with this one",
-    )
+    return LogParseError(*newer_version(where, schema, SCHEMA))
 
 
 def json_lines(pack: Pack) -> str:

@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple, cast
 import msgspec
 import zstandard
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import StoreError, newer_version
 from hpc_train.json_files import read_json
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
@@ -76,7 +76,8 @@ def open_bundle(path: Path, most: int = _MOST_BYTES) -> Opened:
     except msgspec.DecodeError as failure:
         raise StoreError(f"{path}: not readable by this hpctrain: {failure}") from None
     except StoreError as failure:
-        raise StoreError(failure.message.replace(f"{home}/", f"{path}: ")) from None
+        message = failure.message.replace(f"{home}/", f"{path}: ")
+        raise StoreError(message, failure.hint) from None
 
 
 def _unpacked(path: Path, home: Path, most: int) -> dict[str, Member]:
@@ -166,11 +167,7 @@ def _contents(path: Path, manifest: Path) -> Contents:
         content = msgspec.json.decode(manifest.read_bytes())
         schema = content.get("schema") if isinstance(content, dict) else None
         if isinstance(schema, int) and schema > SCHEMA:
-            raise StoreError(
-                f"{path}: packed by hpctrain {content.get('hpctrain')} in schema {schema}; "
-                f"this one reads {SCHEMA}",
-                "install a newer hpctrain",
-            )
+            raise StoreError(*newer_version(str(path), schema, SCHEMA))
         return msgspec.convert(content, Contents)
     except (msgspec.DecodeError, msgspec.ValidationError) as failure:
         raise StoreError(f"{path}: {MANIFEST}: damaged: {failure}", _REPAIR_HINT) from None
@@ -215,4 +212,5 @@ def _run(folder: RunFolder, stored: StoredState) -> Run:
         state=stored.state,
         problem=stored.problem,
         job_report=stored.job_report,
+        newer=files.newer,
     )

@@ -1,17 +1,16 @@
-"""Create, find and read run folders below `results/<name>/`."""
+"""Create and read run folders below `results/<name>/`."""
 
 from __future__ import annotations
 
 import errno
-import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from hpc_train.errors import StoreError, UnknownNameError
+from hpc_train.errors import NewerVersionError, StoreError
 from hpc_train.json_files import cannot_write, read_json, to_json, write_file
 from hpc_train.model.run import JobStatus, Manifest, RunFolder
 from hpc_train.model.study import StudyManifest
@@ -28,7 +27,7 @@ _NEW, _GONE = ".new-", ".gone-"
 class RunFiles(Value, frozen=True, kw_only=True):
     """The contents of a run's files; None for a missing or damaged file, named in `problem`.
 
-    `logged`: whether the job script's log exists.
+    `logged`: whether the job script's log exists. None is read of a run of a `newer` version.
     """
 
     folder: RunFolder
@@ -37,6 +36,7 @@ class RunFiles(Value, frozen=True, kw_only=True):
     status: JobStatus | None
     problem: str = ""
     logged: bool = True
+    newer: bool = False
 
 
 def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[RunFolder, ...]:
@@ -114,7 +114,17 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
 
 
 def read_run(folder: RunFolder) -> RunFiles:
-    """Read the files of a run; a damaged file becomes a problem, not an error."""
+    """Read the files of a run; a damaged or newer file becomes a problem, not an error."""
+    try:
+        return _files(folder)
+    except NewerVersionError as newer:
+        problem = newer.message.replace(f"{folder.path}/", "", 1)
+        return RunFiles(
+            folder=folder, manifest=None, submission=None, status=None, problem=problem, newer=True
+        )
+
+
+def _files(folder: RunFolder) -> RunFiles:
     problems: list[str] = []
     manifest = _read(folder.manifest, Manifest, problems, required=True)
     submission = _read(folder.submission, Submission, problems)
@@ -134,6 +144,8 @@ def _read(path: Path, kind: type[T], problems: list[str], *, required: bool = Fa
         return None
     try:
         return read_json(path, kind)
+    except NewerVersionError:
+        raise
     except StoreError as failure:
         problems.append(failure.message.replace(str(path), path.name, 1))
         return None
@@ -172,47 +184,3 @@ def write_study(home: Path, manifest: StudyManifest) -> None:
     """Write study.json, the list of all requested runs."""
     _make_home(home)
     write_file(home / STUDY_FILE, to_json(manifest))
-
-
-def find(root: Path, word: str) -> Path:
-    """Return the folder of a path, a job or study name, or a run id or its prefix.
-
-    Raises:
-        UnknownNameError: nothing has that name; the message lists the nearest names.
-        StoreError: the prefix of several run ids.
-    """
-    if not word:
-        raise StoreError("the name of a run cannot be empty", "hpctrain status lists them")
-    for path in (Path(word), root / word):
-        if path.is_dir() and (is_run(path) or run_folders(path)):
-            return path
-        if is_there(path / STUDY_FILE):
-            return path
-    runs = {folder.run_id: folder.path for home in homes(root) for folder in run_folders(home)}
-    exact = [runs[word]] if word in runs else [p for i, p in runs.items() if i.startswith(word)]
-    if len(exact) == 1:
-        return exact[0]
-    if exact:
-        names = ", ".join(sorted(path.name for path in exact)[:5])
-        raise StoreError(f"{word!r} is the prefix of {len(exact)} runs: {names} …")
-    known = [home.name for home in homes(root)] + list(runs)
-    hint = "hpctrain status lists them" if known else "start with: hpctrain submit FILE"
-    raise UnknownNameError("run or study", word, known, str(root), hint)
-
-
-def homes(root: Path) -> Iterator[Path]:
-    """Yield the folders of all jobs and studies that have or expect runs.
-
-    Raises:
-        StoreError: the path is that of a file.
-    """
-    if root.exists() and not root.is_dir():
-        raise StoreError(f"{root}: not a folder", "--results names the folder of all results")
-    for path in sorted(root.iterdir()) if root.is_dir() else ():
-        try:
-            wanted = path.is_dir() and (run_folders(path) or is_there(path / STUDY_FILE))
-        except PermissionError:
-            logging.getLogger(__name__).warning("%s cannot be read", path)
-            continue
-        if wanted:
-            yield path

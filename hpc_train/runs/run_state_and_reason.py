@@ -35,6 +35,7 @@ def run_of(files: RunFiles, report: JobReport | None) -> Run:
         or _problem(state, files.submission, status, report),
         job_report=with_earlier_start(report, earlier),
         earlier=earlier,
+        newer=files.newer,
     )
 
 
@@ -78,9 +79,10 @@ def _without_submission(status: JobStatus | None) -> str:
 def never_submitted(run: Run) -> bool:
     """Whether a submission was killed before it called an executor, so that nothing can be running.
 
-    A run that has started, or whose submission.json is damaged, may be running.
+    A run that has started, or whose submission.json is damaged, may be running; so may one of a
+    newer version, whose files are not read.
     """
-    unknown = run.state is JobState.UNKNOWN and run.status is None
+    unknown = run.state is JobState.UNKNOWN and run.status is None and not run.newer
     return unknown and not (is_there(run.folder.submission) or is_there(run.folder.status))
 
 

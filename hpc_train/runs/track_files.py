@@ -16,7 +16,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import StoreError, newer_version
 from hpc_train.json_files import cannot_write, to_json, write_file
 from hpc_train.model.track import TRACK_SCHEMA, TrackEntry
 from hpc_train.regularfile import read_regular
@@ -126,26 +126,24 @@ def _read(path: Path) -> TrackEntry:
     except RecursionError:
         raise StoreError(f"{path}:1: damaged: nested too deeply") from None
     except msgspec.DecodeError as failure:
-        raise StoreError(_problem(path, raw, failure)) from None
+        raise StoreError(*_problem(path, raw, failure)) from None
     if not path.stem.endswith(_digest(to_json(entry))):
         raise StoreError(f"{path}:1: changed after it was stored: its digest is not the name's")
     return entry
 
 
-def _problem(path: Path, raw: bytes, failure: msgspec.DecodeError) -> str:
+def _problem(path: Path, raw: bytes, failure: msgspec.DecodeError) -> tuple[str, str]:
+    """Return message and hint."""
     schema = _schema(raw)
     if schema > TRACK_SCHEMA:
         line = _line(raw, raw.find(b'"schema"'))
-        return (
-            f"{path}:{line}: written by a newer hpctrain (schema {schema}, this one reads "
-            f"{TRACK_SCHEMA})"
-        )
+        return newer_version(f"{path}:{line}", schema, TRACK_SCHEMA)
     text = str(failure)
     byte, key = _BYTE.search(text), _KEY.search(text)
     place = int(byte[1]) if byte else raw.find(f'"{key[1]}"'.encode()) if key else 0
     if "truncated" in text:
         place = len(raw)
-    return f"{path}:{_line(raw, max(place, 0))}: damaged: {text}"
+    return f"{path}:{_line(raw, max(place, 0))}: damaged: {text}", ""
 
 
 def _schema(raw: bytes) -> int:

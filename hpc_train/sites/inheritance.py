@@ -7,7 +7,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpc_train.errors import SiteProfileError, nearest
+from hpc_train.errors import SiteProfileError, nearest, newer_version
 from hpc_train.model.site import SCHEMA
 from hpc_train.sites.merge import Part, check_locks, overlay
 from hpc_train.sites.search import files_named, label_of, layer_of, profile_files, system_files
@@ -114,8 +114,4 @@ def _read(path: Path) -> File:
 def _check_schema(schema: Any, origins: dict[str, str]) -> None:
     """Check the schema first: a newer format has keys that would be reported as unknown."""
     if isinstance(schema, int) and schema > SCHEMA:
-        raise SiteProfileError(
-            f"{origins['schema']}: schema {schema} is newer than this hpctrain, which reads "
-            f"{SCHEMA}",
-            "update hpctrain",
-        )
+        raise SiteProfileError(*newer_version(origins["schema"], schema, SCHEMA))

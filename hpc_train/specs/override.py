@@ -112,18 +112,18 @@ def apply(data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Ove
         stale = [path for path in origins if path.startswith(override.key + ".")]
         for path in stale:
             del origins[path]
-        origins.update(dict.fromkeys(_paths(override.key, override.value), override.origin))
+        origins.update(dict.fromkeys(key_paths(override.key, override.value), override.origin))
 
 
-def _paths(key: str, value: Any) -> Iterator[str]:
+def key_paths(key: str, value: Any) -> Iterator[str]:
     """Yield a key and everything below it."""
     yield key
     if isinstance(value, dict):
         for name, inner in value.items():
-            yield from _paths(f"{key}.{name}", inner)
+            yield from key_paths(f"{key}.{name}", inner)
     if isinstance(value, list):
         for index, inner in enumerate(value):
-            yield from _paths(f"{key}.{index}", inner)
+            yield from key_paths(f"{key}.{index}", inner)
 
 
 def _put(data: dict[str, Any], override: Override) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pandas as pd
 
-from hpc_train.errors import ReportError
+from hpc_train.errors import ReportError, newer_version
 from hpc_train.extras import need
 from hpc_train.model.record import Pack, Record
 from hpc_train.tables.record_arrays import TEXTS, WHOLE
@@ -155,11 +155,7 @@ def _text(cell: object) -> str:
 def _check(path: Path, schema: Any) -> None:
     stated = (schema.metadata or {}).get(_KEY, str(SCHEMA).encode()).decode(errors="replace")
     if not stated.isdecimal() or int(stated) > SCHEMA:
-        raise ReportError(
-            f"{path}: written by a newer hpctrain: records of schema {stated[:20]}, known is "
-            f"{SCHEMA}",
-            "pip install --upgrade hpctrain",
-        )
+        raise ReportError(*newer_version(str(path), stated[:20], SCHEMA))
     lacking = [name for name in _NEEDED if name not in schema.names]
     if lacking:
         raise ReportError(

@@ -12,12 +12,14 @@ from hpc_train.errors import PlanError, StoreError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.retry import retry
+from hpc_train.pipeline.retry import RetryOptions, retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from hpc_train.pipeline.submit_runs import Submitted
 from tests.pipeline.on_slurm import RESULTS, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
+
+EXCLUDE = RetryOptions(exclude_failed_nodes=True)
 
 
 def named(done: Submitted, job_id: str) -> RunFolder:
@@ -148,8 +150,8 @@ def test_a_budget_counts(slurm: FakeSlurm) -> None:
     done = submit(study("launcher=srun", "gpus_per_node=2", "time=1h"), RESULTS, [])
     fails(slurm, "1001_2")
     with pytest.raises(PlanError, match=r"--max-gpu-hours 1\.5: 1 run: at most 2 GPU-hours"):
-        retry(done.home, [], no_output, max_gpu_hours=1.5)
-    assert len(retry(done.home, [], no_output, max_gpu_hours=2).new) == 1
+        retry(done.home, [], no_output, RetryOptions(max_gpu_hours=1.5))
+    assert len(retry(done.home, [], no_output, RetryOptions(max_gpu_hours=2)).new) == 1
 
 
 def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
@@ -161,7 +163,7 @@ def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
     # A run that goes on blames nobody.
     says(named(done, "1002_1"), failure={"rank": 0, "host": "n9", "exit_code": 1})
     said: list[str] = []
-    retry(done.home, [], said.append, exclude_failed_nodes=True)
+    retry(done.home, [], said.append, EXCLUDE)
     assert option(slurm.calls("sbatch")[2], "exclude") == "n3,n7"
     assert said[0] == "without the nodes n3, n7"
     assert slurm.calls("sinfo") == [], "no run was lost"
@@ -173,7 +175,7 @@ def test_nodes_that_failed_an_earlier_attempt_stay_excluded(slurm: FakeSlurm) ->
         failure = {"rank": 0, "host": host, "exit_code": 1}
         says(run, ended=1001.0, exit_code=1, failure=failure)
         fails(slurm, f"100{attempt}")
-        (run,) = retry(run.path, [], no_output, exclude_failed_nodes=True).new
+        (run,) = retry(run.path, [], no_output, EXCLUDE).new
     assert [option(call, "exclude") for call in slurm.calls("sbatch")] == [None, "n7", "n3,n7"]
 
 
@@ -193,7 +195,7 @@ def test_without_the_nodes_that_are_broken(slurm: FakeSlurm, known: bool) -> Non
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("sinfo", "printf 'n2\\nn1\\n'")
     fails(slurm, "1001", "NODE_FAIL") if known else slurm.forgets()
-    retry(run.path, [], no_output, exclude_failed_nodes=True)
+    retry(run.path, [], no_output, EXCLUDE)
     assert option(slurm.calls("sbatch")[1], "exclude") == "n1,n2"
 
 
@@ -201,7 +203,7 @@ def test_when_no_node_is_to_blame(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     fails(slurm, "1001", "TIMEOUT")
     said: list[str] = []
-    retry(run.path, [], said.append, exclude_failed_nodes=True)
+    retry(run.path, [], said.append, EXCLUDE)
     assert said[0] == "no node is known to have failed"
     assert option(slurm.calls("sbatch")[1], "exclude") is None
 

@@ -6,11 +6,13 @@ import shutil
 
 import pytest
 
-from hpc_train.pipeline.retry import attempts, retry
+from hpc_train.pipeline.retry import RetryOptions, attempts, retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
+
+EXCLUDE = RetryOptions(exclude_failed_nodes=True)
 
 
 def fails(slurm: FakeSlurm, job_id: str) -> None:
@@ -49,6 +51,6 @@ def test_the_nodes_of_every_attempt_stay_excluded(slurm: FakeSlurm, kind: str) -
     for host in ("n7", "n3", "n5"):
         says(run, ended=1001.0, exit_code=1, failure={"rank": 0, "host": host, "exit_code": 1})
         fails(slurm, submission(run).native_id)
-        (run,) = retry(run.path, [], no_output, exclude_failed_nodes=True).new
+        (run,) = retry(run.path, [], no_output, EXCLUDE).new
     excluded = [option(call, "exclude") for call in slurm.calls("sbatch")]
     assert excluded[-3:] == ["n7", "n3,n7", "n3,n5,n7"]

@@ -124,7 +124,7 @@ def test_a_parent_that_leads_nowhere(here: Path, files: dict[str, str], message:
 
 def test_a_newer_schema_is_named_as_such(here: Path) -> None:
     (here / "own/a.yaml").write_text("schema: 2\nname: a\nfancy: true\n")
-    with pytest.raises(SiteProfileError, match=r"a\.yaml:1: schema 2 is newer than this hpctrain"):
+    with pytest.raises(SiteProfileError, match=r"a\.yaml:1: written by a newer .* \(schema 2,"):
         load_site("a")
 
 

@@ -81,7 +81,7 @@ def test_a_file_of_a_newer_version_is_refused(tmp_path: Path, schema: str) -> No
     path = written(tmp_path / "r.parquet", hpctrain_schema=schema)
     with pytest.raises(ReportError, match=r"r\.parquet: written by a newer hpctrain") as error:
         read_records(path)
-    assert error.value.hint
+    assert error.value.hint == "pip install --upgrade hpctrain"
 
 
 def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,124 @@
+"""A run to retry -> the manifest and the script of its next attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+
+import msgspec
+
+from hpc_train.errors import StoreError
+from hpc_train.model.run import Manifest, Run, RunName
+from hpc_train.model.submission import Script
+from hpc_train.model.value import Value
+from hpc_train.pipeline.changed_job import changed_job
+from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.submit import profile_facts, single_run_id
+from hpc_train.pipeline.submit_runs import Entry
+from hpc_train.regularfile import read_regular
+
+# In a new run's provenance: the run that it repeats.
+RETRY_OF = "retry_of"
+
+
+class RetryTarget(Value, frozen=True, kw_only=True):
+    """A run to retry; `model` is its last attempt, or another run of its point if that was removed.
+
+    `repeats` is the run id of the previous attempt. If `ready`, the model itself is submitted and
+    no folder is created: a command that created its folder was killed before the submission.
+    """
+
+    model: Run
+    repetition: int
+    attempt: int
+    repeats: str = ""
+    ready: bool = False
+
+
+def manifest_of(run: Run) -> Manifest:
+    """Return the manifest of a run.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    if run.manifest is None:
+        raise StoreError(
+            f"{run.folder.path}: {run.problem}", "remove the folder, then submit the study again"
+        )
+    return run.manifest
+
+
+def retry_entry(
+    target: RetryTarget,
+    facts: dict[str, object],
+    settings: Sequence[str],
+    say: Callable[[str], None],
+) -> Entry:
+    """Return the next attempt of a run: unchanged or, with `settings`, planned again.
+
+    Raises:
+        StoreError: a file of the run is damaged, or it cannot be changed because it is of a study.
+        HpcTrainError: the changed job is wrong, or does not fit the site.
+    """
+    old = manifest_of(target.model)
+    if settings:
+        return _changed(target, facts, changed_job(target.model.folder, old, settings), say)
+    if target.ready:
+        return old, _script(target.model, old)
+    now = datetime.now(timezone.utc)
+    name = RunName.parse(old.run_id)
+    run_id = (
+        str(RunName(stem=name.stem, repetition=target.repetition, attempt=target.attempt))
+        if name
+        else single_run_id(now, old.run_id.rpartition("-")[2])
+    )
+    manifest = msgspec.structs.replace(
+        old,
+        run_id=run_id,
+        repetition=target.repetition,
+        attempt=target.attempt,
+        created=now.isoformat(timespec="seconds"),
+        provenance={**old.provenance, **facts, RETRY_OF: target.repeats},
+    )
+    return manifest, _script(target.model, old)
+
+
+def _changed(
+    target: RetryTarget,
+    facts: dict[str, object],
+    prepared: Prepared,
+    say: Callable[[str], None],
+) -> Entry:
+    for warning in prepared.warnings:
+        say(f"warning: {warning}")
+    (point,) = prepared.points
+    old, now = manifest_of(target.model), datetime.now(timezone.utc)
+    manifest = msgspec.structs.replace(
+        old,
+        run_id=single_run_id(now, point.stem),
+        attempt=target.attempt,
+        created=now.isoformat(timespec="seconds"),
+        spec=point.job.value,
+        plan=point.plan,
+        script_digest=point.script.digest,
+        template_digest=point.script.template_digest,
+        provenance={
+            **old.provenance,
+            **facts,
+            **profile_facts(prepared.profile),
+            RETRY_OF: target.repeats,
+        },
+    )
+    return manifest, point.script
+
+
+def _script(run: Run, manifest: Manifest) -> Script:
+    try:
+        text = read_regular(run.folder.script).decode()
+    except OSError as failure:
+        raise StoreError(f"{run.folder.script}: {failure.strerror or failure}") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"{run.folder.script}: damaged: not UTF-8 text") from None
+    return Script(
+        text=text, digest=manifest.script_digest, template_digest=manifest.template_digest
+    )

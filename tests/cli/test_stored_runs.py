@@ -1,0 +1,148 @@
+"""Run folders of each schema are read by every command; those of a newer one are refused alike.
+
+`tests/stored/schema-N` was written by a version with that schema, on the lab, and never changes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from hpc_train.cli.commands import COMMANDS
+from hpc_train.cli.group import LazyGroup
+from hpc_train.model.run import MANIFEST_SCHEMA
+from tests.cli.conftest import Hpctrain
+
+STORED = Path(__file__).parents[1] / "stored"
+SCHEMAS = sorted(path.name for path in STORED.iterdir())
+SAME = [word for run in ("1-84aa26ac-r2", "2-ff67ef6d-r2") for word in ("--exclude", f"{run}=same")]
+READ = (
+    ("status", 0, "sweep  4     4 COMPLETED"),
+    ("status sweep", 0, "2-ff67ef6d-r2  COMPLETED  2_2  lab[1-2]"),
+    ("status bad --json", 0, '"cause":"ValueError of rank 0: the batch is empty"'),
+    ("logs bad", 0, "ValueError: the batch is empty"),
+    ("report sweep", 0, "2 ranks train 2.00 times as fast as 1 rank"),
+    ("report sweep.tar.zst", 0, "2 ranks train 2.00 times as fast as 1 rank"),
+    ("report records.csv", 0, "Result: 1 rank, 289.0 samples/s"),
+    ("collect sweep", 0, "160 records of 4 runs"),
+    ("collect sweep.tar.zst", 0, "160 records of 4 runs"),
+    ("diagnose bad", 0, "FAILED  ValueError of rank 0: the batch is empty"),
+    ("retry sweep", 2, "sweep: nothing to retry; 4 runs COMPLETED"),
+    ("retry bad", 2, "unknown site 'lab'"),
+    ("cancel bad", 2, "bad: nothing to cancel; 1 run is FAILED"),
+    ("compare sweep report.json", 0, "A is sweep: 4 of 4 runs ok"),
+    ("compare sweep.tar.zst sweep", 0, "B is sweep: 4 of 4 runs ok"),
+    ("track add sweep", 0, "history/lab/sweep/"),
+    ("track show", 0, "Measured: 1 entry"),
+)
+STUDY = """name: sweep
+job: {command: ["true"], launcher: single, resources: {cpus_per_task: 1}}
+axes: {env.X: [1, 2]}
+scaling: strong
+"""
+NEWER = (
+    "status RUN", "status bad", "status bad --json", "status bad --watch", "logs RUN",
+    "logs -f bad", "report bad", "report bad --watch 2", "report bad --bundle b.tar.zst",
+    "collect bad", "diagnose bad", "retry bad", "cancel bad", "compare bad sweep",
+    "compare sweep bad", "track add bad",
+)  # fmt: skip
+
+
+@pytest.fixture(params=SCHEMAS)
+def stored(hpctrain: Hpctrain, request: pytest.FixtureRequest) -> Iterator[Hpctrain]:
+    """Return a runner of commands in a folder with the files of one schema."""
+    shutil.copytree(STORED / request.param, ".", dirs_exist_ok=True)
+    yield hpctrain
+    shutil.rmtree("results")
+
+
+def test_each_schema_is_stored() -> None:
+    assert [f"schema-{number}" for number in range(1, MANIFEST_SCHEMA + 1)] == SCHEMAS
+
+
+@pytest.mark.parametrize(("words", "code", "text"), READ, ids=[words for words, *_ in READ])
+def test_every_command_reads_it(stored: Hpctrain, words: str, code: int, text: str) -> None:
+    done = stored(*words.split(), *(SAME if "records.csv" in words else ()))
+    assert done.returncode == code, done.stderr
+    assert text in done.stdout + done.stderr
+
+
+def test_no_command_that_reads_runs_is_left_out() -> None:
+    group = LazyGroup(name="hpctrain")
+    context = click.Context(group)
+    reading = set()
+    for name in COMMANDS:
+        command = group.get_command(context, name)
+        assert command is not None
+        inner = command.commands.values() if isinstance(command, click.Group) else (command,)
+        params = [one for leaf in inner for one in leaf.params if isinstance(one, click.Argument)]
+        words = " ".join(one.metavar or one.human_readable_name for one in params)
+        if re.search(r"\b(RUN|STUDY|PATH|A B)\b", words):
+            reading.add(name)
+    assert reading == {words.split()[0] for words, *_ in READ}
+    assert reading == {words.split()[0] for words in NEWER}
+
+
+def make_newer(path: Path) -> None:
+    content = {**json.loads(path.read_bytes()), "schema": MANIFEST_SCHEMA + 1, "new": 1}
+    path.write_text(json.dumps(content))
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def sentence(path: Path) -> str:
+    return (
+        f"hpctrain: {path}: written by a newer hpctrain (schema {MANIFEST_SCHEMA + 1}, this one "
+        f"reads {MANIFEST_SCHEMA})\n  pip install --upgrade hpctrain\n"
+    )
+
+
+@pytest.mark.parametrize("words", NEWER)
+def test_a_newer_run_is_refused(stored: Hpctrain, words: str) -> None:
+    (manifest,) = Path("results/bad").glob("*/run.json")
+    make_newer(manifest)
+    before, files = contents(Path("results/bad")), contents(Path()).keys()
+    done = stored(*words.replace("RUN", manifest.parent.name).split())
+    assert (done.returncode, done.stdout, done.stderr) == (2, "", sentence(manifest))
+    assert contents(Path("results/bad")) == before
+    assert contents(Path()).keys() == files
+
+
+@pytest.mark.parametrize("words", [*(word for word in NEWER if "bad" in word), "submit new.yaml"])
+def test_a_newer_study_is_refused(stored: Hpctrain, words: str) -> None:
+    make_newer(Path("results/sweep/study.json"))
+    Path("new.yaml").write_text(STUDY)
+    before = contents(Path())
+    done = stored(*words.replace("bad", "sweep").split(), HPCTRAIN_SITE="local")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.endswith(sentence(Path("results/sweep/study.json")))
+    assert contents(Path()) == before
+
+
+def test_among_others_a_newer_run_is_a_row(stored: Hpctrain) -> None:
+    newer = Path("results/sweep/1-84aa26ac-r1")
+    make_newer(newer / "run.json")
+    problem = sentence(Path("run.json")).removeprefix("hpctrain: ").partition("\n")[0]
+    before = contents(newer)
+    listed = stored("status").stdout
+    assert f"sweep  4     3 COMPLETED, 1 UNKNOWN; {newer.name}/{problem}" in listed
+    rows = stored("status", "sweep").stdout
+    assert re.search(rf"{newer.name} +UNKNOWN +-- +{re.escape(problem)}", rows)
+    assert rows.count("COMPLETED ") == 3
+    report = stored("report", "sweep")
+    assert report.returncode == 3
+    assert f"{newer.name}  UNKNOWN  {problem}" in report.stdout
+    assert "3 of 4 runs ok" in report.stdout
+    assert f"no record: {newer.name}  UNKNOWN  {problem}" in stored("collect", "sweep").stderr
+    assert f"== {newer.name}\nUNKNOWN  {problem}" in stored("diagnose", "sweep").stdout
+    assert f"{newer.name} is not retried: {problem}" in stored("retry", "sweep").stderr
+    assert stored("cancel", "sweep").returncode == 2
+    assert contents(newer) == before
