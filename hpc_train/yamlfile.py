@@ -27,6 +27,8 @@ MAX_DEPTH = 50
 # The value of an environment variable is text: `0123` and `1e-3` reach the program as written.
 _VARIABLE = re.compile(r"(?:^|\.)env\.")
 _LIMIT = 4 * 1024 * 1024
+# Python converts at most 4,300 digits.
+_DIGITS = 4000
 
 
 class _Words(Reader, Scanner, Parser):
@@ -166,6 +168,8 @@ class Document:
                 return text.lower() == "true"
             case "null":
                 return None
+            case "int" if len(text) > _DIGITS:
+                raise self._fail(node, f"a number of {len(text)} digits")
             case "int":
                 return int(text)
             case "float":

@@ -58,6 +58,7 @@ def test_every_key_knows_its_line() -> None:
         ("a: !!python/object:os.system x\n", "job.yaml:1: the tag"),
         ("a: &x [*x]\n", "an alias to itself"),
         ('a: "\\0"\n', "job.yaml:1: a NUL character"),
+        (f"a: {'9' * 4400}\n", "job.yaml:1: a number of 4400 digits"),
         ("? [a, b]\n: c\n", "job.yaml:1: a key must be a word"),
     ],
 )

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def collect(
-    paths: AnyPath | Iterable[AnyPath], form: str = "auto", *, results: AnyPath | None = None
+    paths: AnyPath | Iterable[AnyPath] = (), form: str = "auto", *, results: AnyPath | None = None
 ) -> pd.DataFrame:
     """Return the measurements in logs, one row each: of runs and studies, or of any log files.
 

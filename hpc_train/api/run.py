@@ -5,40 +5,28 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, text_of
 from hpc_train.api.blocks import Block, Rows, Sentences, Title, Verbatim
-from hpc_train.api.display import Displayed, ShownText, shown_path, updated_cell
-from hpc_train.api.states import RunStatesOfFolder
-from hpc_train.errors import StoreError, SubmitError
+from hpc_train.api.display import ShownText, shown_path, updated_cell
+from hpc_train.api.submitted_runs import SubmittedRuns
+from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.cancel import cancel as cancel_runs
 from hpc_train.pipeline.logs import RunLogs, one_run
 from hpc_train.pipeline.status import folder_of
 from hpc_train.run_table import HEADS, row, rows, why
 
-if TYPE_CHECKING:
-    from hpc_train.api.diagnose import DiagnosedJobs
-    from hpc_train.api.report import ScalingReport
-
 _LAST_LINES = 8
 
 
-class SubmittedRun(Displayed):
+class SubmittedRun(SubmittedRuns):
     """A run that was submitted, in this process or in any other one.
 
     Its properties read the files of the run and, at limited intervals, query its scheduler, so that
     they change while the run proceeds. It is a path: `Path(run)` is the folder of the run.
     """
-
-    def __init__(
-        self, folder: Path, states: RunStatesOfFolder | None = None, notices: tuple[str, ...] = ()
-    ) -> None:
-        self._folder = folder
-        self._states = RunStatesOfFolder(folder) if states is None else states
-        self._notices = notices
 
     @property
     def id(self) -> str:
@@ -54,11 +42,6 @@ class SubmittedRun(Displayed):
     def runs(self) -> tuple[SubmittedRun, ...]:
         """The run itself, so that a run and a study can be used alike."""
         return (self,)
-
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """What `submit` reported: warnings of the plan, notices of the site, the cost."""
-        return self._notices
 
     @property
     def state(self) -> str:
@@ -141,44 +124,6 @@ class SubmittedRun(Displayed):
         self._states.wait(lambda: [self._states.run(self.id)], limit, update)
         return self.state
 
-    def cancel(self) -> None:
-        """Cancel the run.
-
-        Raises:
-            StoreError: it has finished, or shares its allocation with other runs of a study.
-            SubmitError: the scheduler refuses, or its answer is unknown.
-        """
-        cancel_folder(self._folder)
-        self._states.forget()
-
-    def diagnose(self) -> DiagnosedJobs:
-        """Return why the run failed, root cause first.
-
-        Raises:
-            LogParseError: none of its logs can be read.
-        """
-        from hpc_train.api.diagnose import diagnose
-
-        return diagnose(self._folder)
-
-    def report(self) -> ScalingReport:
-        """Return the report of the run; `hpc_train.report(…)` has the options.
-
-        Raises:
-            HpcTrainError: as `hpc_train.report`; no measurement, for example.
-        """
-        from hpc_train.api.report import report
-
-        return report(self._folder)
-
-    def __fspath__(self) -> str:
-        """Return the folder of the run."""
-        return str(self._folder)
-
-    def __repr__(self) -> str:
-        """Return the class and the folder; the state would need a query."""
-        return f"SubmittedRun({shown_path(self._folder)!r})"
-
     def _blocks(self) -> Sequence[Block]:
         found = self._states.run(self.id)
         facts = dict(zip(HEADS, rows([found])[0], strict=True))
@@ -202,21 +147,6 @@ class SubmittedRun(Displayed):
 
 def _ended(text: str) -> str:
     return text if text.endswith("\n") else f"{text}\n"
-
-
-def cancel_folder(folder: Path) -> None:
-    """Cancel the unfinished runs below a folder.
-
-    Raises:
-        StoreError: there are none. SubmitError: one is not known to be cancelled.
-    """
-    done = cancel_runs(folder)
-    if done.unknown_jobs:
-        names = ", ".join(run.folder.run_id for run in done.unknown_jobs)
-        problem = done.unknown_jobs[0].problem
-        raise SubmitError(
-            f"{names}: not cancelled: {problem}", "repeat in a minute", transient=True
-        )
 
 
 def run(word: AnyPath, *, results: AnyPath | None = None) -> SubmittedRun:

@@ -5,37 +5,25 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from hpc_train.api.arguments import AnyPath, number_of, results_of, text_of
 from hpc_train.api.blocks import Block, Rows, Sentences, Title
-from hpc_train.api.display import Displayed, shown_path, updated_cell
-from hpc_train.api.run import SubmittedRun, cancel_folder
-from hpc_train.api.states import RunStatesOfFolder
+from hpc_train.api.display import updated_cell
+from hpc_train.api.run import SubmittedRun
+from hpc_train.api.submitted_runs import SubmittedRuns
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.pipeline.status import folder_of, is_run_folder, missing_below
 from hpc_train.run_table import HEADS, counts, earlier, rows
 
-if TYPE_CHECKING:
-    from hpc_train.api.diagnose import DiagnosedJobs
-    from hpc_train.api.report import ScalingReport
-
 _MOST_ROWS = 200
 
 
-class SubmittedStudy(Displayed):
+class SubmittedStudy(SubmittedRuns):
     """The runs of a study or of a job that was submitted several times.
 
     It is a path: `Path(study)` is the folder of the study.
     """
-
-    def __init__(
-        self, folder: Path, states: RunStatesOfFolder | None = None, notices: tuple[str, ...] = ()
-    ) -> None:
-        self._folder = folder
-        self._states = RunStatesOfFolder(folder) if states is None else states
-        self._notices = notices
 
     @property
     def name(self) -> str:
@@ -81,11 +69,6 @@ class SubmittedStudy(Displayed):
         """
         return all(run.state.finished for run in self._last_attempts())
 
-    @property
-    def notices(self) -> tuple[str, ...]:
-        """What `submit` reported: warnings of the plan, notices of the site, the cost."""
-        return self._notices
-
     def wait(self, timeout: float | None = None) -> dict[str, int]:
         """Wait until all runs have finished, for at most `timeout` seconds; return `states`.
 
@@ -99,16 +82,6 @@ class SubmittedStudy(Displayed):
         self._states.wait(self._last_attempts, limit, updated_cell(self))
         return self.states
 
-    def cancel(self) -> None:
-        """Cancel the runs that have not finished.
-
-        Raises:
-            StoreError: all of them have finished.
-            SubmitError: the scheduler refuses, or its answer is unknown.
-        """
-        cancel_folder(self._folder)
-        self._states.forget()
-
     def _last_attempts(self) -> list[Run]:
         runs = self._states.runs()
         retried = earlier(runs)
@@ -121,34 +94,6 @@ class SubmittedStudy(Displayed):
     def __iter__(self) -> Iterator[SubmittedRun]:
         """Iterate over the runs."""
         return iter(self.runs)
-
-    def diagnose(self) -> DiagnosedJobs:
-        """Return why each run failed, root cause first.
-
-        Raises:
-            LogParseError: none of the logs can be read.
-        """
-        from hpc_train.api.diagnose import diagnose
-
-        return diagnose(self._folder)
-
-    def report(self) -> ScalingReport:
-        """Return the report of the study; `hpc_train.report(…)` has the options.
-
-        Raises:
-            HpcTrainError: as `hpc_train.report`; no measurement, for example.
-        """
-        from hpc_train.api.report import report
-
-        return report(self._folder)
-
-    def __fspath__(self) -> str:
-        """Return the folder of the study."""
-        return str(self._folder)
-
-    def __repr__(self) -> str:
-        """Return the class and the folder; states would need a query."""
-        return f"SubmittedStudy({shown_path(self._folder)!r})"
 
     def _blocks(self) -> Sequence[Block]:
         runs, missing = self._states.runs(), self.missing

@@ -74,12 +74,14 @@ def collect(
 
 
 def _print(collection: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.collect import records_text, write_records
 
     show_warnings()
     if output is not None:
-        write_records(collection.packs(), output)
+        with busy("reading logs"):
+            write_records(collection.packs(), output)
     else:
         safe = plain_json if form == "jsonl" else plain
         for text in records_text(collection.packs(), form):

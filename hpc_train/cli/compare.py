@@ -58,6 +58,7 @@ def compare(
     value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
     implausible; 3 if a run of either side has no result. Verdicts: docs/compare.md.
     """
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import show_warnings
     from hpc_train.extras import need
 
@@ -70,9 +71,9 @@ def compare(
     check_format(form, output)
     show_warnings()
     search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
-    comparison = compared(
-        a, b, search, CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed)
-    )
+    options = CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed)
+    with busy("reading results"):
+        comparison = compared(a, b, search, options)
     _write(comparison, output, form)
     if check:
         _check(comparison)

@@ -41,6 +41,7 @@ def diagnose(
     except the files of the ranks of one run, and standard output and standard error of one job.
     Exit code 0: logs were read, regardless of the outcome; 2: no log can be read; 3: some cannot.
     """
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.diagnose import diagnose as diagnose_words
 
@@ -49,7 +50,8 @@ def diagnose(
     if not words:
         raise click.UsageError("name a run or log files, or --list")
     show_warnings()
-    diagnosed = diagnose_words(words, results, one_job=one_job)
+    with busy("reading logs"):
+        diagnosed = diagnose_words(words, results, one_job=one_job)
     if as_json:
         _print_json(diagnosed)
     else:

@@ -25,9 +25,11 @@ Line = tuple[str, str]
 )
 def doctor(*, as_json: bool, reach: str | None) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
+    from hpc_train.cli.busy import busy
     from hpc_train.pipeline.doctor import SECTIONS, examine
 
-    found = examine(reach)
+    with busy("examining this machine"):
+        found = examine(reach)
     if as_json:
         import msgspec
 

@@ -26,12 +26,14 @@ _COLOURS = {
 
 def echo_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns: wrapped to a terminal, each row on one line when piped."""
+    context = click.get_current_context(silent=True)
+    colour = context.color if context else None
     if not (sys.stdout and sys.stdout.isatty()):
         click.echo("\n".join(_lines((heads, *rows))))
         return
     from rich.console import Console
 
-    console = Console(highlight=False)
+    console = Console(highlight=False, no_color=None if colour is None else not colour)
     with console.capture() as capture:
         console.print(table(heads, rows))
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
@@ -42,7 +44,16 @@ def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     flat = [[" ".join(cell.splitlines()) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*flat, strict=True)]
     for row in flat:
-        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
+        # click removes the colours if stdout is no terminal, unless they were asked for.
+        yield "  ".join(map(_styled, cells)).rstrip()
+
+
+def _styled(cell: str) -> str:
+    """Return a padded state in its colour, any other cell as it is."""
+    state = cell.rstrip()
+    colour = _COLOURS.get(state)
+    return click.style(state, fg=colour) + cell[len(state) :] if colour else cell
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
@@ -89,9 +100,13 @@ def show_warnings() -> None:
     """Print the warnings that the stages log, such as a scheduler that does not respond."""
     import logging
 
+    from hpc_train.cli.busy import CLEAR
+
+    start = CLEAR if sys.stderr.isatty() else ""
+
     class Plain(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:
-            return plain(super().format(record))
+            return start + plain(super().format(record))
 
     handler = logging.StreamHandler()
     handler.setFormatter(Plain("hpctrain: %(message)s"))

@@ -154,11 +154,13 @@ def _built(
 
         check_interval(every_s)
         return watched(words, search, report_options, target, every_s)
+    from hpc_train.cli.busy import busy
     from hpc_train.pipeline.report import build_report
     from hpc_train.pipeline.report_inputs import report_inputs
 
-    inputs = report_inputs(words, search)
-    return inputs, build_report(inputs, report_options)
+    with busy("reading results"):
+        inputs = report_inputs(words, search)
+        return inputs, build_report(inputs, report_options)
 
 
 def _write(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:

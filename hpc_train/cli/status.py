@@ -24,13 +24,21 @@ _PAUSE_S = 1.0
 @results_option
 @click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
+@click.option(
+    "--color",
+    type=click.Choice(["auto", "always", "never"]),
+    default="auto",
+    show_default=True,
+    help="Colours of states; auto: on a terminal without NO_COLOR.",
+)
+def status(word: str | None, results: Path, watch: bool, as_json: bool, color: str) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.status import states
 
     show_warnings()
+    click.get_current_context().color = {"always": True, "never": False}.get(color)
     if watch and as_json:
         raise StoreError("--watch redraws a table, --json prints once", "use one of them")
     if watch:

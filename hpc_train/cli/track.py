@@ -64,13 +64,15 @@ def add(
     from hpc_train.extras import need
 
     need("hpctrain track", "report")
+    from hpc_train.cli.busy import busy
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.track_add import Stated
     from hpc_train.pipeline.track_add import add as add_entry
 
     show_warnings()
     search = Search(root=results, form=parser, points=points)
-    added = add_entry(word, history, search, Stated(**stated))
+    with busy("reading results"):
+        added = add_entry(word, history, search, Stated(**stated))
     click.echo(plain(str(added.path)))
     if not added.is_new:
         say("already stored")

@@ -9,6 +9,8 @@ from hpc_train.model.units import known_joules, slurm_joules
 
 ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
 MOST = 1e100
+# Letters of a cell in a message.
+_LONGEST = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' \u00a0\u202f.][0-9]{3})+(?:[.,][0-9]+)?")
@@ -27,7 +29,7 @@ def number(text: str, unit: str) -> float:
         raise ValueError(_why(text, unit))
     value = float(text)
     if not isfinite(value) or abs(value) > MOST:
-        raise ValueError(f"{text} is too large for a measurement; at most {MOST:g}")
+        raise ValueError(f"{_short(text)} is too large for a measurement; at most {MOST:g}")
     return value
 
 
@@ -55,29 +57,34 @@ def whole(text: str, least: int) -> int:
     """
     value = number(text, "1")
     if value != int(value) or not least <= value <= 10**9:
-        raise ValueError(f"{text.strip()} must be a whole number from {least} up")
+        raise ValueError(f"{_short(text.strip())} must be a whole number from {least} up")
     return int(value)
 
 
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} letters)"
+
+
 def _why(text: str, unit: str) -> str:
+    shown = repr(_short(text))
     if _NOT_FINITE.fullmatch(text):
-        return f"{text!r} is not a measurement; leave the cell empty if nothing was measured"
+        return f"{shown} is not a measurement; leave the cell empty if nothing was measured"
     if _COMMA.fullmatch(text):
         return _comma(text)
     if _GROUPED.fullmatch(text):
-        return f"{text!r} has thousands separators; write the digits without them"
+        return f"{shown} has thousands separators; write the digits without them"
     suffixed = _WITH_UNIT.fullmatch(text)
     if suffixed and suffixed["unit"].startswith("%"):
-        return f"{text!r} is in percent; write a number without a unit, a fraction of 1"
+        return f"{shown} is in percent; write a number without a unit, a fraction of 1"
     if suffixed:
         column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
-        return f"{text!r} has the unit {suffixed['unit']!r}; write a number alone, {column}"
-    return f"{text[:40]!r} is not a number"
+        return f"{shown} has the unit {_short(suffixed['unit'])!r}; write a number alone, {column}"
+    return f"{shown} is not a number"
 
 
 def _comma(text: str) -> str:
-    point = text.replace(",", ".")
+    shown, point = repr(_short(text)), _short(text.replace(",", "."))
     if _GROUPED.fullmatch(text) and not text.lstrip("+-").startswith("0"):
-        both = f"{point} or {text.replace(',', '')}"
-        return f"{text!r} has a decimal comma, or a thousands separator; write {both}"
-    return f"{text!r} has a decimal comma; write {point} with a point"
+        both = f"{point} or {_short(text.replace(',', ''))}"
+        return f"{shown} has a decimal comma, or a thousands separator; write {both}"
+    return f"{shown} has a decimal comma; write {point} with a point"

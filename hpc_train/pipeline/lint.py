@@ -30,9 +30,9 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
+from hpc_train.pipeline.detection.default_site import choose_site, load_choice
 from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.scripts.source_map import at_origin
-from hpc_train.sites.load import load_site
 from hpc_train.yamlfile import list_files, nearest_file
 
 if TYPE_CHECKING:
@@ -93,8 +93,7 @@ def make_linter(options: LintOptions) -> Linter:
     Raises:
         HpcTrainError: an unknown rule or site, an invalid version, or no sbatch to ask.
     """
-    name = options.site or os.environ.get("HPCTRAIN_SITE")
-    site = load_site(name).value if name else None
+    site = _site_of(options)
     nccl, openmpi, slurm = options.nccl, options.openmpi, options.slurm
     given = LintContext(
         nccl=None if nccl is None else parse_version(nccl, "--nccl", NCCL),
@@ -105,6 +104,13 @@ def make_linter(options: LintOptions) -> Linter:
     rules = chosen_rules(options.select, options.ignore)
     judge = _judge() if options.ask else None
     return Linter(context=context, rules=rules, site=options.site, fix=options.fix, judge=judge)
+
+
+def _site_of(options: LintOptions) -> SiteProfile | None:
+    """Return the site that is named; that of this host has nothing to do with a script."""
+    if not (options.site or os.environ.get("HPCTRAIN_SITE")):
+        return None
+    return load_choice(choose_site(options.site))[1].value
 
 
 def _judge() -> SlurmJudge:

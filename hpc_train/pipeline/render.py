@@ -18,13 +18,12 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.detection.default_site import SiteChoice, choose_site
+from hpc_train.pipeline.detection.default_site import SiteChoice, choose_site, load_choice
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan_digest import plan_digest
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
-from hpc_train.sites.load import load_site
-from hpc_train.sites.search import announcement, find_profile
+from hpc_train.sites.search import announcement
 from hpc_train.specs.job import build_job, command_document, is_study
 from hpc_train.specs.override import Override, has_sizes, option_override, parse_setting
 from hpc_train.yamlfile import Document, nearest_file, read
@@ -99,8 +98,7 @@ def prepare(request: Request) -> Prepared:
     choice = choose_site(request.site)
     if request.starts:
         choice.check()
-    profile = find_profile(choice.name)
-    site = load_site(str(profile))
+    profile, site = load_choice(choice)
     study, points = _points(request)
     nested = _is_nested(request, study, site)
     folders = template_path(profile)

@@ -52,6 +52,7 @@ WRONG: dict[str, tuple[Call, str]] = {
     "study of another type": (lambda: study(1.5), "^word: must be text or a path, not 1.5"),
     "no logs": (lambda: collect("nothing.log"), "nothing.log"),
     "no paths": (lambda: collect([]), "^paths: the list is empty"),
+    "no argument": (lambda: collect(), "^paths: the list is empty"),
     "paths of another type": (lambda: collect(5), "^paths: must be text"),
     "a path of another type": (lambda: collect(["job.yaml", 5]), r"^paths\[1\]: must be text"),
     "unknown format": (lambda: collect("job.yaml", "xml"), "'xml'"),

@@ -12,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.cli.busy import CLEAR
+
 ACTIVE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+BUSY = re.compile(re.escape(CLEAR) + r"(?:[a-z ]+, \d+ s(?=\r))?")
 NAME = "n\x1b[31m\x9b2J\u202eame.log"
 HOST = "ho\x07\x9b31m\u202est"
 STEP = f"[job@1,3][{HOST}:12]<stdout>: iter 3: loss 2.2, time 52.1ms, mfu 30%\n"
@@ -23,7 +26,7 @@ FAILURE = (
 
 
 def on_terminal(*words: str) -> str:
-    """Return what a terminal would be sent."""
+    """Return what a terminal would be sent, without the line of a command that is silent."""
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "hpc_train", *words]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL):
@@ -36,7 +39,7 @@ def on_terminal(*words: str) -> str:
         except OSError:
             pass
     os.close(ours)
-    return sent.decode()
+    return BUSY.sub("", sent.decode())
 
 
 @pytest.mark.parametrize(
@@ -90,3 +93,6 @@ def test_states_have_a_colour_unless_it_is_unwanted(
     assert ("\x1b[32mCOMPLETED\x1b[0m" in on_terminal("status", "train")) is coloured
     piped = [sys.executable, "-m", "hpc_train", "status", "train"]
     assert b"\x1b" not in subprocess.run(piped, check=True, capture_output=True).stdout
+    forced = subprocess.run([*piped, "--color", "always"], check=True, capture_output=True).stdout
+    assert b"\x1b[32mCOMPLETED\x1b[0m" in forced
+    assert "\x1b[32m" not in on_terminal("status", "train", "--color", "never")

@@ -7,24 +7,31 @@ shared by all users.
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
-from hpc_train.errors import SiteProfileError
+from hpc_train.errors import HpcTrainError, SiteProfileError
 from hpc_train.model.detected import Found, Match
-from hpc_train.model.value import Value
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced, Value
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import find_profile
 
 LOCAL = "local"
 _GENERIC = "slurm-generic"
+_VARIABLE = "HPCTRAIN_SITE"
 _HERE = "--site local runs the job on this host"
 
 
 class SiteChoice(Value, frozen=True, kw_only=True):
     """The profile of a command; `notice` says why it was chosen, unless the user named it.
 
-    `refusal` is the reason why no job may be started with it, and `hint` the next commands.
+    `variable` is the one of the environment that has the name. `refusal` is the reason why no job
+    may be started with it, and `hint` the next commands.
     """
 
     name: str
     notice: str = ""
+    variable: str = ""
     refusal: str = ""
     hint: str = ""
 
@@ -40,13 +47,31 @@ class SiteChoice(Value, frozen=True, kw_only=True):
 
 def choose_site(named: str | None) -> SiteChoice:
     """Return the site of a command; `named` is the value of --site."""
-    given = named or os.environ.get("HPCTRAIN_SITE")
-    if given:
-        return SiteChoice(name=given)
+    if named:
+        return SiteChoice(name=named)
+    if given := os.environ.get(_VARIABLE):
+        return SiteChoice(name=given, variable=_VARIABLE)
     # A command with a site needs none of the modules.
     from hpc_train.pipeline.detection.detection_cache import found_here
 
     return default_site(found_here())
+
+
+def load_choice(choice: SiteChoice) -> tuple[Path, Sourced[SiteProfile]]:
+    """Return the file of the chosen profile, and the profile.
+
+    Raises:
+        HpcTrainError: there is no such profile, or it is wrong; it names the variable that has the
+        name.
+    """
+    try:
+        profile = find_profile(choice.name)
+        return profile, load_site(str(profile))
+    except HpcTrainError as failure:
+        if choice.variable:
+            where = f"the site is that of the environment variable {choice.variable}"
+            failure.hint = f"{where}; {failure.hint}".removesuffix("; ")
+        raise
 
 
 def default_site(found: Found) -> SiteChoice:
