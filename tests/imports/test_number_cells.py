@@ -1,18 +1,33 @@
-"""The number in a cell, and the reason why a cell has none."""
+"""Messages on cells of hundreds of letters are short."""
 
 from __future__ import annotations
 
 import pytest
 
-from hpc_train.imports.number_cells import number
+from hpc_train.imports.number_cells import number, whole
+
+NINES = "9" * 40 + "… (400 letters)"
+LONG = {
+    "digits": ("9" * 400, f"{NINES} is too large for a measurement; at most 1e+100"),
+    "digits and a unit": (
+        "9" * 400 + "x" * 400,
+        f"'{'9' * 40}… (800 letters)' has the unit '{'x' * 40}… (400 letters)'; write a number "
+        "alone, the column is in s",
+    ),
+    "letters": ("?" * 400, f"'{'?' * 40}… (400 letters)' is not a number"),
+    "comma": ("9," + "9" * 398, "9." + "9" * 38 + "… (400 letters) with a point"),
+    "groups": (",".join(["999"] * 100) + "9", "(400 letters)"),
+}
 
 
-@pytest.mark.parametrize(("text", "value"), [("1e100", 1e100), ("-1e100", -1e100), (" .5", 0.5)])
-def test_a_number_of_either_sign_is_at_most_1e100(text: str, value: float) -> None:
-    assert number(text, "s") == value
-
-
-@pytest.mark.parametrize("text", ["1.1e100", "-1.1e100", "1e309", "-1e309"])
-def test_a_larger_number_of_either_sign_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="too large for a measurement; at most 1e"):
+@pytest.mark.parametrize("name", LONG)
+def test_a_long_cell_is_shortened(name: str) -> None:
+    text, message = LONG[name]
+    with pytest.raises(ValueError, match=r"^.{0,200}$") as error:
         number(text, "s")
+    assert message in str(error.value)
+
+
+def test_a_long_count_is_shortened() -> None:
+    with pytest.raises(ValueError, match=r"^1\.1{38}… \(90 letters\) must be a whole number"):
+        whole("1." + "1" * 88, 1)

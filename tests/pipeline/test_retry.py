@@ -16,10 +16,8 @@ from hpc_train.pipeline.retry import RetryOptions, retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from hpc_train.pipeline.submit_runs import Submitted
-from tests.pipeline.on_slurm import RESULTS, folders, job, says, study, submission
+from tests.pipeline.on_slurm import EXCLUDE, RESULTS, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
-
-EXCLUDE = RetryOptions(exclude_failed_nodes=True)
 
 
 def named(done: Submitted, job_id: str) -> RunFolder:

@@ -6,13 +6,11 @@ import shutil
 
 import pytest
 
-from hpc_train.pipeline.retry import RetryOptions, attempts, retry
+from hpc_train.pipeline.retry import attempts, retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
-from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
+from tests.pipeline.on_slurm import EXCLUDE, RESULTS, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
-
-EXCLUDE = RetryOptions(exclude_failed_nodes=True)
 
 
 def fails(slurm: FakeSlurm, job_id: str) -> None:

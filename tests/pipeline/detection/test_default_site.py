@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import HpcTrainError, SiteProfileError
+from hpc_train.errors import SiteProfileError
 from hpc_train.model.detected import Found, Match, Scheduler
 from hpc_train.pipeline.detection import detection_cache
-from hpc_train.pipeline.detection.default_site import choose_site, default_site, load_choice
+from hpc_train.pipeline.detection.default_site import choose_site, default_site
 from hpc_train.pipeline.detection.detection_cache import cache_path, examine_here, found_here
 from hpc_train.pipeline.detection.sites_with_nodes import advice_for
 from hpc_train.probe import schedulers
@@ -116,19 +116,6 @@ def test_the_users_words_come_first(host: Path, monkeypatch: pytest.MonkeyPatch)
     choice = choose_site(None)
     assert (choice.name, choice.notice, choice.refusal) == ("local", "", "")
     assert choose_site("mine").name == "mine"
-
-
-@pytest.mark.parametrize("name", ["nope", "./nope.yaml"])
-def test_a_wrong_name_of_the_environment_is_said_to_be_one(
-    host: Path, monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    monkeypatch.setenv("HPCTRAIN_SITE", name)
-    with pytest.raises(HpcTrainError, match="nope") as error:
-        load_choice(choose_site(None))
-    assert error.value.hint.startswith("the site is that of the environment variable HPCTRAIN_SITE")
-    with pytest.raises(HpcTrainError, match="nope") as error:
-        load_choice(choose_site(name))
-    assert "environment" not in error.value.hint
 
 
 def test_more_reasons_win_then_the_users_own_profile(host: Path) -> None:
