@@ -18,6 +18,7 @@ from hpc_train.pipeline.failure_causes import explain
 from hpc_train.pipeline.retry_entry import RETRY_OF, RetryTarget, manifest_of, retry_entry
 from hpc_train.pipeline.run_states import combine, read_runs, runs_below
 from hpc_train.pipeline.submit_by_site import (
+    SiteBatch,
     batch_of,
     submission_notices,
     submit_batches,
@@ -66,18 +67,8 @@ def retry(
                 say(f"{run.folder.run_id} is not retried: {run.problem}")
         if not targets:
             raise _nothing_to_retry(path, home, runs)
-        facts = provenance(Path(), argv)
-        groups = _by_site(targets)
-        batches = [
-            batch_of([retry_entry(one, facts, options.settings, say) for one in group])
-            for group in groups
-        ]
-        if options.exclude_failed_nodes:
-            all_runs = runs if path == home else runs_below(home)
-            batches = [
-                without_failed_nodes(batch, _attempts(group, all_runs), say)
-                for batch, group in zip(batches, groups, strict=True)
-            ]
+        all_runs = runs if path == home or not options.exclude_failed_nodes else runs_below(home)
+        batches = _batches(targets, all_runs, provenance(Path(), argv), options, say)
         for text in submission_notices(batches, options.max_gpu_hours):
             say(text)
         explain([target.model for target in targets if target.repeats], home, say)
@@ -86,6 +77,23 @@ def retry(
         if not new:
             raise _already_retried(path, home)
         return Submitted(home=home, new=new)
+
+
+def _batches(
+    targets: Sequence[RetryTarget],
+    all_runs: Sequence[Run],
+    facts: dict[str, object],
+    options: RetryOptions,
+    say: Callable[[str], None],
+) -> list[SiteBatch]:
+    """Plan the new attempts, site by site."""
+    batches = []
+    for group in _by_site(targets):
+        batch = batch_of([retry_entry(one, facts, options.settings, say) for one in group])
+        if options.exclude_failed_nodes:
+            batch = without_failed_nodes(batch, _attempts(group, all_runs), say)
+        batches.append(batch)
+    return batches
 
 
 def _attempts(group: Sequence[RetryTarget], all_runs: Sequence[Run]) -> list[Run]:
