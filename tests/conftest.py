@@ -80,7 +80,12 @@ NEEDS = {
 }
 
 
-WITH_A_LAB = ("tests/lab/", "tests/end_to_end/", "tests/project/test_readme.py")
+WITH_A_LAB = (
+    "tests/lab/",
+    "tests/end_to_end/",
+    "tests/project/test_first_pages.py",
+    "tests/project/test_readme.py",
+)
 
 
 def missing(marker: str) -> str:

@@ -159,6 +159,7 @@ def test_lines_are_short(page: Path) -> None:
     lines = page.read_text(encoding="utf-8").splitlines()
     long = [f"{i}: {line}" for i, line in enumerate(lines, 1) if len(line) > WIDTH]
     assert long == [] or page.name in (
+        "beside.md",
         "failures.md",
         "logs.md",
         "operators.md",

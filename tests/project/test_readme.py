@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-import hpc_train
 from tests.project.shown_commands import (
     BLOCK,
     ROOT,
@@ -131,11 +130,3 @@ def run_all(lines: list[str], folder: Path, environment: dict[str, str]) -> str:
         assert done.returncode == 0, f"$ {line}\n{done.stdout}\n{done.stderr}"
         said += done.stdout
     return said
-
-
-def test_the_example_in_python_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    (argument,) = re.findall(r'`hpc_train\.collect\("([^"]+)"\)`', README.read_text())
-    monkeypatch.chdir(ROOT)
-    found = hpc_train.collect(argument)
-    assert {"run", "metric", "value", "unit", "scope"} <= set(found.columns)
-    assert len(found) > 0
