@@ -85,7 +85,7 @@ def test_the_pages_work_on_slurm(no_lab: None, checkout: Path, environment: dict
         assert "6 of 6 runs ok" in report
         site = [line for line, _ in shown(DOCS / "sysadmins.md")]
         loaded = [f". {LAB_ENVIRONMENT}; {line}" for line in site]
-        assert "--nodes 2 --plain" in site[-1]
+        assert "--nodes 2 --gpus 4 --plain" in site[-1]
         assert "--nodes=2" in run(*loaded, folder=checkout, environment=own)
     finally:
         run(down, folder=checkout, environment=own)
