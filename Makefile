@@ -25,7 +25,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
     tests/project/test_results.py tests/project/test_statistics_page.py
 
-.PHONY: help demo test portable lint bench docs clean system
+.PHONY: help demo test portable lint bench docs man clean system
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -90,6 +90,10 @@ bench: $(VENV)/.dev-installed ## measure start-up, planning, log parsing and, as
 docs: $(VENV)/.dev-installed ## build the documentation as a site in build/site
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict -f docs/mkdocs/mkdocs.yml
 	echo build/site/index.html
+
+man: $(VENV)/.dev-installed ## make the manual page hpctrain(1) from the commands
+	@$(BIN)/python docs/man/man_page.py >docs/man/hpctrain.1
+	echo docs/man/hpctrain.1
 
 clean: ## remove what the other targets made, except results
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -90,7 +90,9 @@ def test_wheel_holds_templates_and_profiles_and_nothing_of_the_checkout(wheel: P
     for part in ("page.html.j2", "lookup.html.j2", "runs.html.j2", "page.css", "page.js"):
         assert f"hpc_train/reports/formats/page/{part}" in names
     tops = {name.partition("/")[0] for name in names}
-    assert {top for top in tops if not top.endswith(".dist-info")} == {"hpc_train"}
+    assert {top for top in tops if not top.endswith((".data", ".dist-info"))} == {"hpc_train"}
+    shared = [name.partition(".data/")[2] for name in names if ".data/" in name]
+    assert shared == ["data/share/man/man1/hpctrain.1"]
 
 
 def test_the_extras_are_not_installed(programs: Path) -> None:
