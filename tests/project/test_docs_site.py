@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import html
+import inspect
 import os
 import re
 import subprocess
@@ -10,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import hpc_train
 from hpc_train.cli.commands import COMMANDS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -42,6 +45,18 @@ def test_the_page_of_commands_has_each_command(site: Path) -> None:
     for name in COMMANDS:
         assert f"<code>hpctrain {name}</code>" in page
         assert f"Usage: hpctrain {name}" in page
+
+
+def test_the_page_of_python_has_each_docstring(site: Path) -> None:
+    page = (site / "python.html").read_text(encoding="utf-8")
+    text = html.unescape(re.sub(r"<[^<>]+>", "", page))
+    for name in hpc_train.__all__:
+        thing = getattr(hpc_train, name)
+        if callable(thing):
+            assert f"<code>hpc_train.{name}</code>" in page
+            assert (inspect.getdoc(thing) or name).splitlines()[0].replace("`", "") in text
+    assert "submit(\n    file: AnyPath,\n" in text
+    assert "wait(self, timeout: float | None = None) -> str" in text
 
 
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
