@@ -51,6 +51,10 @@ COMMANDS = {
         "Print why a run, or the job of any log files, failed: the root cause first.",
     ),
     "site": ("hpc_train.cli.site:site", "List, show, check, draft and test site profiles."),
+    "bench": (
+        "hpc_train.cli.bench:bench",
+        "Measure the collectives of torch.distributed, as nccl-tests does.",
+    ),
     "doctor": (
         "hpc_train.cli.doctor:doctor",
         "Inspect this machine and report problems; exit code 1 if jobs cannot work.",
@@ -100,6 +104,10 @@ EXAMPLES = {
     "track": ("hpctrain track add my-study", "hpctrain track show leonardo"),
     "diagnose": ("hpctrain diagnose my-job", "hpctrain diagnose slurm-4711.out --json"),
     "site": ("hpctrain site list", "hpctrain site show leonardo"),
+    "bench": (
+        "hpctrain bench allreduce --ranks 2",
+        "hpctrain bench allgather --site leonardo --nodes 2 --gpus-per-node 4 -e 8G --wait",
+    ),
     "doctor": ("hpctrain doctor", "hpctrain doctor --json"),
     "lab": ("hpctrain lab up", "hpctrain lab status"),
     "help": ("hpctrain help", "hpctrain help events"),

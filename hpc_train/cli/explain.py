@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.cli.options import JobCommand, job_options, prepare_and_warn
+from hpc_train.cli.job_command import JobCommand
+from hpc_train.cli.options import job_options, prepare_and_warn
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -13,6 +13,7 @@ from hpc_train.registry import BUILT_IN
 if TYPE_CHECKING:
     from hpc_train.model.study import Study
     from hpc_train.pipeline.render import Prepared
+    from hpc_train.specs.override import Override
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -38,7 +39,6 @@ _SAME = {
     "nproc_per_node": ("tasks_per_node", "ranks on each node"),
     "nnodes": ("nodes", "nodes"),
 }
-_ALIKE = 0.75
 _SITE = (
     "Site profile: a name or a file. Default: $HPCTRAIN_SITE, else the profile that matches this "
     "host (hpctrain site detect), else local. Where a scheduler is found, nothing runs on this "
@@ -57,6 +57,9 @@ def _completer(name: str) -> Callable[..., Any]:
     return found
 
 
+site_option = click.option("--site", shell_complete=_completer("sites"), help=_SITE)
+
+
 def setting_options(command: F) -> F:
     """Add the options for the keys of a job."""
     for key, text in reversed(_JOB_OPTIONS.items()):
@@ -71,7 +74,7 @@ def setting_options(command: F) -> F:
 def job_options(command: F) -> F:
     """Add FILE, the site and the options for the keys of a job."""
     command = launcher_options(setting_options(command))
-    command = click.option("--site", shell_complete=_completer("sites"), help=_SITE)(command)
+    command = site_option(command)
     command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
     return click.argument("file", metavar="FILE", type=click.Path(path_type=Path))(command)
 
@@ -135,8 +138,12 @@ def prepare_and_warn(
     given: dict[str, Any],
     *,
     starts: bool = False,
+    own: Sequence[Override] = (),
 ) -> Prepared:
-    """Prepare the requested job or study; print why its site was chosen, and its warnings."""
+    """Prepare the requested job or study; print why its site was chosen, and its warnings.
+
+    `own` are keys of the command itself, which the given ones override.
+    """
     from msgspec.structs import replace
 
     from hpc_train.pipeline.render import prepare, request_of
@@ -145,7 +152,9 @@ def prepare_and_warn(
     options = {key: given[key] for key in _JOB_OPTIONS if given.get(key) is not None}
     settings = given.get("settings", ())
     request = request_of(file, arguments, site, options, settings)
-    prepared = prepare(replace(request, plain=bool(given.get("plain")), starts=starts))
+    overrides = (*own, *request.overrides)
+    plain = bool(given.get("plain"))
+    prepared = prepare(replace(request, overrides=overrides, plain=plain, starts=starts))
     if prepared.choice is not None and prepared.choice.notice:
         click.echo(f"hpctrain: {prepared.choice.notice}", err=True)
     for warning in prepared.warnings:
@@ -166,56 +175,6 @@ def _say_study(study: Study) -> None:
         f"stays the same (--set scaling={other}, --set repetitions=5)",
         err=True,
     )
-
-
-class JobCommand(click.Command):
-    """A command whose error for an unknown option names the place of the script's own options."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the words of the command line.
-
-        Raises:
-            click.UsageError: an unknown option, with the command to type.
-        """
-        # Click empties the list.
-        words = list(args)
-        try:
-            return super().parse_args(ctx, args)
-        except click.NoSuchOption as failure:
-            script = next((word for word in words if _is_script(word)), None)
-            if script is None:
-                raise
-            raise click.UsageError(self._advice(failure.option_name, words, script), ctx) from None
-
-    def _advice(self, name: str, words: Sequence[str], script: str) -> str:
-        import difflib
-        import shlex
-
-        known = [name for option in self.params for name in option.opts if name.startswith("--")]
-        alike = difflib.get_close_matches(name, known, n=1, cutoff=_ALIKE)
-        meant = f" Did you mean {alike[0]!r}?" if alike else ""
-        typed = shlex.join(["hpctrain", self.name or "", *_reordered(words, script, known)])
-        return f"No such option {name!r}.{meant} Options of {script} follow after --:\n  {typed}"
-
-
-def _is_script(word: str) -> bool:
-    path = Path(word)
-    return path.suffix not in (".yaml", ".yml") and (path.suffix == ".py" or path.is_file())
-
-
-def _reordered(words: Sequence[str], script: str, known: Sequence[str]) -> Iterator[str]:
-    """Yield the words with `--` before the options of the script, which are the unknown ones."""
-    given = list(words)
-    own = given[given.index("--") + 1 :] if "--" in given else []
-    moved, is_moved = [], False
-    for word in given[: given.index("--")] if "--" in given else given:
-        if word.startswith("-"):
-            is_moved = word.partition("=")[0] not in known
-        if is_moved and word != script:
-            moved.append(word)
-        else:
-            yield word
-    yield from ("--", *moved, *own)
 
 
 def launcher_options(command: F) -> F:

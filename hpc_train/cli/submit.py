@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from hpc_train.cli.options import JobCommand, job_options, prepare_and_warn, results_option
+from hpc_train.cli.job_command import JobCommand
+from hpc_train.cli.options import job_options, prepare_and_warn, results_option
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.render import Prepared

@@ -16,6 +16,9 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.pattern_suggestions import Suggestion, suggested_for
 from hpc_train.runs.run_folders import read_study
 
+# A benchmark of a network measures no training, and `collect` prints what it measures.
+_MEASURED = {*RESULTS, "busbw"}
+
 
 def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return what to print of the first run that ended well, if nothing in it can be measured.
@@ -29,7 +32,7 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
             return ()
         options = wanted("auto").with_patterns(manifest.spec.patterns)
         packs = run_records(run, options, ParseStats())
-        if any(kind.metric in RESULTS for pack in packs for kind in pack.kinds):
+        if any(kind.metric in _MEASURED for pack in packs for kind in pack.kinds):
             return ()
     except HpcTrainError:
         # `report` names the reason.

@@ -1,0 +1,158 @@
+"""`hpctrain bench`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpc_train.cli.options import (
+    launcher_options,
+    prepare_and_warn,
+    results_option,
+    setting_options,
+    site_option,
+)
+from hpc_train.errors import nearest
+from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.render import Prepared
+
+_BACKENDS = ("auto", "gloo", "nccl", "mpi")
+
+
+class CollectiveGroup(click.Group):
+    """A command for each collective, by any of its names."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names as MPI has them."""
+        return list(COLLECTIVES)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command of `all_reduce`, `allreduce`, ..."""
+        name = collective_name(cmd_name)
+        return collective_command(name) if name else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Look up a collective; the error for an unknown one names them all."""
+        if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            known = ", ".join(COLLECTIVES)
+            ctx.fail(
+                f"No such collective {args[0]!r}{nearest(args[0], COLLECTIVES)}; known: {known}"
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=CollectiveGroup)
+def bench() -> None:
+    """Measure the collectives of torch.distributed, as nccl-tests does.
+
+    The ranks run on this machine or as a job of a site. The output is the table of nccl-tests, with
+    its definitions of algbw and busbw. On this machine the command waits for the table; on a
+    cluster it does so with --wait.
+    """
+
+
+def collective_command(name: str) -> click.Command:
+    """Return the command that measures a collective."""
+    run = _job_options(_sweep_options(partial(_bench, name)))
+    return click.command(name, help=f"Measure {name}: time, algbw, busbw of each size.")(run)
+
+
+def _job_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add those of `submit`."""
+    wait = "Follow the job to its end and print the table. Default: on this machine only."
+    ranks = "Ranks on each node, as --tasks-per-node."
+    for option in (
+        click.option("--dry-run", is_flag=True, help="Print the script and submit nothing."),
+        click.option("--wait/--no-wait", default=None, help=wait),
+        results_option,
+        site_option,
+    ):
+        command = option(command)
+    command = launcher_options(setting_options(command))
+    return click.option("--ranks", metavar="N", help=ranks)(command)
+
+
+def _sweep_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Add those of nccl-tests."""
+    several = click.IntRange(min=1)
+    any_number = click.IntRange(min=0)
+    for option in (
+        click.option("--backend", type=click.Choice(_BACKENDS), default="auto"),
+        click.option("--check/--no-check", default=True, help="Count wrong elements (default)."),
+        click.option("-r", "--root", type=any_number, default=0, help="Sender of broadcast."),
+        click.option("-d", "--dtype", type=click.Choice(list(DTYPES)), default="float"),
+        click.option("-w", "--warmup", type=any_number, default=5, help="Untimed calls."),
+        click.option("-n", "--iterations", type=several, default=20, help="Timed calls."),
+        click.option("-f", "--factor", type=several, default=4, help="Next size / size."),
+        click.option("-e", "--largest", metavar="SIZE", default="64M", help="E.g. 8G."),
+        click.option("-b", "--smallest", metavar="SIZE", default="1K", help="E.g. 8, 64K."),
+    ):
+        command = option(command)
+    return command
+
+
+def _bench(
+    collective: str,
+    /,
+    *,
+    site: str | None,
+    results: Path,
+    wait: bool | None,
+    dry_run: bool,
+    ranks: str | None,
+    **given: Any,
+) -> None:
+    from hpc_train.pipeline.bench import BenchOptions, bench_overrides, check_ranks
+
+    names = [key for key in BenchOptions.__struct_fields__ if key != "collective"]
+    options = BenchOptions(collective=collective, **{key: given.pop(key) for key in names})
+    own = bench_overrides(options)
+    given = _with_ranks(given, ranks)
+    prepared = prepare_and_warn(Path("bench"), (), site, given, starts=not dry_run, own=own)
+    check_ranks(prepared, options)
+    if dry_run:
+        from hpc_train.cli.render import echo_scripts
+
+        echo_scripts(prepared)
+    else:
+        _submit(prepared, results, wait=wait)
+
+
+def _with_ranks(given: dict[str, Any], ranks: str | None) -> dict[str, Any]:
+    if ranks is None:
+        return given
+    for key in ("tasks_per_node", "nproc_per_node"):
+        if given.get(key) is not None:
+            raise click.UsageError(f"--ranks is the same as --{key.replace('_', '-')}; give one")
+    return {**given, "tasks_per_node": ranks}
+
+
+def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
+    """Submit the job; if it is waited for, print its table."""
+    from hpc_train.cli.follow_runs import follow
+    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.submit import announce
+    from hpc_train.pipeline.bench import bench_table
+    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+
+    show_warnings()
+    done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+    if not (prepared.site.value.scheduler == "local" if wait is None else wait):
+        announce(done, as_json=False)
+        return
+    known = {run.folder.run_id: run.state for run in done.kept}
+    code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
+    for table in filter(None, map(bench_table, done.new)):
+        click.echo(table)
+    if not code:
+        say(f"next: hpctrain collect {done.home.name}")
+    raise SystemExit(code)
