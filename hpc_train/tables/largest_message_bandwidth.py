@@ -5,10 +5,11 @@ GB/s are 1e9 B/s, link rates Gb/s as vendors state them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpc_train.model.record import Record
+from hpc_train.tables.run_flags import NO_RATE
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays
@@ -63,3 +64,19 @@ def largest_busbw(fields: RecordArrays) -> dict[str, float]:
     # The last value of a run remains.
     best = {names[run[place]]: float(own.value[place]) for place in order}
     return dict(sorted(best.items()))
+
+
+def with_bandwidths(
+    reasons: Sequence[str], names: Sequence[str], fields: RecordArrays
+) -> list[str]:
+    """Return why runs have no result; a benchmark of a network has bandwidths instead."""
+    if not any(reason.endswith(NO_RATE) for reason in reasons):
+        return list(reasons)
+    found = largest_busbw(fields)
+    return [
+        f"a benchmark, not a training: busbw {found[name]:.4g} GB/s of the largest messages; "
+        "hpctrain collect prints all values"
+        if name in found and reason.endswith(NO_RATE)
+        else reason
+        for reason, name in zip(reasons, names, strict=True)
+    ]

@@ -18,6 +18,7 @@ from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary
 
+NO_RATE = ", but no time or rate of training; see docs/events.md"
 _SINGLE_VALUED = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
 
 
@@ -135,7 +136,7 @@ def _unusable(rows: Rows) -> str:
     rates = rows.take(np.isin(rows.kind, [KINDS.index(name) for name in RATE_RECORDS]))
     if not len(rates.run):
         found = ", ".join(_in_order(rows.kind))
-        return f"the log has {found}, but no time or rate of training; see docs/events.md"
+        return f"the log has {found}{NO_RATE}"
     name = KINDS[rates.kind[0]]
     if (rates.scope == PER_GPU).any():
         return (

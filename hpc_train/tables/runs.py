@@ -26,6 +26,7 @@ from hpc_train.tables.condition_differences import (
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import NAN, Floats
+from hpc_train.tables.largest_message_bandwidth import with_bandwidths
 from hpc_train.tables.line_order import in_line_order
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.model_operations import computed_operations
@@ -134,6 +135,7 @@ def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     found |= use_of_hardware(rest, study.warmup, sizes, found, tokens_of_sample(printed, found))
     found["job_energy_per_sample_j"] = job_energy_per_sample_j(study.runs, found["samples_seen"])
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
+    why = with_bandwidths(why, names, fields)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
     conditions = conditions_of(rest, study.runs)
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
