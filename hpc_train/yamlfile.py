@@ -112,7 +112,8 @@ class Document:
         problem = getattr(failure, "problem", None) or str(failure).splitlines()[0]
         context = getattr(failure, "context", None)
         detail = f"{problem} ({context})" if context else problem
-        return self.error(f"{place}: not valid YAML: {detail}")
+        hint = "indent with blanks; YAML allows no tabs" if "'\\t'" in detail else ""
+        return self.error(f"{place}: not valid YAML: {detail}", hint)
 
     def _fail(self, node: yaml.Node, text: str) -> HpcTrainError:
         return self.error(f"{self.label}:{node.start_mark.line + 1}: {text}")
@@ -202,7 +203,8 @@ def read(path: Path, error: type[HpcTrainError], label: str | None = None) -> Do
     try:
         document.load(raw.decode("utf-8"))
     except UnicodeDecodeError as failure:
-        raise error(f"{path}: not UTF-8 text (byte {failure.start})") from None
+        hint = "a YAML file is text; a program is submitted by its name"
+        raise error(f"{path}: not UTF-8 text (byte {failure.start})", hint) from None
     return document
 
 

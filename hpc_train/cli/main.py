@@ -37,7 +37,8 @@ def main() -> None:
         code = 0
     except OSError as failure:
         # A folder without permission, or a full disk to which stdout is written, is not a bug.
-        _complain(HpcTrainError(f"{failure.filename or 'output'}: {failure.strerror or failure}"))
+        where = failure.filename or "output"
+        _complain(HpcTrainError(f"{where}: {failure.strerror or failure}", "name another place"))
         code = 2
     # At the exit, Python would search all objects for cycles once more.
     gc.freeze()

@@ -161,7 +161,10 @@ def lint_bytes(raw: bytes, linter: Linter, label: str) -> tuple[Checked, bytes]:
         SpecError: a binary file.
     """
     if b"\0" in raw:
-        raise SpecError(f"{label}: a binary file (byte {raw.index(0)} is NUL), not a script")
+        raise SpecError(
+            f"{label}: a binary file (byte {raw.index(0)} is NUL), not a script",
+            "name the job script: a text whose first line is #!/bin/bash",
+        )
     text = raw.decode("utf-8", "surrogateescape")
     fixed: tuple[LintFinding, ...] = ()
     if linter.fix:

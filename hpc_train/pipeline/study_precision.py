@@ -28,6 +28,8 @@ def preview(prepared: Prepared) -> Iterator[str]:
         sizes[series].add(size.nodes * size.gpus_per_node or size.world_size)
         nodes[series].add(size.nodes)
     fewest = min(len(found) for found in sizes.values())
+    if len(prepared.points) == 1:
+        yield "1 point: no speedup; several sizes make one: --nodes 1,2,4, or more values in `axes`"
     # A study without a size axis has nothing to fit.
     if max(len(found) for found in sizes.values()) > 1:
         yield from _sizes(fewest, prepared.study.spec.scaling)

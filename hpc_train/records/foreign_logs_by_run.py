@@ -29,7 +29,7 @@ def no_such_file(word: str) -> LogParseError | None:
     path = Path(word)
     if any(letter in word for letter in "*?["):
         return LogParseError(f"{word}: no file matches this pattern")
-    if not path.suffix and len(path.parts) == 1:
+    if not path.suffix and len(path.parts) == 1 and not word.endswith("/"):
         return None
     if not path.parent.is_dir():
         return LogParseError(f"{word}: no such file; there is no folder {path.parent}")

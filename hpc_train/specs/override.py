@@ -93,7 +93,7 @@ def check_key(key: str, where: str) -> None:
     name = re.sub(r"\.[0-9]+$", "", rest) if inner and rest else head
     if name not in known or (rest and not inner and head not in ("env", "command", "directives")):
         every = [*keys_of(JobSpec), *keys_of(Resources)]
-        if inner and rest and inner is not Resources:
+        if inner and rest:
             every = [f"{head}.{name}" for name in known]
         raise SpecError(
             f"{where}: {key!r} is not a key of a job{nearest(key, every)}; "

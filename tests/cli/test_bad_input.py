@@ -203,7 +203,7 @@ def test_absurd_numbers_in_a_log_stop_nothing(hpctrain: Hpctrain) -> None:
     assert "one.log: 1 line is cut, written over or without a number" in done.stderr
 
 
-def test_output_that_cannot_be_written_is_one_line(hpctrain: Hpctrain) -> None:
+def test_output_that_cannot_be_written_has_no_traceback(hpctrain: Hpctrain) -> None:
     with Path("/dev/full").open("w") as full:
         done = subprocess.run(
             [sys.executable, "-m", "hpc_train", "render", "train.py", "--site", "local"],
@@ -211,7 +211,8 @@ def test_output_that_cannot_be_written_is_one_line(hpctrain: Hpctrain) -> None:
             stderr=subprocess.PIPE,
             text=True,
         )
-    assert (done.returncode, done.stderr) == (2, "hpctrain: output: No space left on device\n")
+    message = "hpctrain: output: No space left on device\n  name another place\n"
+    assert (done.returncode, done.stderr) == (2, message)
 
 
 def test_a_manifest_cut_in_half_is_shown(hpctrain: Hpctrain) -> None:

@@ -15,11 +15,15 @@ _NONE = (
     "hpctrain lab up starts a Slurm of 4 nodes on this machine"
 )
 
+_ONE = (
+    "hpctrain site show local prints what this machine offers, hpctrain site list the other sites"
+)
+
 
 def other_sites(nodes: Iterable[int]) -> str:
-    """Return the sites that have the nodes of these jobs; nothing for jobs of one node."""
+    """Return the sites that have the nodes of these jobs, or where to look for one node."""
     most = max(nodes, default=1)
-    return advice_for(most) if most > 1 else ""
+    return advice_for(most) if most > 1 else _ONE
 
 
 def advice_for(nodes: int) -> str:

@@ -1,0 +1,219 @@
+"""The mistakes of the first hour: each message states the place, the reason and what to do next."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
+
+import pytest
+
+from tests.cli.conftest import Hpctrain
+
+STORED = Path(__file__).parents[1] / "stored/schema-1"
+OLD = "import sys; sys.version_info = (3, 6, 8); sys.version = '3.6.8 x'; import hpc_train"
+NO_PANDAS = """
+import importlib.util as util, sys
+find = util.find_spec
+util.find_spec = lambda name, *more: None if name == "pandas" else find(name, *more)
+from hpc_train.cli.main import main
+main()
+"""
+LOCAL = "submit train.py --site local"
+FULL = """
+import subprocess, sys
+with open("/dev/full", "w") as full:
+    words = [sys.executable, "-m", "hpc_train", *sys.argv[1:]]
+    sys.exit(subprocess.run(words, stdout=full).returncode)
+"""
+INTERRUPTED = """
+import os, signal
+from hpc_train.cli.main import main
+os.dup2(os.pipe()[0], 0)
+signal.signal(signal.SIGALRM, lambda *_: os.kill(os.getpid(), signal.SIGINT))
+signal.setitimer(signal.ITIMER_REAL, 0.5)
+main()
+"""
+HPCTRAIN = (sys.executable, "-m", "hpc_train")
+ENDED = 'Traceback (most recent call last):\n  File "x.py", line 3, in f\nValueError: bad\n'
+
+
+def newer() -> None:
+    shutil.copytree(STORED / "results", "later")
+    (manifest,) = Path("later/bad").glob("*/run.json")
+    manifest.write_text(json.dumps({**json.loads(manifest.read_bytes()), "schema": 2}))
+
+
+def colleague() -> None:
+    shutil.copytree(STORED / "results", "theirs")
+    for folder in (*Path("theirs").rglob("*/"), Path("theirs")):
+        folder.chmod(0o555)
+
+
+def python_without_torch() -> None:
+    Path("bare").write_text(f'#!/bin/sh\nexec {sys.executable} -I -S "$@"\n')
+    Path("bare").chmod(0o755)
+    Path("python3").symlink_to("bare")
+
+
+def python_with_torch_alone() -> None:
+    """Let `python` be one that finds torch, and not hpctrain."""
+    import torch
+
+    packages = Path("packages").absolute()
+    packages.mkdir()
+    for entry in Path(torch.__file__).parents[1].iterdir():
+        if not entry.name.startswith("hpc"):
+            (packages / entry.name).symlink_to(entry)
+    code = f'#!/bin/sh\nexport PYTHONPATH={packages}\nexec {sys.executable} -S "$@"\n'
+    text("bin/python", code)()
+    Path("bin/python").chmod(0o755)
+
+
+def sites() -> None:
+    text("sites/cluster.yaml", "schema: 1\n")()
+
+
+def text(name: str, content: str | bytes) -> Callable[[], None]:
+    def write() -> None:
+        Path(name).parent.mkdir(exist_ok=True)
+        Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+    return write
+
+
+class Mistake(NamedTuple):
+    """What is typed, and what the answer contains; `start` replaces the command of hpctrain."""
+
+    words: str
+    code: int
+    parts: tuple[str, ...]
+    before: Callable[[], object] = lambda: None
+    start: tuple[str, ...] = ()
+    variables: Mapping[str, str] = MappingProxyType({})
+
+
+def job(more: str = "", sep: str = "\n") -> str:
+    lines = ("name: j", "command: [python, train.py]", "launcher: single")
+    return sep.join((*lines, "resources: {cpus_per_task: 1, time: 5m}", more))
+
+
+STUDY = "name: st\njob: job.yaml\nscaling: weak\nrepetitions: 1\naxes: {env.X: [1, 2]}\n"
+MISTAKES = {
+    "forgotten site": Mistake(
+        "submit train.py --nodes 2 --dry-run", 2, ("--nodes", "at most 1", "--site NAME")
+    ),
+    "options before --": Mistake(
+        "submit train.py --epochs 3", 2, ("'--epochs'", "hpctrain submit train.py -- --epochs 3")
+    ),
+    "unknown command": Mistake("sumbit train.py", 2, ("'sumbit'", "did you mean 'submit'?")),
+    "gpus": Mistake(
+        f"{LOCAL} --gpus 65", 2, ("--gpus-per-node", "from 0 to 64", "taken as --gpus-per-node")
+    ),
+    "wrong path of --set": Mistake(
+        f"{LOCAL} --set resources.node=2", 2,
+        ("--set resources.node", "is not a key", "did you mean 'resources.nodes'?"),
+    ),
+    "profile with a typo": Mistake(
+        "submit train.py --site sites/clustr.yaml", 2,
+        ("sites/clustr.yaml", "did you mean 'cluster.yaml'?", "ls sites"),
+        sites,
+    ),
+    "collect of no folder": Mistake("collect no/", 2, ("no/: no such file", "hpctrain status")),
+    "report of no folder": Mistake("report old/nothing", 2, ("old/nothing: no such", "folder old")),
+    "empty folder": Mistake(
+        "report logs", 2, ("logs: no log files", "contains nothing", "name other files"),
+        lambda: Path("logs").mkdir(),
+    ),
+    "binary": Mistake(
+        "report prog", 2, ("prog: program or library", "name the log"),
+        lambda: shutil.copy(sys.executable, "prog"),
+    ),
+    "newer version": Mistake(
+        "report bad --results later", 2,
+        ("run.json: written by a newer", "reads 1", "pip install --upgrade"), newer,
+    ),
+    "no torch": Mistake(
+        "submit train.py --site local --set command.0=./python3 --launcher torchrun --wait", 1,
+        ("./python3 on", "has no torch", "next: hpctrain diagnose"), python_without_torch,
+    ),
+    "Python 3.6": Mistake(
+        "", 2, ("is Python 3.6.8", "needs Python 3.10", "uv tool install"), start=("-c", OLD)
+    ),
+    "Python with torch alone": Mistake(
+        "site test local --nodes 1", 1,
+        ("rank 0 on", "Python finds no module hpc_train", "next: hpctrain diagnose"),
+        python_with_torch_alone, variables={"XDG_CONFIG_HOME": "config"},
+    ),
+    "missing extra": Mistake(
+        "report results", 2, ("hpctrain report", "pandas", "-m pip install", "[report]"),
+        start=("-c", NO_PANDAS),
+    ),
+    "two jobs in one diagnosis": Mistake(
+        "diagnose a.log b.log", 0, ("== a.log", "== b.log\nFAILED  ValueError: bad"),
+        lambda: (text("a.log", "step 1\n")(), text("b.log", ENDED)()),
+    ),
+    "study submitted twice": Mistake(
+        "submit st.yaml --site local", 0,
+        ("0 runs submitted, 2 exist already", "next: hpctrain status st"),
+        lambda: subprocess.run([*HPCTRAIN, *"submit st.yaml --site local --wait".split()]),
+    ),
+    "results of a colleague": Mistake(
+        "status bad --results theirs", 0, ("rank 0 on lab1: exit code 1", "diagnose theirs/bad"),
+        colleague,
+    ),
+    "Ctrl-C": Mistake("collect -", 130, (), start=("-c", INTERRUPTED)),
+    "no home": Mistake(
+        f"{LOCAL} --dry-run", 0, ("#!/bin/bash",), variables={"HOME": "/proc/none"}
+    ),
+    "full disk": Mistake(
+        "help", 2, ("No space left on device", "name another place"), start=("-c", FULL)
+    ),
+    "no permission": Mistake(
+        f"{LOCAL} --results /sys/results", 2, ("/sys/results", "cannot be written", "name another")
+    ),
+    "CRLF": Mistake(
+        "lint job.sh", 1, ("job.sh:1", "DOS line breaks", "lint --fix"),
+        text("job.sh", "#!/bin/bash\r\n#SBATCH --nodes=1\r\n"),
+    ),
+    "BOM": Mistake(
+        "render bom.yaml --site local", 0, ("# j on this machine",),
+        lambda: text("bom.yaml", "\ufeff" + job())(),
+    ),
+    "tabs": Mistake(
+        "render tab.yaml --site local", 2, ("tab.yaml:2", "'\\t'", "no tabs"),
+        text("tab.yaml", "command:\n\t- python\n"),
+    ),
+    "study of one point": Mistake(
+        "submit one.yaml --site local --dry-run", 0, ("1 point: no speedup", "--nodes 1,2,4"),
+        text("one.yaml", STUDY.replace("[1, 2]", "[1]")),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_answered(hpctrain: Hpctrain, name: str) -> None:
+    mistake = MISTAKES[name]
+    Path("train.py").write_text("print('done')\n")
+    Path("job.yaml").write_text(job())
+    Path("st.yaml").write_text(STUDY)
+    mistake.before()
+    words = mistake.words.split()
+    if mistake.start:
+        command = [sys.executable, *mistake.start, *words]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    else:
+        path = f"{Path('bin').absolute()}:{Path(sys.executable).parent}:{os.environ['PATH']}"
+        done = hpctrain(*words, PATH=path, **mistake.variables)
+    said = done.stdout + done.stderr
+    assert done.returncode == mistake.code, said
+    assert "hpc_train/cli/main.py" not in said
+    assert [part for part in mistake.parts if part not in said] == [], said
+    # The dump of all run ids was the answer to a folder that is not there.
+    assert mistake.code != 2 or len(done.stderr) < 1200
