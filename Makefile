@@ -105,7 +105,8 @@ system:
 	missing=()
 	for pair in mpirun:openmpi-bin slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge \
 	    slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 tc:iproute2 \
-	    chromium:chromium pdflatex:texlive-latex-recommended
+	    chromium:chromium pdflatex:texlive-latex-recommended \
+	    /usr/share/lmod/lmod/libexec/lmod:lmod
 	do
 	    command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}")
 	done

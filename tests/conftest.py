@@ -66,6 +66,7 @@ Slurm = Callable[..., str]
 NEEDS = {
     "browser": {"chromium": "chromium"},
     "latex": {"pdflatex": "texlive-latex-recommended"},
+    "modules": {"/usr/share/lmod/lmod/libexec/lmod": "lmod"},
     "mpi": {"mpirun": "openmpi-bin"},
     "slurm": {
         "slurmctld": "slurmctld",

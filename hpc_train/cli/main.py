@@ -48,8 +48,9 @@ def main() -> None:
 def _prepare_start() -> None:
     """Leave out work of the interpreter that a command does not need."""
     gc.set_threshold(_OBJECTS)
-    # Python puts the folder of the program first, so that each import would look there first.
-    if sys.path and sys.path[0] == sys.argv[0].rpartition("/")[0]:
+    # Python puts the folder of the program first, so that each import would look there first. Where
+    # the program is a link, it is the folder of the link's target.
+    if sys.path and sys.path[0] == os.path.realpath(sys.argv[0]).rpartition("/")[0]:
         del sys.path[0]
 
 
