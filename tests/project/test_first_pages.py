@@ -22,6 +22,21 @@ from tests.project.shown_commands import (
 DOCS = ROOT / "docs"
 TUTORIAL = DOCS / "tutorial.md"
 MOST_COMMANDS = 8
+TERMS = {
+    *(
+        "node",
+        "task",
+        "rank",
+        "local rank",
+        "world size",
+        "rendezvous",
+        "site profile",
+        "transport",
+    ),
+    *("job", "run", "study", "axis", "point", "repetition", "series", "record", "scope", "gate"),
+    *("step", "strong scaling", "weak scaling", "baseline", "speedup", "efficiency", "interval"),
+    *("MFU", "algbw", "busbw"),
+}
 LAB_ENVIRONMENT = "/var/tmp/hpctrain-lab/env"  # noqa: S108
 
 
@@ -36,6 +51,13 @@ def checkout(tmp_path: Path) -> Path:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copy(ROOT / "examples/book/train.py", tmp_path)
     return tmp_path
+
+
+def test_the_glossary_has_the_words_of_reports_and_one_sentence_each() -> None:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    terms = dict(re.findall(r"^### (.+)\n\n((?:.+\n)+)", text, re.MULTILINE))
+    assert TERMS - set(terms) == set()
+    assert [term for term, said in terms.items() if re.search(r"\. [A-Z]", said)] == []
 
 
 def test_the_tutorial_is_short() -> None:
