@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hpc_train.pipeline.status import Watch
 
 _PAUSE_S = 0.3
+# The last measurement is read so often on a terminal, and elsewhere.
+_SHOWN_S, _PRINTED_S = 2.0, 30.0
 _REST = 4
 Show = Callable[[Sequence[Run]], None]
 
@@ -44,16 +46,22 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
 
     States in `known` are not printed again. Ctrl-C ends the command, not the runs.
     """
+    from hpc_train.pipeline.last_measurement import Progress
     from hpc_train.pipeline.status import Watch
 
     states = dict(known)
+    on_terminal = sys.stderr.isatty()
+    progress = Progress(_SHOWN_S if on_terminal else _PRINTED_S)
     watch = Watch(home, just_submitted=True)
     try:
         with _progress_bar(len(run_ids)) as show:
             is_first = True
             while True:
                 runs = [run for run in watch.runs() if run.folder.run_id in run_ids]
-                show(runs)
+                line = progress.line([run for run in runs if run.state is JobState.RUNNING])
+                show(runs, line)
+                if line and not on_terminal:
+                    click.echo(plain(f"RUNNING    {line}"), err=True)
                 for run in runs:
                     _print_change(run, states)
                 if is_first and any(run.state is JobState.COMPLETED for run in runs):
@@ -134,10 +142,13 @@ def log_tail(run: Run, lines: int = 8) -> list[str]:
 
 
 @contextmanager
-def _progress_bar(total: int) -> Iterator[Show]:
-    """Show how many runs have finished and which one is running; nothing without a terminal."""
+def _progress_bar(total: int) -> Iterator[Callable[[Sequence[Run], str], None]]:
+    """Show how many runs have finished, which one is running, and its last measurement.
+
+    Without a terminal nothing is shown.
+    """
     if not sys.stderr.isatty():
-        yield lambda runs: None
+        yield lambda runs, line: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -151,10 +162,18 @@ def _progress_bar(total: int) -> Iterator[Show]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
 
-        def show(runs: Sequence[Run]) -> None:
+        measured = ""
+
+        def show(runs: Sequence[Run], line: str) -> None:
+            nonlocal measured
+            measured = line or measured
             running = [run.folder.run_id for run in runs if run.state is JobState.RUNNING]
             done = sum(run.state.finished for run in runs)
-            progress.update(task, completed=done, description=", ".join(running) or "waiting")
+            is_current = bool(running) and measured.startswith(f"{running[0]}  ")
+            shown = measured if is_current else ", ".join(running)
+            if is_current and total == 1:
+                shown = measured.removeprefix(f"{running[0]}  ")
+            progress.update(task, completed=done, description=plain(shown) or "waiting")
 
         yield show
 

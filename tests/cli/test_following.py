@@ -1,0 +1,44 @@
+"""`submit --wait` on a terminal shows the last measurement of the run that is running."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TRAIN = """\
+import os, time
+step = 0
+while not os.path.exists("go"):
+    step += 1
+    print(f'@hpct {{"step": {step}, "step_time": 0.25, "loss": 1.5}}', flush=True)
+    time.sleep(0.1)
+"""
+
+
+def test_the_last_measurement_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setenv("COLUMNS", "120")
+    Path("train.py").write_text(TRAIN)
+    ours, theirs = pty.openpty()
+    options = "--site local --launcher single --cpus-per-task 1 --time 2h --wait"
+    words = [sys.executable, "-m", "hpc_train", "submit", "train.py", *options.split()]
+    sent = b""
+    with subprocess.Popen(words, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        # Linux says EIO when the last writer has gone.
+        try:
+            while part := os.read(ours, 65536):
+                sent += part
+                if b"0.25 s a step, loss 1.5, 2 h 0 min to the time limit" in sent:
+                    Path("go").touch()
+        except OSError:
+            pass
+    os.close(ours)
+    assert process.returncode == 0
+    assert Path("go").exists(), sent.decode()

@@ -1,0 +1,74 @@
+"""The last measurement of a run that is running."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.model.run import JobStatus, Run
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline.last_measurement import LastMeasurement, Progress, time_left
+from hpc_train.pipeline.run_states import runs_below
+from hpc_train.pipeline.submit import submit
+from tests.pipeline.on_slurm import RESULTS, job
+from tests.submissions.slurm.fake_slurm import FakeSlurm
+
+EVENT = '@hpct {"step": %d, "step_time": 0.25, "loss": %s}\n'
+
+
+@pytest.fixture
+def run(slurm: FakeSlurm) -> Iterator[Run]:
+    done = submit(job("time=2h"), RESULTS, [])
+    (found,) = runs_below(done.home)
+    status = JobStatus(started=time.time() - 600)
+    yield msgspec.structs.replace(found, state=JobState.RUNNING, status=status)
+
+
+def log(run: Run, text: str, name: str = "rank-0.out") -> None:
+    with Path(run.folder.logs / name).open("a") as file:
+        file.write(text)
+
+
+def test_only_new_lines_are_read_and_the_last_counts(run: Run) -> None:
+    last = LastMeasurement(run)
+    assert last.text() == ""
+    log(run, EVENT % (1, "2.5") + EVENT % (2, "1.5") + EVENT[:20])
+    assert last.text() == "step 2, 0.25 s a step, loss 1.5"
+    (run.folder.logs / "rank-0.out").write_text("x" * 200)
+    assert last.text() == "step 2, 0.25 s a step, loss 1.5"
+
+
+def test_the_next_lines_follow(run: Run) -> None:
+    last = LastMeasurement(run)
+    log(run, EVENT % (1, "2.5"))
+    last.text()
+    log(run, EVENT % (1200, "0.125"))
+    assert last.text() == "step 1,200, 0.25 s a step, loss 0.125"
+
+
+def test_hand_written_lines_are_read(run: Run) -> None:
+    last = LastMeasurement(run)
+    log(run, "hello\n")
+    assert last.text() == ""
+    log(run, "step 7 | loss 0.500 | 320.5 samples/s\n")
+    assert last.text() == "step 7, 320.5 samples/s, loss 0.5"
+
+
+def test_the_time_to_the_limit(run: Run) -> None:
+    assert time_left(run) == "1 h 50 min to the time limit"
+    assert time_left(msgspec.structs.replace(run, status=None)) == ""
+
+
+def test_a_line_is_returned_when_it_is_new_and_due(run: Run) -> None:
+    log(run, EVENT % (1, "2.5"))
+    rare, often = Progress(3600.0), Progress(0.0)
+    line = f"{run.folder.run_id}  step 1, 0.25 s a step, loss 2.5, 1 h 50 min to the time limit"
+    assert rare.line([run]) == often.line([run]) == line
+    log(run, EVENT % (2, "2.5"))
+    assert (rare.line([run]), often.line([])) == ("", "")
+    assert "step 2" in often.line([run])
+    assert often.line([run]) == ""
