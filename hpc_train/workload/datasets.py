@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DistributedSampler
 
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.cifar10 import read_cifar
-from hpc_train.workload.process_group import RankGroup
+from hpc_train.workload.text_data import Tokens
 
 DIGITS_TEST = 360
 SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
@@ -52,16 +52,17 @@ def load_data(name: str) -> tuple[Images, Images]:
 
 
 def batches(
-    train: Images, batch_size: int, group: RankGroup, seed: int, epoch: int
+    train: Images | Tokens, batch_size: int, place: tuple[int, int], seed: int, epoch: int
 ) -> Iterator[list[int]]:
-    """Yield the indexes of each of this rank's batches in `epoch`, all of the same size.
+    """Yield the indexes of each batch of a data-parallel rank in `epoch`, all of the same size.
 
-    The global batches, as sets, do not depend on the number of ranks.
+    `place` is its number and the number of such ranks. The global batches, as sets, do not depend on the number of ranks.
     """
+    rank, ranks = place
     sampler: DistributedSampler[int] = DistributedSampler(
         cast("Any", train),  # only its length is used
-        num_replicas=group.world_size,
-        rank=group.rank,
+        num_replicas=ranks,
+        rank=rank,
         seed=seed,
         drop_last=True,
     )

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import torch
-from torch import distributed, nn
-from torch.nn.parallel import DistributedDataParallel
+from torch import distributed
 
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.spawn_ranks import SPAWNED, env_int, world_size
@@ -36,14 +35,6 @@ class RankGroup:
     device: torch.device
     backend: str
     launcher: str
-
-    def wrap(self, model: nn.Module) -> nn.Module:
-        """Move the model to the device; with a process group, one rank or many, make it DDP."""
-        model = model.to(self.device)
-        if self.backend == "none":
-            return model
-        devices = [self.device] if self.device.type == "cuda" else None
-        return DistributedDataParallel(model, device_ids=devices)
 
     def sums(self, values: Sequence[float]) -> list[float]:
         """Return each value summed over all ranks, on every rank; every rank must call it."""

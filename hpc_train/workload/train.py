@@ -5,23 +5,32 @@ from __future__ import annotations
 import os
 import sys
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from hpc_train.model.training_strategies import GPT_SHAPES
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.emit import emit, write_line
+from hpc_train.workload.job_checks import batch_of, check_job, training_request
 from hpc_train.workload.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size
 from hpc_train.workload.trainer_options import (
     BatchSize,
     Options,
     parse_options,
     scale_learning_rate,
-    share_batch,
 )
 
 if TYPE_CHECKING:  # a process that only starts ranks does not need torch
+    from collections.abc import Callable
+
+    from torch import nn
+
+    from hpc_train.workload.datasets import Images
     from hpc_train.workload.process_group import RankGroup
+    from hpc_train.workload.text_data import Tokens
     from hpc_train.workload.training_loop import TrainingResult
+
+# single is ddp with one rank.
+_LAYOUTS = {"single": "data parallel", "ddp": "data parallel"}
 
 
 def main() -> int:
@@ -33,8 +42,7 @@ def main() -> int:
     options = parse_options()
     try:
         # Checked before ranks are started, so that it is reported once and not by every rank.
-        share_batch(options.global_batch_size, options.batch_size, world_size())
-        _check_data(options.data)
+        check_job(options, world_size())
         return run_ranks(partial(train, options))
     except WorkloadError as error:
         return _refuse(error)
@@ -58,21 +66,52 @@ def train(options: Options) -> int:
 
 
 def _train_in(group: RankGroup, options: Options) -> None:
-    from hpc_train.workload.datasets import load_data
-    from hpc_train.workload.training_loop import Trainer, make_cnn, measure_accuracy
+    from hpc_train.workload.strategies import load_strategy
+    from hpc_train.workload.strategies.base import OptimizerChoice, Setup
+    from hpc_train.workload.training_loop import Trainer, measure_accuracy
 
-    batch = share_batch(options.global_batch_size, options.batch_size, group.world_size)
+    request = training_request(options, group.world_size, group.device.type)
+    batch = batch_of(options, request)
     rate, rule = _learning_rate(options, batch)
-    train_set, test_set = load_data(options.data)
-    trainer = Trainer(options, group, train_set, batch, rate)
+    train_set, test_set = _data(options)
+    trainer = Trainer(options, group, train_set, batch, request)
     if group.rank == 0:
         _report_start(options, group, batch, rate)
         write_line(rule)
-    model = make_cnn(channels=train_set.images.shape[1], width=options.width).to(group.device)
-    outcome = trainer.train(group.wrap(model))
-    accuracy = None if options.no_accuracy else measure_accuracy(model, test_set, group)
+    make = _maker(options, train_set)
+    optimizer = OptimizerChoice(name=options.optimizer, learning_rate=rate)
+    setup = Setup(group=group, request=request, optimizer=optimizer, precision=options.precision)
+    model = load_strategy(options.strategy).build(make, setup)
+    outcome = trainer.train(model)
+    accuracy = None
+    if not options.no_accuracy:
+        whole = make()
+        whole.load_state_dict(model.state())
+        device, precision = group.device, options.precision
+        accuracy = measure_accuracy(whole.to(device), test_set, group, precision)
     if group.rank == 0:
         _report_end(group, batch, outcome, accuracy)
+
+
+def _data(options: Options) -> tuple[Images | Tokens, Images | Tokens]:
+    from hpc_train.workload.datasets import load_data
+    from hpc_train.workload.text_data import load_text
+
+    shape = GPT_SHAPES.get(options.model)
+    return load_data(options.data) if shape is None else load_text(options.data, shape.context)
+
+
+def _maker(options: Options, train_set: Images | Tokens) -> Callable[[], nn.Sequential]:
+    """Return a function that makes the model on the CPU, with the same weights on each rank."""
+    import torch
+
+    from hpc_train.workload.models import make_model
+    from hpc_train.workload.text_data import Tokens
+    from hpc_train.workload.training_loop import DTYPES
+
+    dtype = DTYPES.get(options.precision, torch.float32)
+    channels = 0 if isinstance(train_set, Tokens) else train_set.images.shape[1]
+    return partial(make_model, options.model, channels=channels, width=options.width, dtype=dtype)
 
 
 def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
@@ -94,10 +133,10 @@ def _report_start(options: Options, group: RankGroup, batch: BatchSize, rate: fl
         event="conditions",
         conditions={
             **conditions(group),
-            "model": f"cnn of width {options.width}",
+            "model": f"cnn of width {options.width}" if options.model == "cnn" else options.model,
             "data": options.data,
-            "precision": "fp32",
-            "layout": "data parallel",
+            "precision": options.precision,
+            "layout": _LAYOUTS.get(options.strategy, options.strategy),
         },
     )
     emit(
@@ -109,9 +148,9 @@ def _report_start(options: Options, group: RankGroup, batch: BatchSize, rate: fl
         backend=group.backend,
         device=group.device.type,
         torch=torch.__version__.partition("+")[0],
-        model="cnn",
+        model=options.model,
         data=options.data,
-        precision="fp32",
+        precision=options.precision,
         seed=options.seed,
         threads=torch.get_num_threads(),
         launcher_env=group.launcher,
@@ -139,13 +178,6 @@ def _report_end(
         f"done: {outcome.steps} steps of {batch.global_size} samples on {group.world_size} rank(s) "
         f"in {outcome.time_to_train:.2f} s, {rate:.0f} samples/s; test accuracy {shown}"
     )
-
-
-def _check_data(name: str) -> None:
-    if name not in ("digits", "synthetic"):
-        from hpc_train.workload.cifar10 import check_cifar
-
-        check_cifar(Path(name))
 
 
 def _refuse(error: WorkloadError) -> int:

@@ -9,6 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
+from hpc_train.model.training_strategies import (
+    MODELS,
+    SCHEDULES,
+    STRATEGIES,
+)
 from hpc_train.workload import WorkloadError
 
 BASE_BATCH_SIZE = 128
@@ -17,7 +22,12 @@ EPILOG = (
     "Give --global-batch-size for strong scaling (the same batch for any number of ranks) "
     "or --batch-size for weak scaling (the same batch for each rank)."
 )
-DATA_HELP = "PATH: a folder that contains CIFAR-10's cifar-10-batches-py (default: digits)"
+DATA_HELP = (
+    "PATH: a folder that contains CIFAR-10's cifar-10-batches-py, for a GPT a file of text "
+    "(default: digits, for a GPT synthetic)"
+)
+MESH_HELP = "ranks in each dimension of a strategy with two, as 2,4 (default: 2 in the last one)"
+ACCUMULATE_HELP = "micro-batches of a step (default: 1, in a pipeline the number of stages)"
 RULE_HELP = (
     "multiply the learning rate by 1, by f or by sqrt(f), f = global batch / base batch "
     "(default: linear with --batch-size, none with --global-batch-size)"
@@ -47,6 +57,13 @@ class Options:
     fail_rank: int | None
     fail_step: int
     fail_code: int
+    strategy: str
+    model: str
+    mesh: tuple[int, ...]
+    schedule: str
+    accumulate: int | None
+    optimizer: str
+    precision: str
 
 
 class _Parser(argparse.ArgumentParser):
@@ -64,20 +81,23 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     """
     parser = _Parser(
         prog="python -m hpc_train.workload.train",
-        description="Train a small CNN on any number of ranks; print `@hpct` events.",
+        description="Train a CNN or a GPT on any number of ranks; print `@hpct` events.",
         epilog=EPILOG,
         allow_abbrev=False,
     )
     _add_work(parser)
+    _add_strategy(parser)
     _add_batch(parser)
     _add_machine(parser)
     _add_failure(parser)
-    return Options(**vars(parser.parse_args(arguments)))
+    given = vars(parser.parse_args(arguments))
+    given["data"] = given["data"] or ("digits" if given["model"] == "cnn" else "synthetic")
+    return Options(**given)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--data", default="digits", metavar="digits|synthetic|PATH", help=DATA_HELP)
+    add("--data", metavar="digits|synthetic|PATH", help=DATA_HELP)
     add("--epochs", type=_positive, help="default: 1, or as many as --steps needs")
     add("--steps", type=_positive, help="stop after this number of steps, in any epoch")
     add("--seed", type=_natural, default=0, help="seed of the weights and of the sample order")
@@ -85,12 +105,23 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
 
 
+def _add_strategy(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--strategy", choices=STRATEGIES, default="ddp", help="how ranks share the work")
+    add("--model", choices=MODELS, default="cnn", help="the network (default: cnn)")
+    add("--mesh", type=_mesh, default=(), metavar="N,N", help=MESH_HELP)
+    add("--schedule", choices=SCHEDULES, default="1F1B", help="of a pipeline (default: 1F1B)")
+    add("--accumulate", type=_positive, metavar="N", help=ACCUMULATE_HELP)
+    add("--optimizer", choices=("sgd", "adamw"), default="sgd", help="default: sgd, momentum 0.9")
+    add("--precision", choices=("fp32", "bf16", "fp64"), default="fp32", help="bf16: autocast")
+
+
 def _add_batch(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group(required=True)
     size.add_argument("--global-batch-size", type=_positive, help="samples per step, all ranks")
     size.add_argument("--batch-size", type=_positive, help="samples per step, each rank")
     add = parser.add_argument
-    add("--learning-rate", type=_rate, default=0.1, help="SGD, momentum 0.9 (default: 0.1)")
+    add("--learning-rate", type=_rate, default=0.1, help="default: 0.1")
     add("--lr-rule", choices=RULES, help=RULE_HELP)
     add("--base-batch-size", type=_positive, default=BASE_BATCH_SIZE, help=BASE_HELP)
 
@@ -114,6 +145,13 @@ def _positive(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
+
+
+def _mesh(text: str) -> tuple[int, ...]:
+    sizes = text.split(",")
+    if not all(size.isdecimal() and int(size) for size in sizes):
+        raise argparse.ArgumentTypeError(f"{text!r} is no list of ranks such as 2,4")
+    return tuple(map(int, sizes))
 
 
 def _natural(text: str) -> int:

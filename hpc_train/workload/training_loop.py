@@ -1,4 +1,4 @@
-"""The network of the reference trainer and its training loop: equal batches, timed step by step."""
+"""The training loop of the reference trainer: equal batches, timed step by step."""
 
 from __future__ import annotations
 
@@ -10,47 +10,32 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import torch
-from torch import nn
-from torch.nn import functional
+from torch import Tensor, nn
 
+from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.datasets import Images, batches
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.process_group import RankGroup
+from hpc_train.workload.strategies.base import ParallelModel
+from hpc_train.workload.text_data import Tokens
 from hpc_train.workload.trainer_options import BatchSize, Options
 
-CLASSES = 10
 TEST_BATCH = 512
-
-
-def make_cnn(channels: int, width: int) -> nn.Module:
-    """Return a small CNN: float images (n, channels, h, w) of any size to logits (n, 10).
-
-    No batch normalisation: its statistics are those of one rank's batch, so the result would depend
-    on the number of ranks at the same global batch.
-    """
-    wide = 2 * width
-    return nn.Sequential(
-        nn.Conv2d(channels, width, 3, padding=1),
-        nn.ReLU(),
-        nn.Conv2d(width, wide, 3, padding=1),
-        nn.ReLU(),
-        nn.MaxPool2d(2),
-        nn.Conv2d(wide, wide, 3, padding=1),
-        nn.ReLU(),
-        nn.AdaptiveAvgPool2d(2),
-        nn.Flatten(),
-        nn.Linear(4 * wide, CLASSES),
-    )
+TEST_TOKENS = 4096
+DTYPES = {"fp64": torch.float64}  # autocast keeps the parameters in fp32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One optimiser step of this rank; seconds, samples and mean loss of its own batch."""
+    """One optimiser step of this rank: seconds, its share of the samples, and its mean loss.
+
+    Ranks that train on the same samples have equal shares of them. None: another rank has the loss.
+    """
 
     time: float
-    samples: int
-    loss: float
+    samples: float
+    loss: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,11 +57,16 @@ class Trainer:
     """
 
     def __init__(
-        self, options: Options, group: RankGroup, train_set: Images, batch: BatchSize, rate: float
+        self,
+        options: Options,
+        group: RankGroup,
+        train_set: Images | Tokens,
+        batch: BatchSize,
+        request: TrainingRequest,
     ) -> None:
         self.options, self.group, self.train_set = options, group, train_set
-        self.batch, self.rate = batch, rate
-        per_epoch = len(train_set) // group.world_size // batch.size
+        self.batch, self.request = batch, request
+        per_epoch = len(train_set) // request.data_size // batch.size
         if not per_epoch:
             raise WorkloadError(
                 f"a global batch of {batch.global_size} samples is larger than the "
@@ -87,16 +77,14 @@ class Trainer:
         self.epochs = math.ceil(self.steps / per_epoch)
         self.done = 0
 
-    def train(self, model: nn.Module) -> TrainingResult:
+    def train(self, model: ParallelModel) -> TrainingResult:
         """Train `model` in place and emit the step and epoch events."""
-        optimiser = torch.optim.SGD(model.parameters(), lr=self.rate, momentum=0.9)
-        model.train()
         self.group.sums([0.0])  # all ranks have started; the first step opens no connections
         started = time.perf_counter()
         first, loss = 0.0, 0.0
         for epoch in range(1, self.epochs + 1):
             epoch_started = time.perf_counter()
-            steps = list(self._epoch(epoch, model, optimiser))
+            steps = list(self._epoch(epoch, model))
             first = first or steps[0].time
             loss = self._mean_loss(steps)
             self._report_epoch(epoch, time.perf_counter() - epoch_started, loss)
@@ -108,13 +96,12 @@ class Trainer:
             loss=loss,
         )
 
-    def _epoch(
-        self, epoch: int, model: nn.Module, optimiser: torch.optim.Optimizer
-    ) -> Iterator[Step]:
-        order = batches(self.train_set, self.batch.size, self.group, self.options.seed, epoch)
+    def _epoch(self, epoch: int, model: ParallelModel) -> Iterator[Step]:
+        place = (model.data_rank, self.request.data_size)
+        order = batches(self.train_set, self.batch.size, place, self.options.seed, epoch)
         while self.done < self.steps:
             self._fail_if_asked()
-            step = self._step(order, model, optimiser)
+            step = self._step(order, model)
             if step is None:
                 return
             self.done += 1
@@ -124,28 +111,26 @@ class Trainer:
                 step=self.done,
                 step_time=step.time,
                 samples=step.samples,
-                loss=step.loss,
+                **({} if step.loss is None else {"loss": step.loss}),
             )
             yield step
 
-    def _step(
-        self, order: Iterator[list[int]], model: nn.Module, optimiser: torch.optim.Optimizer
-    ) -> Step | None:
+    def _step(self, order: Iterator[list[int]], model: ParallelModel) -> Step | None:
         started = time.perf_counter()
         indexes = next(order, None)
         if indexes is None:
             return None
-        images, labels = self.train_set.fetch(indexes, self.group.device)
-        optimiser.zero_grad()
-        loss = functional.cross_entropy(model(images), labels)
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        inputs, targets = fetch(self.train_set, indexes, self.group, self.options.precision)
+        loss = model.step(inputs, targets)
         self.group.synchronise()
         seconds = time.perf_counter() - started
-        return Step(time=seconds, samples=len(labels), loss=float(loss.detach()))
+        sharing = self.group.world_size // self.request.data_size
+        samples = len(indexes) if sharing == 1 else len(indexes) / sharing
+        return Step(time=seconds, samples=samples, loss=None if loss is None else float(loss))
 
     def _mean_loss(self, steps: list[Step]) -> float:
-        total, count = self.group.sums([sum(step.loss for step in steps), len(steps)])
+        losses = [step.loss for step in steps if step.loss is not None]
+        total, count = self.group.sums([sum(losses), len(losses)])
         return total / count
 
     def _report_epoch(self, epoch: int, seconds: float, loss: float) -> None:
@@ -165,19 +150,35 @@ class Trainer:
             os._exit(self.options.fail_code)
 
 
+def fetch(
+    data: Images | Tokens, indexes: list[int], group: RankGroup, precision: str
+) -> tuple[Tensor, Tensor]:
+    """Return inputs and targets on this rank's device; images in the type of the parameters."""
+    inputs, targets = data.fetch(indexes, group.device)
+    if inputs.is_floating_point():
+        inputs = inputs.to(DTYPES.get(precision, torch.float32))
+    return inputs, targets
+
+
 @torch.no_grad()
-def measure_accuracy(model: nn.Module, test: Images, group: RankGroup) -> float:
-    """Return the fraction, 0..1, of the test set that is classified correctly.
+def measure_accuracy(
+    model: nn.Module, test: Images | Tokens, group: RankGroup, precision: str
+) -> float:
+    """Return the fraction, 0..1, of the labels or tokens of the test set that is predicted right.
 
     Each sample is counted once: rank r takes samples r, r + world_size, ... and the counts are
     summed. Rank 0 alone would take world_size times as long while the others hold their devices
-    and wait. `model` must not be wrapped: the shares may differ by a sample.
+    and wait. `model` must be whole and not wrapped: the shares may differ by a sample.
     """
     model.eval()
     mine = list(range(group.rank, len(test), group.world_size))
-    correct = 0
-    for start in range(0, len(mine), TEST_BATCH):
-        images, labels = test.fetch(mine[start : start + TEST_BATCH], group.device)
-        correct += int((model(images).argmax(dim=1) == labels).sum())
-    right, seen = group.sums([correct, len(mine)])
+    correct = predicted = 0
+    size = TEST_BATCH
+    if isinstance(test, Tokens):
+        size = max(1, TEST_TOKENS // test.samples.shape[1])
+    for start in range(0, len(mine), size):
+        inputs, targets = fetch(test, mine[start : start + size], group, precision)
+        correct += int((model(inputs).argmax(dim=-1) == targets).sum())
+        predicted += targets.numel()
+    right, seen = group.sums([correct, predicted])
     return right / seen

@@ -11,14 +11,7 @@ torch = pytest.importorskip("torch")
 from hpc_train.workload import WorkloadError  # noqa: E402
 from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: E402
 from hpc_train.workload.datasets import Images, batches, load_data  # noqa: E402
-from hpc_train.workload.process_group import RankGroup, launcher_of  # noqa: E402
-
-
-def group(rank: int, world_size: int) -> RankGroup:
-    device = torch.device("cpu")
-    return RankGroup(
-        rank=rank, world_size=world_size, device=device, backend="none", launcher="single"
-    )
+from hpc_train.workload.process_group import launcher_of  # noqa: E402
 
 
 def numbers(count: int) -> Images:
@@ -26,9 +19,7 @@ def numbers(count: int) -> Images:
 
 
 def shares(ranks: int, epoch: int = 1) -> list[list[list[int]]]:
-    return [
-        list(batches(numbers(103), 12 // ranks, group(r, ranks), 0, epoch)) for r in range(ranks)
-    ]
+    return [list(batches(numbers(103), 12 // ranks, (r, ranks), 0, epoch)) for r in range(ranks)]
 
 
 @pytest.mark.parametrize("ranks", [2, 3])

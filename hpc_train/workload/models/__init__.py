@@ -1,0 +1,54 @@
+"""Models of the reference trainer, each a sequence of layers that can be cut at any place.
+
+Here: networks, their creation by name, and their division into stages. Not here: how they are
+distributed; a model knows nothing of ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from hpc_train.model.training_strategies import GPT_SHAPES, parts_of
+from hpc_train.workload.models.cnn import make_cnn
+from hpc_train.workload.models.gpt import make_gpt
+
+
+def make_model(name: str, *, channels: int, width: int, dtype: torch.dtype) -> nn.Sequential:
+    """Return a model by its name; `channels` (of the images) and `width` are those of the CNN."""
+    if name in GPT_SHAPES:
+        return make_gpt(GPT_SHAPES[name]).to(dtype)
+    return make_cnn(channels, width).to(dtype)
+
+
+def mean_loss(output: Tensor, target: Tensor) -> Tensor:
+    """Return the mean cross-entropy of logits (..., classes) and classes (...)."""
+    return functional.cross_entropy(output.flatten(0, -2), target.flatten())
+
+
+def cut(model: nn.Sequential, name: str, stages: int) -> list[nn.Sequential]:
+    """Divide a model into consecutive stages; the names of its parameters stay.
+
+    The stages differ by at most one part: a layer with parameters and those after it without.
+    """
+    parts: list[list[tuple[str, nn.Module]]] = []
+    for child, layer in model.named_children():
+        if not parts or next(layer.parameters(), None) is not None:
+            parts.append([])
+        parts[-1].append((child, layer))
+    if len(parts) != parts_of(name):
+        raise AssertionError(name, len(parts))
+    bounds = [len(parts) * i // stages for i in range(stages + 1)]
+    return [_sequence(parts[low:high]) for low, high in pairwise(bounds)]
+
+
+def _sequence(parts: Sequence[Sequence[tuple[str, nn.Module]]]) -> nn.Sequential:
+    stage = nn.Sequential()
+    for part in parts:
+        for name, layer in part:
+            stage.add_module(name, layer)
+    return stage

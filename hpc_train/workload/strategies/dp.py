@@ -1,0 +1,24 @@
+"""dp: one process copies the model to all its GPUs before each forward pass.
+
+torch recommends ddp instead: the copies, the scattered batch and the gathered output pass through
+the first GPU, and one Python process feeds them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+from torch import nn
+
+from hpc_train.workload.strategies.base import CheckedStrategy, LocalStep, Setup
+
+
+class Dp(CheckedStrategy):
+    """On a CPU `DataParallel` only calls the model, so that the check refuses it."""
+
+    def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> LocalStep:
+        """Return the model wrapped for all visible GPUs; its parameters are on the first one."""
+        gpus = list(range(torch.cuda.device_count()))
+        model = nn.DataParallel(make().to(f"cuda:{gpus[0]}"), device_ids=gpus)
+        return LocalStep(model, setup.optimizer.make(model.parameters()), setup)

@@ -1,0 +1,100 @@
+"""pipeline: each rank has some layers; micro-batches follow one another through the ranks.
+
+The schedule of torch.distributed.pipelining decides when a rank runs which of them: GPipe all
+forward first, 1F1B alternately, the interleaved ones with two stages on each rank, the zero-bubble
+ones with the gradients of weights in the gaps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, distributed, nn
+from torch.distributed import ProcessGroup
+from torch.distributed.pipelining import PipelineStage
+from torch.distributed.pipelining.schedules import get_schedule_class
+
+from hpc_train.model.training_strategies import SCHEDULES
+from hpc_train.workload.models import cut, mean_loss
+from hpc_train.workload.strategies.base import CheckedStrategy, Setup, whole_tensors
+
+
+class Pipeline(CheckedStrategy):
+    """Layers, their gradients and optimiser state are on one rank only."""
+
+    def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> PipelineStep:
+        """Return this rank's stages and their schedule."""
+        group = setup.group
+        stages = own_stages(make(), setup, group.rank)
+        return PipelineStep(stages, setup, rank=group.rank, group=distributed.group.WORLD)
+
+
+class StageState:
+    """The state of a model whose layers are on several ranks: each contributes its own."""
+
+    def __init__(self, modules: Sequence[nn.Module], group: ProcessGroup | None = None) -> None:
+        self.modules, self.group = modules, group
+
+    def state(self, *, gradients: bool = False) -> dict[str, Tensor]:
+        """Return all parameters or gradients, whole and by name."""
+        mine = {}
+        for module in self.modules:
+            mine.update(whole_tensors(module, gradients=gradients))
+        parts: list[Any] = [None] * distributed.get_world_size(self.group)
+        distributed.all_gather_object(parts, mine, group=self.group)
+        return {name: value for part in parts for name, value in part.items()}
+
+
+class PipelineStep(StageState):
+    """The stages of one rank in a pipeline of `group`, where it has the number `rank`."""
+
+    def __init__(
+        self,
+        stages: dict[int, nn.Module],
+        setup: Setup,
+        *,
+        rank: int,
+        group: ProcessGroup | None,
+        data_rank: int = 0,
+    ) -> None:
+        super().__init__(list(stages.values()), group)
+        request = setup.request
+        self.setup, self.data_rank = setup, data_rank
+        self.first, self.last = 0 in stages, request.stages - 1 in stages
+        self.optimizer = setup.optimizer.make(
+            parameter for module in self.modules for parameter in module.parameters()
+        )
+        device = setup.group.device
+        placed = [
+            PipelineStage(module, number, request.stages, device, group=group)
+            for number, module in stages.items()
+        ]
+        kind: Any = get_schedule_class(request.schedule)
+        several = SCHEDULES[request.schedule].stages_per_rank > 1
+        # Each micro-batch has the mean of its samples: the schedule divides by their number.
+        self.schedule = kind(
+            placed if several else placed[0], request.microbatches, loss_fn=mean_loss
+        )
+
+    def step(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
+        """Train on a batch; only the rank with the last stage has a loss."""
+        self.optimizer.zero_grad()
+        losses: list[Tensor] = []
+        given = {"target": targets, "losses": losses} if self.last else {}
+        with self.setup.autocast():
+            self.schedule.step(*((inputs,) if self.first else ()), **given)
+        self.optimizer.step()
+        return torch.stack([loss.detach() for loss in losses]).mean() if self.last else None
+
+
+def own_stages(model: nn.Sequential, setup: Setup, rank: int) -> dict[int, nn.Module]:
+    """Return the stages of a rank of the pipeline by their number, on its device."""
+    request = setup.request
+    stages = cut(model, request.model, request.stages)
+    ranks, kind = request.pipeline_ranks, SCHEDULES[request.schedule]
+    numbers = [rank + ranks * i for i in range(kind.stages_per_rank)]
+    if kind.v_shaped:
+        numbers = [rank, request.stages - 1 - rank]
+    return {number: stages[number].to(setup.group.device) for number in numbers}
