@@ -56,7 +56,8 @@ def batches(
 ) -> Iterator[list[int]]:
     """Yield the indexes of each batch of a data-parallel rank in `epoch`, all of the same size.
 
-    `place` is its number and the number of such ranks. The global batches, as sets, do not depend on the number of ranks.
+    `place` is its number and the number of such ranks. The global batches, as sets, do not depend
+    on the number of ranks.
     """
     rank, ranks = place
     sampler: DistributedSampler[int] = DistributedSampler(

@@ -8,6 +8,7 @@ ones with the gradients of weights in the gaps.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ class Pipeline(CheckedStrategy):
         """Return this rank's stages and their schedule."""
         group = setup.group
         stages = own_stages(make(), setup, group.rank)
-        return PipelineStep(stages, setup, rank=group.rank, group=distributed.group.WORLD)
+        return PipelineStep(stages, setup, PipelinePlace(group=distributed.group.WORLD))
 
 
 class StageState:
@@ -47,28 +48,29 @@ class StageState:
         return {name: value for part in parts for name, value in part.items()}
 
 
-class PipelineStep(StageState):
-    """The stages of one rank in a pipeline of `group`, where it has the number `rank`."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PipelinePlace:
+    """This rank's pipeline, `group`, and the ranks over which gradients are averaged, if any."""
 
-    def __init__(
-        self,
-        stages: dict[int, nn.Module],
-        setup: Setup,
-        *,
-        rank: int,
-        group: ProcessGroup | None,
-        data_rank: int = 0,
-    ) -> None:
-        super().__init__(list(stages.values()), group)
+    group: ProcessGroup | None
+    data_rank: int = 0
+    average: ProcessGroup | None = None
+
+
+class PipelineStep(StageState):
+    """The stages of one rank, by their number, and their schedule."""
+
+    def __init__(self, stages: dict[int, nn.Module], setup: Setup, place: PipelinePlace) -> None:
+        super().__init__(list(stages.values()), place.group)
         request = setup.request
-        self.setup, self.data_rank = setup, data_rank
+        self.setup, self.data_rank, self.average = setup, place.data_rank, place.average
         self.first, self.last = 0 in stages, request.stages - 1 in stages
         self.optimizer = setup.optimizer.make(
             parameter for module in self.modules for parameter in module.parameters()
         )
         device = setup.group.device
         placed = [
-            PipelineStage(module, number, request.stages, device, group=group)
+            PipelineStage(module, number, request.stages, device, group=place.group)
             for number, module in stages.items()
         ]
         kind: Any = get_schedule_class(request.schedule)
@@ -85,8 +87,19 @@ class PipelineStep(StageState):
         given = {"target": targets, "losses": losses} if self.last else {}
         with self.setup.autocast():
             self.schedule.step(*((inputs,) if self.first else ()), **given)
+        self._average_gradients()
         self.optimizer.step()
         return torch.stack([loss.detach() for loss in losses]).mean() if self.last else None
+
+    def _average_gradients(self) -> None:
+        if self.average is None:
+            return
+        size = distributed.get_world_size(self.average)
+        for module in self.modules:
+            for parameter in module.parameters():
+                if parameter.grad is not None:
+                    distributed.all_reduce(parameter.grad, group=self.average)
+                    parameter.grad /= size
 
 
 def own_stages(model: nn.Sequential, setup: Setup, rank: int) -> dict[int, nn.Module]:

@@ -1,7 +1,7 @@
 """pipeline+ddp and pipeline+fsdp: several pipelines, each with a part of the batch.
 
-The same stage of all pipelines is one model for ddp or fsdp. The dimension `stage` comes first, as
-it sends the least.
+The ranks with the same stage average its gradients, or shard it. The dimension `stage` comes first,
+as it sends the least.
 """
 
 from __future__ import annotations
@@ -9,27 +9,26 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from torch import nn
+from torch.distributed import ProcessGroup
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.nn.parallel import DistributedDataParallel
 
 from hpc_train.workload.strategies.base import CheckedStrategy, Setup
 from hpc_train.workload.strategies.fsdp import shard
-from hpc_train.workload.strategies.pipeline import PipelineStep, own_stages
+from hpc_train.workload.strategies.pipeline import PipelinePlace, PipelineStep, own_stages
 
 
 class PipelineDdp(CheckedStrategy):
-    """The layers of a stage are whole on each of its ranks."""
+    """The layers of a stage are whole on each of its ranks.
+
+    The gradients are averaged after the last micro-batch. With torch 2.13 and gloo, a schedule
+    over stages wrapped by DistributedDataParallel did not end its first step.
+    """
 
     def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> PipelineStep:
         """Return this rank's stages with averaged gradients."""
         mesh = _mesh(setup)
         stages = own_stages(make(), setup, mesh.get_local_rank("stage"))
-        data = mesh.get_group("data")
-        wrapped: dict[int, nn.Module] = {
-            number: DistributedDataParallel(stage, process_group=data, gradient_as_bucket_view=True)
-            for number, stage in stages.items()
-        }
-        return _step(wrapped, mesh, setup)
+        return _step(stages, mesh, setup, average=mesh.get_group("data"))
 
 
 class PipelineFsdp(CheckedStrategy):
@@ -51,11 +50,15 @@ def _mesh(setup: Setup) -> DeviceMesh:
     )
 
 
-def _step(stages: dict[int, nn.Module], mesh: DeviceMesh, setup: Setup) -> PipelineStep:
-    return PipelineStep(
-        stages,
-        setup,
-        rank=mesh.get_local_rank("stage"),
+def _step(
+    stages: dict[int, nn.Module],
+    mesh: DeviceMesh,
+    setup: Setup,
+    average: ProcessGroup | None = None,
+) -> PipelineStep:
+    place = PipelinePlace(
         group=mesh.get_group("stage"),
         data_rank=mesh.get_local_rank("data"),
+        average=average,
     )
+    return PipelineStep(stages, setup, place)

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from hpc_train.model.training_strategies import (
+    STRATEGIES,
+    TrainingRequest,
+    batch_problem,
+    strategy_problem,
+)
+
+FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"strategy": "single"}, "the job has 4 ranks; use 1 rank or ddp"),
+        ({"strategy": "dp", "world_size": 1}, "has no effect on a CPU; use ddp"),
+        ({"strategy": "pipeline", "world_size": 1}, "but the job has 1; use 2 or more"),
+        ({"strategy": "naive", "world_size": 1}, "but the job has 1; use 2 or more"),
+        ({"strategy": "tensor", "model": "cnn"}, "cnn has convolutions; use the model gpt-tiny"),
+        ({"strategy": "tensor", "world_size": 3}, "not by 3; use 1, 2, 4 ranks"),
+        ({"strategy": "context", "model": "cnn"}, "the strategy fsdp"),
+        ({"strategy": "context", "world_size": 3}, "not by 3; use 2 ranks"),
+        ({"strategy": "hsdp", "mesh": (2, 3)}, "needs 6 ranks for a mesh of 2 x 3, not 4"),
+        ({"strategy": "hsdp", "world_size": 3}, "use mesh 1,3, 3,1"),
+        ({"strategy": "hsdp", "mesh": (4,)}, "two sizes, replicate and shard, not 1"),
+        ({"mesh": (2, 2)}, "leave mesh out"),
+        ({"strategy": "pipeline", "model": "cnn", "world_size": 5}, "use 4 stage ranks or fewer"),
+        ({"strategy": "pipeline+ddp", "mesh": (1, 4)}, "needs 2 or more stages"),
+        ({"strategy": "pipeline", "accumulate": 2}, "at least 4 micro-batches, not 2"),
+        (
+            {"strategy": "pipeline", "schedule": "Interleaved1F1B", "accumulate": 6},
+            "a multiple of 4 micro-batches, not 6",
+        ),
+        ({"strategy": "naive", "accumulate": 2}, "for micro-batches use pipeline"),
+    ],
+)
+def test_why_a_strategy_cannot_run(changes: dict[str, object], words: str) -> None:
+    request = replace(FOUR, **changes)  # type: ignore[arg-type]
+    problem = strategy_problem(request)
+    assert problem is not None
+    assert problem.startswith(request.strategy)
+    assert words in problem
+
+
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s not in ("single", "dp")])
+def test_four_ranks_carry_every_other_strategy(strategy: str) -> None:
+    assert strategy_problem(replace(FOUR, strategy=strategy)) is None
+
+
+def test_parts_of_the_global_batch() -> None:
+    sizes = {name: replace(FOUR, strategy=name).data_size for name in STRATEGIES}
+    assert {name for name, size in sizes.items() if size == 4} == {"ddp", "zero1", "fsdp", "hsdp"}
+    assert {name for name, size in sizes.items() if size == 2} == {
+        "fsdp+tensor",
+        "pipeline+ddp",
+        "pipeline+fsdp",
+    }
+
+
+def test_a_batch_that_micro_batches_do_not_fill() -> None:
+    pipeline = replace(FOUR, strategy="pipeline")
+    assert batch_problem(pipeline, 8) is None
+    assert "10 samples into 4 equal micro-batches" in str(batch_problem(pipeline, 10))
+    assert "use 8 or 12 samples" in str(batch_problem(pipeline, 10))
+    assert "use 4 samples" in str(batch_problem(pipeline, 3))
