@@ -1,7 +1,7 @@
 """Models of the reference trainer, each a sequence of layers that can be cut at any place.
 
-Here: networks, their creation by name, and their division into stages. Not here: how they are
-distributed; a model knows nothing of ranks.
+Here: networks, their creation by name, and their division into stages.
+Not here: how they are distributed; a model knows nothing of ranks.
 """
 
 from __future__ import annotations

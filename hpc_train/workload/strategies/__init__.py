@@ -1,7 +1,8 @@
 """Ways to train one model on several ranks, one module each; all give the same result.
 
-Here: what each does to the model, its optimiser and its step. Not here: data, events, and which
-ranks, models and batches a strategy accepts (`hpc_train.model.training_strategies`).
+Here: what each does to the model, its optimiser and its step.
+Not here: data, events, and which ranks, models and batches a strategy accepts
+(`hpc_train.model.training_strategies`).
 """
 
 from __future__ import annotations
