@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hpc_train.model.training_strategies import (
-    GPT_SHAPES,
-    TrainingRequest,
-    batch_problem,
-    strategy_problem,
-)
+from hpc_train.model.strategy_checks import batch_problem, strategy_problem
+from hpc_train.model.training_strategies import GPT_SHAPES, TrainingRequest
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.trainer_options import BatchSize, Options, share_batch
 

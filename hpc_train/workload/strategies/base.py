@@ -11,7 +11,8 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 
-from hpc_train.model.training_strategies import TrainingRequest, strategy_problem
+from hpc_train.model.strategy_checks import strategy_problem
+from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.workload.models import mean_loss
 from hpc_train.workload.process_group import RankGroup
 

@@ -4,12 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from hpc_train.model.training_strategies import (
-    STRATEGIES,
-    TrainingRequest,
-    batch_problem,
-    strategy_problem,
-)
+from hpc_train.model.strategy_checks import batch_problem, strategy_problem
+from hpc_train.model.training_strategies import STRATEGIES, TrainingRequest
 
 FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="cpu")
 
