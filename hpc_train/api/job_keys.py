@@ -37,4 +37,5 @@ class JobKeys(TypedDict, total=False):
     secrets: Mapping[str, str]
     setup: Sequence[str]
     signal_before_end: str | None
+    lifecycle: Mapping[str, Any] | None
     workdir: str | None

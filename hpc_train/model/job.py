@@ -29,6 +29,7 @@ Module = Annotated[
 ]
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
+ExitCode = Annotated[int, Meta(ge=1, le=255)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]
 Directives = Annotated[
     dict[str, str | int | bool],
@@ -70,6 +71,28 @@ class Elastic(Value, frozen=True, kw_only=True):
     max_restarts: Annotated[
         int, Meta(ge=0, le=1000, description="How often failed ranks are restarted.")
     ] = 0
+
+
+# EX_TEMPFAIL of sysexits.h: a program that saved its state and has more to do.
+RESUBMIT = 75
+
+
+class JobLifecycle(Value, frozen=True, kw_only=True):
+    """When a job queues itself again, to continue from its last checkpoint."""
+
+    requeue_on: Annotated[
+        tuple[ExitCode, ...],
+        Meta(min_length=1, description="Exit codes of ranks that have more to do."),
+    ] = (RESUBMIT,)
+    max_restarts: Annotated[
+        int, Meta(ge=1, le=1000, description="How often the job is started again.")
+    ] = 10
+    max_stalled: Annotated[
+        int,
+        Meta(
+            ge=1, le=1000, description="Starts in a row without a later checkpoint, then it ends."
+        ),
+    ] = 2
 
 
 class JobSpec(Value, frozen=True, kw_only=True):
@@ -136,6 +159,10 @@ class JobSpec(Value, frozen=True, kw_only=True):
     signal_before_end: Annotated[
         Duration | None,
         Meta(description="Time before the time limit at which ranks get USR1: 2m; default: never."),
+    ] = None
+    lifecycle: Annotated[
+        JobLifecycle | None,
+        Meta(description="Queue the job again when its ranks ask for it; {} takes all defaults."),
     ] = None
     workdir: Annotated[
         str | None,

@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.job import Elastic
+from hpc_train.model.job import Elastic, JobLifecycle
 from hpc_train.model.launchers_and_preflight import PluginCheck, Rendezvous
 from hpc_train.model.site_network import EnvScope, Mode, Separator
 from hpc_train.model.value import Value
 
-# Characters of a value of an sbatch option, which cannot be quoted and ends at a blank.
+# A value of an sbatch option cannot be quoted and ends at a blank.
 DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
@@ -164,8 +164,7 @@ class Launch(Value, frozen=True, kw_only=True):
     number of tasks to request per node: ranks, or one agent. With `forks_ranks` the program starts
     its own ranks and no RANK is set. `direct` means that there is no launcher between the script
     and the program, so the script must signal it. `agent` is the command that `node_wrapper`
-    starts, assembled on its node, followed by the rest of argv.
-    `shell` has the parts of the script in addition to argv.
+    starts, assembled on its node, followed by the rest of argv; `shell` is in addition to argv.
     """
 
     argv: tuple[Token, ...]
@@ -210,12 +209,12 @@ class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
 class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     """The input of a script; all values are final.
 
-    `directives` are sbatch options in order, with an empty value for an option without value;
-    `time_s` is the limit in seconds that an executor without a scheduler enforces. With `nested`
-    the script runs on the first nodes of an allocation with `directives`. `notes` are comments on
-    them. Defaults are not written, so that names of runs keep their digest. `changes` follow the
-    exports of `env`; an empty `backend` means that none is guaranteed. With `passes_signal` the
-    script forwards USR1 before the time limit; `plugin_argv` looks for `plugin` on the nodes.
+    `directives` are sbatch options in order, with an empty value for an option without value, and
+    `notes` comments on them; an executor without a scheduler enforces the limit `time_s` [s]. With
+    `nested` the script runs on the first nodes of an allocation. Defaults are not written, so that
+    names of runs keep their digest. `changes` follow the exports of `env`; no `backend`: none is
+    guaranteed. With `passes_signal` the script forwards USR1, with `lifecycle` it queues its job
+    again. `plugin_argv` looks for `plugin` on the nodes.
     """
 
     name: str
@@ -248,3 +247,4 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     passes_signal: bool = False
     plugin: PluginCheck | None = None
     plugin_argv: tuple[Token, ...] = ()
+    lifecycle: JobLifecycle | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.model.site import SourcedSite
@@ -13,6 +12,7 @@ from hpc_train.plans.binding import resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import container_settings
 from hpc_train.plans.context import (
     Context,
+    check_placement,
     from_job,
     from_site,
     launcher_warnings,
@@ -41,6 +41,15 @@ from hpc_train.plans.job_setup import (
     values_of,
 )
 from hpc_train.plans.launch_request import make_request, mpi_warnings, resolve_launch
+from hpc_train.plans.lifecycle import (
+    check_requeue,
+    check_signal,
+    passes_signal,
+    requeue_directives,
+    requeue_settings,
+    signal_directives,
+    signal_settings,
+)
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network_context import network_of
 from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
@@ -60,12 +69,6 @@ from hpc_train.plans.rendezvous import (
 from hpc_train.plans.resource_requests import memory_warnings, request_settings
 from hpc_train.plans.site_differences import default_settings, default_warnings, openmpi_warnings
 from hpc_train.plans.storage import with_storage
-from hpc_train.plans.time_limit_signal import (
-    check_signal,
-    passes_signal,
-    signal_directives,
-    signal_settings,
-)
 
 _TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
 
@@ -82,13 +85,14 @@ def make_plan(
         UnknownNameError: the launcher or the partition does not exist.
         PlanError: the site forbids the launcher, or the job exceeds a limit.
     """
-    _check_placement(site, nested=nested)
+    check_placement(site, nested=nested)
     context, partition = _queued(resolve_context(job, site, plain=plain))
     topology, settings = resolve_topology(context)
     warnings = (
         *check_limits(context, topology),
         *memory_warnings(context, topology),
         *check_signal(context.job, site, nested=nested),
+        *check_requeue(context, nested=nested),
     )
     requests = request_settings(context, topology, partition)
     settings = {**_identity(context), **settings, **requests}
@@ -177,6 +181,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         passes_signal=passes_signal(directives),
         plugin=made.environment.plugin,
         plugin_argv=plugin_argv(made.request, made.environment.plugin),
+        lifecycle=job.value.lifecycle if site.value.scheduler == "slurm" else None,
     )
 
 
@@ -187,6 +192,7 @@ def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ..
         *resolve_directives(site, settings, topology, made.launch),
         *elastic_directives(made.request.elastic, topology.nodes),
         *signal_directives(context),
+        *requeue_directives(context),
     )
     extra = extra_directives(settings, own) if site.value.scheduler == "slurm" else ()
     directives = with_storage((*own, *extra), job, site)
@@ -197,18 +203,12 @@ def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ..
 
 def _identity(context: Context) -> dict[str, Setting]:
     job = context.job
-    name = Setting(value=job.value.name, origin=job.origin("name"))
     command = Setting(value=list(job.value.command), origin=job.origin("command"))
-    return {"name": name, "command": command, "launcher": context.chosen}
-
-
-def _check_placement(site: SourcedSite, *, nested: bool) -> None:
-    if nested and site.value.scheduler != "slurm":
-        raise PlanError(
-            f"placement nested needs one allocation for all runs, which {site.value.name} "
-            "does not have",
-            "leave placement out: independent is the default",
-        )
+    return {
+        "name": Setting(value=job.value.name, origin=job.origin("name")),
+        "command": command,
+        "launcher": context.chosen,
+    }
 
 
 def _placement(topology: Topology) -> Setting:
@@ -227,6 +227,7 @@ def _inside(
         **extra_settings(job, site),
         **elastic_settings(job, request.elastic),
         **signal_settings(job),
+        **requeue_settings(job),
         **container_settings(job, site),
         **rendezvous_settings(site),
         **environment.settings,

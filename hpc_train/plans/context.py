@@ -75,6 +75,20 @@ def resolve_context(job: SourcedJob, site: SourcedSite, *, plain: bool = False) 
     )
 
 
+def check_placement(site: SourcedSite, *, nested: bool) -> None:
+    """Refuse a shared allocation without a scheduler.
+
+    Raises:
+        PlanError: the site has no Slurm.
+    """
+    if nested and site.value.scheduler != "slurm":
+        raise PlanError(
+            f"placement nested needs one allocation for all runs, which {site.value.name} "
+            "does not have",
+            "leave placement out: independent is the default",
+        )
+
+
 def on_partition(context: Context, name: str, origin: str) -> Context:
     """Return the context as if the job had named a partition."""
     job = msgspec.structs.replace(

@@ -23,6 +23,7 @@ _SETTINGS = {
     "gpus-per-node": "gpus_per_node",
     "gres": "gpus_per_node",
     "signal": "signal_before_end",
+    "requeue": "lifecycle.requeue_on",
     "gpus": "gpus_per_node",
     "gpus-per-task": "gpus_per_node",
     "mem-per-gpu": "mem",
@@ -48,6 +49,9 @@ DIRECTIVES = {
         why="the ranks may save what they have; their agents ignore it, and B: is for the script, "
         "which hands it on",
         trap="F29",
+    ),
+    "requeue": Reason(
+        why="Slurm queues the job again after a preemption or the loss of a node", trap="F27"
     ),
     "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
 }

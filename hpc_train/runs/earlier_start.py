@@ -12,6 +12,7 @@ from datetime import datetime
 import msgspec
 
 from hpc_train.job_state import current
+from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import JobStatus
 from hpc_train.model.submission import JobReport, JobState
 
@@ -40,6 +41,9 @@ def _end_of(earlier: JobStatus) -> str:
             f"{where} from {_clock(earlier.started)} and recorded no end: its node was lost, or "
             "its script was killed before it could"
         )
+    if earlier.failure is not None and earlier.failure.exit_code == RESUBMIT:
+        asked = "its ranks saved a checkpoint and asked to be queued again"
+        return f"{where} until {_clock(earlier.ended)}, when {asked}"
     until = f"{where} until {_clock(earlier.ended)}, when its script ended"
     return f"{until} with exit code {earlier.exit_code}{_signal_of(earlier.exit_code)}"
 

@@ -10,6 +10,9 @@ from hpc_train.model.training_strategies import GPT_SHAPES, TrainingRequest
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.trainer_options import BatchSize, Options, share_batch
 
+# Their resume is tested; the optimiser of zero1 and the stages of pipelines need another form.
+CHECKPOINTED = ("single", "ddp", "fsdp", "hsdp")
+
 
 def check_job(options: Options, world_size: int) -> None:
     """Check strategy, batch and data of a job before its ranks are started.
@@ -20,6 +23,11 @@ def check_job(options: Options, world_size: int) -> None:
     batch_of(options, training_request(options, world_size, _expected_device(options)))
     _check_process_group(options)
     _check_data(options)
+    if options.checkpoints and options.strategy not in CHECKPOINTED:
+        raise WorkloadError(
+            f"--strategy {options.strategy} saves no checkpoints; {', '.join(CHECKPOINTED)} do; or "
+            "leave out --checkpoint-steps, and lifecycle of the job"
+        )
 
 
 def training_request(options: Options, world_size: int, device: str) -> TrainingRequest:

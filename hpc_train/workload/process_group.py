@@ -84,6 +84,23 @@ def joined(backend: str, device: str) -> Iterator[RankGroup]:
             distributed.destroy_process_group()
 
 
+def rank_and_count() -> tuple[int, int]:
+    """Return the number of this rank and that of all ranks; 0 and 1 without a process group."""
+    if not distributed.is_initialized():
+        return 0, 1
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def any_rank(flag: bool) -> bool:
+    """Whether the flag is set on any rank: one all-reduce, which every rank must call."""
+    if not distributed.is_initialized():
+        return flag
+    on_cpu = any(name in distributed.get_backend() for name in ("gloo", "mpi"))
+    number = torch.tensor(int(flag), device="cpu" if on_cpu else "cuda")
+    distributed.all_reduce(number, distributed.ReduceOp.MAX)
+    return bool(number.item())
+
+
 def launcher_of(environment: Mapping[str, str], size: int) -> str:
     """Return the launcher of this rank: torchrun, mpirun, srun, spawn, single, or unknown."""
     if "RANK" not in environment:

@@ -59,16 +59,17 @@ def train(options: Options) -> int:
     torch.manual_seed(options.seed)
     try:
         with joined(options.backend, options.device) as group:
-            _train_in(group, options)
+            return _train_in(group, options)
     except WorkloadError as error:
         return _refuse(error)
-    return 0
 
 
-def _train_in(group: RankGroup, options: Options) -> None:
+def _train_in(group: RankGroup, options: Options) -> int:
+    from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
     from hpc_train.workload.strategies import load_strategy
     from hpc_train.workload.strategies.base import OptimizerChoice, Setup
     from hpc_train.workload.training_loop import Trainer, measure_accuracy
+    from hpc_train.workload.training_progress import Stopped
 
     request = training_request(options, group.world_size, group.device.type)
     batch = batch_of(options, request)
@@ -82,7 +83,14 @@ def _train_in(group: RankGroup, options: Options) -> None:
     optimizer = OptimizerChoice(name=options.optimizer, learning_rate=rate)
     setup = Setup(group=group, request=request, optimizer=optimizer, precision=options.precision)
     model = load_strategy(options.strategy).build(make, setup)
-    outcome = trainer.train(model)
+    try:
+        outcome = trainer.train(model)
+    except Stopped as stopped:
+        if group.rank == 0:
+            write_line(str(stopped))
+        return RESUBMIT
+    except CheckpointError as error:
+        raise WorkloadError(str(error)) from error
     accuracy = None
     if not options.no_accuracy:
         whole = make()
@@ -91,6 +99,7 @@ def _train_in(group: RankGroup, options: Options) -> None:
         accuracy = measure_accuracy(whole.to(device), test_set, group, precision)
     if group.rank == 0:
         _report_end(group, batch, outcome, accuracy)
+    return 0
 
 
 def _data(options: Options) -> tuple[Images | Tokens, Images | Tokens]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -33,6 +34,10 @@ RULE_HELP = (
     "(default: linear with --batch-size, none with --global-batch-size)"
 )
 BASE_HELP = f"the global batch to which --learning-rate applies (default: {BASE_BATCH_SIZE})"
+CHECKPOINT_HELP = (
+    "save a checkpoint after every N steps, in $HPCTRAIN_CHECKPOINTS, else ./checkpoints; the "
+    "newest one is resumed, also without this option where the variable is set"
+)
 BACKEND_HELP = "auto: $HPCTRAIN_BACKEND, else nccl on CUDA, gloo on the CPU"
 DEVICE_HELP = "auto: CUDA device LOCAL_RANK where there is one, else the CPU"
 
@@ -54,6 +59,7 @@ class Options:
     backend: str
     device: str
     no_accuracy: bool
+    checkpoint_steps: int | None
     fail_rank: int | None
     fail_step: int
     fail_code: int
@@ -64,6 +70,11 @@ class Options:
     accumulate: int | None
     optimizer: str
     precision: str
+
+    @property
+    def checkpoints(self) -> bool:
+        """Whether the training saves checkpoints: by its option, or because its job asks for it."""
+        return self.checkpoint_steps is not None or "HPCTRAIN_CHECKPOINTS" in os.environ
 
 
 class _Parser(argparse.ArgumentParser):
@@ -102,6 +113,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     add("--steps", type=_positive, help="stop after this number of steps, in any epoch")
     add("--seed", type=_natural, default=0, help="seed of the weights and of the sample order")
     add("--width", type=_positive, default=48, help="number of channels of the CNN")
+    add("--checkpoint-steps", type=_positive, metavar="N", help=CHECKPOINT_HELP)
     add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
 
 

@@ -8,34 +8,25 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from hpc_train.model.training_strategies import TrainingRequest
-from hpc_train.workload import WorkloadError
+from hpc_train.workload import WorkloadError, checkpoint
 from hpc_train.workload.datasets import Images, batches
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.process_group import RankGroup
-from hpc_train.workload.strategies.base import ParallelModel
+from hpc_train.workload.strategies.base import LocalStep, ParallelModel
 from hpc_train.workload.text_data import Tokens
 from hpc_train.workload.trainer_options import BatchSize, Options
+from hpc_train.workload.training_progress import Progress, Step, Stopped
 
 TEST_BATCH = 512
 TEST_TOKENS = 4096
 DTYPES = {"fp64": torch.float64}  # autocast keeps the parameters in fp32
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One optimiser step of this rank: seconds, its share of the samples, and its mean loss.
-
-    Ranks that train on the same samples have equal shares of them. None: another rank has the loss.
-    """
-
-    time: float
-    samples: float
-    loss: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,54 +57,86 @@ class Trainer:
     ) -> None:
         self.options, self.group, self.train_set = options, group, train_set
         self.batch, self.request = batch, request
-        per_epoch = len(train_set) // request.data_size // batch.size
-        if not per_epoch:
+        self.per_epoch = len(train_set) // request.data_size // batch.size
+        if not self.per_epoch:
             raise WorkloadError(
                 f"a global batch of {batch.global_size} samples is larger than the "
                 f"training set of {len(train_set)}"
             )
-        epochs = options.epochs or (math.ceil(options.steps / per_epoch) if options.steps else 1)
-        self.steps = min(options.steps or epochs * per_epoch, epochs * per_epoch)
-        self.epochs = math.ceil(self.steps / per_epoch)
-        self.done = 0
+        epochs = options.epochs or math.ceil((options.steps or self.per_epoch) / self.per_epoch)
+        self.steps = min(options.steps or epochs * self.per_epoch, epochs * self.per_epoch)
+        self.epochs = math.ceil(self.steps / self.per_epoch)
+        self.progress = Progress()
 
     def train(self, model: ParallelModel) -> TrainingResult:
-        """Train `model` in place and emit the step and epoch events."""
+        """Train `model` in place, from its last checkpoint; emit the step and epoch events.
+
+        Raises:
+            Stopped: the job asked to stop before the last step.
+            CheckpointError: the checkpoint is of another model.
+        """
+        self.progress = self._resumed(model)
         self.group.sums([0.0])  # all ranks have started; the first step opens no connections
-        started = time.perf_counter()
-        first, loss = 0.0, 0.0
-        for epoch in range(1, self.epochs + 1):
+        self.progress.started = time.perf_counter()
+        loss = 0.0
+        first = (self.progress.done - self.progress.steps) // self.per_epoch + 1
+        for epoch in range(first, self.epochs + 1):
             epoch_started = time.perf_counter()
-            steps = list(self._epoch(epoch, model))
-            first = first or steps[0].time
-            loss = self._mean_loss(steps)
+            self._epoch(epoch, model)
+            loss = self._mean_loss()
             self._report_epoch(epoch, time.perf_counter() - epoch_started, loss)
         return TrainingResult(
-            steps=self.done,
-            samples=self.done * self.batch.global_size,
-            first_step_time=first,
-            time_to_train=time.perf_counter() - started,
+            steps=self.progress.done,
+            samples=self.progress.done * self.batch.global_size,
+            first_step_time=self.progress.first_step_time,
+            time_to_train=self.progress.so_far(),
             loss=loss,
         )
 
-    def _epoch(self, epoch: int, model: ParallelModel) -> Iterator[Step]:
+    def _resumed(self, model: ParallelModel) -> Progress:
+        if not self.options.checkpoints or not isinstance(model, LocalStep):
+            return Progress()
+        own: dict[str, Any] = {}
+        done = checkpoint.resume(model.model, model.optimizer, own)
+        if done and self.group.rank == 0:
+            write_line(f"resumed after step {done}")
+        return Progress(**{**own, "done": done})
+
+    def _epoch(self, epoch: int, model: ParallelModel) -> None:
         place = (model.data_rank, self.request.data_size)
         order = batches(self.train_set, self.batch.size, place, self.options.seed, epoch)
-        while self.done < self.steps:
+        trained = self.progress.done - (epoch - 1) * self.per_epoch
+        order = islice(order, trained, None)
+        while self.progress.done < self.steps:
             self._fail_if_asked()
             step = self._step(order, model)
             if step is None:
                 return
-            self.done += 1
+            self.progress.add(step)
             emit(
                 event="step",
                 epoch=epoch,
-                step=self.done,
+                step=self.progress.done,
                 step_time=step.time,
                 samples=step.samples,
                 **({} if step.loss is None else {"loss": step.loss}),
             )
-            yield step
+            self._save_if_due(model)
+
+    def _save_if_due(self, model: ParallelModel) -> None:
+        """Save if the job asks to stop, or at the interval.
+
+        Raises:
+            Stopped: it was asked.
+        """
+        done, every = self.progress.done, self.options.checkpoint_steps
+        if not (self.options.checkpoints and isinstance(model, LocalStep)) or done == self.steps:
+            return
+        stop = checkpoint.should_stop()
+        if stop or (every and done % every == 0):
+            checkpoint.save(done, model.model, model.optimizer, self.progress.saved())
+        if stop:
+            raise Stopped(f"stopped after step {done} of {self.steps}, which is saved")
 
     def _step(self, order: Iterator[list[int]], model: ParallelModel) -> Step | None:
         started = time.perf_counter()
@@ -128,9 +151,10 @@ class Trainer:
         samples = len(indexes) if sharing == 1 else len(indexes) / sharing
         return Step(time=seconds, samples=samples, loss=None if loss is None else float(loss))
 
-    def _mean_loss(self, steps: list[Step]) -> float:
-        losses = [step.loss for step in steps if step.loss is not None]
-        total, count = self.group.sums([sum(losses), len(losses)])
+    def _mean_loss(self) -> float:
+        """Return the mean loss of the epoch over all ranks, and begin the next one."""
+        total, count = self.group.sums([self.progress.loss, self.progress.losses])
+        self.progress.loss, self.progress.losses, self.progress.steps = 0.0, 0, 0
         return total / count
 
     def _report_epoch(self, epoch: int, seconds: float, loss: float) -> None:
@@ -140,7 +164,7 @@ class Trainer:
 
     def _fail_if_asked(self) -> None:
         asked = (self.options.fail_rank, self.options.fail_step)
-        if asked == (self.group.rank, self.done + 1):
+        if asked == (self.group.rank, self.progress.done + 1):
             print(
                 f"rank {self.group.rank}: exits as requested by --fail-rank",
                 file=sys.stderr,

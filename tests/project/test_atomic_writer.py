@@ -14,6 +14,9 @@ WRITER = PACKAGE / "atomicfile.py"
 FOLDERS = {
     "runs/run_folders.py: fresh.path.rename(final.path)",
     "runs/run_folders.py: folder.path.rename(gone)",
+    # A checkpoint is a folder too, whose files torch writes.
+    "workload/checkpoint.py: new.rename(final)",
+    "workload/checkpoint_files.py: os.fsync(descriptor)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 

@@ -1,0 +1,150 @@
+"""The end of a job before its work: the signal at which ranks save their state, and the requeue."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import PurePosixPath
+
+from hpc_train.errors import PlanError
+from hpc_train.model.job import SourcedJob
+from hpc_train.model.plan import Setting
+from hpc_train.model.site import SourcedSite
+from hpc_train.plans.context import Context, from_job
+from hpc_train.plans.other_launchers import other_launchers
+
+# Slurm stores the number of seconds in 16 bits.
+_LONGEST_S = 65535
+_KEY = "signal_before_end"
+_LIFECYCLE = "lifecycle"
+_CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
+# Folders that usually are a disk or the memory of one node.
+_NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm", "/local")  # noqa: S108  # named to be refused
+_WHY = {
+    "requeue_on": "exit codes of ranks that saved a checkpoint and have more to do",
+    "max_restarts": "after as many the job ends, whatever its ranks ask for",
+    "max_stalled": "starts in a row without a later checkpoint, after which the job ends",
+}
+
+
+def signal_settings(job: SourcedJob) -> dict[str, Setting]:
+    """Return the job's setting."""
+    found = from_job(job, _KEY, "USR1 reaches every rank, up to a minute earlier than asked")
+    return {_KEY: found} if found else {}
+
+
+def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
+    """Request a signal to the ranks, or to the script if the ranks are not tasks of Slurm.
+
+    Raises:
+        PlanError: the launcher or a shared allocation does not support it, or it would be sent
+        before the start.
+    """
+    lead = context.job.value.signal_before_end
+    if lead is None or context.site.value.scheduler != "slurm":
+        return ()
+    _check(context)
+    who = "" if context.by_srun else "B:"
+    return (("signal", f"{who}USR1@{int(lead)}"),)
+
+
+def passes_signal(directives: tuple[tuple[str, str], ...]) -> bool:
+    """Return whether the script receives the signal and must forward it."""
+    return dict(directives).get("signal", "").startswith("B:")
+
+
+def check_signal(job: SourcedJob, site: SourcedSite, *, nested: bool) -> tuple[str, ...]:
+    """Warn if no signal is sent.
+
+    Raises:
+        PlanError: the job's time limit is not that of its allocation.
+    """
+    if job.value.signal_before_end is None:
+        return ()
+    if nested:
+        raise PlanError(
+            f"{job.origin(_KEY)}: {_KEY} needs a time limit of the run's own; with placement "
+            "nested the allocation has it",
+            "leave placement out: independent is the default",
+        )
+    if site.value.scheduler != "slurm":
+        return (f"{job.origin(_KEY)}: {site.value.name} sends no signal before the time limit",)
+    return ()
+
+
+def _check(context: Context) -> None:
+    job, launcher = context.job, context.launcher
+    lead, limit = job.value.signal_before_end or 0, job.value.resources.time
+    most = min(_LONGEST_S, limit - 1) if limit else _LONGEST_S
+    if lead > most:
+        reason = f"the time limit is {limit}" if limit and limit <= _LONGEST_S else "Slurm's most"
+        raise PlanError(
+            f"{job.origin(_KEY)}: {_KEY} = {lead} is too long: at most {most} s ({reason})"
+        )
+    if launcher.signal_obstacle:
+        raise PlanError(
+            f"{job.origin(_KEY)}: {launcher.signal_obstacle}",
+            f"{other_launchers(context)}, or leave {_KEY} out",
+        )
+
+
+def requeue_settings(job: SourcedJob) -> dict[str, Setting]:
+    """Return the keys of `lifecycle`, if the job has any."""
+    if job.value.lifecycle is None:
+        return {}
+    found = {
+        f"{_LIFECYCLE}.{key}": from_job(job, f"{_LIFECYCLE}.{key}", why)
+        for key, why in _WHY.items()
+    }
+    return {key: setting for key, setting in found.items() if setting is not None}
+
+
+def requeue_directives(context: Context) -> tuple[tuple[str, str], ...]:
+    """Let Slurm itself queue the job again, after a preemption or the loss of a node."""
+    job, site = context.job.value, context.site.value
+    stated = "requeue" in job.directives or "requeue" in site.directives
+    asked = job.lifecycle is not None and site.scheduler == "slurm" and not stated
+    return (("requeue", ""),) if asked else ()
+
+
+def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
+    """Warn if nothing is queued again.
+
+    Raises:
+        PlanError: another part of the job contradicts it.
+    """
+    job = context.job
+    if job.value.lifecycle is None:
+        return ()
+    for why, hint in _obstacles(context, nested=nested):
+        raise PlanError(f"{job.near(_LIFECYCLE)}: {why}", hint)
+    if context.site.value.scheduler != "slurm":
+        return (f"{job.near(_LIFECYCLE)}: {context.site.value.name} queues no job again",)
+    return ()
+
+
+def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
+    job = context.job
+    if nested:
+        yield (
+            "a run with placement nested has no job of its own that could be queued again",
+            "leave placement out: independent is the default",
+        )
+    if context.plain:
+        yield (
+            "a plain script does not track its restarts",
+            "render it without --plain, or leave lifecycle out",
+        )
+    if job.value.elastic and job.value.elastic.max_restarts:
+        yield (
+            "torchrun would start ranks again that saved a checkpoint and ended "
+            f"({job.near('elastic.max_restarts')})",
+            "give one of the two",
+        )
+    folder = PurePosixPath(str(job.value.env.get(_CHECKPOINTS, "")))
+    nodes = job.value.resources.nodes
+    if nodes > 1 and any(folder.is_relative_to(local) for local in _NODE_LOCAL):
+        yield (
+            f"{folder} is on each node's own disk, and a checkpoint of {nodes} nodes is one folder "
+            f"({job.near(f'env.{_CHECKPOINTS}')})",
+            "name a folder that all nodes share, or leave it out: the run folder is one",
+        )

@@ -1,0 +1,82 @@
+"""A job that queues itself again: what the script is told, and where it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import PlanError, SpecError
+from hpc_train.model.job import JobLifecycle, JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+
+
+def test_slurm_queues_it_again_too(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job(lifecycle={}), slurm())
+    assert ("requeue", "") in plan.directives
+    assert plan.lifecycle == JobLifecycle(requeue_on=(75,), max_restarts=10, max_stalled=2)
+    assert plan.settings["lifecycle.max_restarts"].value == 10
+
+
+def test_a_job_without_the_key_is_not_queued_again(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job(), slurm())
+    assert "requeue" not in dict(plan.directives)
+    assert plan.lifecycle is None
+
+
+def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job(lifecycle={}, directives={"requeue": True}), slurm())
+    assert [option for option, _ in plan.directives].count("requeue") == 1
+
+
+@pytest.mark.parametrize(
+    ("resources", "keys", "message"),
+    [
+        pytest.param(
+            {},
+            {"launcher": "torchrun", "elastic": {"max_restarts": 3}},
+            "torchrun would start ranks again that saved a checkpoint",
+            id="elastic",
+        ),
+        pytest.param(
+            {"nodes": 2},
+            {"env": {"HPCTRAIN_CHECKPOINTS": "/local/mine"}},
+            "/local/mine is on each node's own disk, and a checkpoint of 2 nodes is one folder",
+            id="node-local",
+        ),
+    ],
+)
+def test_another_part_of_the_job_contradicts_it(
+    job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PlanError) as failure:
+        make_plan(job(resources, lifecycle={}, **keys), slurm())
+    assert failure.value.message.startswith("job.yaml:1: ")
+    assert message in failure.value.message
+    assert failure.value.hint
+
+
+def test_one_node_may_keep_its_checkpoints_to_itself(job: Jobs, slurm: Sites) -> None:
+    env = {"HPCTRAIN_CHECKPOINTS": "/local/mine"}
+    assert make_plan(job(lifecycle={}, env=env), slurm()).lifecycle
+
+
+def test_neither_a_nested_run_nor_a_plain_script_is_queued_again(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match="placement nested has no job of its own"):
+        make_plan(job(lifecycle={}), slurm(), nested=True)
+    with pytest.raises(PlanError, match="does not track its restarts"):
+        make_plan(job(lifecycle={}), slurm(), plain=True)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"max_restarts": -1}, {"requeue_on": [0]}, {"requeue_on": []}, {"max_stalled": 0}]
+)
+def test_limits_that_no_job_can_have(job: Jobs, wrong: dict[str, Any]) -> None:
+    with pytest.raises(SpecError):
+        job(lifecycle=wrong)

@@ -1,0 +1,155 @@
+"""The end of a start, run by bash: whether the job is queued again, and the line that it leaves."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.scripts.render import render_script
+
+Plans = Callable[..., LaunchPlan]
+SCONTROL = """\
+#!/bin/bash
+[ "$1" != show ] || echo "JobId=71 JobName=demo JobState=${STATE:-RUNNING} Reason=None"
+[ "$1" = requeue ] || exit 0
+echo "$2" >>requeued
+exit "${REFUSED:-0}"
+"""
+# A start writes its step, if it gets further, and ends with a code.
+PROGRAM = (
+    'if [ -n "$STEP" ]; then mkdir -p "$HPCTRAIN_CHECKPOINTS"; '
+    'echo "$STEP" >"$HPCTRAIN_CHECKPOINTS/step"; fi; exit "$CODE"'
+)
+
+
+class Job:
+    """Starts one job several times, as Slurm does after each requeue."""
+
+    def __init__(self, folder: Path, script: str) -> None:
+        self.folder, self.starts = folder, 0
+        (folder / "bin").mkdir()
+        (folder / "bin" / "scontrol").write_text(SCONTROL)
+        (folder / "bin" / "scontrol").chmod(0o755)
+        (folder / "job.sbatch").write_text(script)
+
+    def start(self, code: int, step: int | None = None, **extra: str) -> tuple[str, bool]:
+        """Return what the start prints, and whether it queues the job again."""
+        asked = self.folder / "requeued"
+        asked.unlink(missing_ok=True)
+        environment = {
+            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
+            "SLURM_JOB_ID": "71",
+            "SLURM_JOB_NODELIST": "localhost",
+            "SLURM_RESTART_COUNT": str(self.starts),
+            "CODE": str(code),
+            "STEP": "" if step is None else str(step),
+            **extra,
+        }
+        self.starts += 1
+        done = subprocess.run(
+            ["bash", "job.sbatch", "."],
+            cwd=self.folder,
+            env=environment,
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+        assert done.returncode == code
+        self.asked = asked.read_text() if asked.exists() else ""
+        return done.stdout + done.stderr, bool(self.asked)
+
+    def rows(self) -> list[dict[str, Any]]:
+        lines = (self.folder / "restarts.jsonl").read_text().splitlines()
+        return [json.loads(line) for line in lines]
+
+
+@pytest.fixture
+def started(plan: Plans, tmp_path: Path) -> Callable[..., Job]:
+    def make(**lifecycle: Any) -> Job:
+        command = ["bash", "-c", PROGRAM]
+        made = plan("slurm-generic", command=command, launcher="single", lifecycle=lifecycle)
+        return Job(tmp_path, render_script(made).text)
+
+    return make
+
+
+def test_a_start_that_saved_is_followed_by_another(started: Callable[..., Job]) -> None:
+    job = started(max_restarts=5)
+    said, again = job.start(75, step=120)
+    assert again
+    assert job.asked == "71\n"
+    assert "hpctrain: queued again after step 120, restart 1 of at most 5\n" in said
+    assert job.start(0, step=200) == ("hpctrain: restart 1\n", False)
+    rows = [{key: row[key] for key in ("restart", "exit_code", "step")} for row in job.rows()]
+    assert rows == [
+        {"restart": 0, "exit_code": 75, "step": 120},
+        {"restart": 1, "exit_code": 0, "step": 200},
+    ]
+    assert [row["requeued"] for row in job.rows()] == [True, False]
+    assert all(row["started"] <= row["ended"] for row in job.rows())
+
+
+def test_other_codes_end_the_job(started: Callable[..., Job]) -> None:
+    job = started(requeue_on=[75, 85])
+    assert not job.start(1, step=1)[1]
+    assert job.start(85, step=2)[1]
+
+
+def test_starts_without_progress_end_the_job(started: Callable[..., Job]) -> None:
+    job = started(max_stalled=2)
+    assert job.start(75, step=10)[1]
+    assert job.start(75)[1]
+    said, again = job.start(75)
+    assert not again
+    assert "not queued again: 2 starts in a row have no checkpoint after step 10" in said
+    assert [row["stalled"] for row in job.rows()] == [0, 1, 2]
+
+
+def test_progress_sets_the_count_back(started: Callable[..., Job]) -> None:
+    job = started(max_stalled=2)
+    assert [job.start(75, step=step)[1] for step in (10, 10, 20, 20)] == [True] * 4
+
+
+def test_a_first_start_without_a_checkpoint_counts_as_one_at_step_0(
+    started: Callable[..., Job],
+) -> None:
+    job = started(max_stalled=1)
+    assert [job.start(75)[1], job.start(75)[1]] == [True, False]
+
+
+def test_the_number_of_restarts_is_limited(started: Callable[..., Job]) -> None:
+    job = started(max_restarts=1)
+    assert job.start(75, step=1)[1]
+    said, again = job.start(75, step=2)
+    assert not again
+    assert "not queued again after step 2: it was restarted 1 times" in said
+
+
+def test_a_job_that_is_being_cancelled_is_not_queued_again(started: Callable[..., Job]) -> None:
+    said, again = started().start(75, step=1, STATE="CANCELLED")
+    assert not again
+    assert "hpctrain: not queued again: Slurm has ended the job\n" in said
+
+
+def test_a_task_of_an_array_is_queued_again_alone(started: Callable[..., Job]) -> None:
+    job = started()
+    job.start(75, step=1, SLURM_ARRAY_JOB_ID="70", SLURM_ARRAY_TASK_ID="3")
+    assert job.asked == "70_3\n"
+
+
+def test_a_refusal_of_slurm_is_said(started: Callable[..., Job]) -> None:
+    job = started()
+    said, _ = job.start(75, step=1, REFUSED="1")
+    assert "Slurm did not queue job 71 again; its checkpoints are in " in said
+
+
+def test_each_start_knows_the_folder_of_the_job(started: Callable[..., Job]) -> None:
+    job = started()
+    job.start(75, step=1, HPCTRAIN_CHECKPOINTS="/of/an/outer/job")
+    assert (job.folder / "checkpoints" / "step").read_text() == "1\n"
