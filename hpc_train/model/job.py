@@ -95,6 +95,25 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
     ] = 2
 
 
+class TrainerOptions(Value, frozen=True, kw_only=True):
+    """Options of hpc_train.workload.train; they are added to the command."""
+
+    strategy: Annotated[
+        OneWord | None, Meta(description="ddp, fsdp, tensor, pipeline, ...; default: ddp.")
+    ] = None
+    model: Annotated[
+        OneWord | None,
+        Meta(description="cnn, gpt-tiny, gpt-mini, gpt-124m, gpt-1.5b; default: cnn."),
+    ] = None
+    precision: Annotated[
+        Literal["fp32", "bf16", "fp64"] | None,
+        Meta(description="Type of numbers; bf16 is autocast; default: fp32."),
+    ] = None
+    accumulate: Annotated[
+        Count | None, Meta(description="Micro-batches of a step; default: 1, in a pipeline more.")
+    ] = None
+
+
 class JobSpec(Value, frozen=True, kw_only=True):
     """One job: a command, its resources and its launcher."""
 
@@ -128,6 +147,9 @@ class JobSpec(Value, frozen=True, kw_only=True):
     mpi: Annotated[
         bool, Meta(description="The program itself uses MPI: srun gets the site's --mpi.")
     ] = False
+    trainer: Annotated[
+        TrainerOptions | None, Meta(description="Options of the reference trainer.")
+    ] = None
     resources: Resources = Resources()
     account: Annotated[OneWord | None, Meta(description="Slurm account.")] = None
     partition: Annotated[OneWord | None, Meta(description="Slurm partition.")] = None

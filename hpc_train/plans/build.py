@@ -18,6 +18,7 @@ from hpc_train.plans.context import (
     launcher_warnings,
     resolve_context,
     rule,
+    with_trainer,
 )
 from hpc_train.plans.directives import (
     check_forbidden,
@@ -88,6 +89,7 @@ def make_plan(
     check_placement(site, nested=nested)
     context, partition = _queued(resolve_context(job, site, plain=plain))
     topology, settings = resolve_topology(context)
+    context = with_trainer(context, topology)
     warnings = (
         *check_limits(context, topology),
         *memory_warnings(context, topology),

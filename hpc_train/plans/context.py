@@ -12,7 +12,7 @@ import msgspec
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.partition import ANY, Partition
-from hpc_train.model.plan import Setting
+from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.queue_limits import JobQueue, partition_named, qos_named
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
@@ -103,6 +103,23 @@ def with_qos(context: Context, name: str) -> Context:
     """Return the context as if the job had named a quality of service."""
     spec = msgspec.structs.replace(context.job.value, qos=name)
     return _with_job(context, msgspec.structs.replace(context.job, value=spec))
+
+
+def with_trainer(context: Context, topology: Topology) -> Context:
+    """Add the options of the reference trainer to the command of a job that has any.
+
+    Raises:
+        PlanError: the command runs another program, or the strategy cannot run on these ranks.
+    """
+    if context.job.value.trainer is None:
+        return context
+    # Imported only for such a job: each module costs a login node several file accesses.
+    import msgspec
+
+    from hpc_train.plans.trainer_options import with_trainer_options
+
+    job = with_trainer_options(context.job, topology)
+    return msgspec.structs.replace(context, job=job)
 
 
 def launcher_warnings(context: Context) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.container import Container
-from hpc_train.model.job import Elastic, JobSpec, Resources
+from hpc_train.model.job import Elastic, JobSpec, Resources, TrainerOptions
 from hpc_train.model.study import SIZE_AXES
 from hpc_train.model.value import Value
 from hpc_train.typed_values import keys_of
@@ -18,6 +18,7 @@ _INNER: dict[str, type[Value]] = {
     "resources": Resources,
     "elastic": Elastic,
     "container": Container,
+    "trainer": TrainerOptions,
 }
 # The values of these options are text, even if they look like a number.
 _TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
@@ -73,6 +74,8 @@ def full_key(key: str) -> str:
     head = key.partition(".")[0]
     if head not in keys_of(JobSpec) and head in keys_of(Resources):
         return f"resources.{key}"
+    if head not in keys_of(JobSpec) and head in keys_of(TrainerOptions):
+        return f"trainer.{key}"
     return key
 
 
@@ -92,7 +95,7 @@ def check_key(key: str, where: str) -> None:
     # An item of a list has a number.
     name = re.sub(r"\.[0-9]+$", "", rest) if inner and rest else head
     if name not in known or (rest and not inner and head not in ("env", "command", "directives")):
-        every = [*keys_of(JobSpec), *keys_of(Resources)]
+        every = [*keys_of(JobSpec), *keys_of(Resources), *keys_of(TrainerOptions)]
         if inner and rest:
             every = [f"{head}.{name}" for name in known]
         raise SpecError(

@@ -15,7 +15,7 @@ from hpc_train.cli.commands import COMMANDS
 from hpc_train.errors import HpcTrainError
 from hpc_train.job_state import job_state
 from hpc_train.model.container import Container
-from hpc_train.model.job import Elastic, JobSpec, Resources
+from hpc_train.model.job import Elastic, JobSpec, Resources, TrainerOptions
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.metrics import METRICS
 from hpc_train.model.record import UNITS
@@ -48,6 +48,7 @@ TABLES: dict[str, dict[str, type[Value]]] = {
         "resources": Resources,
         "elastic": Elastic,
         "container": Container,
+        "trainer": TrainerOptions,
     },
     "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates, "pattern": LogPattern},
 }

@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.build import make_plan
+from hpc_train.sites.load import Machine, load_site
+from hpc_train.specs.job import build_job
+from hpc_train.specs.override import Override
+
+TRAIN = ["python", "-m", "hpc_train.workload.train", "--global-batch-size", "8"]
+
+
+def plan(command: list[str], ranks: int = 2, **keys: object) -> LaunchPlan:
+    data = {"name": "j", "command": command, "resources": {"tasks_per_node": ranks}}
+    given = [Override(key=key, value=value, origin="axes") for key, value in keys.items()]
+    job = build_job(data, {}, given, Path("job.yaml"))
+    return make_plan(job, load_site("local", Machine(cpus=8, gpus=0)))
+
+
+def test_keys_become_options_of_the_command() -> None:
+    made = plan(TRAIN, strategy="tensor", model="gpt-tiny", accumulate=2)
+    assert made.settings["command"].value == [
+        *TRAIN,
+        *("--strategy", "tensor", "--model", "gpt-tiny", "--accumulate", "2"),
+    ]
+
+
+def test_a_job_without_the_keys_keeps_its_command() -> None:
+    assert plan(["python", "mine.py"]).settings["command"].value == ["python", "mine.py"]
+
+
+@pytest.mark.parametrize(
+    ("command", "ranks", "keys", "words"),
+    [
+        (["python", "mine.py"], 2, {"strategy": "ddp"}, "does not run hpc_train.workload.train"),
+        ([*TRAIN, "--model", "cnn"], 2, {"model": "cnn"}, "the command has --model as well"),
+        (TRAIN, 1, {"strategy": "pipeline", "model": "gpt-tiny"}, "use 2 or more, or single"),
+        (TRAIN, 2, {"strategy": "tensor"}, "cnn has convolutions"),
+        (TRAIN, 1, {"strategy": "dp"}, "no effect on a CPU; use ddp"),
+        (TRAIN, 2, {"strategy": "fdsp"}, "did you mean 'fsdp'?"),
+    ],
+)
+def test_what_cannot_run_is_refused_before_it_is_submitted(
+    command: list[str], ranks: int, keys: dict[str, object], words: str
+) -> None:
+    with pytest.raises(HpcTrainError) as error:
+        plan(command, ranks, **keys)
+    assert words in str(error.value)
