@@ -37,5 +37,6 @@ class JobKeys(TypedDict, total=False):
     secrets: Mapping[str, str]
     setup: Sequence[str]
     signal_before_end: str | None
+    trainer: Mapping[str, Any] | None
     lifecycle: Mapping[str, Any] | None
     workdir: str | None

@@ -114,8 +114,6 @@ def with_trainer(context: Context, topology: Topology) -> Context:
     if context.job.value.trainer is None:
         return context
     # Imported only for such a job: each module costs a login node several file accesses.
-    import msgspec
-
     from hpc_train.plans.trainer_options import with_trainer_options
 
     job = with_trainer_options(context.job, topology)

@@ -8,7 +8,7 @@ from typing import Any
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.container import Container
-from hpc_train.model.job import Elastic, JobSpec, Resources, TrainerOptions
+from hpc_train.model.job import Elastic, JobLifecycle, JobSpec, Resources, TrainerOptions
 from hpc_train.model.study import SIZE_AXES
 from hpc_train.model.value import Value
 from hpc_train.typed_values import keys_of
@@ -19,6 +19,7 @@ _INNER: dict[str, type[Value]] = {
     "elastic": Elastic,
     "container": Container,
     "trainer": TrainerOptions,
+    "lifecycle": JobLifecycle,
 }
 # The values of these options are text, even if they look like a number.
 _TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
