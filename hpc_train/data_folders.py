@@ -42,7 +42,16 @@ def site_folders() -> tuple[Path, ...]:
 
 def user_folder() -> Path:
     """Return the configuration folder of the user."""
-    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hpctrain"
+    return Path(os.environ.get("XDG_CONFIG_HOME") or _home() / ".config") / "hpctrain"
+
+
+def _home() -> Path:
+    """Return the home folder, or where there is none a folder that cannot exist."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        # Neither $HOME nor an entry in the list of users: a container, or a service's account.
+        return Path(os.devnull)
 
 
 def system_folder() -> Path:
