@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -10,6 +11,7 @@ import msgspec
 from hpc_train.model.expected_study import CONTRADICTED, EXCLUDED
 from hpc_train.model.report import Cell, Column, GateResult, Report, ReportTable
 from hpc_train.model.study import Gates
+from hpc_train.reports.caveats import NAMED
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.plausible_gate import with_verdict_caveats
 from hpc_train.reports.value_format import ABSENT
@@ -111,10 +113,15 @@ def _row(own: Sequence[GateResult]) -> tuple[Cell, ...]:
         Cell(text=ABSENT if limit is None else f"{limit:g}", value=limit),
         Cell(text=f"{met} of {len(own)}", value=met),
         *(
-            Cell(text=", ".join(v.where for v in own if v.outcome in outcomes) or ABSENT)
+            Cell(text=_points(dict.fromkeys(v.where for v in own if v.outcome in outcomes)))
             for outcomes in (_FAILED, ("not decided",))
         ),
     )
+
+
+def _points(named: Collection[str]) -> str:
+    more = f" and {len(named) - NAMED} more" if len(named) > NAMED else ""
+    return ", ".join(islice(named, NAMED)) + more or ABSENT
 
 
 def key_of(row: Row) -> PointKey:

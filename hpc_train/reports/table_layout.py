@@ -12,8 +12,11 @@ from hpc_train.model.report import Column, Report, ReportTable
 from hpc_train.reports.value_format import one_line
 
 Measure = Callable[[str], float]
-# Together on a line: `a 0.998 [0.994, 1.00];` and `14 %,`.
-_TOKEN = re.compile(r"(?:[A-Za-z]'? )?\S+ \[[^\[\]]{0,60}\]\S*|\S+(?: %\S*)?")
+# Together on a line: `a 0.998 [0.994, 1.00];`, `2 of 3`, `16 GPUs,` and `14 %,`.
+_TOKEN = re.compile(
+    r"(?:[A-Za-z]'? )?\S+ \[[^\[\]]{0,60}\]\S*"
+    r"|[0-9]{1,9} of [0-9]{1,9}\b|[0-9,]{1,9} (?:GPU|node|rank)s?\b\S*|\S+(?: %\S*)?"
+)
 # Long words are broken here, but never inside a number.
 _BREAK = re.compile(r"(?<=[_/=])(?=\S)|(?<=[;@.,:])(?=[^\d\s])|(?<=[A-Za-z]-)(?=[A-Za-z])")
 _IN_NUMBER = re.compile(r"[\d.,]")
@@ -48,7 +51,8 @@ def laid_out(table: ReportTable, width: float, gap: float, measure: Measure) -> 
     """Return a table in a width if its numbers allow; columns are `gap` apart.
 
     Columns with `drop` are left out first, the lowest number first; then long cells of columns
-    aligned to the left are wrapped at blanks, and at last inside of words. Numbers are never cut.
+    aligned to the left are wrapped at blanks, and at last inside of words. Numbers are never cut,
+    and only headings of prose are wrapped.
     """
     every = [_sized(table, place, measure) for place in range(len(table.columns))]
     shown = _fitting(every, width, gap)
@@ -60,10 +64,19 @@ def laid_out(table: ReportTable, width: float, gap: float, measure: Measure) -> 
     return Layout(
         columns=tuple(one.column for one in shown),
         widths=tuple(widths),
-        heads=tuple(one.column.heading.split("\n") for one in shown),
+        heads=tuple(
+            _heading(one.column, size, measure) for one, size in zip(shown, widths, strict=True)
+        ),
         rows=tuple(zip(*columns, strict=True)) if columns else (),
         left_out=tuple(name_of(one.column) for one in every if one not in shown),
     )
+
+
+def _heading(column: Column, width: float, measure: Measure) -> list[str]:
+    stated = column.heading.split("\n")
+    if not column.prose:
+        return stated
+    return [line for part in stated for line in wrapped(part, width, measure)]
 
 
 def name_of(column: Column) -> str:
@@ -89,6 +102,8 @@ def _sized(table: ReportTable, place: int, measure: Measure) -> _Sized:
     if column.align == "right":
         return _Sized(column, cells, whole, whole, whole)
     tokens = {token for cell in cells for token in _TOKEN.findall(cell)}
+    if column.prose:
+        head = max(map(measure, column.heading.split()), default=0.0)
     words = max([head, *map(measure, tokens)])
     parts = {part for token in tokens for part in _parts(token, NARROWEST * measure("0"), measure)}
     return _Sized(column, cells, whole, words, max([head, *map(measure, parts)]))

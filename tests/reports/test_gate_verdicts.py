@@ -185,3 +185,27 @@ def test_the_words_name_the_gates_that_were_checked_and_why_others_were_not() ->
     made = gated(empty(), found)
     assert checked_gates(found) in made.notes
     assert made.summary[0] == f"Caveats: not every gate could be read. {checked_gates(found)}"
+
+
+@pytest.mark.parametrize("width", [40, 50, 58])
+def test_the_table_of_gates_is_readable_on_a_narrow_terminal(width: int) -> None:
+    points = [point(nodes, efficiency=0.4) for nodes in (1, 2, 4, 8)]
+    made = gated(empty(), verdicts(Gates(efficiency=0.5), points, GateInputs()))
+    table = text.render(made, width).partition("\nGates\n")[2].partition("\nChecks\n")[0]
+    lines = table.strip().splitlines()
+    assert max(map(len, lines)) <= width
+    assert [line.split("  ")[0].split(" ")[0] for line in lines if " of " in line] == [
+        "efficiency", "plausible", "missing",
+    ]  # fmt: skip
+    assert "0 of 3" in table
+    # A size is on one line, and no heading is cut.
+    assert [f"{n} GPUs" in table for n in (8, 16, 32)] == [True] * 3
+    assert {"gate", "limit", "met", "not", "decided", "at"} <= set(table.split())
+
+
+def test_a_point_is_named_once_for_each_gate_and_of_many_the_first() -> None:
+    points = [point(nodes, efficiency=0.4) for nodes in range(1, 12)]
+    found = verdicts(Gates(efficiency=0.5, missing=False), points, GateInputs())
+    (row, *_) = gated(empty(), (*found, *found)).tables[-1].rows
+    first = ", ".join(f"{4 * nodes} GPUs" for nodes in range(2, 10))
+    assert row[3].text == f"{first} and 2 more"
