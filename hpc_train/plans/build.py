@@ -99,7 +99,6 @@ def make_plan(
     requests = request_settings(context, topology, partition)
     settings = {**_identity(context), **settings, **requests}
     environment = resolve_environment(context, topology)
-    check_elastic(context)
     bound = resolve_binding(context, topology)
     request = with_binding(make_request(context, topology, environment), bound, nested=nested)
     launch = resolve_launch(context, request, environment)
@@ -122,6 +121,7 @@ def _queued(context: Context) -> Choice:
     check_missing(context)
     choice = choose_partition(context)
     check_missing(choice.context)
+    check_elastic(choice.context)
     return choice
 
 

@@ -85,7 +85,9 @@ def _planned(manifest: Manifest) -> dict[str, str]:
     directive_values = {
         name: directives[name] or "yes" for name in _DIRECTIVES if name in directives
     }
-    spec = msgspec.json.encode(manifest.spec, enc_hook=encode_unit)
+    spec = msgspec.to_builtins(manifest.spec, enc_hook=encode_unit)
+    # A key that a later version adds does not change the digest of jobs without it.
+    stated = msgspec.json.encode({key: value for key, value in spec.items() if value is not None})
     return {
         "site": plan.site,
         "profile": _profile(facts),
@@ -95,7 +97,7 @@ def _planned(manifest: Manifest) -> dict[str, str]:
         "container": plan.container.image if plan.container else "none",
         "modules": " ".join(plan.modules) or "none",
         "commit": commit_of(facts.get("git")),
-        "config": hashlib.sha256(spec).hexdigest()[:DIGITS],
+        "config": hashlib.sha256(stated).hexdigest()[:DIGITS],
         "template": f"{plan.template} {manifest.template_digest[:DIGITS]}",
         "script": manifest.script_digest[:DIGITS],
         "submitted with": f"hpctrain {facts['hpctrain']}" if "hpctrain" in facts else "",
