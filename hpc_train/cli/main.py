@@ -32,17 +32,24 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except BrokenPipeError:
-        # The reader (head, less) has exited; Python would report it again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader (head, less) has exited.
+        _discard_output()
         code = 0
     except OSError as failure:
         # A folder without permission, or a full disk to which stdout is written, is not a bug.
         where = failure.filename or "output"
         _complain(HpcTrainError(f"{where}: {failure.strerror or failure}", "name another place"))
+        if failure.filename is None:
+            _discard_output()
         code = 2
     # At the exit, Python would search all objects for cycles once more.
     gc.freeze()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _discard_output() -> None:
+    """Python would write the rest at exit, fail again, and exit with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
 
 
 def _prepare_start() -> None:

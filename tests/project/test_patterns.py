@@ -18,6 +18,8 @@ from hpc_train.records.signatures.catalogue import packaged
 from tests.project.compiled_patterns import patterns
 from tests.project.match_time import LENGTH, SHORT, asked, seconds_of, slowest, yardstick
 
+# All modules are imported, also that of torch's ZeroRedundancyOptimizer.
+pytestmark = pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")
 LIMIT = 10.0
 ROUNDS = 4
 # Tests among which the patterns are dealt: only the process that runs one has to find them all.
