@@ -18,7 +18,7 @@ _KEY = "signal_before_end"
 _LIFECYCLE = "lifecycle"
 _CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 # Folders that usually are a disk or the memory of one node.
-_NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm", "/local")  # noqa: S108  # named to be refused
+_NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to be refused
 _WHY = {
     "requeue_on": "exit codes of ranks that saved a checkpoint and have more to do",
     "max_restarts": "after as many the job ends, whatever its ranks ask for",

@@ -88,7 +88,7 @@ def _train_in(group: RankGroup, options: Options) -> int:
     except Stopped as stopped:
         if group.rank == 0:
             write_line(str(stopped))
-        return RESUBMIT
+        return RESUBMIT if stopped.saved else 1
     except CheckpointError as error:
         raise WorkloadError(str(error)) from error
     accuracy = None

@@ -73,7 +73,7 @@ class Trainer:
 
         Raises:
             Stopped: the job asked to stop before the last step.
-            CheckpointError: the checkpoint is of another model.
+            CheckpointError: the last checkpoint is of another model.
         """
         self.progress = self._resumed(model)
         self.group.sums([0.0])  # all ranks have started; the first step opens no connections
@@ -124,7 +124,7 @@ class Trainer:
             self._save_if_due(model)
 
     def _save_if_due(self, model: ParallelModel) -> None:
-        """Save if the job asks to stop, or at the interval.
+        """Save if the job asks to stop, or at the interval; without space, the training goes on.
 
         Raises:
             Stopped: it was asked.
@@ -132,11 +132,19 @@ class Trainer:
         done, every = self.progress.done, self.options.checkpoint_steps
         if not (self.options.checkpoints and isinstance(model, LocalStep)) or done == self.steps:
             return
-        stop = checkpoint.should_stop()
+        stop, failure = checkpoint.should_stop(), ""
         if stop or (every and done % every == 0):
-            checkpoint.save(done, model.model, model.optimizer, self.progress.saved())
+            try:
+                checkpoint.save(done, model.model, model.optimizer, self.progress.saved())
+            except checkpoint.CheckpointError as error:
+                failure = str(error)
+        if failure and self.group.rank == 0:
+            write_line(f"no checkpoint: {failure}")
         if stop:
-            raise Stopped(f"stopped after step {done} of {self.steps}, which is saved")
+            state = "is not saved" if failure else "is saved"
+            raise Stopped(
+                f"stopped after step {done} of {self.steps}, which {state}", saved=not failure
+            )
 
     def _step(self, order: Iterator[list[int]], model: ParallelModel) -> Step | None:
         started = time.perf_counter()

@@ -58,4 +58,8 @@ class Progress:
 
 
 class Stopped(Exception):
-    """The job asked to stop; a checkpoint is saved."""
+    """The job asked to stop; `saved` tells whether a checkpoint could be written."""
+
+    def __init__(self, message: str, *, saved: bool) -> None:
+        super().__init__(message)
+        self.saved = saved

@@ -7,6 +7,8 @@ import pty
 import subprocess
 import sys
 
+from tests.cli.pseudo_terminal import read_to_end
+
 CODE = """
 import time
 from hpc_train.cli.busy import busy
@@ -24,15 +26,7 @@ def output(seconds: float, *, terminal: bool) -> str:
     code = CODE.format(seconds=seconds)
     with subprocess.Popen([sys.executable, "-c", code], stdout=theirs, stderr=theirs):
         os.close(theirs)
-        sent = b""
-        # Linux says EIO when the last writer of a terminal has gone.
-        try:
-            while part := os.read(ours, 65536):
-                sent += part
-        except OSError:
-            pass
-    os.close(ours)
-    return sent.decode()
+        return read_to_end(ours)
 
 
 def test_after_a_second_a_terminal_says_what_is_done() -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.cli.busy import CLEAR
+from tests.cli.pseudo_terminal import read_to_end
 
 ACTIVE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
 BUSY = re.compile(re.escape(CLEAR) + r"(?:[a-z ]+, \d+ s(?=\r))?")
@@ -31,15 +32,7 @@ def on_terminal(*words: str) -> str:
     command = [sys.executable, "-m", "hpc_train", *words]
     with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL):
         os.close(theirs)
-        sent = b""
-        # Linux says EIO when the last writer has gone.
-        try:
-            while part := os.read(ours, 65536):
-                sent += part
-        except OSError:
-            pass
-    os.close(ours)
-    return BUSY.sub("", sent.decode())
+        return BUSY.sub("", read_to_end(ours))
 
 
 @pytest.mark.parametrize(

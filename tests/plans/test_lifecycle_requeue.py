@@ -13,6 +13,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 
+LOCAL = "/dev/shm/mine"  # noqa: S108  # named, not used
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
 
@@ -46,8 +47,8 @@ def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None
         ),
         pytest.param(
             {"nodes": 2},
-            {"env": {"HPCTRAIN_CHECKPOINTS": "/local/mine"}},
-            "/local/mine is on each node's own disk, and a checkpoint of 2 nodes is one folder",
+            {"env": {"HPCTRAIN_CHECKPOINTS": LOCAL}},
+            f"{LOCAL} is on each node's own disk, and a checkpoint of 2 nodes is one folder",
             id="node-local",
         ),
     ],
@@ -63,7 +64,7 @@ def test_another_part_of_the_job_contradicts_it(
 
 
 def test_one_node_may_keep_its_checkpoints_to_itself(job: Jobs, slurm: Sites) -> None:
-    env = {"HPCTRAIN_CHECKPOINTS": "/local/mine"}
+    env = {"HPCTRAIN_CHECKPOINTS": LOCAL}
     assert make_plan(job(lifecycle={}, env=env), slurm()).lifecycle
 
 

@@ -11,6 +11,7 @@ import pytest
 torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # torch is an extra
 
+from hpc_train.model.job import JobLifecycle  # noqa: E402
 from hpc_train.workload import checkpoint, stop_request  # noqa: E402
 from hpc_train.workload.checkpoint import CheckpointError  # noqa: E402
 
@@ -61,6 +62,10 @@ def test_a_resumed_training_is_the_undisturbed_one_bit_for_bit() -> None:
     assert begun + [second.step() for _ in range(3)] == expected
     for mine, other in zip(second.model.parameters(), whole.model.parameters(), strict=True):
         assert torch.equal(mine, other)
+
+
+def test_the_exit_code_is_the_one_that_a_job_waits_for() -> None:
+    assert JobLifecycle().requeue_on == (checkpoint.RESUBMIT,)
 
 
 def test_without_a_checkpoint_a_training_starts() -> None:

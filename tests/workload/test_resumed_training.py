@@ -84,6 +84,19 @@ def test_a_checkpoint_of_another_width_is_refused(tmp_path: Path) -> None:
     assert "of another model: 0.bias is [2] there, [3] here" in out
 
 
+def test_a_training_goes_on_without_a_checkpoint_that_cannot_be_written(
+    tmp_path: Path, undisturbed: dict[str, Any]
+) -> None:
+    nowhere: dict[str, Any] = {"HPCTRAIN_CHECKPOINTS": "/proc/nowhere"}
+    stop = tmp_path / "stop"
+    code, out, _ = run(tmp_path, "--checkpoint-steps", "40", **nowhere)
+    assert (code, result(out)) == (0, undisturbed)
+    assert out.count("no checkpoint: /proc/nowhere/step-0000000040: not written: ") == 1
+    stop.touch()
+    code, out, _ = run(tmp_path, HPCTRAIN_STOP_FILE=stop, **nowhere)
+    assert (code, "stopped after step 1 of 60, which is not saved\n" in out) == (1, True)
+
+
 @pytest.mark.parametrize("strategy", ["zero1", "naive"])
 def test_a_strategy_without_checkpoints_is_refused(tmp_path: Path, strategy: str) -> None:
     command = (*WORK, "--strategy", strategy, "--checkpoint-steps", "4")
