@@ -1,7 +1,9 @@
-"""One of several ranks: trains with strategies in fp64, and prints how they differ from single.
+"""Trains with strategies in fp64 on several ranks, and prints how they differ from one process.
 
-Arguments: STRATEGY:MODEL:OPTIMIZER[:SCHEDULE[:ACCUMULATE]]... Rank 0 prints one JSON object, with
-the largest difference over all ranks of the loss, any gradient and any parameter of each case.
+Arguments: "RANKS STRATEGY MODEL OPTIMIZER [KEY=VALUE]..." for each case. Prints one line of JSON
+for each number of ranks, with the largest difference over all ranks of the loss, any gradient and
+any parameter of each of its cases. The process that imports torch forks the ranks: a start of torch
+takes longer than most cases.
 """
 
 from __future__ import annotations
@@ -9,20 +11,30 @@ from __future__ import annotations
 import json
 import os
 import sys
-import traceback
 import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cache
+from itertools import groupby
+from typing import cast
 
 import torch
 from torch import Tensor, distributed, nn
+from torch.multiprocessing.spawn import start_processes
 
-from hpc_train.model.training_strategies import GPT_SHAPES, TrainingRequest
+from hpc_train.model.training_strategies import GPT_SHAPES, GptShape, TrainingRequest
 from hpc_train.workload.models import make_model
 from hpc_train.workload.process_group import RankGroup, joined
-from hpc_train.workload.spawn_ranks import exit_code_of, leave
-from hpc_train.workload.strategies import load_strategy
+from hpc_train.workload.strategies import STRATEGIES, load_strategy
 from hpc_train.workload.strategies.base import OptimizerChoice, ParallelModel, Setup
+from tests.workload.launching import meeting_point
 
 BATCH, STEPS = 16, 3
+ALONE = RankGroup(
+    rank=0, world_size=1, device=torch.device("cpu"), backend="none", launcher="single"
+)
+# Four parts, as many as there are stages on two ranks of an interleaved schedule, or on four ranks.
+GPT_SHAPES["gpt-test"] = GptShape(blocks=2, heads=4, width=16, context=16, vocabulary=64)
 Batches = list[tuple[Tensor, Tensor]]
 
 
@@ -44,14 +56,15 @@ def batches(model: str) -> Batches:
 
 
 def prepare(case: str, group: RankGroup) -> Setup:
-    strategy, model, optimizer, schedule, accumulate = (*case.split(":"), "", "")[:5]
+    _, strategy, model, optimizer, *keys = case.split()
+    given = dict(key.split("=") for key in keys)
     request = TrainingRequest(
         strategy=strategy,
         model=model,
         world_size=group.world_size,
         device="cpu",
-        schedule=schedule or "1F1B",
-        accumulate=int(accumulate) if accumulate else None,
+        schedule=given.get("schedule", "1F1B"),
+        accumulate=int(given["accumulate"]) if "accumulate" in given else None,
     )
     rate = {"sgd": 0.1, "adamw": 1e-3}[optimizer]
     choice = OptimizerChoice(name=optimizer, learning_rate=rate)
@@ -75,10 +88,13 @@ def train(setup: Setup, group: RankGroup) -> tuple[list[float], ParallelModel]:
 
 
 def alone(case: str) -> tuple[list[float], ParallelModel]:
-    _, model, optimizer, *_ = case.split(":")
-    device = torch.device("cpu")
-    group = RankGroup(rank=0, world_size=1, device=device, backend="none", launcher="single")
-    return train(prepare(f"single:{model}:{optimizer}", group), group)
+    """Return what one process makes of the same model, batches and update."""
+    setup = prepare(case, ALONE)
+    same = TrainingRequest(strategy="single", model=setup.request.model, world_size=1)
+    return _alone(replace(setup, request=same))
+
+
+_alone = cache(lambda setup: train(setup, ALONE))
 
 
 def furthest(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
@@ -100,32 +116,28 @@ def differences(case: str, group: RankGroup) -> list[float]:
     return [float(value) for value in most]
 
 
-def attempt(case: str, group: RankGroup) -> list[float] | str:
-    """Return the differences; with TRACE set the text of an error, to see all cases."""
-    if not os.environ.get("TRACE"):
-        return differences(case, group)
-    try:
-        return differences(case, group)
-    except (
-        RuntimeError,
-        AssertionError,
-        AttributeError,
-        TypeError,
-        ValueError,
-        NotImplementedError,
-    ):
-        return traceback.format_exc(limit=-6)
+def one_rank(rank: int, size: int, cases: Sequence[str]) -> None:
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
+    with joined("gloo", "cpu") as group:
+        found = {case: differences(case, group) for case in cases}
+    if rank == 0:
+        sys.stdout.write(json.dumps(found) + "\n")
+        sys.stdout.flush()
 
 
-def main() -> int:
+def main(cases: Sequence[str]) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    with joined("gloo", "cpu") as group:
-        found = {case: attempt(case, group) for case in sys.argv[1:]}
-        if group.rank == 0:
-            sys.stdout.write(json.dumps(found))
-    return 0
+    for strategy in STRATEGIES:
+        load_strategy(strategy)
+    for case in cases:
+        alone(case)  # here, so that each rank has it
+    fork = cast("Callable[..., object]", start_processes)
+    for ranks, group in groupby(cases, lambda case: int(case.split()[0])):
+        os.environ.update({key: str(value) for key, value in meeting_point().items()})
+        os.environ["WORLD_SIZE"] = str(ranks)
+        fork(one_rank, (ranks, list(group)), nprocs=ranks, start_method="fork")
 
 
 if __name__ == "__main__":
-    leave(exit_code_of(main))
+    main(sys.argv[1:])
