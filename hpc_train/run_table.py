@@ -10,6 +10,7 @@ from typing import Any
 
 from hpc_train.model.run import JobStatus, Run, RunName
 from hpc_train.model.submission import JobState
+from hpc_train.restart_table import json_rows, restarted
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")
 MISSING = "MISSING"
@@ -79,6 +80,7 @@ def row(run: Run, causes: Mapping[str, str] | None = None) -> dict[str, Any]:
         "exit_code": times.exit_code if times else None,
         "restart_count": times.restart_count if times else None,
         "earlier_start": _start(run.earlier) if run.earlier else None,
+        "restarts": json_rows(run.starts),
     }
 
 
@@ -94,8 +96,9 @@ def _start(status: JobStatus) -> dict[str, Any]:
 
 
 def explained(run: Run, causes: Mapping[str, str]) -> str:
-    """Return the problem of a run, and its cause: the first line of the diagnosis."""
-    return "; ".join(filter(None, (why(run), causes.get(run.folder.run_id, ""))))
+    """Return the problem of a run, its cause (the first line of the diagnosis), its restarts."""
+    parts = (why(run), causes.get(run.folder.run_id, ""), restarted(run.starts))
+    return "; ".join(filter(None, parts))
 
 
 def why(run: Run) -> str:

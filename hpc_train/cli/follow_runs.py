@@ -15,16 +15,16 @@ from hpc_train.cli.output import table, tail
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.plain_text import plain
-from hpc_train.run_table import HEADS, counts, explained, rows, why
+from hpc_train.run_table import HEADS, counts, explained, rows
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.status import Watch
 
 _PAUSE_S = 0.3
 # The last measurement is read so often on a terminal, and elsewhere.
-_SHOWN_S, _PRINTED_S = 2.0, 30.0
+SHOWN_S, PRINTED_S = 2.0, 30.0
 _REST = 4
-Show = Callable[[Sequence[Run]], None]
+Show = Callable[[Sequence[Run], Mapping[str, str]], None]
 
 
 def cycles(watch: Watch, shortest_s: float) -> Iterator[tuple[Run, ...]]:
@@ -51,7 +51,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
 
     states = dict(known)
     on_terminal = sys.stderr.isatty()
-    progress = Progress(_SHOWN_S if on_terminal else _PRINTED_S)
+    progress = Progress(SHOWN_S if on_terminal else PRINTED_S)
     watch = Watch(home, just_submitted=True)
     try:
         with _progress_bar(len(run_ids)) as show:
@@ -180,7 +180,10 @@ def _progress_bar(total: int) -> Iterator[Callable[[Sequence[Run], str], None]]:
 
 @contextmanager
 def live_table(stream: IO[str]) -> Iterator[Show]:
-    """Show runs as a table that is redrawn; without a terminal, one line per change."""
+    """Show runs, and what they measured last by run id, as a table that is redrawn.
+
+    Without a terminal, one line per change, and at most every 30 s the last measurement.
+    """
     if not stream.isatty():
         yield _changes(stream)
         return
@@ -189,8 +192,8 @@ def live_table(stream: IO[str]) -> Iterator[Show]:
 
     with Live(console=Console(file=stream), auto_refresh=False) as live:
 
-        def show(runs: Sequence[Run]) -> None:
-            live.update(Group(counts(runs), table(HEADS, rows(runs))), refresh=True)
+        def show(runs: Sequence[Run], measured: Mapping[str, str]) -> None:
+            live.update(Group(counts(runs), table(HEADS, rows(runs, (), measured))), refresh=True)
 
         yield show
 
@@ -198,12 +201,13 @@ def live_table(stream: IO[str]) -> Iterator[Show]:
 def _changes(stream: IO[str]) -> Show:
     shown: dict[str, tuple[JobState, str]] = {}
 
-    def show(runs: Sequence[Run]) -> None:
+    def show(runs: Sequence[Run], measured: Mapping[str, str]) -> None:
         for run in runs:
-            state = (run.state, why(run))
+            words = (explained(run, {}), measured.get(run.folder.run_id, ""))
+            state = (run.state, "; ".join(filter(None, words)))
             if shown.get(run.folder.run_id) != state:
                 shown[run.folder.run_id] = state
                 line = f"{run.state.value:9}  {run.folder.run_id}  {state[1]}".rstrip()
-                click.echo(line, file=stream)
+                click.echo(plain(line), file=stream)
 
     return show

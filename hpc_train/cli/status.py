@@ -74,24 +74,31 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
     from hpc_train.pipeline.failure_causes import causes
+    from hpc_train.restart_table import HEADS as RESTART_HEADS
+    from hpc_train.restart_table import rows as restart_rows
     from hpc_train.run_table import HEADS, counts, rows
 
     click.echo(counts(runs, missing))
     echo_table(HEADS, rows(runs, missing, causes(runs)))
+    if len(runs) == 1 and runs[0].starts:
+        click.echo()
+        echo_table(RESTART_HEADS, restart_rows(runs[0].starts))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
 
 
 def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
-    from hpc_train.cli.follow_runs import cycles, live_table
+    from hpc_train.cli.follow_runs import PRINTED_S, SHOWN_S, cycles, live_table
+    from hpc_train.pipeline.last_measurement import RunProgress
     from hpc_train.pipeline.status import Watch, folder_of
 
     watch = Watch(folder_of(word, results))
+    progress = RunProgress(SHOWN_S if sys.stdout.isatty() else PRINTED_S)
     try:
         with live_table(sys.stdout) as show:
             for runs in cycles(watch, _PAUSE_S):
-                show(runs)
+                show(runs, progress.texts(runs))
     except KeyboardInterrupt:
         sys.exit(130)
 

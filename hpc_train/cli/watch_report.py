@@ -90,7 +90,7 @@ def _shown(output: Path | None, form: str | None) -> Iterator[Show]:
         def write(runs: Sequence[Run], report: Report | None) -> None:
             if report is not None and output is not None:
                 write_report(report, output, form)
-            table(runs)
+            table(runs, {})
 
         yield write
 

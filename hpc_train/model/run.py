@@ -77,6 +77,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
         return self.path / "status.json"
 
     @property
+    def restarts(self) -> Path:
+        """The starts of a job with `lifecycle` that ended, one line each."""
+        return self.path / "restarts.jsonl"
+
+    @property
     def cut_off(self) -> Path:
         """Exists if the run ended because its shared allocation was ended."""
         return self.path / "cut_off"
@@ -135,6 +140,31 @@ class JobStatus(Value, frozen=True, kw_only=True):
     bad_nodes: str = ""
 
 
+class JobStart(Value, frozen=True, kw_only=True):
+    """A line of restarts.jsonl: one start of a job with `lifecycle`, from its first, restart 0.
+
+    Times in seconds since the epoch. `step` is that of the last checkpoint, `reached` the last one
+    that rank 0 printed; `stalled` counts the starts in a row that saved no later step, and
+    `requeued` is whether the script queued the job again. A start that could not write its line has
+    no end; the next one writes it.
+    """
+
+    restart: int
+    started: float
+    ended: float | None = None
+    exit_code: int | None = None
+    nodes: str = ""
+    step: int = 0
+    stalled: int = 0
+    reached: int | None = None
+    requeued: bool = False
+
+    @property
+    def steps_lost(self) -> int | None:
+        """Steps after the last checkpoint, which the next start repeats; None if unknown."""
+        return None if self.reached is None else max(0, self.reached - self.step)
+
+
 class JobEnergy(Value, frozen=True, kw_only=True):
     """energy.json: the energy of a whole job [J]; None if the accounting does not know it."""
 
@@ -165,7 +195,8 @@ class Run(Value, frozen=True, kw_only=True):
     """One run as described by its folder; `manifest` is None if it cannot be read.
 
     `earlier` is the status.json of a start before the job was requeued, until it starts again.
-    A run of a `newer` version has no other values than its folder and problem.
+    `starts` are those that ended of a job with `lifecycle`. A run of a `newer` version has no other
+    values than its folder and problem.
     """
 
     folder: RunFolder
@@ -176,4 +207,5 @@ class Run(Value, frozen=True, kw_only=True):
     problem: str = ""
     job_report: JobReport | None = None
     earlier: JobStatus | None = None
+    starts: tuple[JobStart, ...] = ()
     newer: bool = False

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Sequence
+from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.run import Run
+from hpc_train.model.submission import JobState
 from hpc_train.records.collect import wanted
 from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.read_log import Log, Reading, extend
-from hpc_train.regularfile import is_regular
+from hpc_train.regularfile import is_regular, open_regular
 from hpc_train.runs.run_folders import read_study
 
 # In this order; the first one of each group that was printed is shown.
@@ -20,6 +23,11 @@ _WORDS = {
     "samples_per_second": "samples/s",
     "tokens_per_second": "tokens/s",
 }
+# A training's event `start` says how many steps it will train.
+_TOTAL_STEPS = re.compile(rb'@hpct \{[^{}\r\n]{0,2000}"total_steps": {0,9}(\d{1,12})')
+_HEAD = 1 << 16
+# Of so many runs at most the log is read.
+_SHOWN_RUNS = 20
 
 
 class LastMeasurement:
@@ -43,6 +51,7 @@ class LastMeasurement:
         self._readings: dict[str, Reading] = {}
         self._values: dict[str, float] = {}
         self._step: int | None = None
+        self._total: int | None = None
 
     def text(self) -> str:
         """Return `step 120, 0.25 s a step, 320 samples/s, loss 1.3`; empty before the first one."""
@@ -59,11 +68,20 @@ class LastMeasurement:
                 parts.append(_worded(name, self._values[name]))
         return ", ".join(parts)
 
+    def steps_left(self) -> str:
+        """Return `12 min to step 300` at the last step time; empty if that is not known."""
+        seconds = self._values.get("step_time")
+        if self._step is None or self._total is None or seconds is None:
+            return ""
+        return f"{_minutes((self._total - self._step) * seconds)} to step {self._total:,}"
+
     def _read(self) -> None:
         for name in ("rank-0.out", "node-0.out", "job.out"):
             path = self._folder.logs / name
             if not is_regular(path) or not path.stat().st_size:
                 continue
+            if self._total is None:
+                self._total = _total_steps(path)
             reading = self._readings.setdefault(name, Reading())
             for pack in extend(Log(self._folder.run_id, path, name), self._wanted, reading):
                 for record in pack.records():
@@ -71,6 +89,12 @@ class LastMeasurement:
                     self._step = record.step if record.step is not None else self._step
             reading.packs.clear()
             return
+
+
+def _total_steps(path: Path) -> int | None:
+    with open_regular(path) as file:
+        found = _TOTAL_STEPS.search(file.read(_HEAD))
+    return int(found[1]) if found else None
 
 
 def _worded(name: str, value: float) -> str:
@@ -85,12 +109,39 @@ def time_left(run: Run) -> str:
     if plan is None or plan.time_s is None or run.status is None:
         return ""
     left_s = max(0.0, plan.time_s - (time.time() - run.status.started))
-    minutes = round(left_s / 60)
-    return (
-        f"{minutes // 60} h {minutes % 60} min to the time limit"
-        if minutes >= 60
-        else (f"{minutes} min to the time limit")
-    )
+    return f"{_minutes(left_s)} to the time limit"
+
+
+def _minutes(seconds: float) -> str:
+    minutes = round(max(0.0, seconds) / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+class RunProgress:
+    """What each running run has measured last, read at limited intervals."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._read_at = -every_s
+        self._known: dict[str, LastMeasurement] = {}
+        self._texts: dict[str, str] = {}
+
+    def texts(self, runs: Sequence[Run]) -> dict[str, str]:
+        """Return `step 120, 0.25 s a step, 2 min to step 600, 41 min to the time limit` by run."""
+        now = time.monotonic()
+        running = [run for run in runs if run.state is JobState.RUNNING][:_SHOWN_RUNS]
+        if now - self._read_at >= self._every_s:
+            self._read_at = now
+            self._texts = {run.folder.run_id: self.text(run) for run in running}
+        names = {run.folder.run_id for run in running}
+        return {name: text for name, text in self._texts.items() if name in names and text}
+
+    def text(self, run: Run) -> str:
+        """Return that of one run, read now; empty before its first measurement."""
+        last = self._known.setdefault(run.folder.run_id, LastMeasurement(run))
+        measured = last.text()
+        parts = (measured, last.steps_left(), time_left(run))
+        return ", ".join(filter(None, parts)) if measured else ""
 
 
 class Progress:
@@ -99,7 +150,7 @@ class Progress:
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
         self._read_at = 0.0
-        self._known: dict[str, LastMeasurement] = {}
+        self._progress = RunProgress(every_s)
         self._line = ""
 
     def line(self, runs: Sequence[Run]) -> str:
@@ -109,9 +160,7 @@ class Progress:
             return ""
         self._read_at = now
         run = runs[0]
-        last = self._known.setdefault(run.folder.run_id, LastMeasurement(run))
-        measured = last.text()
-        line = ", ".join(filter(None, (measured, time_left(run)))) if measured else ""
+        line = self._progress.text(run)
         if line == self._line:
             return ""
         self._line = line

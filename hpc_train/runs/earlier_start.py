@@ -6,7 +6,6 @@ Only the accounting knows more, and not every cluster has one.
 
 from __future__ import annotations
 
-import signal
 from datetime import datetime
 
 import msgspec
@@ -15,9 +14,7 @@ from hpc_train.job_state import current
 from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import JobStatus
 from hpc_train.model.submission import JobReport, JobState
-
-# A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
-_SIGNALLED = 128
+from hpc_train.restart_table import signal_of
 
 
 def earlier_start(status: JobStatus | None, report: JobReport | None) -> JobStatus | None:
@@ -45,16 +42,7 @@ def _end_of(earlier: JobStatus) -> str:
         asked = "its ranks saved a checkpoint and asked to be queued again"
         return f"{where} until {_clock(earlier.ended)}, when {asked}"
     until = f"{where} until {_clock(earlier.ended)}, when its script ended"
-    return f"{until} with exit code {earlier.exit_code}{_signal_of(earlier.exit_code)}"
-
-
-def _signal_of(code: int) -> str:
-    try:
-        name = signal.Signals(code - _SIGNALLED).name
-    except ValueError:
-        return ""
-    sent = ", as Slurm sends it when it preempts or requeues a job" if name == "SIGTERM" else ""
-    return f" ({name}{sent})"
+    return f"{until} with exit code {earlier.exit_code}{signal_of(earlier.exit_code)}"
 
 
 def _clock(seconds: float) -> str:

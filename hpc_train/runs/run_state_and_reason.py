@@ -35,6 +35,7 @@ def run_of(files: RunFiles, report: JobReport | None) -> Run:
         or _problem(state, files.submission, status, report),
         job_report=with_earlier_start(report, earlier),
         earlier=earlier,
+        starts=files.starts,
         newer=files.newer,
     )
 

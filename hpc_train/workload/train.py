@@ -77,7 +77,7 @@ def _train_in(group: RankGroup, options: Options) -> int:
     train_set, test_set = _data(options)
     trainer = Trainer(options, group, train_set, batch, request)
     if group.rank == 0:
-        _report_start(options, group, batch, rate)
+        _report_start(options, group, batch, rate, trainer.steps)
         write_line(rule)
     make = _maker(options, train_set)
     optimizer = OptimizerChoice(name=options.optimizer, learning_rate=rate)
@@ -133,7 +133,9 @@ def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
     return rate, f"learning rate {rate:g} = {options.learning_rate:g}{factor} (rule: {rule})"
 
 
-def _report_start(options: Options, group: RankGroup, batch: BatchSize, rate: float) -> None:
+def _report_start(
+    options: Options, group: RankGroup, batch: BatchSize, rate: float, steps: int
+) -> None:
     import torch
 
     from hpc_train.workload.process_group import conditions
@@ -151,6 +153,7 @@ def _report_start(options: Options, group: RankGroup, batch: BatchSize, rate: fl
     emit(
         event="start",
         world_size=group.world_size,
+        total_steps=steps,
         global_batch_size=batch.global_size,
         batch_size=batch.size,
         learning_rate=rate,

@@ -11,7 +11,7 @@ import pytest
 
 from hpc_train.model.run import JobStatus, Run
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.last_measurement import LastMeasurement, Progress, time_left
+from hpc_train.pipeline.last_measurement import LastMeasurement, Progress, RunProgress, time_left
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
 from tests.pipeline.on_slurm import RESULTS, job
@@ -72,3 +72,14 @@ def test_a_line_is_returned_when_it_is_new_and_due(run: Run) -> None:
     assert (rare.line([run]), often.line([])) == ("", "")
     assert "step 2" in often.line([run])
     assert often.line([run]) == ""
+
+
+def test_the_time_to_the_last_step_follows_from_the_number_of_steps(run: Run) -> None:
+    log(run, '@hpct {"event": "start", "world_size": 2, "total_steps": 1201}\n' + EVENT % (1, "2"))
+    name, progress = run.folder.run_id, RunProgress(3600.0)
+    text = "step 1, 0.25 s a step, loss 2, 5 min to step 1,201, 1 h 50 min to the time limit"
+    assert progress.texts([run]) == {name: text}
+    log(run, EVENT % (2, "1"))
+    assert progress.texts([run]) == {name: text}
+    ended = msgspec.structs.replace(run, state=JobState.COMPLETED)
+    assert progress.texts([ended]) == RunProgress(0.0).texts([ended]) == {}

@@ -24,7 +24,7 @@ exit "${REFUSED:-0}"
 # A start writes its step, if it gets further, and ends with a code.
 PROGRAM = (
     'if [ -n "$STEP" ]; then mkdir -p "$HPCTRAIN_CHECKPOINTS"; '
-    'echo "$STEP" >"$HPCTRAIN_CHECKPOINTS/step"; fi; exit "$CODE"'
+    'echo "$STEP" >"$HPCTRAIN_CHECKPOINTS/step"; fi; printf "%s\\n" "$SAY"; exit "$CODE"'
 )
 
 
@@ -49,6 +49,7 @@ class Job:
             "SLURM_RESTART_COUNT": str(self.starts),
             "CODE": str(code),
             "STEP": "" if step is None else str(step),
+            "SAY": "",
             **extra,
         }
         self.starts += 1
@@ -153,3 +154,26 @@ def test_each_start_knows_the_folder_of_the_job(started: Callable[..., Job]) -> 
     job = started()
     job.start(75, step=1, HPCTRAIN_CHECKPOINTS="/of/an/outer/job")
     assert (job.folder / "checkpoints" / "step").read_text() == "1\n"
+
+
+def test_the_steps_after_the_checkpoint_are_known(started: Callable[..., Job]) -> None:
+    job = started()
+    event = '@hpct {"v":1,"event":"step","rank":0,"epoch":1,"step":%d,"step_time":0.5}'
+    job.start(75, step=10, SAY="\n".join(event % step for step in (9, 10, 14)))
+    job.start(75)
+    job.start(1, SAY=event % 12)
+    assert [(row["step"], row["reached"]) for row in job.rows()] == [(10, 14), (10, None), (10, 12)]
+
+
+def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[..., Job]) -> None:
+    job = started()
+    job.start(75, step=10)
+    lines = (job.folder / "restarts.jsonl").read_text()
+    job.start(75, step=20, SAY='@hpct {"event": "step", "step": 23}')
+    (job.folder / "restarts.jsonl").write_text(lines)
+    status = json.loads((job.folder / "status.json").read_text())
+    job.start(0)
+    lost = {"restart": 1, "started": status["started"], "ended": None, "exit_code": None}
+    progress = {"step": 20, "reached": 23, "stalled": 0, "nodes": "localhost", "requeued": False}
+    assert [row["restart"] for row in job.rows()] == [0, 1, 2]
+    assert job.rows()[1] == {**lost, **progress}
