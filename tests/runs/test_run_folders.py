@@ -7,10 +7,12 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpc_train.errors import StoreError, UnknownNameError
 from hpc_train.json_files import to_json, write_file
+from hpc_train.model.job import JobLifecycle
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import Script
 from hpc_train.runs.find_runs import find
@@ -34,6 +36,17 @@ def test_a_run_reads_back_as_it_was_written(tmp_path: Path, entry: Entries) -> N
     assert folder.script.read_text() == "#!/bin/bash\n"
     assert folder.logs.is_dir()
     assert [run.run_id for run in run_folders(tmp_path / "j")] == ["r1"]
+
+
+def test_the_starts_of_a_job_with_lifecycle_are_read(tmp_path: Path, entry: Entries) -> None:
+    manifest, script = entry("r1")
+    plan = msgspec.structs.replace(manifest.plan, lifecycle=JobLifecycle())
+    (folder,) = create_runs(tmp_path, [(msgspec.structs.replace(manifest, plan=plan), script)])
+    assert read_run(folder).starts == ()
+    whole = '{"restart": %d, "started": 1.5, "ended": null, "exit_code": null, "step": 7}\n'
+    # A full disk cut the line of a start.
+    folder.restarts.write_text(whole % 0 + whole[:30] + "\n" + whole % 2)
+    assert [(start.restart, start.step) for start in read_run(folder).starts] == [(0, 7), (2, 7)]
 
 
 def test_a_run_that_is_there_is_left_alone(tmp_path: Path, entry: Entries) -> None:
