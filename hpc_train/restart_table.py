@@ -72,6 +72,8 @@ def end_of(start: JobStart) -> str:
     """Return what ended a start."""
     if start.ended is None or start.exit_code is None:
         return "no end recorded: node lost, or script killed"
+    if start.by_slurm:
+        return "ended by Slurm: preempted, requeued or cancelled"
     if start.exit_code == RESUBMIT:
         return "checkpoint saved on request"
     return f"exit code {start.exit_code}{signal_of(start.exit_code)}"

@@ -144,9 +144,9 @@ class JobStart(Value, frozen=True, kw_only=True):
     """A line of restarts.jsonl: one start of a job with `lifecycle`, from its first, restart 0.
 
     Times in seconds since the epoch. `step` is that of the last checkpoint, `reached` the last one
-    that rank 0 printed; `stalled` counts the starts in a row that saved no later step, and
-    `requeued` is whether the script queued the job again. A start that could not write its line has
-    no end; the next one writes it.
+    that rank 0 printed; `stalled` counts the starts in a row that saved no later step,
+    `by_slurm` is whether Slurm had ended the job, `requeued` whether the script queued it again. A
+    start that could not write its line has no end; the next one writes it.
     """
 
     restart: int
@@ -157,6 +157,7 @@ class JobStart(Value, frozen=True, kw_only=True):
     step: int = 0
     stalled: int = 0
     reached: int | None = None
+    by_slurm: bool = False
     requeued: bool = False
 
     @property

@@ -30,6 +30,7 @@ RESUBMIT = 75
 """Exit code of a program that saved its state and has more to do (EX_TEMPFAIL of sysexits.h)."""
 FOLDER = "HPCTRAIN_CHECKPOINTS"
 _DONE, _NEW = "step-", ".new"
+_made: set[Path] = set()
 
 
 class CheckpointError(Exception):
@@ -91,6 +92,8 @@ def resume(
         CheckpointError: the checkpoint is of another model; the first name that differs is given.
     """
     listen()
+    if checkpoints_folder().exists():
+        _made.add(checkpoints_folder())
     for folder in sorted(checkpoints_folder().glob(f"{_DONE}*[0-9]"), reverse=True):
         found = damage(folder, *rank_and_count())
         if not any_rank(bool(found)):
@@ -158,7 +161,9 @@ def _restore(state: Mapping[str, Any], own: dict[str, Any] | None) -> None:
 def _empty(new: Path) -> None:
     if rank_and_count()[0] == 0:
         shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
+        # Made once only: where a file system is gone for a while, its folders would hide it later.
+        new.mkdir(parents=new.parent not in _made)
+        _made.add(new.parent)
 
 
 def _write(

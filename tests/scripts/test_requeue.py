@@ -133,9 +133,13 @@ def test_the_number_of_restarts_is_limited(started: Callable[..., Job]) -> None:
 
 
 def test_a_job_that_is_being_cancelled_is_not_queued_again(started: Callable[..., Job]) -> None:
-    said, again = started().start(75, step=1, STATE="CANCELLED")
+    job = started()
+    said, again = job.start(75, step=1, STATE="CANCELLED")
     assert not again
     assert "hpctrain: not queued again: Slurm has ended the job\n" in said
+    # A program that Slurm interrupts may end with any code.
+    assert not job.start(1, STATE="COMPLETING")[1]
+    assert [row["by_slurm"] for row in job.rows()] == [True, True]
 
 
 def test_a_task_of_an_array_is_queued_again_alone(started: Callable[..., Job]) -> None:
@@ -174,6 +178,7 @@ def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[...,
     status = json.loads((job.folder / "status.json").read_text())
     job.start(0)
     lost = {"restart": 1, "started": status["started"], "ended": None, "exit_code": None}
-    progress = {"step": 20, "reached": 23, "stalled": 0, "nodes": "localhost", "requeued": False}
+    progress = {"step": 20, "reached": 23, "stalled": 0, "nodes": "localhost"}
+    progress |= {"requeued": False, "by_slurm": False}
     assert [row["restart"] for row in job.rows()] == [0, 1, 2]
     assert job.rows()[1] == {**lost, **progress}

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.slow
 STRONG = trainer(*TINY, "--global-batch-size", "64")
 WEAK = trainer(*TINY, "--batch-size", "32", "--base-batch-size", "32", "--no-accuracy")
 START_FIELDS = (
-    "v event rank world_size global_batch_size batch_size learning_rate backend device "
+    "v event rank world_size total_steps global_batch_size batch_size learning_rate backend device "
     "torch model data precision seed threads launcher_env"
 )
 Outputs = tuple[str, str]

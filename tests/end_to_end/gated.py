@@ -1,0 +1,135 @@
+"""The job around gated_training.py, as a test sees it: its gates, its starts, its results."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Slurm
+from tests.end_to_end.queue import start_now
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+from tests.workload.launching import events, finish, meeting_point, start
+
+# Not by its path: Python would take queue.py beside it for the module of the standard library.
+PROGRAM = ("-m", "tests.end_to_end.gated_training")
+ROOT = Path(__file__).resolve().parents[2]
+# Steps between two gates, and between two checkpoints.
+GATE, SAVE = 6, 4
+NODE = {"tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "9m"}
+Result = tuple[dict[int, list[Any]], str]
+
+
+@dataclass
+class Training:
+    """A training of two ranks on two nodes, held at the gate after step `gate`."""
+
+    user: User
+    slurm: Slurm
+    number: str
+    folder: Path
+    gate: int = GATE
+
+    def log(self, rank: int = 0) -> str:
+        """Return what a rank printed in the last start."""
+        log = self.folder / "logs" / f"rank-{rank}.out"
+        return log.read_text().rpartition("hpctrain: restart ")[2] if log.exists() else ""
+
+    def reaches_gate(self) -> None:
+        """Wait until the last start has trained the step of its gate, or resumed after it."""
+        words = (f'"step":{self.gate},', f'"resumed":{self.gate}}}')
+        wait_for(lambda: all(any(w in self.log(rank) for w in words) for rank in (0, 1)))
+
+    def open_gate(self) -> None:
+        """Let it train until the next gate."""
+        (self.user.folder / f"go-{self.gate}").touch()
+        self.gate += GATE
+
+    def starts(self) -> list[dict[str, Any]]:
+        """Return the starts that ended, as `status --json` does."""
+        found: list[dict[str, Any]] = self.user.run("t")["restarts"]
+        return found
+
+    def next_end(self, number: int) -> dict[str, Any]:
+        """Wait until more than a number of starts have ended; return the last one."""
+        wait_for(lambda: len(self.starts()) > number)
+        return self.starts()[-1]
+
+    def starts_again(self, number: int) -> None:
+        """Wait until Slurm starts the job again, without the two minutes of its delay."""
+
+        def started() -> bool:
+            start_now(self.number)
+            return f"hpctrain: restart {number}\n" in (self.folder / "logs/job.out").read_text()
+
+        wait_for(started)
+
+    def pid(self, rank: int) -> int:
+        """Return the process of a rank of the last start."""
+        (event,) = events(self.log(rank), "start")
+        return int(event["pid"])
+
+    def update(self, change: str) -> None:
+        """Change the job in the queue."""
+        self.slurm("scontrol", "update", f"jobid={self.number}", change)
+
+
+def agent_of(pid: int) -> int:
+    """Return torchrun's process of a rank, which the wrapper of the rank stands between."""
+    while b"torch" not in Path(f"/proc/{pid}/cmdline").read_bytes():
+        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    return pid
+
+
+def submit(user: User, slurm: Slurm, steps: int) -> Training:
+    """Submit the training, which any failure of a rank queues again."""
+    spec = {
+        "name": "t",
+        "command": ["python", *PROGRAM, str(steps), str(SAVE), str(GATE), str(user.folder)],
+        "launcher": "torchrun",
+        "qos": "normal",
+        "signal_before_end": "2m",
+        "lifecycle": {"requeue_on": [1, 75, 137]},
+        "resources": {"nodes": 2, **NODE},
+    }
+    return _submitted(user, slurm, spec)
+
+
+def submit_stalled(user: User, slurm: Slurm) -> Training:
+    """Submit a job that asks to be queued again and saves nothing."""
+    spec = {
+        "name": "s",
+        "command": ["bash", "-c", "exit 75"],
+        "launcher": "srun",
+        "lifecycle": {"max_stalled": 2},
+        "resources": {"nodes": 1, **NODE},
+    }
+    return _submitted(user, slurm, spec)
+
+
+def _submitted(user: User, slurm: Slurm, spec: dict[str, Any]) -> Training:
+    done = user.submit(user.write(f"{spec['name']}.yaml", spec))
+    assert done.returncode == 0, done.stderr
+    run = user.run(spec["name"])
+    return Training(user, slurm, run["job"], Path(user.folder, run["folder"]))
+
+
+def undisturbed(folder: Path, steps: int) -> list[Result]:
+    """Return the result of each rank of a training that nothing disturbs, without Slurm."""
+    common = {**meeting_point(), "WORLD_SIZE": 2, "PYTHONPATH": ROOT}
+    common["HPCTRAIN_CHECKPOINTS"] = folder / "undisturbed"
+    ranks = [
+        start((*PROGRAM, str(steps), str(SAVE), "0", folder), **common, RANK=rank)
+        for rank in (0, 1)
+    ]
+    found = [finish(rank) for rank in ranks]
+    assert [code for code, _, _ in found] == [0, 0], found
+    return [result(out) for _, out, _ in found]
+
+
+def result(log: str) -> Result:
+    """Return loss and samples of each step, the last time that it was trained; and the weights."""
+    steps = {event["step"]: [event["loss"], event["seen"]] for event in events(log, "step")}
+    (end,) = events(log, "end")
+    return dict(sorted(steps.items())), str(end["weights"])

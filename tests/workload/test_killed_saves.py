@@ -1,0 +1,105 @@
+"""A process that is killed in the middle of a save leaves a whole checkpoint."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+torch = pytest.importorskip("torch")
+from torch import nn  # noqa: E402  # torch is an extra
+
+from hpc_train.workload import checkpoint  # noqa: E402
+
+pytestmark = [pytest.mark.filterwarnings("ignore:.*weights_only.*"), pytest.mark.slow]
+MOMENTS = 50
+
+
+class Training:
+    """A model of two layers; its state after each step is known."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 1))
+        self.optimizer = torch.optim.AdamW(self.model.parameters())
+
+    def step(self) -> None:
+        self.optimizer.zero_grad()
+        self.model(torch.randn(4, 8)).square().mean().backward()
+        self.optimizer.step()
+
+    def save(self, step: int) -> None:
+        checkpoint.save(step, self.model, self.optimizer)
+
+    def weights(self) -> list[list[float]]:
+        return [value.flatten().tolist() for value in self.model.parameters()]
+
+
+def in_a_process(action: Callable[[], object]) -> int:
+    """Run an action in a fork of this process; return how it ended."""
+    child = os.fork()
+    if child == 0:
+        try:
+            action()
+        finally:
+            os._exit(0)
+    return os.waitpid(child, 0)[1]
+
+
+def counted(action: Callable[[], object], killed_at: int = 0) -> int:
+    """Do something; return the number of calls in it, or kill the process at one of them."""
+    calls = 0
+
+    def count(frame: FrameType, event: str, argument: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == killed_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    threading.setprofile(count)
+    sys.setprofile(count)
+    try:
+        action()
+    finally:
+        sys.setprofile(None)
+        threading.setprofile(None)
+    return calls
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HPCTRAIN_CHECKPOINTS", str(tmp_path / "ckpt"))
+    return tmp_path / "ckpt"
+
+
+def test_a_save_is_killed_at_fifty_moments(folder: Path) -> None:
+    """What is resumed is always one of two whole states, and the next save works."""
+    training = Training()
+    training.step()
+    training.save(1)
+    calls = counted(partial(training.save, 1))
+    states, chosen = {1: training.weights()}, random.Random(7)  # noqa: S311
+    for step in range(2, MOMENTS + 2):
+        training.step()
+        states[step] = training.weights()
+        moment = chosen.randint(1, calls)
+        ended = in_a_process(partial(counted, partial(training.save, step), moment))
+        assert os.WTERMSIG(ended) == signal.SIGKILL, f"call {moment} of {calls}"
+        resumed = Training()
+        found = checkpoint.resume(resumed.model, resumed.optimizer)
+        assert found in (step - 1, step), f"killed at call {moment} of {calls}"
+        assert resumed.weights() == states[found]
+        training.save(step)
+    assert sorted(path.name for path in folder.iterdir()) == [
+        "step",
+        f"step-{MOMENTS:010d}",
+        f"step-{MOMENTS + 1:010d}",
+    ]
