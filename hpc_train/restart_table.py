@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from hpc_train.model.job import RESUBMIT
+from hpc_train.model.job import HUNG, RESUBMIT
 from hpc_train.model.run import JobStart
 
 HEADS = ("start", "nodes", "time", "waited", "saved step", "steps lost", "end")
@@ -74,6 +74,8 @@ def end_of(start: JobStart) -> str:
         return "no end recorded: node lost, or script killed"
     if start.by_slurm:
         return "ended by Slurm: preempted, requeued or cancelled"
+    if start.exit_code == HUNG:
+        return "no step for the time of lifecycle.hang_after"
     if start.exit_code == RESUBMIT:
         return "checkpoint saved on request"
     return f"exit code {start.exit_code}{signal_of(start.exit_code)}"

@@ -75,6 +75,8 @@ class Elastic(Value, frozen=True, kw_only=True):
 
 # EX_TEMPFAIL of sysexits.h: a program that saved its state and has more to do.
 RESUBMIT = 75
+# 128 + SIGALRM: a rank that made no step for the time of `lifecycle.hang_after`.
+HUNG = 142
 
 
 class JobLifecycle(Value, frozen=True, kw_only=True):
@@ -93,6 +95,10 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
             ge=1, le=1000, description="Starts in a row without a later checkpoint, then it ends."
         ),
     ] = 2
+    hang_after: Annotated[
+        Duration | None,
+        Meta(description="Time without a step after which ranks write their stacks and end: 20m."),
+    ] = None
 
 
 class TrainerOptions(Value, frozen=True, kw_only=True):

@@ -14,6 +14,8 @@ from hpc_train.plans.other_launchers import other_launchers
 
 # Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535
+# A shorter one would end ranks that wait for a file.
+_SHORTEST_HANG_S = 10
 _KEY = "signal_before_end"
 _LIFECYCLE = "lifecycle"
 _CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
@@ -23,6 +25,7 @@ _WHY = {
     "requeue_on": "exit codes of ranks that saved a checkpoint and have more to do",
     "max_restarts": "after as many the job ends, whatever its ranks ask for",
     "max_stalled": "starts in a row without a later checkpoint, after which the job ends",
+    "hang_after": "after so long without a step every rank writes its stack and ends",
 }
 
 
@@ -133,6 +136,13 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
         yield (
             "a plain script does not track its restarts",
             "render it without --plain, or leave lifecycle out",
+        )
+    hang, limit = job.value.lifecycle and job.value.lifecycle.hang_after, job.value.resources.time
+    if hang and (hang < _SHORTEST_HANG_S or (limit and hang >= limit)):
+        yield (
+            f"hang_after = {hang} is no time for a hang: at least {_SHORTEST_HANG_S} s and less "
+            f"than the time limit{f', {limit}' if limit else ''}",
+            "several times the longest step, and longer than a save or an evaluation",
         )
     if job.value.elastic and job.value.elastic.max_restarts:
         yield (

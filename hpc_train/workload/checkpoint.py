@@ -21,6 +21,7 @@ from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from hpc_train.atomicfile import write_atomic
+from hpc_train.workload import hang_watch
 from hpc_train.workload.checkpoint_files import damage, sync, write_sums
 from hpc_train.workload.process_group import any_rank, rank_and_count
 from hpc_train.workload.stop_request import listen
@@ -64,6 +65,7 @@ def save(
     _together(final, _empty, new)
     _together(final, _write, new, model, optimizer, own)
     _together(final, _publish, new, final, step, keep)
+    hang_watch.progress()
     return final
 
 

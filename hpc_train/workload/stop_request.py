@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 from types import FrameType
 
+from hpc_train.workload import hang_watch
 from hpc_train.workload.process_group import any_rank
 
 STOP_FILE = "HPCTRAIN_STOP_FILE"
@@ -20,6 +21,7 @@ def should_stop() -> bool:
     agree by one all-reduce of a number.
     """
     listen()
+    hang_watch.progress()
     file = os.environ.get(STOP_FILE)
     return any_rank(_stop or bool(file and Path(file).exists()))
 

@@ -65,6 +65,7 @@ def train(options: Options) -> int:
 
 
 def _train_in(group: RankGroup, options: Options) -> int:
+    from hpc_train.workload import hang_watch
     from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
     from hpc_train.workload.strategies import load_strategy
     from hpc_train.workload.strategies.base import OptimizerChoice, Setup
@@ -85,6 +86,7 @@ def _train_in(group: RankGroup, options: Options) -> int:
     model = load_strategy(options.strategy).build(make, setup)
     try:
         outcome = trainer.train(model)
+        hang_watch.stop()
     except Stopped as stopped:
         if group.rank == 0:
             write_line(str(stopped))

@@ -51,13 +51,25 @@ def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None
             f"{LOCAL} is on each node's own disk, and a checkpoint of 2 nodes is one folder",
             id="node-local",
         ),
+        pytest.param(
+            {"time": "1h"},
+            {"lifecycle": {"hang_after": "1h"}},
+            "hang_after = 01:00:00 is no time for a hang: at least 10 s and less than the time limit",
+            id="hang-after-the-limit",
+        ),
+        pytest.param(
+            {},
+            {"lifecycle": {"hang_after": "9s"}},
+            "is no time for a hang: at least 10 s",
+            id="hang-too-short",
+        ),
     ],
 )
 def test_another_part_of_the_job_contradicts_it(
     job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], message: str
 ) -> None:
     with pytest.raises(PlanError) as failure:
-        make_plan(job(resources, lifecycle={}, **keys), slurm())
+        make_plan(job(resources, **{"lifecycle": {}, **keys}), slurm())
     assert failure.value.message.startswith("job.yaml:1: ")
     assert message in failure.value.message
     assert failure.value.hint
