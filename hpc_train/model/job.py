@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.container import Container, OneLine
+from hpc_train.model.trainer_keys import TrainerOptions
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
 from hpc_train.model.version_ranges import Version
@@ -98,25 +99,6 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
     hang_after: Annotated[
         Duration | None,
         Meta(description="Time without a step after which ranks write their stacks and end: 20m."),
-    ] = None
-
-
-class TrainerOptions(Value, frozen=True, kw_only=True):
-    """Options of hpc_train.workload.train; they are added to the command."""
-
-    strategy: Annotated[
-        OneWord | None, Meta(description="ddp, fsdp, tensor, pipeline, ...; default: ddp.")
-    ] = None
-    model: Annotated[
-        OneWord | None,
-        Meta(description="cnn, gpt-tiny, gpt-mini, gpt-124m, gpt-1.5b; default: cnn."),
-    ] = None
-    precision: Annotated[
-        Literal["fp32", "bf16", "fp64"] | None,
-        Meta(description="Type of numbers; bf16 is autocast; default: fp32."),
-    ] = None
-    accumulate: Annotated[
-        Count | None, Meta(description="Micro-batches of a step; default: 1, in a pipeline more.")
     ] = None
 
 

@@ -6,7 +6,13 @@ Imports the standard library only, because the trainer inside the job uses this 
 from collections.abc import Callable
 from math import prod
 
-from hpc_train.model.training_strategies import GPT_SHAPES, MESHES, TrainingRequest, parts_of
+from hpc_train.model.training_strategies import (
+    GPT_SHAPES,
+    MESHES,
+    SCHEDULES,
+    TrainingRequest,
+    parts_of,
+)
 
 
 def strategy_problem(request: TrainingRequest) -> str | None:
@@ -125,6 +131,37 @@ def _microbatches(request: TrainingRequest) -> str | None:
     return None
 
 
+def _precision(request: TrainingRequest) -> str | None:
+    name = request.strategy
+    divided = name.startswith(("pipeline", "naive")) or "tensor" in name
+    if request.precision != "fp16" or not divided:
+        return None
+    return "does not scale its loss, without which small gradients are zero in fp16; use bf16"
+
+
+def _blocks(request: TrainingRequest) -> str | None:
+    """Layers that are recomputed or compiled, one by one."""
+    for key in ("checkpointing", "compile"):
+        if getattr(request, key) != "none" and request.model not in GPT_SHAPES:
+            return (
+                f"with {key} works on the blocks of a model, but {request.model} has none; use the "
+                f"model gpt-tiny, or leave {key} out"
+            )
+    if "tensor" in request.strategy and (request.compile, request.checkpointing) == (
+        "block",
+        "full",
+    ):
+        return "does not compile blocks that are computed again; use checkpointing selective"
+    pipeline, kind = request.strategy.startswith("pipeline"), SCHEDULES[request.schedule]
+    if request.compile == "none" or not pipeline or not kind.splits_backward:
+        return None
+    fitting = [name for name, other in SCHEDULES.items() if not other.splits_backward]
+    return (
+        f"with the schedule {request.schedule} computes gradients of inputs and weights apart, "
+        f"which compiled blocks do not; leave compile out, or use {', '.join(fitting)}"
+    )
+
+
 _GPT_OR_FSDP = "use the model gpt-tiny, or the strategy fsdp"
 _CHECKS: tuple[Callable[[TrainingRequest], str | None], ...] = (
     _ranks,
@@ -134,4 +171,6 @@ _CHECKS: tuple[Callable[[TrainingRequest], str | None], ...] = (
     _context,
     _stages,
     _microbatches,
+    _precision,
+    _blocks,
 )

@@ -29,21 +29,34 @@ CNN_PARTS = 4  # three convolutions and the classifier
 
 
 class PipelineSchedule(NamedTuple):
-    """Stages on each rank; `v_shaped`: rank r of p has the stages r and 2p-1-r."""
+    """Stages on each rank; `v_shaped`: rank r of p has the stages r and 2p-1-r.
+
+    `splits_backward`: the gradients of inputs and those of weights at different times.
+    """
 
     stages_per_rank: int
     v_shaped: bool = False
+    splits_backward: bool = False
 
 
 # Names of torch.distributed.pipelining.
-SCHEDULES = {
+ScheduleName = Literal[
+    "GPipe",
+    "1F1B",
+    "LoopedBFS",
+    "Interleaved1F1B",
+    "InterleavedZeroBubble",
+    "ZBVZeroBubble",
+    "DualPipeV",
+]
+SCHEDULES: dict[str, PipelineSchedule] = {
     "GPipe": PipelineSchedule(1),
     "1F1B": PipelineSchedule(1),
     "LoopedBFS": PipelineSchedule(2),
     "Interleaved1F1B": PipelineSchedule(2),
-    "InterleavedZeroBubble": PipelineSchedule(2),
-    "ZBVZeroBubble": PipelineSchedule(2, v_shaped=True),
-    "DualPipeV": PipelineSchedule(2, v_shaped=True),
+    "InterleavedZeroBubble": PipelineSchedule(2, splits_backward=True),
+    "ZBVZeroBubble": PipelineSchedule(2, v_shaped=True, splits_backward=True),
+    "DualPipeV": PipelineSchedule(2, v_shaped=True, splits_backward=True),
 }
 StrategyName = Literal[
     "single",
@@ -61,6 +74,12 @@ StrategyName = Literal[
     "pipeline+fsdp",
 ]
 ModelName = Literal["cnn", "gpt-tiny", "gpt-mini", "gpt-124m", "gpt-1.5b"]
+PrecisionName = Literal["fp32", "bf16", "fp16", "fp64"]
+CheckpointingName = Literal["none", "full", "selective"]
+CompileName = Literal["none", "block"]
+PRECISIONS: tuple[PrecisionName, ...] = get_args(PrecisionName)
+CHECKPOINTING: tuple[CheckpointingName, ...] = get_args(CheckpointingName)
+COMPILE: tuple[CompileName, ...] = get_args(CompileName)
 STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
 MODELS: tuple[ModelName, ...] = get_args(ModelName)
 # The two dimensions of a mesh, the one with neighbouring ranks last.
@@ -88,6 +107,9 @@ class TrainingRequest:
     mesh: tuple[int, ...] = ()
     schedule: str = "1F1B"
     accumulate: int | None = None
+    precision: str = "fp32"
+    checkpointing: str = "none"
+    compile: str = "none"
 
     @property
     def sizes(self) -> dict[str, int]:

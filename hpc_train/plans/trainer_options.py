@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hpc_train.errors import PlanError, nearest
+from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Topology
 from hpc_train.model.strategy_checks import strategy_problem
-from hpc_train.model.training_strategies import MODELS, STRATEGIES, TrainingRequest
+from hpc_train.model.trainer_keys import TrainerOptions
+from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.model.value import Sourced
 from hpc_train.typed_values import keys_of
 
 PROGRAM = "hpc_train.workload.train"
-# Options that a command may still have, with which the trainer itself decides what can run.
-_UNCHECKED = frozenset({"--strategy", "--model", "--mesh", "--schedule", "--accumulate"})
 
 
 def with_trainer_options(job: SourcedJob, topology: Topology) -> SourcedJob:
@@ -33,37 +32,47 @@ def with_trainer_options(job: SourcedJob, topology: Topology) -> SourcedJob:
             f"{where}: trainer: the command does not run {PROGRAM}, which reads these keys",
             "leave trainer out, and give your program its own options in command",
         )
-    given = {key: getattr(trainer, key) for key in keys_of(type(trainer))}
-    options = {f"--{key}": str(value) for key, value in given.items() if value is not None}
+    options = _options(trainer)
     for option in options:
         if option in command:
-            raise PlanError(f"{where}: trainer.{option[2:]}: the command has {option} as well")
-    _check_name(job, "strategy", trainer.strategy, STRATEGIES)
-    _check_name(job, "model", trainer.model, MODELS)
+            key = option[2:].replace("-", "_")
+            raise PlanError(f"{where}: trainer.{key}: the command has {option} as well")
     _check_strategy(job, topology)
     words = tuple(word for pair in options.items() for word in pair)
     changed = replace(job.value, command=(*command, *words))
     return Sourced(value=changed, origins=job.origins)
 
 
-def _check_name(job: SourcedJob, key: str, name: str | None, known: tuple[str, ...]) -> None:
-    if name is not None and name not in known:
-        raise PlanError(
-            f"{job.near(f'trainer.{key}')}: {name!r} is no {key} of the reference trainer"
-            f"{nearest(name, known)}; allowed: {', '.join(known)}"
-        )
+def _options(trainer: TrainerOptions) -> dict[str, str]:
+    """Return the options and their words."""
+    words = {}
+    for key in keys_of(TrainerOptions):
+        value = getattr(trainer, key)
+        if value is not None:
+            words[f"--{key.replace('_', '-')}"] = str(value)
+    return words
+
+
+def _has_others(command: tuple[str, ...]) -> bool:
+    """Whether a command has such options as well: the trainer itself decides what can run."""
+    return any(f"--{key.replace('_', '-')}" in command for key in keys_of(TrainerOptions))
 
 
 def _check_strategy(job: SourcedJob, topology: Topology) -> None:
     trainer = job.value.trainer
-    if trainer is None or _UNCHECKED.intersection(job.value.command):
+    if trainer is None or _has_others(job.value.command):
         return
     request = TrainingRequest(
         strategy=trainer.strategy or "ddp",
         model=trainer.model or "cnn",
         world_size=topology.world_size,
         device="cuda" if topology.gpus_per_node else "cpu",
+        mesh=tuple(map(int, trainer.mesh.split(","))) if trainer.mesh else (),
+        schedule=trainer.schedule or "1F1B",
         accumulate=trainer.accumulate,
+        precision=trainer.precision or "fp32",
+        checkpointing=trainer.checkpointing or "none",
+        compile=trainer.compile or "none",
     )
     problem = strategy_problem(request)
     if problem is not None:

@@ -8,8 +8,9 @@ from typing import Any
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.container import Container
-from hpc_train.model.job import Elastic, JobLifecycle, JobSpec, Resources, TrainerOptions
+from hpc_train.model.job import Elastic, JobLifecycle, JobSpec, Resources
 from hpc_train.model.study import SIZE_AXES
+from hpc_train.model.trainer_keys import TrainerOptions
 from hpc_train.model.value import Value
 from hpc_train.typed_values import keys_of
 from hpc_train.yamlfile import value_of

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 from hpc_train.model.strategy_checks import batch_problem, strategy_problem
 from hpc_train.model.training_strategies import GPT_SHAPES, TrainingRequest
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.trainer_options import BatchSize, Options, share_batch
+from hpc_train.workload.batch_size import BatchSize, share_batch
+from hpc_train.workload.trainer_options import Options
 
 # Their resume is tested; the optimiser of zero1 and the stages of pipelines need another form.
 CHECKPOINTED = ("single", "ddp", "fsdp", "hsdp")
@@ -22,6 +24,7 @@ def check_job(options: Options, world_size: int) -> None:
     """
     batch_of(options, training_request(options, world_size, _expected_device(options)))
     _check_process_group(options)
+    _check_compiler(options)
     _check_data(options)
     if options.checkpoints and options.strategy not in CHECKPOINTED:
         raise WorkloadError(
@@ -44,6 +47,9 @@ def training_request(options: Options, world_size: int, device: str) -> Training
         mesh=options.mesh,
         schedule=options.schedule,
         accumulate=options.accumulate,
+        precision=options.precision,
+        checkpointing=options.checkpointing,
+        compile=options.compile,
     )
     problem = strategy_problem(request)
     if problem is not None:
@@ -75,6 +81,18 @@ def _check_data(options: Options) -> None:
         from hpc_train.workload.cifar10 import check_cifar
 
         check_cifar(Path(options.data))
+
+
+def _check_compiler(options: Options) -> None:
+    """On a CPU `torch.compile` writes C++; torch would say so in a traceback of each rank."""
+    if options.compile == "none" or _expected_device(options) != "cpu":
+        return
+    compilers = (os.environ.get("CXX") or "g++", "clang++")
+    if not any(map(shutil.which, compilers)):
+        raise WorkloadError(
+            f"--compile {options.compile} needs a C++ compiler, but there is no "
+            f"{' or '.join(compilers)} in PATH; load its module in setup, or leave compile out"
+        )
 
 
 def _check_process_group(options: Options) -> None:

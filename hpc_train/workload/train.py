@@ -9,15 +9,11 @@ from typing import TYPE_CHECKING
 
 from hpc_train.model.training_strategies import GPT_SHAPES
 from hpc_train.workload import WorkloadError
+from hpc_train.workload.batch_size import BatchSize, scale_learning_rate
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.job_checks import batch_of, check_job, training_request
 from hpc_train.workload.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size
-from hpc_train.workload.trainer_options import (
-    BatchSize,
-    Options,
-    parse_options,
-    scale_learning_rate,
-)
+from hpc_train.workload.trainer_options import Options, parse_options
 
 if TYPE_CHECKING:  # a process that only starts ranks does not need torch
     from collections.abc import Callable
@@ -67,8 +63,9 @@ def train(options: Options) -> int:
 def _train_in(group: RankGroup, options: Options) -> int:
     from hpc_train.workload import hang_watch
     from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
+    from hpc_train.workload.optimizer import OptimizerChoice
     from hpc_train.workload.strategies import load_strategy
-    from hpc_train.workload.strategies.base import OptimizerChoice, Setup
+    from hpc_train.workload.strategies.base import Setup
     from hpc_train.workload.training_loop import Trainer, measure_accuracy
     from hpc_train.workload.training_progress import Stopped
 
@@ -81,8 +78,13 @@ def _train_in(group: RankGroup, options: Options) -> int:
         _report_start(options, group, batch, rate, trainer.steps)
         write_line(rule)
     make = _maker(options, train_set)
-    optimizer = OptimizerChoice(name=options.optimizer, learning_rate=rate)
-    setup = Setup(group=group, request=request, optimizer=optimizer, precision=options.precision)
+    optimizer = OptimizerChoice(
+        name=options.optimizer,
+        learning_rate=rate,
+        clip_norm=options.clip_norm,
+        warmup_steps=options.warmup_steps,
+    )
+    setup = Setup(group=group, request=request, optimizer=optimizer)
     model = load_strategy(options.strategy).build(make, setup)
     try:
         outcome = trainer.train(model)
@@ -114,13 +116,11 @@ def _data(options: Options) -> tuple[Images | Tokens, Images | Tokens]:
 
 def _maker(options: Options, train_set: Images | Tokens) -> Callable[[], nn.Sequential]:
     """Return a function that makes the model on the CPU, with the same weights on each rank."""
-    import torch
-
     from hpc_train.workload.models import make_model
+    from hpc_train.workload.precision import parameter_type
     from hpc_train.workload.text_data import Tokens
-    from hpc_train.workload.training_loop import DTYPES
 
-    dtype = DTYPES.get(options.precision, torch.float32)
+    dtype = parameter_type(options.precision)
     channels = 0 if isinstance(train_set, Tokens) else train_set.images.shape[1]
     return partial(make_model, options.model, channels=channels, width=options.width, dtype=dtype)
 
@@ -150,6 +150,7 @@ def _report_start(
             "data": options.data,
             "precision": options.precision,
             "layout": _LAYOUTS.get(options.strategy, options.strategy),
+            **_techniques(options),
         },
     )
     emit(
@@ -169,6 +170,16 @@ def _report_start(
         threads=torch.get_num_threads(),
         launcher_env=group.launcher,
     )
+
+
+def _techniques(options: Options) -> dict[str, str]:
+    """Return what changes the speed of a step, where it is used."""
+    used = {
+        "compile": options.compile,
+        "checkpointing": options.checkpointing,
+        "schedule": options.schedule if options.strategy.startswith("pipeline") else "none",
+    }
+    return {name: value for name, value in used.items() if value != "none"}
 
 
 def _report_end(

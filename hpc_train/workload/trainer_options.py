@@ -1,4 +1,4 @@
-"""Options of the reference trainer, and the batch and learning rate that follow from them."""
+"""Options of the reference trainer."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from dataclasses import dataclass
 from typing import NoReturn
 
 from hpc_train.model.training_strategies import (
+    CHECKPOINTING,
+    COMPILE,
     MODELS,
+    PRECISIONS,
     SCHEDULES,
     STRATEGIES,
 )
-from hpc_train.workload import WorkloadError
+from hpc_train.workload.batch_size import RULES
 
 BASE_BATCH_SIZE = 128
-RULES = ("none", "linear", "sqrt")
 EPILOG = (
     "Give --global-batch-size for strong scaling (the same batch for any number of ranks) "
     "or --batch-size for weak scaling (the same batch for each rank)."
@@ -37,6 +39,13 @@ BASE_HELP = f"the global batch to which --learning-rate applies (default: {BASE_
 CHECKPOINT_HELP = (
     "save a checkpoint after every N steps, in $HPCTRAIN_CHECKPOINTS, else ./checkpoints; the "
     "newest one is resumed, also without this option where the variable is set"
+)
+CLIP_HELP = "scale gradients whose norm, over the whole model, is larger (default: no limit)"
+WARMUP_HELP = "the learning rate grows linearly in the first N steps (default: 0)"
+COMPILE_HELP = "block: compile the blocks of the model (default: none)"
+CHECKPOINTING_HELP = (
+    "compute the activations of a block again in the backward pass: all, or all but products of "
+    "matrices and attention (default: none)"
 )
 BACKEND_HELP = "auto: $HPCTRAIN_BACKEND, else nccl on CUDA, gloo on the CPU"
 DEVICE_HELP = "auto: CUDA device LOCAL_RANK where there is one, else the CPU"
@@ -70,6 +79,10 @@ class Options:
     accumulate: int | None
     optimizer: str
     precision: str
+    clip_norm: float | None
+    warmup_steps: int
+    checkpointing: str
+    compile: str
 
     @property
     def checkpoints(self) -> bool:
@@ -125,7 +138,11 @@ def _add_strategy(parser: argparse.ArgumentParser) -> None:
     add("--schedule", choices=SCHEDULES, default="1F1B", help="of a pipeline (default: 1F1B)")
     add("--accumulate", type=_positive, metavar="N", help=ACCUMULATE_HELP)
     add("--optimizer", choices=("sgd", "adamw"), default="sgd", help="default: sgd, momentum 0.9")
-    add("--precision", choices=("fp32", "bf16", "fp64"), default="fp32", help="bf16: autocast")
+    add("--precision", choices=PRECISIONS, default="fp32", help="default: fp32")
+    add("--clip-norm", type=_rate, metavar="X", help=CLIP_HELP)
+    add("--warmup-steps", type=_natural, default=0, metavar="N", help=WARMUP_HELP)
+    add("--checkpointing", choices=CHECKPOINTING, default="none", help=CHECKPOINTING_HELP)
+    add("--compile", choices=COMPILE, default="none", help=COMPILE_HELP)
 
 
 def _add_batch(parser: argparse.ArgumentParser) -> None:
@@ -186,41 +203,3 @@ def _rate(text: str) -> float:
     if not (math.isfinite(rate) and rate > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return rate
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BatchSize:
-    """Samples per optimiser step: of all ranks together, and of each rank."""
-
-    global_size: int
-    size: int
-
-
-def share_batch(
-    global_batch_size: int | None, batch_size: int | None, world_size: int
-) -> BatchSize:
-    """Return the batch; exactly one of the two sizes is given.
-
-    Raises:
-        ValueError: neither size is given.
-        WorkloadError: the global batch cannot be shared equally, so that the ranks' gradients would
-            have unequal weight.
-    """
-    if batch_size is not None:
-        return BatchSize(global_size=batch_size * world_size, size=batch_size)
-    if global_batch_size is None:
-        raise ValueError("neither a global batch size nor one per rank")
-    if global_batch_size % world_size:
-        below = global_batch_size // world_size * world_size
-        sizes = [str(size) for size in (below, below + world_size) if size]
-        raise WorkloadError(
-            f"--global-batch-size {global_batch_size} cannot be shared equally by {world_size} "
-            f"ranks; nearest: {' or '.join(sizes)}"
-        )
-    return BatchSize(global_size=global_batch_size, size=global_batch_size // world_size)
-
-
-def scale_learning_rate(rate: float, rule: str, global_batch_size: int, base: int) -> float:
-    """Return the learning rate for this global batch under `none`, `linear` or `sqrt`."""
-    factor = global_batch_size / base
-    return rate * {"none": 1.0, "linear": factor, "sqrt": math.sqrt(factor)}[rule]

@@ -16,17 +16,18 @@ from torch import Tensor, nn
 
 from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.workload import WorkloadError, checkpoint
+from hpc_train.workload.batch_size import BatchSize
 from hpc_train.workload.datasets import Images, batches
 from hpc_train.workload.emit import emit, write_line
+from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
 from hpc_train.workload.strategies.base import LocalStep, ParallelModel
 from hpc_train.workload.text_data import Tokens
-from hpc_train.workload.trainer_options import BatchSize, Options
+from hpc_train.workload.trainer_options import Options
 from hpc_train.workload.training_progress import Progress, Step, Stopped
 
 TEST_BATCH = 512
 TEST_TOKENS = 4096
-DTYPES = {"fp64": torch.float64}  # autocast keeps the parameters in fp32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +98,8 @@ class Trainer:
         if not self.options.checkpoints or not isinstance(model, LocalStep):
             return Progress()
         own: dict[str, Any] = {}
-        done = checkpoint.resume(model.model, model.optimizer, own)
+        done = checkpoint.resume(model.model, model.updates.optimizer, own)
+        model.updates.resume(done, own.pop("loss_scale", None))
         if done and self.group.rank == 0:
             write_line(f"resumed after step {done}")
         return Progress(**{**own, "done": done})
@@ -120,6 +122,7 @@ class Trainer:
                 step_time=step.time,
                 samples=step.samples,
                 **({} if step.loss is None else {"loss": step.loss}),
+                **({} if step.grad_norm is None else {"grad_norm": step.grad_norm}),
             )
             self._save_if_due(model)
 
@@ -135,7 +138,8 @@ class Trainer:
         stop, failure = checkpoint.should_stop(), ""
         if stop or (every and done % every == 0):
             try:
-                checkpoint.save(done, model.model, model.optimizer, self.progress.saved())
+                own = {**self.progress.saved(), "loss_scale": model.updates.scaler.get_scale()}
+                checkpoint.save(done, model.model, model.updates.optimizer, own)
             except checkpoint.CheckpointError as error:
                 failure = str(error)
         if failure and self.group.rank == 0:
@@ -157,7 +161,13 @@ class Trainer:
         seconds = time.perf_counter() - started
         sharing = self.group.world_size // self.request.data_size
         samples = len(indexes) if sharing == 1 else len(indexes) / sharing
-        return Step(time=seconds, samples=samples, loss=None if loss is None else float(loss))
+        norm = model.updates.grad_norm
+        return Step(
+            time=seconds,
+            samples=samples,
+            loss=None if loss is None else float(loss),
+            grad_norm=None if norm is None else float(norm),
+        )
 
     def _mean_loss(self) -> float:
         """Return the mean loss of the epoch over all ranks, and begin the next one."""
@@ -188,7 +198,7 @@ def fetch(
     """Return inputs and targets on this rank's device; images in the type of the parameters."""
     inputs, targets = data.fetch(indexes, group.device)
     if inputs.is_floating_point():
-        inputs = inputs.to(DTYPES.get(precision, torch.float32))
+        inputs = inputs.to(parameter_type(precision))
     return inputs, targets
 
 

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field
 class Step:
     """One optimiser step of this rank: seconds, its share of the samples, and its mean loss.
 
-    Ranks that train on the same samples have equal shares of them. None: another rank has the loss.
+    Ranks that train on the same samples have equal shares of them. None: another rank has the loss,
+    or gradients are not clipped.
     """
 
     time: float
     samples: float
     loss: float | None
+    grad_norm: float | None = None
 
 
 @dataclass(slots=True, kw_only=True)

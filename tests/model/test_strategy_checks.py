@@ -33,6 +33,18 @@ FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="c
             "a multiple of 4 micro-batches, not 6",
         ),
         ({"strategy": "naive", "accumulate": 2}, "for micro-batches use pipeline"),
+        ({"strategy": "tensor", "precision": "fp16"}, "zero in fp16; use bf16"),
+        ({"strategy": "pipeline+ddp", "precision": "fp16"}, "zero in fp16; use bf16"),
+        ({"model": "cnn", "checkpointing": "full"}, "with checkpointing works on the blocks"),
+        ({"model": "cnn", "compile": "block"}, "cnn has none; use the model gpt-tiny"),
+        (
+            {"strategy": "pipeline", "schedule": "DualPipeV", "accumulate": 8, "compile": "block"},
+            "use GPipe, 1F1B, LoopedBFS, Interleaved1F1B",
+        ),
+        (
+            {"strategy": "tensor", "compile": "block", "checkpointing": "full"},
+            "use checkpointing selective",
+        ),
     ],
 )
 def test_why_a_strategy_cannot_run(changes: dict[str, object], words: str) -> None:

@@ -29,6 +29,15 @@ def test_keys_become_options_of_the_command() -> None:
     ]
 
 
+def test_mesh_schedule_and_update_become_options() -> None:
+    mesh: dict[str, object] = {"strategy": "pipeline+ddp", "mesh": "2,1", "schedule": "GPipe"}
+    command = plan(TRAIN, 2, **mesh, clip_norm=0.5, warmup_steps=3).settings["command"].value
+    assert command[len(TRAIN) :] == [
+        *("--strategy", "pipeline+ddp", "--mesh", "2,1", "--schedule", "GPipe"),
+        *("--clip-norm", "0.5", "--warmup-steps", "3"),
+    ]
+
+
 def test_a_job_without_the_keys_keeps_its_command() -> None:
     assert plan(["python", "mine.py"]).settings["command"].value == ["python", "mine.py"]
 
@@ -42,6 +51,13 @@ def test_a_job_without_the_keys_keeps_its_command() -> None:
         (TRAIN, 2, {"strategy": "tensor"}, "cnn has convolutions"),
         (TRAIN, 1, {"strategy": "dp"}, "no effect on a CPU; use ddp"),
         (TRAIN, 2, {"strategy": "fdsp"}, "did you mean 'fsdp'?"),
+        (TRAIN, 2, {"schedule": "Gpipe"}, "did you mean 'GPipe'?"),
+        (TRAIN, 2, {"checkpointing": "ful"}, "did you mean 'full'?"),
+        (TRAIN, 2, {"clip_norm": 0}, "trainer.clip_norm: must be a number (Largest norm"),
+        (TRAIN, 2, {"mesh": "2x2"}, "such as 2,4), not '2x2'"),
+        (TRAIN, 2, {"strategy": "hsdp", "mesh": "2,2"}, "needs 4 ranks for a mesh of 2 x 2, not 2"),
+        (TRAIN, 2, {"strategy": "fsdp", "compile": "block"}, "cnn has none"),
+        (TRAIN, 2, {"strategy": "naive", "precision": "fp16"}, "zero in fp16; use bf16"),
     ],
 )
 def test_what_cannot_run_is_refused_before_it_is_submitted(

@@ -15,12 +15,13 @@ from hpc_train.cli.commands import COMMANDS
 from hpc_train.errors import HpcTrainError
 from hpc_train.job_state import job_state
 from hpc_train.model.container import Container
-from hpc_train.model.job import Elastic, JobSpec, Resources, TrainerOptions
+from hpc_train.model.job import Elastic, JobSpec, Resources
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.metrics import METRICS
 from hpc_train.model.record import UNITS
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
+from hpc_train.model.trainer_keys import TrainerOptions
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.site.check import check_site

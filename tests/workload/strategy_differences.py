@@ -1,4 +1,4 @@
-"""Trains with strategies in fp64 on several ranks, and prints how they differ from one process.
+"""Trains with strategies on several ranks, and prints how they differ from one process.
 
 Arguments: "RANKS STRATEGY MODEL OPTIMIZER [KEY=VALUE]..." for each case. Prints one line of JSON
 for each number of ranks, with the largest difference over all ranks of the loss, any gradient and
@@ -23,10 +23,13 @@ from torch import Tensor, distributed, nn
 from torch.multiprocessing.spawn import start_processes
 
 from hpc_train.model.training_strategies import GPT_SHAPES, GptShape, TrainingRequest
+from hpc_train.workload import blocks
 from hpc_train.workload.models import make_model
+from hpc_train.workload.optimizer import OptimizerChoice
+from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup, joined
 from hpc_train.workload.strategies import STRATEGIES, load_strategy
-from hpc_train.workload.strategies.base import OptimizerChoice, ParallelModel, Setup
+from hpc_train.workload.strategies.base import ParallelModel, Setup
 from tests.workload.launching import meeting_point
 
 BATCH, STEPS = 16, 3
@@ -38,16 +41,16 @@ GPT_SHAPES["gpt-test"] = GptShape(blocks=2, heads=4, width=16, context=16, vocab
 Batches = list[tuple[Tensor, Tensor]]
 
 
-def make(model: str) -> nn.Sequential:
+def make(model: str, dtype: torch.dtype) -> nn.Sequential:
     torch.manual_seed(0)
-    return make_model(model, channels=1, width=4, dtype=torch.float64)
+    return make_model(model, channels=1, width=4, dtype=dtype)
 
 
-def batches(model: str) -> Batches:
+def batches(model: str, dtype: torch.dtype) -> Batches:
     random = torch.Generator().manual_seed(1)
     shape = GPT_SHAPES.get(model)
     if shape is None:
-        images = torch.rand(STEPS, BATCH, 1, 8, 8, generator=random, dtype=torch.float64)
+        images = torch.rand(STEPS, BATCH, 1, 8, 8, generator=random, dtype=dtype)
         labels = torch.randint(10, (STEPS, BATCH), generator=random)
         return list(zip(images, labels, strict=True))
     size = (STEPS, BATCH, shape.context + 1)
@@ -63,12 +66,20 @@ def prepare(case: str, group: RankGroup) -> Setup:
         model=model,
         world_size=group.world_size,
         device="cpu",
+        mesh=tuple(map(int, given["mesh"].split(","))) if "mesh" in given else (),
         schedule=given.get("schedule", "1F1B"),
         accumulate=int(given["accumulate"]) if "accumulate" in given else None,
+        precision=given.get("precision", "fp64"),
+        checkpointing=given.get("checkpointing", "none"),
+        compile=given.get("compile", "none"),
     )
-    rate = {"sgd": 0.1, "adamw": 1e-3}[optimizer]
-    choice = OptimizerChoice(name=optimizer, learning_rate=rate)
-    return Setup(group=group, request=request, optimizer=choice, precision="fp64")
+    choice = OptimizerChoice(
+        name=optimizer,
+        learning_rate={"sgd": 0.1, "adamw": 1e-3}[optimizer],
+        clip_norm=float(given["clip_norm"]) if "clip_norm" in given else None,
+        warmup_steps=int(given.get("warmup_steps", 0)),
+    )
+    return Setup(group=group, request=request, optimizer=choice)
 
 
 def train(setup: Setup, group: RankGroup) -> tuple[list[float], ParallelModel]:
@@ -76,9 +87,10 @@ def train(setup: Setup, group: RankGroup) -> tuple[list[float], ParallelModel]:
     request = setup.request
     strategy = load_strategy(request.strategy)
     assert strategy.check(request) is None, strategy.check(request)
-    model = strategy.build(lambda: make(request.model), setup)
+    dtype = parameter_type(request.precision)
+    model = strategy.build(lambda: make(request.model, dtype), setup)
     losses = []
-    for inputs, targets in batches(request.model):
+    for inputs, targets in batches(request.model, dtype):
         mine = slice(model.data_rank, None, request.data_size)
         loss = model.step(inputs[mine].contiguous(), targets[mine].contiguous())
         known = [0.0, 0.0] if loss is None else [float(loss), 1.0]
@@ -88,9 +100,12 @@ def train(setup: Setup, group: RankGroup) -> tuple[list[float], ParallelModel]:
 
 
 def alone(case: str) -> tuple[list[float], ParallelModel]:
-    """Return what one process makes of the same model, batches and update."""
+    """Return what one process makes of the same model, batches and update, without bf16 or fp16."""
     setup = prepare(case, ALONE)
-    same = TrainingRequest(strategy="single", model=setup.request.model, world_size=1)
+    precision = "fp64" if setup.request.precision == "fp64" else "fp32"
+    same = TrainingRequest(
+        strategy="single", model=setup.request.model, world_size=1, precision=precision
+    )
     return _alone(replace(setup, request=same))
 
 
@@ -127,6 +142,7 @@ def one_rank(rank: int, size: int, cases: Sequence[str]) -> None:
 
 def main(cases: Sequence[str]) -> None:
     torch.set_num_threads(1)
+    blocks.COMPILER = "aot_eager"  # the graphs of inductor, without its code
     warnings.simplefilter("ignore")
     for strategy in STRATEGIES:
         load_strategy(strategy)

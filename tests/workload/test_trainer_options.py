@@ -5,11 +5,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.trainer_options import (
-    parse_options,
-    scale_learning_rate,
-    share_batch,
-)
+from hpc_train.workload.batch_size import scale_learning_rate, share_batch
+from hpc_train.workload.trainer_options import parse_options
 from tests.workload.launching import finish, start, trainer
 
 BATCH = ("--global-batch-size", "128")
@@ -46,6 +43,7 @@ def test_wrong_option_is_one_line_and_code_2(
         ((*BATCH, "--data", "/nowhere"), {}, "/nowhere/cifar-10-batches-py/data_batch_1"),
         (BATCH, {"LOCAL_WORLD_SIZE": "two"}, "LOCAL_WORLD_SIZE='two'"),
         (BATCH, {}, "MASTER_ADDR and MASTER_PORT"),
+        ((*BATCH, "--model", "gpt-tiny", "--compile", "block"), {"PATH": "/"}, "a C++ compiler"),
     ],
 )
 def test_wrong_job_is_said_once_before_ranks_start(

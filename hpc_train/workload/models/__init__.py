@@ -15,7 +15,10 @@ from torch.nn import functional
 
 from hpc_train.model.training_strategies import GPT_SHAPES, parts_of
 from hpc_train.workload.models.cnn import make_cnn
-from hpc_train.workload.models.gpt import make_gpt
+from hpc_train.workload.models.gpt import TransformerBlock, make_gpt
+
+# Layers of which a model has many; the others come before and after them.
+BLOCKS = (TransformerBlock,)
 
 
 def make_model(name: str, *, channels: int, width: int, dtype: torch.dtype) -> nn.Sequential:
@@ -27,7 +30,10 @@ def make_model(name: str, *, channels: int, width: int, dtype: torch.dtype) -> n
 
 def mean_loss(output: Tensor, target: Tensor) -> Tensor:
     """Return the mean cross-entropy of logits (..., classes) and classes (...)."""
-    return functional.cross_entropy(output.flatten(0, -2), target.flatten())
+    logits = output.flatten(0, -2)
+    if logits.element_size() < torch.float32.itemsize:
+        logits = logits.float()
+    return functional.cross_entropy(logits, target.flatten())
 
 
 def cut(model: nn.Sequential, name: str, stages: int) -> list[nn.Sequential]:

@@ -2,66 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
+from torch.distributed import ProcessGroup
 from torch.distributed.tensor import DTensor
 
 from hpc_train.model.strategy_checks import strategy_problem
 from hpc_train.model.training_strategies import TrainingRequest
+from hpc_train.workload.blocks import CHECKPOINT_PREFIX, prepare_blocks
 from hpc_train.workload.models import mean_loss
+from hpc_train.workload.optimizer import OptimizerChoice, Parameters, Updates
+from hpc_train.workload.precision import autocast, loss_scaler
 from hpc_train.workload.process_group import RankGroup
-
-Parameters = Iterable[nn.Parameter]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OptimizerChoice:
-    """`sgd` with momentum 0.9, or `adamw` with the defaults of torch; one learning rate."""
-
-    name: str
-    learning_rate: float
-
-    @property
-    def kind(self) -> type[torch.optim.Optimizer]:
-        """The class of torch."""
-        return torch.optim.SGD if self.name == "sgd" else torch.optim.AdamW
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """Its keyword arguments."""
-        momentum = {"momentum": 0.9} if self.name == "sgd" else {}
-        return {"lr": self.learning_rate, **momentum}
-
-    def make(self, parameters: Parameters) -> torch.optim.Optimizer:
-        """Return the optimiser of these parameters; those of a sharded model are its shards."""
-        return self.kind(parameters, **self.arguments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setup:
-    """What a strategy builds from; `precision` is `fp32`, `bf16` (autocast) or `fp64`."""
+    """What a strategy builds from."""
 
     group: RankGroup
     request: TrainingRequest
     optimizer: OptimizerChoice
-    precision: str = "fp32"
 
     def autocast(self) -> AbstractContextManager[object]:
-        """Return the context of a forward pass."""
-        if self.precision != "bf16":
+        """Return the context of a forward pass; fsdp has its own types instead."""
+        if "fsdp" in self.request.strategy or self.request.strategy == "hsdp":
             return nullcontext()
-        return torch.autocast(self.group.device.type, torch.bfloat16)
+        return autocast(self.request.precision, self.group.device)
+
+    def blocks(self, model: nn.Sequential) -> None:
+        """Compile and checkpoint the blocks of a model as requested."""
+        prepare_blocks(model, self.request.checkpointing, self.request.compile)
+
+    def updates(self, parameters: Parameters, stages: ProcessGroup | None = None) -> Updates:
+        """Return the updates of these parameters; `stages` are the ranks with other layers."""
+        optimizer = self.optimizer.make(parameters)
+        return self.updates_by(optimizer, stages)
+
+    def updates_by(
+        self, optimizer: torch.optim.Optimizer, stages: ProcessGroup | None = None
+    ) -> Updates:
+        """Return the updates by an optimiser."""
+        scaler = loss_scaler(self.request.precision, self.group.device)
+        return Updates(optimizer, self.optimizer, scaler, stages)
 
 
 class ParallelModel(Protocol):
     """A model on this rank, ready to train; `data_rank` numbers the parts of the global batch."""
 
     data_rank: int
+    updates: Updates
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
         """Train on this rank's part of a global batch; return its mean loss, if it is here."""
@@ -105,27 +100,27 @@ class LocalStep:
     def __init__(
         self,
         model: nn.Module,
-        optimizer: torch.optim.Optimizer,
+        updates: Updates,
         setup: Setup,
         *,
         data_rank: int = 0,
         sync: Callable[[bool], AbstractContextManager[object]] = lambda last: nullcontext(),
     ) -> None:
-        self.model, self.optimizer, self.setup = model, optimizer, setup
+        self.model, self.updates, self.setup = model, updates, setup
         self.data_rank, self.sync = data_rank, sync
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Train on this rank's part of a global batch; return its mean loss."""
-        self.optimizer.zero_grad()
+        self.updates.optimizer.zero_grad()
         count = self.setup.request.microbatches
         parts = list(zip(inputs.chunk(count), targets.chunk(count), strict=True))
         total = torch.zeros((), dtype=torch.float64, device=inputs.device)
         for number, (some_inputs, some_targets) in enumerate(parts, start=1):
             with self.sync(number == count):
                 loss = self.loss(some_inputs, some_targets) / count
-                loss.backward()  # type: ignore[no-untyped-call]
+                self.updates.backward(loss)
             total += loss.detach()
-        self.optimizer.step()
+        self.updates.apply()
         return total
 
     def loss(self, inputs: Tensor, targets: Tensor) -> Tensor:
@@ -147,5 +142,5 @@ def whole_tensors(model: nn.Module, *, gradients: bool = False) -> dict[str, Ten
             continue
         if isinstance(value, DTensor):
             value = value.full_tensor()
-        found[name.removeprefix("module.")] = value.clone()
+        found[name.removeprefix("module.").replace(CHECKPOINT_PREFIX, "")] = value.clone()
     return found

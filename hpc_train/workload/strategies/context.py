@@ -15,6 +15,7 @@ from torch.distributed._functional_collectives import all_gather_tensor_autograd
 from torch.nn import functional
 
 from hpc_train.workload.models.gpt import Attention, Embedding
+from hpc_train.workload.optimizer import Updates
 from hpc_train.workload.strategies.base import CheckedStrategy, LocalStep, Setup
 from hpc_train.workload.strategies.ddp import on_last, replicate
 
@@ -28,9 +29,10 @@ class ContextParallel(CheckedStrategy):
         for module in model.modules():
             if isinstance(module, Attention):
                 module.attend = gathered_attention
+        setup.blocks(model)
         wrapped = replicate(model, setup)
-        optimizer = setup.optimizer.make(wrapped.parameters())
-        return ContextStep(wrapped, optimizer, setup, sync=on_last(wrapped), rank=group.rank)
+        updates = setup.updates(wrapped.parameters())
+        return ContextStep(wrapped, updates, setup, sync=on_last(wrapped), rank=group.rank)
 
 
 class ContextStep(LocalStep):
@@ -39,13 +41,13 @@ class ContextStep(LocalStep):
     def __init__(
         self,
         model: nn.parallel.DistributedDataParallel,
-        optimizer: torch.optim.Optimizer,
+        updates: Updates,
         setup: Setup,
         *,
         sync: Callable[[bool], object],
         rank: int,
     ) -> None:
-        super().__init__(model, optimizer, setup, sync=sync)  # type: ignore[arg-type]
+        super().__init__(model, updates, setup, sync=sync)  # type: ignore[arg-type]
         self.rank = rank
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:

@@ -20,12 +20,13 @@ class Ddp(CheckedStrategy):
     def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> LocalStep:
         """Return the wrapped model; without a process group it is the model itself."""
         model = make().to(setup.group.device)
+        setup.blocks(model)
         if setup.group.backend == "none":
-            return LocalStep(model, setup.optimizer.make(model.parameters()), setup)
+            return LocalStep(model, setup.updates(model.parameters()), setup)
         wrapped = replicate(model, setup)
-        optimizer = setup.optimizer.make(wrapped.parameters())
+        updates = setup.updates(wrapped.parameters())
         rank = setup.group.rank
-        return LocalStep(wrapped, optimizer, setup, data_rank=rank, sync=on_last(wrapped))
+        return LocalStep(wrapped, updates, setup, data_rank=rank, sync=on_last(wrapped))
 
 
 def replicate(model: nn.Module, setup: Setup) -> DistributedDataParallel:

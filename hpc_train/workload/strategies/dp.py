@@ -20,5 +20,7 @@ class Dp(CheckedStrategy):
     def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> LocalStep:
         """Return the model wrapped for all visible GPUs; its parameters are on the first one."""
         gpus = list(range(torch.cuda.device_count()))
-        model = nn.DataParallel(make().to(f"cuda:{gpus[0]}"), device_ids=gpus)
-        return LocalStep(model, setup.optimizer.make(model.parameters()), setup)
+        model = make().to(f"cuda:{gpus[0]}")
+        setup.blocks(model)
+        copied = nn.DataParallel(model, device_ids=gpus)
+        return LocalStep(copied, setup.updates(copied.parameters()), setup)

@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
-import torch
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.fsdp import FSDPModule, fully_shard
 
+from hpc_train.workload.precision import sharded_policy
 from hpc_train.workload.strategies.base import CheckedStrategy, LocalStep, Setup
 
 
@@ -30,16 +30,15 @@ class Fsdp(CheckedStrategy):
 
 def sharded_step(model: nn.Sequential, mesh: DeviceMesh, setup: Setup, data_rank: int) -> LocalStep:
     """Shard the model and return its step; the optimiser is made after it, from the shards."""
+    setup.blocks(model)
     sharded = shard(model, mesh, setup)
-    optimizer = setup.optimizer.make(model.parameters())
-    return LocalStep(model, optimizer, setup, data_rank=data_rank, sync=on_last(sharded))
+    updates = setup.updates(model.parameters())
+    return LocalStep(model, updates, setup, data_rank=data_rank, sync=on_last(sharded))
 
 
 def shard(model: nn.Sequential, mesh: DeviceMesh, setup: Setup) -> FSDPModule:
     """Shard each layer with parameters, then the model; a mesh of two replicates and shards."""
-    policy = MixedPrecisionPolicy()
-    if setup.precision == "bf16":
-        policy = MixedPrecisionPolicy(param_dtype=torch.bfloat16, reduce_dtype=torch.float32)
+    policy = sharded_policy(setup.request.precision)
     for layer in model.children():
         if next(layer.parameters(), None) is not None:
             fully_shard(layer, mesh=mesh, mp_policy=policy)

@@ -15,6 +15,7 @@ from hpc_train.workload.strategies.base import CheckedStrategy, Setup
 from hpc_train.workload.strategies.pipeline import StageState
 
 _DIMENSIONS = 8
+_TYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
 class Naive(CheckedStrategy):
@@ -23,7 +24,9 @@ class Naive(CheckedStrategy):
     def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> NaiveStep:
         """Return this rank's layers."""
         group = setup.group
-        stages = cut(make(), setup.request.model, group.world_size)
+        model = make()
+        setup.blocks(model)
+        stages = cut(model, setup.request.model, group.world_size)
         return NaiveStep(stages[group.rank].to(group.device), setup)
 
 
@@ -35,43 +38,42 @@ class NaiveStep(StageState):
     def __init__(self, stage: nn.Sequential, setup: Setup) -> None:
         super().__init__([stage])
         self.stage, self.setup = stage, setup
-        self.optimizer = setup.optimizer.make(stage.parameters())
+        self.updates = setup.updates(stage.parameters(), distributed.group.WORLD)
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
         """Train on a whole batch; only the last rank has a loss."""
         rank, last = self.setup.group.rank, self.setup.group.world_size - 1
-        self.optimizer.zero_grad()
+        self.updates.optimizer.zero_grad()
+        device = self.setup.group.device
         if rank > 0:
-            inputs = receive(rank - 1, self.setup).requires_grad_()
+            inputs = receive(rank - 1, device).requires_grad_()
         with self.setup.autocast():
             output = self.stage(inputs)
         if rank < last:
             send(output.detach(), rank + 1)
-            output.backward(receive(rank + 1, self.setup))
+            output.backward(receive(rank + 1, device))
         else:
             output = mean_loss(output, targets)
             output.backward()  # type: ignore[no-untyped-call]
         if rank > 0 and inputs.grad is not None:
             send(inputs.grad, rank - 1)
-        self.optimizer.step()
+        self.updates.apply()
         return output.detach() if rank == last else None
 
 
 def send(tensor: Tensor, rank: int) -> None:
-    """Send the shape of a tensor, then the tensor."""
-    shape = [tensor.dim(), *tensor.shape]
-    padded = shape + [0] * (_DIMENSIONS + 1 - len(shape))
+    """Send the type and shape of a tensor, then the tensor."""
+    header = [_TYPES.index(tensor.dtype), tensor.dim(), *tensor.shape]
+    padded = header + [0] * (_DIMENSIONS + 2 - len(header))
     distributed.send(torch.tensor(padded, device=tensor.device), rank)
     distributed.send(tensor.contiguous(), rank)
 
 
-def receive(rank: int, setup: Setup) -> Tensor:
-    """Receive what `send` sent; values that pass between ranks have one type in a training."""
-    dtypes = {"fp64": torch.float64, "bf16": torch.bfloat16}
-    shape = torch.zeros(_DIMENSIONS + 1, dtype=torch.int64, device=setup.group.device)
-    distributed.recv(shape, rank)
-    dimensions, *sizes = shape.tolist()
-    dtype = dtypes.get(setup.precision, torch.float32)
-    tensor = torch.empty(sizes[:dimensions], dtype=dtype, device=setup.group.device)
+def receive(rank: int, device: torch.device) -> Tensor:
+    """Receive what `send` sent; with autocast, the type depends on the layer."""
+    header = torch.zeros(_DIMENSIONS + 2, dtype=torch.int64, device=device)
+    distributed.recv(header, rank)
+    dtype, dimensions, *sizes = header.tolist()
+    tensor = torch.empty(sizes[:dimensions], dtype=_TYPES[dtype], device=device)
     distributed.recv(tensor, rank)
     return tensor

@@ -65,9 +65,8 @@ class PipelineStep(StageState):
         request = setup.request
         self.setup, self.data_rank, self.average = setup, place.data_rank, place.average
         self.first, self.last = 0 in stages, request.stages - 1 in stages
-        self.optimizer = setup.optimizer.make(
-            parameter for module in self.modules for parameter in module.parameters()
-        )
+        parameters = [p for module in self.modules for p in module.parameters()]
+        self.updates = setup.updates(parameters, place.group)
         device = setup.group.device
         placed = [
             PipelineStage(module, number, request.stages, device, group=place.group)
@@ -82,13 +81,13 @@ class PipelineStep(StageState):
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
         """Train on a batch; only the rank with the last stage has a loss."""
-        self.optimizer.zero_grad()
+        self.updates.optimizer.zero_grad()
         losses: list[Tensor] = []
         given = {"target": targets, "losses": losses} if self.last else {}
         with self.setup.autocast():
             self.schedule.step(*((inputs,) if self.first else ()), **given)
         self._average_gradients()
-        self.optimizer.step()
+        self.updates.apply()
         return torch.stack([loss.detach() for loss in losses]).mean() if self.last else None
 
     def _average_gradients(self) -> None:
@@ -105,6 +104,7 @@ class PipelineStep(StageState):
 def own_stages(model: nn.Sequential, setup: Setup, rank: int) -> dict[int, nn.Module]:
     """Return the stages of a rank of the pipeline by their number, on its device."""
     request = setup.request
+    setup.blocks(model)
     stages = cut(model, request.model, request.stages)
     ranks, kind = request.pipeline_ranks, SCHEDULES[request.schedule]
     numbers = [rank + ranks * i for i in range(kind.stages_per_rank)]

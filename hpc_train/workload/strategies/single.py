@@ -15,4 +15,5 @@ class Single(CheckedStrategy):
     def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> LocalStep:
         """Return the model as it is."""
         model = make().to(setup.group.device)
-        return LocalStep(model, setup.optimizer.make(model.parameters()), setup)
+        setup.blocks(model)
+        return LocalStep(model, setup.updates(model.parameters()), setup)

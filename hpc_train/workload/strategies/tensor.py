@@ -35,7 +35,8 @@ class TensorParallel(CheckedStrategy):
         mesh = init_device_mesh(group.device.type, (group.world_size,), mesh_dim_names=("tensor",))
         model = make().to(group.device)
         divide(model, mesh)
-        return TensorStep(model, setup.optimizer.make(model.parameters()), setup)
+        setup.blocks(model)
+        return TensorStep(model, setup.updates(model.parameters()), setup)
 
 
 class TensorStep(LocalStep):

@@ -19,8 +19,10 @@ class Zero1(CheckedStrategy):
 
     def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> LocalStep:
         """Return the wrapped model with a divided optimiser."""
-        model = replicate(make().to(setup.group.device), setup)
-        choice = setup.optimizer
-        optimizer = ZeroRedundancyOptimizer(model.parameters(), choice.kind, **choice.arguments)
-        rank = setup.group.rank
-        return LocalStep(model, optimizer, setup, data_rank=rank, sync=on_last(model))
+        model, choice = make().to(setup.group.device), setup.optimizer
+        setup.blocks(model)
+        wrapped = replicate(model, setup)
+        parameters = list(wrapped.parameters())
+        optimizer = ZeroRedundancyOptimizer(parameters, choice.kind, **choice.arguments(parameters))
+        rank, updates = setup.group.rank, setup.updates_by(optimizer)
+        return LocalStep(wrapped, updates, setup, data_rank=rank, sync=on_last(wrapped))
