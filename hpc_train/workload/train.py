@@ -21,6 +21,7 @@ if TYPE_CHECKING:  # a process that only starts ranks does not need torch
     from torch import nn
 
     from hpc_train.workload.datasets import Images
+    from hpc_train.workload.optimizer import OptimizerChoice
     from hpc_train.workload.process_group import RankGroup
     from hpc_train.workload.text_data import Tokens
     from hpc_train.workload.training_loop import TrainingResult
@@ -63,7 +64,6 @@ def train(options: Options) -> int:
 def _train_in(group: RankGroup, options: Options) -> int:
     from hpc_train.workload import hang_watch
     from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
-    from hpc_train.workload.optimizer import OptimizerChoice
     from hpc_train.workload.strategies import load_strategy
     from hpc_train.workload.strategies.base import Setup
     from hpc_train.workload.training_loop import Trainer, measure_accuracy
@@ -78,13 +78,7 @@ def _train_in(group: RankGroup, options: Options) -> int:
         _report_start(options, group, batch, rate, trainer.steps)
         write_line(rule)
     make = _maker(options, train_set)
-    optimizer = OptimizerChoice(
-        name=options.optimizer,
-        learning_rate=rate,
-        clip_norm=options.clip_norm,
-        warmup_steps=options.warmup_steps,
-    )
-    setup = Setup(group=group, request=request, optimizer=optimizer)
+    setup = Setup(group=group, request=request, optimizer=_optimizer(options, rate))
     model = load_strategy(options.strategy).build(make, setup)
     try:
         outcome = trainer.train(model)
@@ -104,6 +98,17 @@ def _train_in(group: RankGroup, options: Options) -> int:
     if group.rank == 0:
         _report_end(group, batch, outcome, accuracy)
     return 0
+
+
+def _optimizer(options: Options, rate: float) -> OptimizerChoice:
+    from hpc_train.workload.optimizer import OptimizerChoice
+
+    return OptimizerChoice(
+        name=options.optimizer,
+        learning_rate=rate,
+        clip_norm=options.clip_norm,
+        warmup_steps=options.warmup_steps,
+    )
 
 
 def _data(options: Options) -> tuple[Images | Tokens, Images | Tokens]:
