@@ -5,7 +5,7 @@ Imports the standard library only, because the trainer inside the job uses this 
 
 from dataclasses import dataclass
 from math import prod
-from typing import Literal, NamedTuple, get_args
+from typing import NamedTuple
 
 
 class GptShape(NamedTuple):
@@ -40,15 +40,6 @@ class PipelineSchedule(NamedTuple):
 
 
 # Names of torch.distributed.pipelining.
-ScheduleName = Literal[
-    "GPipe",
-    "1F1B",
-    "LoopedBFS",
-    "Interleaved1F1B",
-    "InterleavedZeroBubble",
-    "ZBVZeroBubble",
-    "DualPipeV",
-]
 SCHEDULES: dict[str, PipelineSchedule] = {
     "GPipe": PipelineSchedule(1),
     "1F1B": PipelineSchedule(1),
@@ -58,7 +49,8 @@ SCHEDULES: dict[str, PipelineSchedule] = {
     "ZBVZeroBubble": PipelineSchedule(2, v_shaped=True, splits_backward=True),
     "DualPipeV": PipelineSchedule(2, v_shaped=True, splits_backward=True),
 }
-StrategyName = Literal[
+# The same names as in `trainer_keys`, which needs msgspec.
+STRATEGIES = (
     "single",
     "dp",
     "ddp",
@@ -72,16 +64,11 @@ StrategyName = Literal[
     "fsdp+tensor",
     "pipeline+ddp",
     "pipeline+fsdp",
-]
-ModelName = Literal["cnn", "gpt-tiny", "gpt-mini", "gpt-124m", "gpt-1.5b"]
-PrecisionName = Literal["fp32", "bf16", "fp16", "fp64"]
-CheckpointingName = Literal["none", "full", "selective"]
-CompileName = Literal["none", "block"]
-PRECISIONS: tuple[PrecisionName, ...] = get_args(PrecisionName)
-CHECKPOINTING: tuple[CheckpointingName, ...] = get_args(CheckpointingName)
-COMPILE: tuple[CompileName, ...] = get_args(CompileName)
-STRATEGIES: tuple[StrategyName, ...] = get_args(StrategyName)
-MODELS: tuple[ModelName, ...] = get_args(ModelName)
+)
+MODELS = ("cnn", *GPT_SHAPES)
+PRECISIONS = ("fp32", "bf16", "fp16", "fp64")
+CHECKPOINTING = ("none", "full", "selective")
+COMPILE = ("none", "block")
 # The two dimensions of a mesh, the one with neighbouring ranks last.
 MESHES: dict[str, tuple[str, str]] = {
     "hsdp": ("replicate", "shard"),

@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import get_args
 
 import pytest
 
+from hpc_train.model import trainer_keys, training_strategies
 from hpc_train.model.strategy_checks import batch_problem, strategy_problem
 from hpc_train.model.training_strategies import STRATEGIES, TrainingRequest
 
@@ -58,6 +60,15 @@ def test_why_a_strategy_cannot_run(changes: dict[str, object], words: str) -> No
 @pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s not in ("single", "dp")])
 def test_four_ranks_carry_every_other_strategy(strategy: str) -> None:
     assert strategy_problem(replace(FOUR, strategy=strategy)) is None
+
+
+def test_a_job_file_has_the_names_of_the_trainer() -> None:
+    assert get_args(trainer_keys.StrategyName) == training_strategies.STRATEGIES
+    assert get_args(trainer_keys.ModelName) == training_strategies.MODELS
+    assert get_args(trainer_keys.PrecisionName) == training_strategies.PRECISIONS
+    assert get_args(trainer_keys.ScheduleName) == tuple(training_strategies.SCHEDULES)
+    assert get_args(trainer_keys.CheckpointingName) == training_strategies.CHECKPOINTING
+    assert get_args(trainer_keys.CompileName) == training_strategies.COMPILE
 
 
 def test_parts_of_the_global_batch() -> None:
