@@ -54,7 +54,8 @@ def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None
         pytest.param(
             {"time": "1h"},
             {"lifecycle": {"hang_after": "1h"}},
-            "hang_after = 01:00:00 is no time for a hang: at least 10 s and less than the time limit",
+            "hang_after = 01:00:00 is no time for a hang: at least 10 s and less than the time "
+            "limit",
             id="hang-after-the-limit",
         ),
         pytest.param(
