@@ -21,7 +21,7 @@ StrategyName = Literal[
     "pipeline+ddp",
     "pipeline+fsdp",
 ]
-ModelName = Literal["cnn", "gpt-tiny", "gpt-mini", "gpt-124m", "gpt-1.5b"]
+ModelName = Literal["cnn", "resnet50", "gpt-tiny", "gpt-mini", "gpt-124m", "gpt-1.5b"]
 PrecisionName = Literal["fp32", "bf16", "fp16", "fp64"]
 CheckpointingName = Literal["none", "full", "selective"]
 CompileName = Literal["none", "block"]
@@ -36,6 +36,7 @@ ScheduleName = Literal[
 ]
 _Count = Annotated[int, Meta(ge=1, le=4096)]
 _Steps = Annotated[int, Meta(ge=0, le=10**9)]
+_Workers = Annotated[int, Meta(ge=0, le=1024)]
 _Norm = Annotated[float, Meta(gt=0)]
 _Mesh = Annotated[
     str,
@@ -63,6 +64,16 @@ class TrainerOptions(Value, frozen=True, kw_only=True):
     ] = None
     accumulate: Annotated[
         _Count | None, Meta(description="Micro-batches of a step; default: 1, in a pipeline more.")
+    ] = None
+    data: Annotated[
+        str | None,
+        Meta(
+            description="digits, synthetic, synthetic-imagenet, docs or a path."
+            " Default: by the model."
+        ),
+    ] = None
+    workers: Annotated[
+        _Workers | None, Meta(description="Processes that read data for each rank; default: 0.")
     ] = None
     clip_norm: Annotated[
         _Norm | None, Meta(description="Largest norm of the gradients, above 0; default: any.")

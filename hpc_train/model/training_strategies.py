@@ -25,7 +25,8 @@ GPT_SHAPES = {
     "gpt-124m": GptShape(12, 12, 768, 1024, 50304),
     "gpt-1.5b": GptShape(48, 25, 1600, 1024, 50304),
 }
-CNN_PARTS = 4  # three convolutions and the classifier
+# Three convolutions and the classifier; the stem, 16 blocks and the classifier.
+_PARTS = {"cnn": 4, "resnet50": 18}
 
 
 class PipelineSchedule(NamedTuple):
@@ -65,7 +66,7 @@ STRATEGIES = (
     "pipeline+ddp",
     "pipeline+fsdp",
 )
-MODELS = ("cnn", *GPT_SHAPES)
+MODELS = ("cnn", "resnet50", *GPT_SHAPES)
 PRECISIONS = ("fp32", "bf16", "fp16", "fp64")
 CHECKPOINTING = ("none", "full", "selective")
 COMPILE = ("none", "block")
@@ -134,4 +135,4 @@ class TrainingRequest:
 
 def parts_of(model: str) -> int:
     """Return the number of consecutive parts into which the layers of a model can be cut."""
-    return CNN_PARTS if model == "cnn" else GPT_SHAPES[model].blocks + 2
+    return _PARTS.get(model) or GPT_SHAPES[model].blocks + 2

@@ -1,23 +1,23 @@
-"""Data sets, completely in memory as bytes, and each rank's share of them."""
+"""Data sets of images: in memory as bytes, or made when they are read."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.utils.data import BatchSampler, DistributedSampler
 
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.cifar10 import read_cifar
-from hpc_train.workload.text_data import Tokens
+from hpc_train.workload.synthetic_images import synthetic_imagenet
+from hpc_train.workload.training_data import Pair, TrainingData, prepare_images
 
 DIGITS_TEST = 360
 SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
+SYNTHETIC_IMAGENET = "synthetic-imagenet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +27,26 @@ class Images:
     images: Tensor
     labels: Tensor
     white: float
+    classes: int = 10
+
+    @property
+    def channels(self) -> int:
+        """Colours."""
+        return self.images.shape[1]
 
     def __len__(self) -> int:
         return len(self.labels)
 
-    def fetch(self, indexes: list[int], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return float images in -0.5..0.5 and labels of `indexes`, on `device`."""
-        images = self.images[indexes].to(device).float().div_(self.white).sub_(0.5)
-        return images, self.labels[indexes].to(device)
+    def __getitems__(self, indexes: list[int]) -> Pair:
+        """Return images and labels, as they are stored."""
+        return self.images[indexes], self.labels[indexes]
+
+    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
+        """Return images in -0.5..0.5, and labels."""
+        return prepare_images(pair, self.white, device, dtype)
 
 
-def load_data(name: str) -> tuple[Images, Images]:
+def load_data(name: str) -> tuple[TrainingData, TrainingData]:
     """Return the training set and the test set: the same on every rank and for every seed.
 
     Raises:
@@ -47,28 +56,10 @@ def load_data(name: str) -> tuple[Images, Images]:
         return _digits()
     if name == "synthetic":
         return _synthetic()
+    if name == SYNTHETIC_IMAGENET:
+        return synthetic_imagenet()
     images, labels, test_images, test_labels = read_cifar(Path(name))
     return _images(images, labels, 255.0), _images(test_images, test_labels, 255.0)
-
-
-def batches(
-    train: Images | Tokens, batch_size: int, place: tuple[int, int], seed: int, epoch: int
-) -> Iterator[list[int]]:
-    """Yield the indexes of each batch of a data-parallel rank in `epoch`, all of the same size.
-
-    `place` is its number and the number of such ranks. The global batches, as sets, do not depend
-    on the number of ranks.
-    """
-    rank, ranks = place
-    sampler: DistributedSampler[int] = DistributedSampler(
-        cast("Any", train),  # only its length is used
-        num_replicas=ranks,
-        rank=rank,
-        seed=seed,
-        drop_last=True,
-    )
-    sampler.set_epoch(epoch)
-    yield from BatchSampler(cast("Iterable[int]", sampler), batch_size, drop_last=True)
 
 
 def _digits() -> tuple[Images, Images]:

@@ -13,6 +13,7 @@ from hpc_train.workload.batch_size import BatchSize, share_batch
 from hpc_train.workload.trainer_options import Options
 
 # Their resume is tested; the optimiser of zero1 and the stages of pipelines need another form.
+IMAGES = ("digits", "synthetic-imagenet")
 CHECKPOINTED = ("single", "ddp", "fsdp", "hsdp")
 
 
@@ -73,11 +74,16 @@ def batch_of(options: Options, request: TrainingRequest) -> BatchSize:
 def _check_data(options: Options) -> None:
     if options.data == "synthetic":
         return
+    if options.data == "digits" and options.model == "resnet50":
+        raise WorkloadError(
+            "--data digits: images of 8 x 8 are too small for resnet50; use synthetic, "
+            "synthetic-imagenet or a folder of CIFAR-10"
+        )
     if options.model in GPT_SHAPES:
         from hpc_train.workload.text_data import check_text
 
         check_text(options.data)
-    elif options.data != "digits":
+    elif options.data not in IMAGES:
         from hpc_train.workload.cifar10 import check_cifar
 
         check_cifar(Path(options.data))

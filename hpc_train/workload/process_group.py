@@ -43,6 +43,12 @@ class RankGroup:
             distributed.all_reduce(total)
         return [float(value) for value in total.tolist()]
 
+    def share(self, tensors: Sequence[torch.Tensor]) -> None:
+        """Give every rank the values of rank 0; every rank must call it."""
+        if self.backend != "none":
+            for tensor in tensors:
+                distributed.broadcast(tensor, 0)
+
     def synchronise(self) -> None:
         """Wait until the work of this device is done, so that its time can be measured."""
         if self.device.type == "cuda":

@@ -8,8 +8,12 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from hpc_train.doc_pages import page_text, page_titles
+from hpc_train.errors import HpcTrainError
 from hpc_train.workload import WorkloadError
+from hpc_train.workload.training_data import Pair
 
+DOCS = "docs"
 SYNTHETIC_SAMPLES = 4608
 TEST_SHARE = 9  # one sample of nine
 _SUCCESSORS = 4
@@ -20,24 +24,36 @@ class Tokens:
     """uint8 samples (n, length + 1): a sample and, shifted by one, its targets."""
 
     samples: Tensor
+    channels: int = 0
+    classes: int = 256
+
+    @property
+    def length(self) -> int:
+        """Tokens of a sample."""
+        return self.samples.shape[1] - 1
 
     def __len__(self) -> int:
         return len(self.samples)
 
-    def fetch(self, indexes: list[int], device: torch.device) -> tuple[Tensor, Tensor]:
-        """Return inputs and targets (n, length), int64, on `device`."""
-        chosen = self.samples[indexes].to(device).long()
+    def __getitems__(self, indexes: list[int]) -> Pair:
+        """Return inputs and targets (n, length), as bytes."""
+        chosen = self.samples[indexes]
         return chosen[:, :-1], chosen[:, 1:]
+
+    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
+        """Return both as int64; tokens have no other type."""
+        inputs, targets = (tensor.to(device, non_blocking=True).long() for tensor in pair)
+        return inputs, targets
 
 
 def load_text(name: str, length: int) -> tuple[Tokens, Tokens]:
-    """Return the training set and the test set of a file, or of `synthetic` text.
+    """Return the training set and the test set of a file, of `docs`, or of `synthetic` text.
 
     Raises:
         WorkloadError: the file cannot be read or is too short.
     """
     check_text(name)
-    content = _synthetic(length) if name == "synthetic" else _bytes(Path(name))
+    content = _content(name, length)
     count = len(content) // (length + 1)
     if count < TEST_SHARE:
         least = TEST_SHARE * (length + 1)
@@ -53,8 +69,25 @@ def check_text(name: str) -> None:
     Raises:
         WorkloadError: it is no file.
     """
-    if name != "synthetic" and not Path(name).is_file():
-        raise WorkloadError(f"--data {name}: a GPT needs text; use synthetic or the path of a file")
+    if name not in ("synthetic", DOCS) and not Path(name).is_file():
+        raise WorkloadError(
+            f"--data {name}: a GPT needs text; use synthetic, {DOCS} or the path of a file"
+        )
+
+
+def _content(name: str, length: int) -> Tensor:
+    if name == "synthetic":
+        return _synthetic(length)
+    return _documentation() if name == DOCS else _bytes(Path(name))
+
+
+def _documentation() -> Tensor:
+    """Return the pages of this package's documentation, half a million bytes of English."""
+    try:
+        text = "".join(page_text(name) for name in page_titles())
+    except HpcTrainError as error:
+        raise WorkloadError(f"--data {DOCS}: {error}") from error
+    return torch.frombuffer(bytearray(text.encode()), dtype=torch.uint8)
 
 
 def _bytes(file: Path) -> Tensor:

@@ -20,10 +20,9 @@ if TYPE_CHECKING:  # a process that only starts ranks does not need torch
 
     from torch import nn
 
-    from hpc_train.workload.datasets import Images
     from hpc_train.workload.optimizer import OptimizerChoice
     from hpc_train.workload.process_group import RankGroup
-    from hpc_train.workload.text_data import Tokens
+    from hpc_train.workload.training_data import TrainingData
     from hpc_train.workload.training_loop import TrainingResult
 
 # single is ddp with one rank.
@@ -93,8 +92,8 @@ def _train_in(group: RankGroup, options: Options) -> int:
     if not options.no_accuracy:
         whole = make()
         whole.load_state_dict(model.state())
-        device, precision = group.device, options.precision
-        accuracy = measure_accuracy(whole.to(device), test_set, group, precision)
+        group.share(list(whole.to(group.device).buffers()))
+        accuracy = measure_accuracy(whole, test_set, group, options.precision)
     if group.rank == 0:
         _report_end(group, batch, outcome, accuracy)
     return 0
@@ -111,7 +110,7 @@ def _optimizer(options: Options, rate: float) -> OptimizerChoice:
     )
 
 
-def _data(options: Options) -> tuple[Images | Tokens, Images | Tokens]:
+def _data(options: Options) -> tuple[TrainingData, TrainingData]:
     from hpc_train.workload.datasets import load_data
     from hpc_train.workload.text_data import load_text
 
@@ -119,15 +118,20 @@ def _data(options: Options) -> tuple[Images | Tokens, Images | Tokens]:
     return load_data(options.data) if shape is None else load_text(options.data, shape.context)
 
 
-def _maker(options: Options, train_set: Images | Tokens) -> Callable[[], nn.Sequential]:
+def _maker(options: Options, train_set: TrainingData) -> Callable[[], nn.Sequential]:
     """Return a function that makes the model on the CPU, with the same weights on each rank."""
     from hpc_train.workload.models import make_model
     from hpc_train.workload.precision import parameter_type
-    from hpc_train.workload.text_data import Tokens
 
     dtype = parameter_type(options.precision)
-    channels = 0 if isinstance(train_set, Tokens) else train_set.images.shape[1]
-    return partial(make_model, options.model, channels=channels, width=options.width, dtype=dtype)
+    return partial(
+        make_model,
+        options.model,
+        channels=train_set.channels,
+        classes=train_set.classes,
+        width=options.width,
+        dtype=dtype,
+    )
 
 
 def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:

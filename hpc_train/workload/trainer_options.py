@@ -26,9 +26,12 @@ EPILOG = (
     "or --batch-size for weak scaling (the same batch for each rank)."
 )
 DATA_HELP = (
-    "PATH: a folder that contains CIFAR-10's cifar-10-batches-py, for a GPT a file of text "
-    "(default: digits, for a GPT synthetic)"
+    "PATH: a folder that contains CIFAR-10's cifar-10-batches-py, for a GPT a file of text or "
+    "docs, the pages of this package's documentation "
+    "(default: digits, for a GPT synthetic, for ResNet-50 synthetic-imagenet)"
 )
+WORKERS_HELP = "processes that read data ahead, for each rank (default: 0, the rank itself)"
+_DATA = {"cnn": "digits", "resnet50": "synthetic-imagenet"}
 MESH_HELP = "ranks in each dimension of a strategy with two, as 2,4 (default: 2 in the last one)"
 ACCUMULATE_HELP = "micro-batches of a step (default: 1, in a pipeline the number of stages)"
 RULE_HELP = (
@@ -56,6 +59,7 @@ class Options:
     """The checked options of the command line; None means not given."""
 
     data: str
+    workers: int
     epochs: int | None
     steps: int | None
     global_batch_size: int | None
@@ -105,7 +109,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     """
     parser = _Parser(
         prog="python -m hpc_train.workload.train",
-        description="Train a CNN or a GPT on any number of ranks; print `@hpct` events.",
+        description="Train a CNN, ResNet-50 or a GPT on any number of ranks; print `@hpct` events.",
         epilog=EPILOG,
         allow_abbrev=False,
     )
@@ -115,13 +119,14 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     _add_machine(parser)
     _add_failure(parser)
     given = vars(parser.parse_args(arguments))
-    given["data"] = given["data"] or ("digits" if given["model"] == "cnn" else "synthetic")
+    given["data"] = given["data"] or _DATA.get(given["model"], "synthetic")
     return Options(**given)
 
 
 def _add_work(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
-    add("--data", metavar="digits|synthetic|PATH", help=DATA_HELP)
+    add("--data", metavar="digits|synthetic|synthetic-imagenet|PATH", help=DATA_HELP)
+    add("--workers", type=_natural, default=0, metavar="N", help=WORKERS_HELP)
     add("--epochs", type=_positive, help="default: 1, or as many as --steps needs")
     add("--steps", type=_positive, help="stop after this number of steps, in any epoch")
     add("--seed", type=_natural, default=0, help="seed of the weights and of the sample order")

@@ -8,22 +8,22 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.workload import WorkloadError, checkpoint
 from hpc_train.workload.batch_size import BatchSize
-from hpc_train.workload.datasets import Images, batches
 from hpc_train.workload.emit import emit, write_line
+from hpc_train.workload.loader import Loader, Order, Place
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
 from hpc_train.workload.strategies.base import LocalStep, ParallelModel
 from hpc_train.workload.text_data import Tokens
 from hpc_train.workload.trainer_options import Options
+from hpc_train.workload.training_data import Pair, TrainingData
 from hpc_train.workload.training_progress import Progress, Step, Stopped
 
 TEST_BATCH = 512
@@ -52,7 +52,7 @@ class Trainer:
         self,
         options: Options,
         group: RankGroup,
-        train_set: Images | Tokens,
+        train_set: TrainingData,
         batch: BatchSize,
         request: TrainingRequest,
     ) -> None:
@@ -79,11 +79,11 @@ class Trainer:
         self.progress = self._resumed(model)
         self.group.sums([0.0])  # all ranks have started; the first step opens no connections
         self.progress.started = time.perf_counter()
-        loss = 0.0
+        loss, loader = 0.0, self._loader(model)
         first = (self.progress.done - self.progress.steps) // self.per_epoch + 1
         for epoch in range(first, self.epochs + 1):
             epoch_started = time.perf_counter()
-            self._epoch(epoch, model)
+            self._epoch(epoch, model, loader)
             loss = self._mean_loss()
             self._report_epoch(epoch, time.perf_counter() - epoch_started, loss)
         return TrainingResult(
@@ -104,14 +104,18 @@ class Trainer:
             write_line(f"resumed after step {done}")
         return Progress(**{**own, "done": done})
 
-    def _epoch(self, epoch: int, model: ParallelModel) -> None:
-        place = (model.data_rank, self.request.data_size)
-        order = batches(self.train_set, self.batch.size, place, self.options.seed, epoch)
+    def _loader(self, model: ParallelModel) -> Loader:
+        options, part = self.options, (model.data_rank, self.request.data_size)
+        order = Order(len(self.train_set), self.batch.size, part, options.seed)
+        place = Place(self.group.device, parameter_type(options.precision))
+        return Loader(self.train_set, order, place, options.workers)
+
+    def _epoch(self, epoch: int, model: ParallelModel, loader: Loader) -> None:
         trained = self.progress.done - (epoch - 1) * self.per_epoch
-        order = islice(order, trained, None)
+        batches = loader.epoch(epoch, trained)
         while self.progress.done < self.steps:
             self._fail_if_asked()
-            step = self._step(order, model)
+            step = self._step(batches, model)
             if step is None:
                 return
             self.progress.add(step)
@@ -150,17 +154,16 @@ class Trainer:
                 f"stopped after step {done} of {self.steps}, which {state}", saved=not failure
             )
 
-    def _step(self, order: Iterator[list[int]], model: ParallelModel) -> Step | None:
+    def _step(self, batches: Iterator[Pair], model: ParallelModel) -> Step | None:
         started = time.perf_counter()
-        indexes = next(order, None)
-        if indexes is None:
+        batch = next(batches, None)
+        if batch is None:
             return None
-        inputs, targets = fetch(self.train_set, indexes, self.group, self.options.precision)
-        loss = model.step(inputs, targets)
+        loss = model.step(*batch)
         self.group.synchronise()
         seconds = time.perf_counter() - started
         sharing = self.group.world_size // self.request.data_size
-        samples = len(indexes) if sharing == 1 else len(indexes) / sharing
+        samples = self.batch.size if sharing == 1 else self.batch.size / sharing
         norm = model.updates.grad_norm
         return Step(
             time=seconds,
@@ -192,19 +195,9 @@ class Trainer:
             os._exit(self.options.fail_code)
 
 
-def fetch(
-    data: Images | Tokens, indexes: list[int], group: RankGroup, precision: str
-) -> tuple[Tensor, Tensor]:
-    """Return inputs and targets on this rank's device; images in the type of the parameters."""
-    inputs, targets = data.fetch(indexes, group.device)
-    if inputs.is_floating_point():
-        inputs = inputs.to(parameter_type(precision))
-    return inputs, targets
-
-
 @torch.no_grad()
 def measure_accuracy(
-    model: nn.Module, test: Images | Tokens, group: RankGroup, precision: str
+    model: nn.Module, test: TrainingData, group: RankGroup, precision: str
 ) -> float:
     """Return the fraction, 0..1, of the labels or tokens of the test set that is predicted right.
 
@@ -217,9 +210,10 @@ def measure_accuracy(
     correct = predicted = 0
     size = TEST_BATCH
     if isinstance(test, Tokens):
-        size = max(1, TEST_TOKENS // test.samples.shape[1])
+        size = max(1, TEST_TOKENS // test.length)
     for start in range(0, len(mine), size):
-        inputs, targets = fetch(test, mine[start : start + size], group, precision)
+        pair = test.__getitems__(mine[start : start + size])
+        inputs, targets = test.prepare(pair, group.device, parameter_type(precision))
         correct += int((model(inputs).argmax(dim=-1) == targets).sum())
         predicted += targets.numel()
     right, seen = group.sums([correct, predicted])

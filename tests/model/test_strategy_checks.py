@@ -37,6 +37,7 @@ FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="c
         ({"strategy": "naive", "accumulate": 2}, "for micro-batches use pipeline"),
         ({"strategy": "tensor", "precision": "fp16"}, "zero in fp16; use bf16"),
         ({"strategy": "pipeline+ddp", "precision": "fp16"}, "zero in fp16; use bf16"),
+        ({"strategy": "tensor", "model": "resnet50"}, "resnet50 has convolutions"),
         ({"model": "cnn", "checkpointing": "full"}, "with checkpointing works on the blocks"),
         ({"model": "cnn", "compile": "block"}, "cnn has none; use the model gpt-tiny"),
         (

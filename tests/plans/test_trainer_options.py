@@ -31,10 +31,12 @@ def test_keys_become_options_of_the_command() -> None:
 
 def test_mesh_schedule_and_update_become_options() -> None:
     mesh: dict[str, object] = {"strategy": "pipeline+ddp", "mesh": "2,1", "schedule": "GPipe"}
-    command = plan(TRAIN, 2, **mesh, clip_norm=0.5, warmup_steps=3).settings["command"].value
+    command = (
+        plan(TRAIN, 2, **mesh, clip_norm=0.5, warmup_steps=3, workers=2).settings["command"].value
+    )
     assert command[len(TRAIN) :] == [
         *("--strategy", "pipeline+ddp", "--mesh", "2,1", "--schedule", "GPipe"),
-        *("--clip-norm", "0.5", "--warmup-steps", "3"),
+        *("--workers", "2", "--clip-norm", "0.5", "--warmup-steps", "3"),
     ]
 
 

@@ -43,7 +43,7 @@ Batches = list[tuple[Tensor, Tensor]]
 
 def make(model: str, dtype: torch.dtype) -> nn.Sequential:
     torch.manual_seed(0)
-    return make_model(model, channels=1, width=4, dtype=dtype)
+    return make_model(model, channels=1, classes=10, width=4, dtype=dtype)
 
 
 def batches(model: str, dtype: torch.dtype) -> Batches:

@@ -10,16 +10,27 @@ torch = pytest.importorskip("torch")
 
 from hpc_train.workload import WorkloadError  # noqa: E402
 from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: E402
-from hpc_train.workload.datasets import Images, batches, load_data  # noqa: E402
+from hpc_train.workload.datasets import Images, load_data  # noqa: E402
+from hpc_train.workload.loader import Loader, Order, Place  # noqa: E402
 from hpc_train.workload.process_group import launcher_of  # noqa: E402
+from hpc_train.workload.synthetic_images import synthetic_imagenet  # noqa: E402
+from hpc_train.workload.text_data import load_text  # noqa: E402
+
+CPU = Place(torch.device("cpu"), torch.float32)
 
 
 def numbers(count: int) -> Images:
-    return Images(images=torch.zeros(count, 1, 2, 2), labels=torch.zeros(count).long(), white=1.0)
+    images = torch.zeros(count, 1, 2, 2, dtype=torch.uint8)
+    return Images(images=images, labels=torch.arange(count), white=1.0)
+
+
+def share(rank: int, ranks: int, epoch: int, first: int = 0, workers: int = 0) -> list[list[int]]:
+    loader = Loader(numbers(103), Order(103, 12 // ranks, (rank, ranks), 0), CPU, workers)
+    return [labels.tolist() for _, labels in loader.epoch(epoch, first)]
 
 
 def shares(ranks: int, epoch: int = 1) -> list[list[list[int]]]:
-    return [list(batches(numbers(103), 12 // ranks, (r, ranks), 0, epoch)) for r in range(ranks)]
+    return [share(rank, ranks, epoch) for rank in range(ranks)]
 
 
 @pytest.mark.parametrize("ranks", [2, 3])
@@ -35,14 +46,43 @@ def test_each_epoch_has_its_own_order() -> None:
     assert shares(1, epoch=1) != shares(1, epoch=2)
 
 
+@pytest.mark.slow
+def test_workers_change_neither_batches_nor_their_order() -> None:
+    assert share(0, 2, epoch=3, workers=2) == share(0, 2, epoch=3)
+
+
+def test_an_epoch_continues_where_it_was_left() -> None:
+    assert share(0, 1, epoch=1, first=3) == share(0, 1, epoch=1)[3:]
+
+
+def test_synthetic_imagenet_has_its_shape_and_the_same_images_at_any_place() -> None:
+    train, test = synthetic_imagenet()
+    assert (len(train), len(test), train.classes) == (1_281_167, 512, 1000)
+    images, labels = train.__getitems__([0, 1_281_166, 5])
+    assert (images.shape, images.dtype) == ((3, 3, 224, 224), torch.uint8)
+    again, label = train.__getitems__([5])
+    assert torch.equal(images[2:], again)
+    assert labels[2:] == label
+    assert not torch.equal(images[0], images[2])
+
+
+def test_text_of_the_documentation_is_in_bytes_and_targets_are_the_next_ones() -> None:
+    train, test = load_text("docs", 64)
+    inputs, targets = train.prepare(train.__getitems__([0, 7]), *CPU)
+    assert (inputs.shape, inputs.dtype) == ((2, 64), torch.int64)
+    assert torch.equal(inputs[:, 1:], targets[:, :-1])
+    assert b"# hpctrain" in bytes(test.samples.flatten().tolist())
+
+
 def test_digits_split_is_fixed_and_whole() -> None:
     pytest.importorskip("sklearn")
     train, test = load_data("digits")
     assert (len(train), len(test)) == (1437, 360)
-    images, labels = train.fetch([0, 1], torch.device("cpu"))
+    images, labels = train.prepare(train.__getitems__([0, 1]), *CPU)
     assert images.shape == (2, 1, 8, 8)
     assert (images.min().item(), images.max().item()) == (-0.5, 0.5)
-    assert torch.equal(labels, load_data("digits")[0].labels[:2])
+    again, _ = load_data("digits")
+    assert torch.equal(labels, again.__getitems__([0, 1])[1])
 
 
 def write_cifar(path: Path) -> None:

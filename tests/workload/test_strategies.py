@@ -25,6 +25,7 @@ EXACT = (
     "2 context gpt-test sgd clip_norm=0.1",
     "2 context gpt-test adamw accumulate=2 checkpointing=selective",
     "2 naive cnn sgd",
+    "2 naive resnet50 sgd clip_norm=0.1",
     "2 naive gpt-test adamw clip_norm=0.1 checkpointing=full",
     "2 pipeline cnn adamw clip_norm=0.1",
     "2 pipeline gpt-test sgd schedule=GPipe clip_norm=0.1",

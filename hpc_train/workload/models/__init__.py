@@ -16,16 +16,24 @@ from torch.nn import functional
 from hpc_train.model.training_strategies import GPT_SHAPES, parts_of
 from hpc_train.workload.models.cnn import make_cnn
 from hpc_train.workload.models.gpt import TransformerBlock, make_gpt
+from hpc_train.workload.models.resnet import Bottleneck, make_resnet50
 
 # Layers of which a model has many; the others come before and after them.
-BLOCKS = (TransformerBlock,)
+BLOCKS = (TransformerBlock, Bottleneck)
 
 
-def make_model(name: str, *, channels: int, width: int, dtype: torch.dtype) -> nn.Sequential:
-    """Return a model by its name; `channels` (of the images) and `width` are those of the CNN."""
+def make_model(
+    name: str, *, channels: int, classes: int, width: int, dtype: torch.dtype
+) -> nn.Sequential:
+    """Return a model by its name; `channels` and `classes` are those of images.
+
+    `width` is that of the CNN.
+    """
     if name in GPT_SHAPES:
         return make_gpt(GPT_SHAPES[name]).to(dtype)
-    return make_cnn(channels, width).to(dtype)
+    if name == "resnet50":
+        return make_resnet50(channels, classes).to(dtype)
+    return make_cnn(channels, width, classes).to(dtype)
 
 
 def mean_loss(output: Tensor, target: Tensor) -> Tensor:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from torch import nn
 
-CLASSES = 10
 
-
-def make_cnn(channels: int, width: int) -> nn.Sequential:
-    """Return a small CNN: float images (n, channels, h, w) of any size to logits (n, 10).
+def make_cnn(channels: int, width: int, classes: int) -> nn.Sequential:
+    """Return a small CNN: float images (n, channels, h, w) of any size to logits (n, classes).
 
     No batch normalisation: its statistics are those of one rank's batch, so the result would depend
     on the number of ranks at the same global batch.
@@ -24,5 +22,5 @@ def make_cnn(channels: int, width: int) -> nn.Sequential:
         nn.ReLU(),
         nn.AdaptiveAvgPool2d(2),
         nn.Flatten(),
-        nn.Linear(4 * wide, CLASSES),
+        nn.Linear(4 * wide, classes),
     )

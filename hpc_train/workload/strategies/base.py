@@ -63,9 +63,9 @@ class ParallelModel(Protocol):
         ...
 
     def state(self, *, gradients: bool = False) -> dict[str, Tensor]:
-        """Return all parameters, or the gradients of the last step, whole and by name.
+        """Return all parameters and buffers, or the gradients of the last step, by name.
 
-        Every rank must call it; on each the result is the same.
+        Every rank must call it; on each parameters and gradients are whole and the same.
         """
         ...
 
@@ -134,13 +134,18 @@ class LocalStep:
 
 
 def whole_tensors(model: nn.Module, *, gradients: bool = False) -> dict[str, Tensor]:
-    """Return copies of the parameters or gradients of a model by name; shards are gathered."""
-    found = {}
+    """Return copies of parameters and buffers, or of gradients, by name; shards are gathered."""
+    found = {} if gradients else {own_name(n): b.clone() for n, b in model.named_buffers()}
     for name, parameter in model.named_parameters():
         value = parameter.grad if gradients else parameter.detach()
         if value is None:
             continue
         if isinstance(value, DTensor):
             value = value.full_tensor()
-        found[name.removeprefix("module.").replace(CHECKPOINT_PREFIX, "")] = value.clone()
+        found[own_name(name)] = value.clone()
     return found
+
+
+def own_name(name: str) -> str:
+    """Return the name of a parameter in the model, without those of modules around it."""
+    return name.removeprefix("module.").replace(CHECKPOINT_PREFIX, "")
