@@ -31,7 +31,7 @@ class _Parts(NamedTuple):
     """The series of each run, the one before it was split, and the candidates for a baseline."""
 
     runs: pd.DataFrame
-    point: Ints
+    groups: Grouped
     series: Ints
     asked: Ints
     candidates: Ints
@@ -49,11 +49,9 @@ def baselines(groups: Grouped, study: ExpectedStudy, column: str = "series") -> 
     runs = groups.runs
     series = codes([runs[column if column in runs else "series"]])
     asked = codes([runs["series_asked"]]) if "series_asked" in runs else series
-    wanted = np.flatnonzero(matching_runs(runs, study.baseline))
-    order = wanted[np.lexsort([size[wanted] for size in reversed(sizes_of(runs))])]
-    _, first = np.unique(groups.point[order], return_index=True)
+    order = _candidates(groups, study)
     fields = compared(runs, study.allow_mixed)
-    parts = _Parts(runs, groups.point, series, asked, order[np.sort(first)], fields)
+    parts = _Parts(runs, groups, series, asked, order, fields)
     own = _first(order, series)
     notes = [""] * len(own)
     for number in np.flatnonzero((own < 0) | _left_alone(parts, _first(order, asked))):
@@ -66,36 +64,48 @@ def baselines(groups: Grouped, study: ExpectedStudy, column: str = "series") -> 
     return Baselines(base[of_point], [notes[number] for number in of_point])
 
 
+def _candidates(groups: Grouped, study: ExpectedStudy) -> Ints:
+    """Return the first run of each point with the wanted values, the smallest size first."""
+    wanted = np.flatnonzero(matching_runs(groups.runs, study.baseline))
+    first: Ints = wanted[~pd.Series(groups.point[wanted]).duplicated().to_numpy()]
+    order: Ints = np.lexsort([size[first] for size in reversed(sizes_of(groups.runs))])
+    found: Ints = first[order]
+    return found
+
+
 def _first(order: Ints, group: Ints) -> Ints:
     """Return the first run of each group, in that order; -1 for none."""
     first = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
-    found, place = np.unique(group[order], return_index=True)
-    first[found] = order[place]
+    # The last run that is written remains.
+    first[group[order[::-1]]] = order[::-1]
     return first
 
 
 def _left_alone(parts: _Parts, smallest: Ints) -> Mask:
     """Whether each series is a part of a single size, and another part has the smallest size."""
-    size = codes([pd.Series(column) for column in sizes_of(parts.runs)])
-    first = ~pd.Series(packed(parts.series, size)).duplicated().to_numpy()
-    several = int(parts.series.max(initial=-1)) + 1
-    one_size = np.bincount(parts.series[first], minlength=several) == 1
-    own = _first(np.arange(len(size)), parts.series)
+    groups = parts.groups
+    # The runs of a point are of one size.
+    size = codes([pd.Series(column[groups.first]) for column in sizes_of(parts.runs)])
+    series = parts.series[groups.first]
+    first = ~pd.Series(packed(series, size)).duplicated().to_numpy()
+    one_size = np.bincount(series[first]) == 1
+    own = _first(np.sort(groups.first), parts.series)
     base = smallest[parts.asked[own]]
-    elsewhere = (base >= 0) & (parts.series[base] != parts.series[own]) & (size[base] != size[own])
+    here, there = (size[groups.point[runs]] for runs in (own, base))
+    elsewhere = (base >= 0) & (parts.series[base] != parts.series[own]) & (there != here)
     alone: Mask = one_size & elsewhere
     return alone
 
 
 def _borrowed(parts: _Parts, number: int, alone: bool) -> tuple[int, str]:
     """Return a run of a baseline point in another series, or -1 and the reason."""
-    members = np.flatnonzero(parts.series == number)
+    members, point = np.flatnonzero(parts.series == number), parts.groups.point
     here = merged(parts.runs, members, parts.fields)
     refused = ""
     for run in parts.candidates:
         if parts.series[run] == number:
             continue
-        there = merged(parts.runs, np.flatnonzero(parts.point == parts.point[run]), parts.fields)
+        there = merged(parts.runs, np.flatnonzero(point == point[run]), parts.fields)
         field = difference(here, there, parts.fields)
         if field is None and not alone and parts.asked[run] != parts.asked[members[0]]:
             return int(run), ""
@@ -130,7 +140,9 @@ def matching_runs(runs: pd.DataFrame, wanted: Mapping[str, Any]) -> Mask:
         column = f"axis.{name}" if f"axis.{name}" in runs else name
         if column not in runs:
             return keep & False
-        keep &= np.array([_same(own, value) for own in runs[column]], dtype=bool)
+        code, different = pd.factorize(runs[column])
+        same = [*(_same(own, value) for own in different), False]
+        keep &= np.array(same, dtype=bool)[code]
     return keep
 
 

@@ -15,7 +15,7 @@ from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.shared_objects import each_once
 from hpc_train.tables.group_reductions import NAN, codes, levels_of, packed, starts
 from hpc_train.tables.record_arrays import Ints, RecordArrays
-from hpc_train.tables.shared_objects import shared, spread
+from hpc_train.tables.shared_objects import Shared, shared
 from hpc_train.tables.word_sets import WordSets, joined_sets, word_sets
 
 # The most informative first: a series is named after the first field that differs.
@@ -71,14 +71,14 @@ def compared(runs: pd.DataFrame, allowed: Sequence[str]) -> tuple[str, ...]:
     return tuple(field for field in fields if field not in free)
 
 
-def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
+def texts(runs: pd.DataFrame, field: str) -> Shared[str | None]:
     """Return the recorded value of a field for each run, None if there is none."""
     conditions = shared(runs["conditions"])
     found = [
         str(own[field]) if isinstance(own, Mapping) and own.get(field) not in (None, "") else None
         for own in conditions.objects
     ]
-    return spread(found, conditions.codes)
+    return Shared(found, conditions.codes)
 
 
 def levels(field: str, values: Sequence[str | None]) -> Ints:
@@ -98,7 +98,7 @@ def merged(runs: pd.DataFrame, places: Ints, fields: Sequence[str]) -> dict[str,
     """Return the first recorded value of each field among some runs."""
     found: dict[str, str] = {}
     if fields:
-        for own in runs["conditions"].iloc[places]:
+        for own in shared(runs["conditions"].iloc[places]).objects:
             if isinstance(own, Mapping):
                 found = {**own, **found}
     return {field: str(found[field]) for field in fields if found.get(field) not in (None, "")}
@@ -124,7 +124,7 @@ def _number(text: str | None) -> float:
     return value if value > 0 else NAN
 
 
-def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
+def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> Shared[dict[str, str]]:
     """Return the recorded conditions of each run, updated with those in its log: NAME=VALUE.
 
     The runs of the records are numbered as `runs` are. If the ranks of a run print different
@@ -134,9 +134,9 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dic
     columns = RunColumns.of(runs)
     # Runs of one kind share a dict, unless their logs have more.
     kind = np.asarray(columns.kind, dtype=np.int64)
-    found = spread([dict(run.conditions) for run in columns.kinds], kind)
-    for i, size in _parameters(fields, len(runs)).items():
-        found[i] = {"parameters": f"{size:.0f}"} | found[i]
+    found = Shared([dict(run.conditions) for run in columns.kinds], kind)
+    sizes = _parameters(fields, len(runs)).items()
+    found = found.changed({i: {"parameters": f"{size:.0f}"} | found.at(i) for i, size in sizes})
     if "condition" not in fields.metric.names:
         return found
     run = fields.run.codes
@@ -149,9 +149,10 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dic
         name, equals, value = fields.variant.names[code].partition("=")
         if equals and name:
             printed.setdefault((one, name), set()).add(value)
+    own: dict[int, dict[str, str]] = {}
     for (one, name), values in printed.items():
-        found[one] = {**found[one], name: " / ".join(sorted(values))}
-    return found
+        own.setdefault(one, dict(found.at(one)))[name] = " / ".join(sorted(values))
+    return found.changed(own)
 
 
 def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
@@ -194,26 +195,24 @@ def printed_of(fields: RecordArrays, runs: int) -> Printed:
     return Printed(_pairs(fields, runs), _counts(fields, runs), _lengths(fields, runs))
 
 
-def with_programs(found: Printed, conditions: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+def with_programs(found: Printed, conditions: Shared[Mapping[str, str]]) -> Shared[dict[str, str]]:
     """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
 
     Programs that print results of the same run (DeepSpeed below Megatron) count as one, also in
     runs in which only one of them prints results. Existing conditions are kept.
     """
     parsers, counted = _joined(found.parsers.sets), _joined(found.counted.sets)
-    own = shared(conditions)
-    numbers = [own.codes, found.parsers.codes, found.counted.codes]
+    numbers = [conditions.codes, found.parsers.codes, found.counted.codes]
     key = codes([pd.Series(number) for number in numbers])
     first = np.flatnonzero(~pd.Series(key).duplicated().to_numpy())
-    whole = []
+    whole: list[dict[str, str]] = []
     for of, parser, count in zip(*(number[first].tolist() for number in numbers), strict=True):
         new = {"parser": parsers[parser], "counted": counted[count]}
-        whole.append({name: text for name, text in new.items() if text} | dict(own.objects[of]))
-    every = spread(whole, key)
-    for run, length in found.lengths.items():
-        if _LENGTH not in every[run]:
-            every[run] = {**every[run], _LENGTH: length}
-    return every
+        known = {name: text for name, text in new.items() if text}
+        whole.append({**known, **conditions.objects[of]})
+    every = Shared(whole, key)
+    stated = {run: every.at(run) for run in found.lengths if _LENGTH not in every.at(run)}
+    return every.changed({run: {**own, _LENGTH: found.lengths[run]} for run, own in stated.items()})
 
 
 def _pairs(fields: RecordArrays, runs: int) -> WordSets:

@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.quality_flag import LOSS_LOST
-from hpc_train.model.shared_objects import each_once
 from hpc_train.tables.group_reductions import codes, numbers
 from hpc_train.tables.points import KEY
 from hpc_train.tables.runs import OK
+from hpc_train.tables.shared_objects import shared
 
 # Of the other runs a gate counts none, one or several.
 _COUNTED = 2
@@ -23,9 +23,7 @@ def deciding(runs: pd.DataFrame) -> pd.DataFrame:
     """
     ok = (runs["state"] == OK).to_numpy(dtype=bool)
     rated = ~np.isnan(numbers(runs, "accuracy")) | ~np.isnan(numbers(runs, "loss"))
-    lost = {id(flags) for _, flags in each_once(runs["flags"]) if LOSS_LOST in flags}
-    if lost:
-        rated |= np.array([id(flags) in lost for flags in runs["flags"]], dtype=bool)
+    rated |= shared(runs["flags"]).each(lambda flags: LOSS_LOST in flags).astype(bool)
     place = pd.Series(codes([runs[name] for name in KEY]))
     few = np.zeros(len(runs), dtype=bool)
     few[ok] = place[ok].groupby(place[ok]).cumcount().to_numpy() < _COUNTED

@@ -23,6 +23,8 @@ def packed(*keys: NDArray[Any]) -> Ints:
     whole, size = np.zeros(len(keys[0]), dtype=np.int64), 1
     for key in keys if len(whole) else ():
         low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
+        if width == 1:
+            continue
         if size * width >= 2**62:
             key, low = np.unique(key, return_inverse=True)[1], 0
             whole = np.unique(whole, return_inverse=True)[1]
@@ -148,8 +150,9 @@ class Moments(NamedTuple):
 def moments(values: Floats, groups: Ints, size: int) -> Moments:
     """Return the moments of the values that are not NaN; deviations are squared, never the "
     "values."""
-    known = ~np.isnan(values)
-    values, groups = values[known], groups[known]
+    values, groups = _known(values, groups)
+    if not len(values):
+        return Moments(np.zeros(size), np.full(size, NAN), np.full(size, NAN))
     count = np.bincount(groups, minlength=size).astype(np.float64)
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         mean = np.bincount(groups, values, size) / count
@@ -165,17 +168,26 @@ def least(values: Floats, groups: Ints, size: int) -> Floats:
 
 def most(values: Floats, groups: Ints, size: int) -> Floats:
     """Return the largest known value of each group, NaN without."""
-    known = ~np.isnan(values)
+    values, groups = _known(values, groups)
     extremes = np.full(size, -np.inf)
-    np.maximum.at(extremes, groups[known], values[known])
+    np.maximum.at(extremes, groups, values)
     return np.where(np.isinf(extremes), NAN, extremes)
 
 
 def sums(values: Floats, groups: Ints, size: int) -> Floats:
     """Return the sum of the known values of each group, NaN without."""
+    values, groups = _known(values, groups)
+    sums = np.bincount(groups, values, size)
+    return np.where(np.bincount(groups, minlength=size) > 0, sums, NAN)
+
+
+def _known(values: Floats, groups: Ints) -> tuple[Floats, Ints]:
+    """Return the values that are not NaN, and their groups."""
     known = ~np.isnan(values)
-    sums = np.bincount(groups[known], values[known], size)
-    return np.where(np.bincount(groups[known], minlength=size) > 0, sums, NAN)
+    if known.all():
+        return values, groups
+    places = np.flatnonzero(known)
+    return values[places], groups[places]
 
 
 def only(values: Floats, groups: Ints, size: int) -> Floats:
@@ -199,11 +211,26 @@ def numbers(frame: pd.DataFrame, name: str) -> Floats:
 
 def codes(columns: Sequence[pd.Series[float]]) -> Ints:
     """Number the different rows in order of appearance; NA counts as a value."""
-    code = np.zeros(len(columns[0]), dtype=np.int64)
-    for column in columns:
-        own = pd.factorize(column)[0].astype(np.int64) + 1
-        code = pd.factorize(code * (len(own) + 1) + own)[0].astype(np.int64)
-    return code
+    return pd.factorize(packed(*map(_whole, columns)))[0].astype(np.int64)
+
+
+def firsts(code: Ints) -> Ints:
+    """Return the first place of each number of `codes`, which are numbered in their order."""
+    highest_before = np.maximum.accumulate(code)
+    return np.flatnonzero(np.diff(highest_before, prepend=-1) > 0)
+
+
+def _whole(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a number for each different value of a column."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy()
+    if not pd.api.types.is_integer_dtype(column.dtype):
+        return pd.factorize(column)[0]
+    absent = column.isna().to_numpy()
+    if not absent.any():
+        return column.to_numpy(dtype=np.int64)
+    known: Ints = column.to_numpy(dtype=np.int64, na_value=0)
+    return np.where(absent, known.max() + 1, known)
 
 
 def levels_of(values: Floats, near: float) -> Ints:

@@ -44,8 +44,9 @@ def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
             added[int(ok[place])].append(flag)
     if not added:
         return runs
-    flags = [(*flags, *added.get(place, ())) for place, flags in enumerate(runs["flags"])]
-    flagged: pd.DataFrame = runs.assign(flags=pd.Series(flags, index=runs.index, dtype=object))
+    flags = shared(runs["flags"])
+    more = {place: (*flags.at(place), *own) for place, own in added.items()}
+    flagged: pd.DataFrame = runs.assign(flags=flags.changed(more).column())
     return flagged
 
 

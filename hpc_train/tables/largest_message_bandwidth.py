@@ -13,7 +13,12 @@ from hpc_train.tables.run_flags import NO_RATE
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays
+    from hpc_train.tables.shared_objects import Shared
 
+_OF_A_NETWORK = (
+    "a benchmark, not a training: busbw {:.4g} GB/s of the largest messages; "
+    "hpctrain collect prints all values"
+)
 PLACEMENTS = ("out_of_place", "in_place", "")
 
 
@@ -67,16 +72,16 @@ def largest_busbw(fields: RecordArrays) -> dict[str, float]:
 
 
 def with_bandwidths(
-    reasons: Sequence[str], names: Sequence[str], fields: RecordArrays
-) -> list[str]:
+    reasons: Shared[str], names: Sequence[str], fields: RecordArrays
+) -> Shared[str]:
     """Return why runs have no result; a benchmark of a network has bandwidths instead."""
-    if not any(reason.endswith(NO_RATE) for reason in reasons):
-        return list(reasons)
+    if not any(reason.endswith(NO_RATE) for reason in reasons.objects):
+        return reasons
+    import numpy as np
+
     found = largest_busbw(fields)
-    return [
-        f"a benchmark, not a training: busbw {found[name]:.4g} GB/s of the largest messages; "
-        "hpctrain collect prints all values"
-        if name in found and reason.endswith(NO_RATE)
-        else reason
-        for reason, name in zip(reasons, names, strict=True)
-    ]
+    unrated = reasons.each(lambda reason: reason.endswith(NO_RATE))
+    named = {run: names[run] for run in np.flatnonzero(unrated).tolist()}
+    return reasons.changed(
+        {run: _OF_A_NETWORK.format(found[n]) for run, n in named.items() if n in found}
+    )

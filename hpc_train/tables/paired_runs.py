@@ -54,8 +54,9 @@ def block_codes(runs: pd.DataFrame) -> Ints:
     """Return the number of the block of each run, -1 if it is not known."""
     if "block" not in runs:
         return np.full(len(runs), -1, dtype=np.int64)
-    codes, _ = pd.factorize(runs["block"].replace("", None))
-    return codes.astype(np.int64)
+    codes, names = pd.factorize(runs["block"])
+    number = [-1 if name == "" else place for place, name in enumerate(names)]
+    return np.array([*number, -1], dtype=np.int64)[codes]
 
 
 def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differences:
@@ -67,6 +68,9 @@ def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differen
     size = len(other)
     valued = ~np.isnan(logs)
     known = np.flatnonzero(valued & (block >= 0))
+    if not len(known):
+        none = np.full(size, NAN)
+        return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))
     width = int(block.max(initial=0)) + 1
     keys, first, twice = np.unique(
         point[known] * width + block[known], return_index=True, return_counts=True

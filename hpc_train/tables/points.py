@@ -20,6 +20,7 @@ from hpc_train.tables.group_reductions import (
     Floats,
     Moments,
     codes,
+    firsts,
     least,
     moments,
     most,
@@ -70,7 +71,7 @@ def grouped(runs: pd.DataFrame) -> Grouped:
     "first."""
     series, labels = pd.factorize(runs["series"])
     point = codes([runs[name] for name in KEY])
-    _, first = np.unique(point, return_index=True)
+    first = firsts(point)
     sizes = [column[first] for column in sizes_of(runs)]
     order = np.lexsort((*sizes[::-1], series[first]))
     place = np.empty(len(order), dtype=np.int64)

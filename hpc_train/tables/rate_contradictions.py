@@ -10,13 +10,13 @@ import pandas as pd
 
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.plausible_range import known
-from hpc_train.tables.shared_objects import shared
+from hpc_train.tables.shared_objects import Shared, shared
 
 # Times are printed with two digits, and a mean differs from a median.
 _TOLERANCE = 1.2
 
 
-def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
+def with_contradictions(found: Mapping[str, Any]) -> Shared[tuple[Flag, ...]]:
     """Return the flags of each run, with one more if its rate, step time and batch disagree.
 
     The columns are those of `run_frame`, and `printed_rate` [samples/s]. A rate above batch / step
@@ -31,7 +31,8 @@ def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
     length = lengths[conditions.codes]
     median, mean = found["step_time_s"], found["step_time_mean_s"]
     steps = np.stack([median, np.where(np.isnan(mean), median, mean)])
-    flags = list(found["flags"])
+    flags: Shared[tuple[Flag, ...]] = shared(found["flags"])
+    added: dict[int, tuple[Flag, ...]] = {}
     for item, rate, work, exact in (
         ("samples", found["printed_rate"], found["global_batch"], stated),
         ("tokens", found["tokens_per_second"], found["global_batch"] * length, stated & False),
@@ -44,5 +45,6 @@ def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
                 f"{rate[run]:.4g} {item}/s in steps of {median[run]:.4g} s are "
                 f"{rate[run] * median[run]:.4g} {item} a step, not {work[run]:g}"
             )
-            flags[run] = (*flags[run], Flag(FlagCode.CONTRADICTION, detail))
-    return flags
+            before = added.get(run, flags.at(run))
+            added[run] = (*before, Flag(FlagCode.CONTRADICTION, detail))
+    return flags.changed(added)

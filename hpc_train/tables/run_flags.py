@@ -16,6 +16,7 @@ from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import Floats, counts, packed, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
+from hpc_train.tables.shared_objects import Shared
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary
 
 NO_RATE = ", but no time or rate of training; see docs/events.md"
@@ -24,7 +25,7 @@ _SINGLE_VALUED = ("accuracy", "global_batch_size", "world_size", "samples_per_se
 
 def run_flags(
     expected: Sequence[ExpectedRun], rows: Rows, odd: Rows, steps: Ints, ranks: Floats
-) -> list[tuple[Flag, ...]]:
+) -> Shared[tuple[Flag, ...]]:
     """Return the flags of each run; `odd` are the measurements that were left out."""
     runs = len(expected)
     flags: dict[int, list[Flag]] = defaultdict(list)
@@ -45,18 +46,13 @@ def run_flags(
     for run in np.flatnonzero(restarts).tolist():
         often = "once" if restarts[run] == 1 else f"{restarts[run]} times"
         flags[run].append(Flag(FlagCode.REQUEUED, f"restarted {often}"))
-    found: list[tuple[Flag, ...]] = [()] * runs
-    for run, own in flags.items():
-        found[run] = tuple(own)
-    return found
+    none = Shared[tuple[Flag, ...]]([()], np.zeros(runs, dtype=np.int64))
+    return none.changed({run: tuple(own) for run, own in flags.items()})
 
 
-def with_lost(flags: Sequence[tuple[Flag, ...]], lost: Ints) -> list[tuple[Flag, ...]]:
+def with_lost(flags: Shared[tuple[Flag, ...]], lost: Ints) -> Shared[tuple[Flag, ...]]:
     """Return the flags, with one more for runs that ended without a finite loss."""
-    found = list(flags)
-    for run in lost.tolist():
-        found[run] = (*found[run], LOSS_LOST)
-    return found
+    return flags.changed({run: (*flags.at(run), LOSS_LOST) for run in lost.tolist()})
 
 
 def _contradictions(rows: Rows, metric: str) -> dict[int, tuple[float, ...]]:

@@ -12,7 +12,7 @@ from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import series_label, size_of
 from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.record_arrays import Ints
-from hpc_train.tables.shared_objects import spread
+from hpc_train.tables.shared_objects import Shared
 
 NAMES = ("nodes", "gpus_per_node", "tasks_per_node")
 # A larger number in a log is an error.
@@ -55,7 +55,7 @@ def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
     return Sizes._make([*sizes, ranks, planned])
 
 
-def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
+def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> Shared[str]:
     """Return the name of each run's series.
 
     Logs without a number of ranks are not assumed to have the same size.
@@ -64,10 +64,8 @@ def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
     kind = np.asarray(columns.kind, dtype=np.int64)
     bare = [not (run.topology or run.axes or run.sizes) for run in columns.kinds]
     alone = np.isnan(ranks) & (len(runs) > 1) & np.array(bare, dtype=bool)[kind]
-    names = spread([series_label(run.axes) for run in columns.kinds], kind)
-    for run in np.flatnonzero(alone).tolist():
-        names[run] = columns.run_id[run]
-    return names
+    names = Shared([series_label(run.axes) for run in columns.kinds], kind)
+    return names.changed({run: columns.run_id[run] for run in np.flatnonzero(alone).tolist()})
 
 
 def _stated(run: ExpectedRun, name: str) -> int | None:

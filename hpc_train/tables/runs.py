@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,7 +53,7 @@ from hpc_train.tables.run_values import (
     time_shares,
     whole_seconds,
 )
-from hpc_train.tables.shared_objects import spread
+from hpc_train.tables.shared_objects import Shared, joined
 from hpc_train.tables.start_up import startup_s
 from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate, summarise_steps
 
@@ -168,26 +167,25 @@ def _verdicts(
     steps: StepSummary,
     ranks: tuple[Floats, Floats],
     found: Mapping[str, Any],
-) -> tuple[list[str], list[str]]:
+) -> tuple[Shared[str], Shared[str]]:
     """Return state and problem of each run; `ranks` are those planned and those logged."""
     columns = RunColumns.of(study.runs)
     kind = np.asarray(columns.kind, dtype=np.int64)
-    states = spread([run.state for run in columns.kinds], kind)
-    why = spread([run.problem for run in columns.kinds], kind)
+    why = Shared([run.problem for run in columns.kinds], kind)
     ok: Mask = np.array([run.state == OK for run in columns.kinds], dtype=bool)[kind]
+    new: dict[int, str] = {}
     planned, world = ranks
     apart = ok & ~np.isnan(planned) & ~np.isnan(world) & (planned != world)
     for run in np.flatnonzero(apart).tolist():
         # Ranks that train independently look like perfect scaling.
         word = "planned" if study.runs[run].topology else "stated"
-        problem = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
-        states[run], why[run] = UNPARSED, problem
+        new[run] = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
     unmeasured = (steps.seen > 0) & ~(steps.step_time_s > 0)
     nothing = np.all([np.isnan(found[metric.key]) for metric in RESULTS], axis=0)
     for run, problem in problems(rows, ok & ~apart & (unmeasured | nothing), steps, study):
-        states[run], why[run] = UNPARSED, "" if unmeasured[run] else why[run]
-        why[run] = why[run] or problem
-    return states, why
+        new[run] = problem if unmeasured[run] else why.at(run) or problem
+    states = Shared([run.state for run in columns.kinds], kind)
+    return states.changed(dict.fromkeys(new, UNPARSED)), why.changed(new)
 
 
 def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.DataFrame:
@@ -195,9 +193,9 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     kind = np.asarray(runs.kind, dtype=np.int64)
     short = [{axis_name(key): value for key, value in one.axes.items()} for one in runs.kinds]
     keys = dict.fromkeys(name for axes in short for name in axes)
-    axes = {f"axis.{name}": spread([axes.get(name, NAN) for axes in short], kind) for name in keys}
+    axes = {f"axis.{name}": _axis([one.get(name) for one in short], kind) for name in keys}
     stated_cells: dict[str, Any] = {
-        name: spread([getattr(one, name) for one in runs.kinds], kind)
+        name: Shared([getattr(one, name) for one in runs.kinds], kind)
         for name in ("started", "block", "transport", "restarts")
     }
     stated_cells |= {
@@ -206,17 +204,28 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     sized = {name: getattr(sizes, name) for name in COUNTS}
     cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
     table = {name: cells[name] for name in COLUMNS[:2]} | axes
-    table |= {name: _typed(name, cells[name]) for name in COLUMNS[2:]}
+    table |= {name: _typed(name, cells[name]) for name in COLUMNS[1:]}
     frame: pd.DataFrame = pd.DataFrame(table)
     return frame
 
 
+def _axis(values: Sequence[Any], kind: Ints) -> Any:
+    """Return the values of an axis; a number remains one."""
+    if all(value is None or isinstance(value, str) for value in values):
+        return Shared(values, kind).column()
+    return Shared([NAN if value is None else value for value in values], kind).spread()
+
+
 def _typed(name: str, values: Any) -> Any:
     if name in _WHOLE:
-        return pd.array(values, dtype="Int64")
+        return pd.array(_each(values), dtype="Int64")
     if name in _FLOATS:
-        return np.array(values, dtype=np.float64)
-    return values
+        return np.asarray(_each(values), dtype=np.float64)
+    return values.column() if isinstance(values, Shared) else values
+
+
+def _each(values: Any) -> Any:
+    return values.each(lambda value: value) if isinstance(values, Shared) else values
 
 
 def _check_names(study: ExpectedStudy) -> None:
@@ -244,6 +253,4 @@ def _joined_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _joined(columns: Sequence[Any]) -> Any:
-    if isinstance(columns[0], np.ndarray):
-        return np.concatenate(columns)
-    return list(chain.from_iterable(columns))
+    return joined(columns) if isinstance(columns[0], Shared) else np.concatenate(columns)

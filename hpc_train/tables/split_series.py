@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,9 @@ from hpc_train.tables.group_reductions import (
     Floats,
     codes,
     filled,
+    least,
     levels_of,
+    most,
     numbers,
     packed,
 )
@@ -24,6 +26,7 @@ from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batches
+from hpc_train.tables.shared_objects import Shared, shared_texts
 
 _SHOWN = 4
 _WIDTHS = (24, 48, 200)
@@ -49,29 +52,33 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
     """
     fields = compared(runs, study.allow_mixed)
     series, point = codes([runs["series"]]), codes([runs[name] for name in KEY])
-    names, parts = runs["series"].astype(str).to_numpy(dtype=object), series
+    asked = shared_texts(runs["series"])
+    names, parts = asked, series
     notes, silent = [], []
     for field in fields:
         values = texts(runs, field)
-        level = levels(field, values)
+        level = levels(field, values.objects)[values.codes]
         absent = int(((level < 0) & (runs["state"] == OK).to_numpy(dtype=bool)).sum())
         silent += [f"{field} ({_runs(absent)})"] if absent else []
         inside = _differs(level, series)[series]
         if not inside.any():
             continue
-        notes.append(_difference(field, _census(runs, values, level, inside)))
+        notes.append(_difference(field, _census(runs, values, field, level, inside)))
         level = np.where(inside, filled(level, point, series), -1)
         finer = codes([pd.Series(parts), pd.Series(level)])
         refined = (_parts(finer, series) > _parts(parts, series))[series]
-        names, parts = _named(names, field, _short(values, level), level, refined), finer
-    comparable = runs.assign(series=names)
+        shown = _short(values, field, level)
+        names, parts = _named(names, field, shown, np.where(refined, level, -1)), finer
+    comparable = runs.assign(series=names.column())
     batch, reasons = batch_split(comparable, study.scaling)
     notes += [*reasons, *_allowed(runs, study.allow_mixed, series)]
     if silent:
         notes.append(f"not recorded by every run, assumed to match: {', '.join(silent)}")
-    if (batch == runs["series"].to_numpy(dtype=object)).all():
+    if batch.column().equals(asked.column()):
         return Separated(runs, tuple(notes))
-    split = runs.assign(series=batch, series_asked=runs["series"], series_comparable=names)
+    split = runs.assign(
+        series=batch.column(), series_asked=runs["series"], series_comparable=names.column()
+    )
     return Separated(split, tuple(notes))
 
 
@@ -91,30 +98,25 @@ def _parts(parts: Ints, series: Ints) -> Ints:
     return np.bincount(series[first], minlength=int(series.max(initial=-1)) + 1)
 
 
-def _named(
-    names: np.ndarray[tuple[int], np.dtype[np.object_]],
-    field: str,
-    shown: Sequence[str],
-    level: Ints,
-    where: Mask,
-) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
-    changed: np.ndarray[tuple[int], np.dtype[np.object_]] = names.copy()
-    runs = np.flatnonzero(where & (level >= 0))
-    part = packed(pd.factorize(names[runs])[0], level[runs])
-    code, first = pd.factorize(part)[0], np.flatnonzero(~pd.Series(part).duplicated().to_numpy())
-    new = [narrowed(names[run], field, shown[level[run]]) for run in runs[first].tolist()]
-    changed[runs] = np.array(new, dtype=object)[code]
-    return changed
+def _named(names: Shared[str], field: str, shown: Sequence[str], level: Ints) -> Shared[str]:
+    """Return the names of the series of runs, narrowed to the level of those that have one."""
+    runs = np.flatnonzero(level >= 0)
+    part = pd.factorize(packed(names.codes[runs], level[runs]))[0]
+    first = runs[~pd.Series(part).duplicated().to_numpy()].tolist()
+    new = [narrowed(names.at(run), field, shown[level[run]]) for run in first]
+    codes = names.codes.copy()
+    codes[runs] = part + len(names.objects)
+    return Shared([*names.objects, *new], codes)
 
 
-def _short(values: Sequence[str | None], level: Ints) -> list[str]:
-    """Return the text of each level, shortened as far as the texts remain distinct."""
-    known = level >= 0
-    places = np.flatnonzero(known)
-    numbers, at = np.unique(level[known], return_index=True)
-    found = zip(numbers.tolist(), places[at].tolist(), strict=True)
-    first = {number: values[place] or "" for number, place in found}
-    every = [first.get(number, "") for number in range(int(level.max(initial=-1)) + 1)]
+def _short(values: Shared[str | None], field: str, level: Ints) -> list[str]:
+    """Return the text of each level of runs, shortened as far as the texts remain distinct."""
+    there = np.bincount(level[level >= 0]) > 0
+    every = [""] * len(there)
+    known = zip(levels(field, values.objects).tolist(), values.objects, strict=True)
+    for number, text in reversed([*known]):
+        if 0 <= number < len(there) and there[number]:
+            every[number] = text or ""
     for width in _WIDTHS:
         cut = [text[:width] for text in every]
         if len(set(cut)) == len(set(every)):
@@ -123,15 +125,18 @@ def _short(values: Sequence[str | None], level: Ints) -> list[str]:
 
 
 def _census(
-    runs: pd.DataFrame, values: Sequence[str | None], level: Ints, inside: Mask
+    runs: pd.DataFrame, values: Shared[str | None], field: str, level: Ints, inside: Mask
 ) -> list[tuple[str, int, str]]:
     """Return text, number of runs and a run of each level within the series that differ."""
-    known = inside & (level >= 0)
-    found, first, counts = np.unique(level[known], return_index=True, return_counts=True)
-    names = runs["run_id"].to_numpy(dtype=object)[known][first]
-    shown = _short(values, np.where(known, level, -1))
-    seen = sorted(zip(first, found, counts, names, strict=True), key=lambda row: int(row[0]))
-    return [(shown[number], int(count), str(name)) for _, number, count, name in seen]
+    places = np.flatnonzero(inside & (level >= 0))
+    level = level[places]
+    counts, shown = np.bincount(level).tolist(), _short(values, field, level)
+    first = np.flatnonzero(~pd.Series(level).duplicated().to_numpy())
+    names = runs["run_id"].iloc[places[first]].tolist()
+    return [
+        (shown[number], counts[number], str(name))
+        for number, name in zip(level[first].tolist(), names, strict=True)
+    ]
 
 
 def _difference(field: str, census: Sequence[tuple[str, int, str]]) -> str:
@@ -148,10 +153,10 @@ def _allowed(runs: pd.DataFrame, allowed: Sequence[str], series: Ints) -> Iterat
         return
     for field in dict.fromkeys(allowed):
         values = texts(runs, field)
-        level = levels(field, values)
+        level = levels(field, values.objects)[values.codes]
         inside = _differs(level, series)[series]
         if inside.any():
-            census = _census(runs, values, level, inside)
+            census = _census(runs, values, field, level, inside)
             shown = ", ".join(f"{text} ({_runs(n)})" for text, n, _ in census)
             yield f"allowed to differ: {field}: {shown}"
 
@@ -160,36 +165,38 @@ def _runs(count: int) -> str:
     return f"{count} run{'s' if count != 1 else ''}"
 
 
-def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[Any, list[str]]:
+def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[Shared[str], list[str]]:
     """Return the name of each run's series, split where a point has several batches, and why.
 
     A series is split by global batch or by batch per rank, whichever leaves fewer parts of one
     size; a declared regime decides. Runs of different batches are never averaged.
     """
-    names = runs["series"].to_numpy(dtype=object).copy()
+    before = shared_texts(runs["series"])
+    names, codes_of = [*before.objects], before.codes.copy()
     ok = (runs["state"] == OK).to_numpy(dtype=bool)
     batch = np.where(ok, numbers(runs, "global_batch"), np.nan)
     point = codes([runs[name] for name in KEY])
     notes = []
-    for label in dict.fromkeys(names[_several(batch, point)]):
-        own = np.flatnonzero(names == label)
+    for number in pd.unique(before.codes[_several(batch, point)]).tolist():
+        own, label = np.flatnonzero(before.codes == number), before.objects[number]
         field, values, level = _split(batch[own], numbers(runs, "ranks")[own], point[own], declared)
         level = filled(level, point[own], np.zeros(len(own), dtype=np.int64))
-        texts = {number: f"{values[level == number][0]:g}" for number in set(level.tolist())}
-        names[own] = [narrowed(str(label), field, texts[number]) for number in level.tolist()]
+        _, first, place = np.unique(level, return_index=True, return_inverse=True)
+        codes_of[own] = place + len(names)
+        names += [narrowed(label, field, f"{value:g}") for value in values[first].tolist()]
         notes.append(
             f"runs of one size have different global batches ({batches(runs.iloc[own])}): separate "
             f"series by {field}, because they are not averaged"
         )
-    return names, notes
+    return Shared(names, codes_of), notes
 
 
 def _several(batch: Floats, point: Ints) -> Mask:
     """Whether each run is of a point that has several batches."""
-    low = pd.Series(batch).groupby(point).transform("min").to_numpy(dtype=np.float64)
-    high = pd.Series(batch).groupby(point).transform("max").to_numpy(dtype=np.float64)
+    size = int(point.max(initial=-1)) + 1
+    low, high = least(batch, point, size), most(batch, point, size)
     several: Mask = high - low > SAME * high
-    return several
+    return several[point]
 
 
 def _split(

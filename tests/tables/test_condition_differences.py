@@ -119,7 +119,7 @@ def test_fields_of_an_axis_or_that_may_differ_are_not_compared() -> None:
 
 
 def test_an_empty_text_is_not_recorded() -> None:
-    assert texts(of({"a": "x"}, {"a": ""}, {}, None, {"a": "0"}), "a") == [
+    assert texts(of({"a": "x"}, {"a": ""}, {}, None, {"a": "0"}), "a").spread() == [
         "x",
         None,
         None,
