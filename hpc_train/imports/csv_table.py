@@ -9,10 +9,13 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.exported_headings import names_a_result
+
+if TYPE_CHECKING:
+    from hpc_train.imports.csv_lines import Places
 
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -22,6 +25,7 @@ _COMMENT = ("# ", "##", "#,", "#;", "#\t")
 _SEP = re.compile(r'\ufeff?"?sep="?[,;\t]?"?[,;\t ]*[\r\n]*', re.IGNORECASE)
 # A line that is no row, or may be none: empty cells, a comment, `sep=`, or other blank characters.
 _UNUSUAL = re.compile(rb"\n[ \t,;\v\f\x1c-\x1f]*(?:#|sep=|[\x80-\xff]|\n|\Z)", re.IGNORECASE)
+_MAYBE = re.compile(rb"[ \t,;\v\f\x1c-\x1f#sS\x80-\xff\n]")
 _EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
 
 
@@ -97,25 +101,33 @@ def parse_csv(path: Path, raw: bytes) -> ResultTable:
     Raises:
         LogParseError: it is empty, no such text, has rows of different lengths, or is a report.
     """
+    # Numpy is imported where it is needed, so that errors are reported at once.
+    from hpc_train.imports.csv_lines import begins_with, line_ends
+
     content = _content(path, raw)
-    unusual = b'"' in content or _UNUSUAL.search(b"\n" + content)
-    table = _parsed(path, content.decode()) if unusual else _split(path, content)
+    ends = line_ends(content)
+    usual = b'"' not in content and not (
+        begins_with(content, ends, _MAYBE) and _UNUSUAL.search(b"\n" + content)
+    )
+    table = _split(path, content, ends) if usual else _parsed(path, content.decode())
     if not table.lines:
         where = f"{path}:{table.line}"
         raise LogParseError(f"{where}: a header, and no row below it", "one row for each job")
     return table
 
 
-def _split(path: Path, content: bytes) -> ResultTable:
+def _split(path: Path, content: bytes, ends: Places) -> ResultTable:
     """Return a table whose lines are its rows: without quotes, comments and empty lines."""
+    from hpc_train.imports.csv_lines import line_of_other_length
+
     header, below, body = content.partition(b"\n")
     separator = _separator(header.decode())
     names = _header(path, 1, header.decode().split(separator))
-    between, lines = separator.encode(), body.split(b"\n") if below else []
-    for number, line in enumerate(lines, start=2):
-        if line.count(between) != len(names) - 1:
-            raise _wrong_length(f"{path}:{number}", line.count(between) + 1, names)
-    return ResultTable(path, 1, names, range(2, len(lines) + 2), body, separator)
+    wrong = line_of_other_length(body, ends[1:] - len(header) - 1, separator, len(names) - 1)
+    if below and wrong is not None:
+        cells = body.split(b"\n")[wrong].count(separator.encode()) + 1
+        raise _wrong_length(f"{path}:{wrong + 2}", cells, names)
+    return ResultTable(path, 1, names, range(2, len(ends) + 2), body, separator)
 
 
 def _parsed(path: Path, text: str) -> ResultTable:
