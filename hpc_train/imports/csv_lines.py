@@ -37,10 +37,9 @@ def line_of_other_length(text: bytes, ends: Places, separator: str, between: int
     The last line has no line feed.
     """
     ends = np.append(ends, len(text))
-    before = 0
-    line = 0
-    for start, places in zip(range(0, len(text), _BLOCK), _places(text, ord(separator))):
-        last = int(np.searchsorted(ends, start + _BLOCK))
+    before = line = 0
+    for block, places in enumerate(_places(text, ord(separator)), start=1):
+        last = int(np.searchsorted(ends, block * _BLOCK))
         own = before + np.searchsorted(places, ends[line:last])
         wrong = own != between * np.arange(line + 1, last + 1)
         if wrong.any():

@@ -6,8 +6,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.quality_flag import LOSS_LOST
-from hpc_train.tables.group_reductions import codes, numbers
+from hpc_train.tables.group_reductions import numbers
 from hpc_train.tables.points import KEY
+from hpc_train.tables.row_codes import codes
 from hpc_train.tables.runs import OK
 from hpc_train.tables.shared_objects import shared
 

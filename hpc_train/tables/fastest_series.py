@@ -12,10 +12,11 @@ from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.tables.comparable_series import comparable_series, with_several
 from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, welch
-from hpc_train.tables.group_reductions import Floats, Moments, codes, moments
+from hpc_train.tables.group_reductions import Floats, Moments, moments
 from hpc_train.tables.paired_runs import Differences, block_codes, of_bases
 from hpc_train.tables.points import KEY, Grouped, grouped, rates_of, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
+from hpc_train.tables.row_codes import codes
 
 SIZES = KEY[1:]
 FASTER, UNDECIDED = "faster", "no difference seen at this n"

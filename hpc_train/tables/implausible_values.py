@@ -11,10 +11,11 @@ import pandas as pd
 
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.gpu_memory import most_gib
-from hpc_train.tables.group_reductions import Floats, codes, numbers
+from hpc_train.tables.group_reductions import Floats, numbers
 from hpc_train.tables.plausible_range import known
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints
+from hpc_train.tables.row_codes import codes
 from hpc_train.tables.runs import OK
 from hpc_train.tables.shared_objects import shared
 

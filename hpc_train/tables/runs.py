@@ -24,7 +24,7 @@ from hpc_train.tables.condition_differences import (
     with_programs,
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.group_reductions import NAN, Floats
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.largest_message_bandwidth import with_bandwidths
 from hpc_train.tables.line_order import in_line_order
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
@@ -38,6 +38,7 @@ from hpc_train.tables.power_and_energy import (
 )
 from hpc_train.tables.rate_contradictions import with_contradictions
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
+from hpc_train.tables.run_columns import COUNTS, axis_column, typed_column
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
@@ -59,13 +60,10 @@ from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate,
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
-COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per_task")
 COLUMNS = (
     "run_id", "series", "repetition", "started", "block", "state", "problem", *COUNTS,
     *(metric.key for metric in RUN_METRICS), "whole_seconds", "transport", "conditions", "flags",
 )  # fmt: skip
-_WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
-_FLOATS = ("started", *(metric.key for metric in RUN_METRICS if not metric.counts))
 
 
 class _Piece(NamedTuple):
@@ -193,7 +191,7 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     kind = np.asarray(runs.kind, dtype=np.int64)
     short = [{axis_name(key): value for key, value in one.axes.items()} for one in runs.kinds]
     keys = dict.fromkeys(name for axes in short for name in axes)
-    axes = {f"axis.{name}": _axis([one.get(name) for one in short], kind) for name in keys}
+    axes = {f"axis.{name}": axis_column([one.get(name) for one in short], kind) for name in keys}
     stated_cells: dict[str, Any] = {
         name: Shared([getattr(one, name) for one in runs.kinds], kind)
         for name in ("started", "block", "transport", "restarts")
@@ -204,28 +202,9 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     sized = {name: getattr(sizes, name) for name in COUNTS}
     cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
     table = {name: cells[name] for name in COLUMNS[:2]} | axes
-    table |= {name: _typed(name, cells[name]) for name in COLUMNS[1:]}
+    table |= {name: typed_column(name, cells[name]) for name in COLUMNS[1:]}
     frame: pd.DataFrame = pd.DataFrame(table)
     return frame
-
-
-def _axis(values: Sequence[Any], kind: Ints) -> Any:
-    """Return the values of an axis; a number remains one."""
-    if all(value is None or isinstance(value, str) for value in values):
-        return Shared(values, kind).column()
-    return Shared([NAN if value is None else value for value in values], kind).spread()
-
-
-def _typed(name: str, values: Any) -> Any:
-    if name in _WHOLE:
-        return pd.array(_each(values), dtype="Int64")
-    if name in _FLOATS:
-        return np.asarray(_each(values), dtype=np.float64)
-    return values.column() if isinstance(values, Shared) else values
-
-
-def _each(values: Any) -> Any:
-    return values.each(lambda value: value) if isinstance(values, Shared) else values
 
 
 def _check_names(study: ExpectedStudy) -> None:

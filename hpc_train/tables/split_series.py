@@ -14,7 +14,6 @@ from hpc_train.tables.condition_differences import compared, levels, texts
 from hpc_train.tables.group_reductions import (
     SAME,
     Floats,
-    codes,
     filled,
     least,
     levels_of,
@@ -24,6 +23,7 @@ from hpc_train.tables.group_reductions import (
 )
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
+from hpc_train.tables.row_codes import codes
 from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batches
 from hpc_train.tables.shared_objects import Shared, shared_texts

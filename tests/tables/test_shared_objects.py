@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.model.shared_objects import each_once
-from hpc_train.tables.group_reductions import codes, firsts
+from hpc_train.tables.row_codes import codes, firsts
 from hpc_train.tables.shared_objects import Shared, joined, shared
 
 OBJECTS: list[Any] = [(), ("a",), ("a", "b"), {"gpu": "A100"}, {}, "text", ("a",), None]

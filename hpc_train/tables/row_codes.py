@@ -1,0 +1,37 @@
+"""Columns of a table -> a number for each different row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hpc_train.tables.group_reductions import packed
+from hpc_train.tables.record_arrays import Ints
+
+
+def codes(columns: Sequence[pd.Series[float]]) -> Ints:
+    """Number the different rows in order of appearance; NA counts as a value."""
+    return pd.factorize(packed(*map(_whole, columns)))[0].astype(np.int64)
+
+
+def firsts(code: Ints) -> Ints:
+    """Return the first place of each number of `codes`, which are numbered in their order."""
+    highest_before = np.maximum.accumulate(code)
+    return np.flatnonzero(np.diff(highest_before, prepend=-1) > 0)
+
+
+def _whole(column: pd.Series[Any]) -> NDArray[Any]:
+    """Return a number for each different value of a column."""
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy()
+    if not pd.api.types.is_integer_dtype(column.dtype):
+        return pd.factorize(column)[0]
+    absent = column.isna().to_numpy()
+    if not absent.any():
+        return column.to_numpy(dtype=np.int64)
+    known: Ints = column.to_numpy(dtype=np.int64, na_value=0)
+    return np.where(absent, known.max() + 1, known)
