@@ -69,8 +69,7 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
         refined = (_parts(finer, series) > _parts(parts, series))[series]
         shown = _short(values, field, level)
         names, parts = _named(names, field, shown, np.where(refined, level, -1)), finer
-    comparable = runs.assign(series=names.column())
-    batch, reasons = batch_split(comparable, study.scaling)
+    batch, reasons = batch_split(runs.assign(series=names.column()), study.scaling)
     notes += [*reasons, *_allowed(runs, study.allow_mixed, series)]
     if silent:
         notes.append(f"not recorded by every run, assumed to match: {', '.join(silent)}")
