@@ -23,6 +23,7 @@ _PAUSE_S = 1.0
 @click.argument("word", metavar="[RUN|STUDY]", required=False, shell_complete=runs)
 @results_option
 @click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
+@click.option("--nodes", is_flag=True, help="Print the nodes on which runs failed, and why.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option(
     "--color",
@@ -31,7 +32,9 @@ _PAUSE_S = 1.0
     show_default=True,
     help="Colours of states; auto: on a terminal without NO_COLOR.",
 )
-def status(word: str | None, results: Path, watch: bool, as_json: bool, color: str) -> None:
+def status(
+    word: str | None, results: Path, watch: bool, nodes: bool, as_json: bool, color: str
+) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
     from hpc_train.cli.output import show_warnings
@@ -39,6 +42,8 @@ def status(word: str | None, results: Path, watch: bool, as_json: bool, color: s
 
     show_warnings()
     click.get_current_context().color = {"always": True, "never": False}.get(color)
+    if watch and nodes:
+        raise StoreError("--watch follows runs, --nodes prints once", "use one of them")
     if watch and as_json:
         raise StoreError("--watch redraws a table, --json prints once", "use one of them")
     if watch:
@@ -46,6 +51,8 @@ def status(word: str | None, results: Path, watch: bool, as_json: bool, color: s
             raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
         return _watch(word, results)
     found = states(results, word)
+    if nodes:
+        return _print_nodes(found, as_json)
     if as_json:
         _print_json(found)
     elif word:
@@ -68,6 +75,36 @@ def _print_json(found: dict[Path, RunStates]) -> None:
     rows = [row(run, why) for one in found.values() for run in one.runs]
     missing = [name for one in found.values() for name in one.missing]
     click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
+
+
+def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
+    from datetime import datetime
+
+    import msgspec
+
+    from hpc_train.cli.output import echo_table
+    from hpc_train.pipeline.status import faults_of_nodes
+
+    faults, bad = faults_of_nodes(found)
+    if as_json:
+        rows = [{"node": n, "bad": n in bad, "faults": one} for n, one in faults.items()]
+        click.echo(msgspec.json.encode({"schema": 1, "nodes": rows}))
+        return
+    if not faults:
+        click.echo("no run of the last 7 days failed on a node", err=True)
+        return
+    cells = [
+        (
+            fault.node,
+            "bad" if fault.node in bad else "",
+            datetime.fromtimestamp(fault.time).strftime("%Y-%m-%d %H:%M"),
+            fault.run_id,
+            fault.text,
+        )
+        for several in faults.values()
+        for fault in several
+    ]
+    echo_table(("node", "", "time", "run", "evidence"), cells)
 
 
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:

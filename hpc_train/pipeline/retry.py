@@ -51,8 +51,8 @@ def retry(
     """Resubmit the runs below a path that failed, were lost, cancelled or removed.
 
     Settings change the job of a run outside a study, which is then checked as that of a submission.
-    `exclude_failed_nodes` excludes the nodes where a rank failed first, and those of a lost run
-    that Slurm reports as down or drained.
+    `exclude_failed_nodes` excludes the nodes where a rank failed first, those of a lost run that
+    Slurm reports as down or drained, and nodes that other runs below the path report as bad.
 
     Raises:
         StoreError: there is nothing to retry, or a run's files are damaged.
@@ -91,7 +91,7 @@ def _batches(
     for group in _by_site(targets):
         batch = batch_of([retry_entry(one, facts, options.settings, say) for one in group])
         if options.exclude_failed_nodes:
-            batch = without_failed_nodes(batch, _attempts(group, all_runs), say)
+            batch = without_failed_nodes(batch, _attempts(group, all_runs), say, all_runs)
         batches.append(batch)
     return batches
 

@@ -14,6 +14,7 @@ from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.run_states import combine, query_executors, read_runs, runs_of
 from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.find_runs import find, homes
+from hpc_train.runs.node_faults import NodeFault, bad_nodes, node_faults
 from hpc_train.runs.run_folders import RunFiles, is_run
 
 # Clocks of the nodes and of this machine may differ by so much [s].
@@ -38,6 +39,15 @@ def states(root: Path, word: str | None = None) -> dict[Path, RunStates]:
     """
     found = runs_of([find(root, word)] if word else list(homes(root)))
     return {path: RunStates(runs, missing_runs(path, runs)) for path, runs in found.items()}
+
+
+def faults_of_nodes(
+    found: Mapping[Path, RunStates],
+) -> tuple[dict[str, tuple[NodeFault, ...]], tuple[str, ...]]:
+    """Return the faults of the last 7 days by node, and the nodes that a retry leaves out."""
+    runs = [run for one in found.values() for run in one.runs]
+    faults = node_faults(runs, time.time())
+    return faults, bad_nodes(faults)
 
 
 def folder_of(word: str, root: Path) -> Path:

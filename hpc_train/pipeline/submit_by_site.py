@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.submission_checks import check_slurm
 from hpc_train.pipeline.submit_runs import Entry, executor_options, submit_runs
 from hpc_train.plans.cost import Cost, check_budget, cost_of
+from hpc_train.runs.node_faults import bad_nodes, node_faults
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.sbatch_environment import notices_before
@@ -53,19 +55,26 @@ def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
 
 
 def without_failed_nodes(
-    batch: SiteBatch, runs: Sequence[Run], say: Callable[[str], None]
+    batch: SiteBatch,
+    runs: Sequence[Run],
+    say: Callable[[str], None],
+    others: Sequence[Run] = (),
 ) -> SiteBatch:
-    """Exclude the nodes where earlier runs of the same site failed."""
+    """Exclude the nodes where earlier runs of the same site failed, and bad ones of other runs."""
     if batch.is_local:
         return batch
-    exclude = _failed_nodes(runs, say)
+    names = {one[0].plan.site for one in batch.entries}
+    beside = [one for one in others if one.manifest and one.manifest.plan.site in names]
+    exclude = _failed_nodes(runs, bad_nodes(node_faults(beside, time.time())), say)
     options = msgspec.structs.replace(batch.options, exclude=exclude)
     return msgspec.structs.replace(batch, options=options)
 
 
-def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str, ...]:
-    """Return the nodes on which a rank failed first, and the broken ones of lost runs."""
-    blamed = {
+def _failed_nodes(
+    runs: Sequence[Run], bad: Sequence[str], say: Callable[[str], None]
+) -> tuple[str, ...]:
+    """Return the nodes on which a rank failed first, the broken ones of lost runs, and bad ones."""
+    blamed = set(bad) | {
         run.status.failure.host.partition(".")[0]
         for run in runs
         if run.status is not None and run.status.failure is not None
