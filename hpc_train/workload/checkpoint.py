@@ -106,6 +106,16 @@ def resume(
     return 0
 
 
+def ranks_of(step: int) -> int:
+    """Return the number of ranks that saved the checkpoint of a step."""
+    folder = checkpoints_folder() / f"{_DONE}{step:010d}"
+    return _ranks(FileSystemReader(folder).read_metadata().state_dict_metadata)
+
+
+def _ranks(stored: Mapping[str, Any]) -> int:
+    return sum(1 for name in stored if name.startswith("rank") and name.endswith(".cpu"))
+
+
 def _load(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, own: dict[str, Any] | None
 ) -> None:
@@ -113,10 +123,13 @@ def _load(
     state: dict[str, Any] = {"model": weights, "optimizer": moments}
     stored = FileSystemReader(folder).read_metadata().state_dict_metadata
     _check_same_model(folder, weights, stored)
-    ranks = sum(1 for name in stored if name.startswith("rank") and name.endswith(".cpu"))
-    mine = f"rank{rank_and_count()[0]}"
-    if ranks == rank_and_count()[1]:
+    (rank, ranks), saved_by = rank_and_count(), _ranks(stored)
+    mine = f"rank{rank}"
+    if saved_by == ranks:
         state[mine] = _of_rank(own)
+    elif rank == 0:
+        text = f"checkpoint {folder} of {saved_by} ranks is resumed by {ranks}"
+        print(f"{text}: parameters and optimiser, not the values of a rank", file=sys.stderr)
     alone = not distributed.is_initialized()
     with _without_warning():
         state_dict_loader.load(state, checkpoint_id=folder, no_dist=alone)

@@ -99,6 +99,12 @@ class Trainer:
             return Progress()
         own: dict[str, Any] = {}
         done = checkpoint.resume(model.model, model.updates.optimizer, own)
+        if done and not own and self.options.batch_size is not None:
+            raise checkpoint.CheckpointError(
+                f"the checkpoint after step {done} is of {checkpoint.ranks_of(done)} ranks, these "
+                f"are {self.group.world_size}: with --batch-size they would train another global "
+                "batch; --global-batch-size keeps it for any number of ranks"
+            )
         model.updates.resume(done, own.pop("loss_scale", None))
         if done and self.group.rank == 0:
             write_line(f"resumed after step {done}")

@@ -59,9 +59,11 @@ class Training:
     def starts_again(self, number: int) -> None:
         """Wait until Slurm starts the job again, without the two minutes of its delay."""
 
+        log = self.folder / "logs" / "job.out"
+
         def started() -> bool:
             start_now(self.number)
-            return f"hpctrain: restart {number}\n" in (self.folder / "logs/job.out").read_text()
+            return log.exists() and f"hpctrain: restart {number}\n" in log.read_text()
 
         wait_for(started)
 
@@ -90,7 +92,7 @@ def submit(user: User, slurm: Slurm, steps: int) -> Training:
         "launcher": "torchrun",
         "qos": "normal",
         "signal_before_end": "2m",
-        "lifecycle": {"requeue_on": [1, 75, 137]},
+        "lifecycle": {"requeue_on": [1, 75, 137], "hang_after": "15s"},
         "resources": {"nodes": 2, **NODE},
     }
     return _submitted(user, slurm, spec)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import signal
 import sys
 import time
 from pathlib import Path
@@ -33,6 +34,7 @@ def main(steps: int, every: int, gate: int, gates: Path) -> int:
     model = DistributedDataParallel(net)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=7, gamma=0.9)
+    signal.signal(signal.SIGUSR2, hang)
     own: dict[str, Any] = {}
     done = checkpoint.resume(model, optimizer, own)
     if own:
@@ -71,6 +73,11 @@ def train_step(
     torch.autograd.backward(loss)
     optimizer.step()
     return float(loss.detach()), samples
+
+
+def hang(*_: object) -> None:
+    """Do anything but train."""
+    time.sleep(600)
 
 
 def wait_for_file(path: Path) -> None:

@@ -7,6 +7,7 @@ undisturbed one, bit for bit.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -20,7 +21,7 @@ from tests.conftest import Hpctrain, Slurm
 from tests.end_to_end import daemons, gated
 from tests.end_to_end.gated import Training
 from tests.end_to_end.user import User, user_of
-from tests.pipeline.waiting import wait_for
+from tests.pipeline.waiting import ended, wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
 
@@ -76,6 +77,17 @@ def agent_killed(training: Training) -> None:
     os.kill(gated.agent_of(training.pid(1)), signal.SIGKILL)
 
 
+def rank_hangs(training: Training) -> None:
+    os.kill(training.pid(1), signal.SIGUSR2)
+    log = training.folder / "logs/job.out"
+    wait_for(lambda: "hpctrain: hang: no step for 15 s; " in log.read_text())
+    (said,) = [line for line in log.read_text().splitlines() if "hpctrain: hang: " in line]
+    assert re.search(
+        r"rank 1 did not arrive, it was in .*gated_training.py\", line \d+ in hang", said
+    )
+    assert said.endswith("; 1 waited in a collective (rank 0)")
+
+
 def node_lost(training: Training) -> None:
     node = training.user.run("t")["nodes"]
     name = "lab2" if node == "lab[1-2]" else "lab3"
@@ -103,6 +115,7 @@ def results_gone(training: Training) -> None:
 
 
 BY_SLURM = "ended by Slurm: preempted, requeued or cancelled"
+HUNG = "no step for the time of lifecycle.hang_after"
 SAVED = "checkpoint saved on request"
 FAULTS = [
     Fault(name="time limit", inject=time_limit, end=SAVED),
@@ -113,6 +126,7 @@ FAULTS = [
     Fault(name="results folder gone", inject=results_gone, end=None),
     Fault(name="SIGKILL of torchrun's agent", inject=agent_killed, end="exit code "),
     Fault(name="scontrol requeue, newest checkpoint damaged", inject=corrupted, end=BY_SLURM),
+    Fault(name="a rank hangs", inject=rank_hangs, end=HUNG),
     Fault(name="a node lost", inject=node_lost, end=""),
 ]
 
@@ -139,6 +153,7 @@ def test_every_fault_of_the_table(user: User, slurm: Slurm, tmp_path: Path) -> N
     for fault in FAULTS:
         training.reaches_gate()
         begun, before, step = time.time(), len(training.starts()), training.gate
+        ranks = [str(training.pid(rank)) for rank in (0, 1)]
         fault.inject(training)
         if fault.end is not None:
             row = training.next_end(before)
@@ -148,6 +163,8 @@ def test_every_fault_of_the_table(user: User, slurm: Slurm, tmp_path: Path) -> N
             assert row["steps_lost"] == lost, (fault.name, row)
             training.starts_again(before + 1)
             training.reaches_gate()
+            # A rank of the earlier start would write into the same checkpoints.
+            assert [ended(rank) for rank in ranks] == [True, True], fault.name
         # Shown with a failure, and by pytest -s: the figures of docs/surviving.md.
         print(f"{fault.name}: after step {step}, {time.time() - begun:.1f} s")  # noqa: T201
         training.open_gate()

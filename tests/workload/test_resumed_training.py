@@ -73,8 +73,19 @@ def test_another_number_of_ranks_continues_with_the_same_global_batch(
     code, out, _ = run(tmp_path, ranks=1)
     assert code == 0
     assert "resumed after step 32\n" in out
+    assert "of 2 ranks is resumed by 1: parameters and optimiser" in out
     # Gradients are summed in another order.
     assert result(out)["loss"] == pytest.approx(undisturbed["loss"], rel=1e-3)
+
+
+def test_another_number_of_ranks_would_change_the_global_batch(tmp_path: Path) -> None:
+    work = trainer("--data", "synthetic", "--width", "2", "--steps", "6", "--batch-size", "64")
+    where = {"HPCTRAIN_CHECKPOINTS": tmp_path / "ckpt", **meeting_point()}
+    more = ("--checkpoint-steps", "2", "--no-accuracy")
+    assert finish(start((*work, *more), **where, LOCAL_WORLD_SIZE=2))[0] == 0
+    code, _, err = finish(start((*work, *more), **where))
+    assert code == 2
+    assert "the checkpoint after step 4 is of 2 ranks, these are 1: with --batch-size" in err
 
 
 def test_a_checkpoint_of_another_width_is_refused(tmp_path: Path) -> None:
