@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import time
 from pathlib import Path
 
 import pytest
@@ -176,16 +175,6 @@ def test_nodes_that_failed_an_earlier_attempt_stay_excluded(slurm: FakeSlurm) ->
         fails(slurm, f"100{attempt}")
         (run,) = retry(run.path, [], no_output, EXCLUDE).new
     assert [option(call, "exclude") for call in slurm.calls("sbatch")] == [None, "n7", "n3,n7"]
-
-
-def test_nodes_that_other_runs_report_as_bad_are_excluded(slurm: FakeSlurm) -> None:
-    runs = [submit(job(), RESULTS, []).new[0] for _ in range(3)]
-    for number, (run, host) in enumerate(zip(runs, ("n7", "n5", "n5"), strict=True), 1):
-        failure = {"rank": 0, "host": host, "exit_code": 1}
-        says(run, started=time.time(), ended=time.time(), exit_code=1, failure=failure)
-        fails(slurm, f"100{number}")
-    retry(runs[0].path, [], no_output, EXCLUDE)
-    assert option(slurm.calls("sbatch")[-1], "exclude") == "n5,n7"
 
 
 def test_a_damaged_manifest_is_replaced_from_a_sibling(slurm: FakeSlurm) -> None:

@@ -1,0 +1,20 @@
+"""A retry leaves out nodes on which other runs of its folder failed."""
+
+from __future__ import annotations
+
+import time
+
+from hpc_train.pipeline.retry import retry
+from hpc_train.pipeline.submit import no_output, submit
+from tests.pipeline.on_slurm import EXCLUDE, RESULTS, job, says
+from tests.submissions.slurm.fake_slurm import FakeSlurm, option
+
+
+def test_nodes_that_other_runs_report_as_bad_are_excluded(slurm: FakeSlurm) -> None:
+    runs = [submit(job(), RESULTS, []).new[0] for _ in range(3)]
+    for number, (run, host) in enumerate(zip(runs, ("n7", "n5", "n5"), strict=True), 1):
+        failure = {"rank": 0, "host": host, "exit_code": 1}
+        says(run, started=time.time(), ended=time.time(), exit_code=1, failure=failure)
+        slurm.becomes(f"100{number}", "FAILED", nodes=host, reason="NonZeroExitCode")
+    retry(runs[0].path, [], no_output, EXCLUDE)
+    assert option(slurm.calls("sbatch")[-1], "exclude") == "n5,n7"
