@@ -16,6 +16,10 @@ from hpc_train.scripts.render import render_script
 Plans = Callable[..., LaunchPlan]
 SCONTROL = """\
 #!/bin/bash
+if [ "$1 $2" = "show job" ] && [ "$(cat asked 2>/dev/null | wc -l)" -lt "${SILENT:-0}" ]; then
+  echo >>asked
+  exit 1
+fi
 [ "$1" != show ] || echo "JobId=71 JobName=demo JobState=${STATE:-RUNNING} Reason=None"
 [ "$1" = requeue ] || exit 0
 echo "$2" >>requeued
@@ -36,6 +40,7 @@ class Job:
         (folder / "bin").mkdir()
         (folder / "bin" / "scontrol").write_text(SCONTROL)
         (folder / "bin" / "scontrol").chmod(0o755)
+        (folder / "bin" / "sleep").symlink_to("/bin/true")
         (folder / "job.sbatch").write_text(script)
 
     def start(self, code: int, step: int | None = None, **extra: str) -> tuple[str, bool]:
@@ -140,6 +145,16 @@ def test_a_job_that_is_being_cancelled_is_not_queued_again(started: Callable[...
     # A program that Slurm interrupts may end with any code.
     assert not job.start(1, STATE="COMPLETING")[1]
     assert [row["by_slurm"] for row in job.rows()] == [True, True]
+
+
+@pytest.mark.parametrize(("silent", "by_slurm"), [(5, True), (6, False)])
+def test_a_controller_that_does_not_answer_is_asked_again(
+    started: Callable[..., Job], silent: int, by_slurm: bool
+) -> None:
+    job = started()
+    job.start(75, step=1, SILENT=str(silent), STATE="COMPLETING")
+    assert job.rows()[0]["by_slurm"] == by_slurm
+    assert (job.folder / "asked").read_text() == "\n" * silent
 
 
 def test_a_task_of_an_array_is_queued_again_alone(started: Callable[..., Job]) -> None:
