@@ -38,7 +38,8 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     state, and `job_energy_j` its energy [J] from start to end according to Slurm's accounting or a
     table. `started`, in seconds since the epoch, is the start of its last attempt. Runs of one
     `block` followed one another in one allocation, with one run of each point; it is empty if that
-    is not known.
+    is not known. `node_list` are the names of all its nodes, sorted and with commas between them;
+    empty if they are not known.
     """
 
     run_id: str
@@ -56,6 +57,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     job_energy_j: float | None = None
     started: float | None = None
     block: str = ""
+    node_list: str = ""
 
 
 class ExpectedStudy(Value, frozen=True, kw_only=True):

@@ -29,10 +29,12 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         ReportError: the runs contradict what the study declares.
     """
     from hpc_train.reports.fit_and_forecast_tables import with_laws
+    from hpc_train.reports.node_set_caveats import with_node_caveats
     from hpc_train.reports.run_order_caveats import with_order_caveats
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.reports.table_layout import all_columns
     from hpc_train.tables.fastest_series import fastest_frame
+    from hpc_train.tables.node_sets import node_sets
     from hpc_train.tables.run_order import run_order
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
@@ -47,6 +49,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
     report = with_order_caveats(report, run_order(runs))
+    report = with_node_caveats(report, node_sets(runs, points), points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)

@@ -12,6 +12,7 @@ from hpc_train.errors import StoreError
 from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.run import Run, RunName
 from hpc_train.model.study import StudyManifest
+from hpc_train.runs.node_list import nodes_of
 from hpc_train.runs.run_blocks import run_blocks
 from hpc_train.runs.run_folders import read_study
 
@@ -72,6 +73,7 @@ def expected_study(
                     topology=point.topology,
                     state=run.state.value if run else MISSING,
                     problem=problem_of(run) if run else _NEVER,
+                    node_list=",".join(nodes_of(run)),
                     block=blocks.get(run.folder.run_id, "") if run else "",
                     conditions={name: str(it) for name, it in manifest.spec.conditions.items()},
                     **_of_job(run),

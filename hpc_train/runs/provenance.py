@@ -13,6 +13,7 @@ import msgspec
 from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Manifest, Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import encode_unit
+from hpc_train.runs.node_list import recorded_nodes
 from hpc_train.runs.run_conditions import FABRIC, commit_of, cut, variables_of
 from hpc_train.subprocesses import run
 from hpc_train.version import VERSION
@@ -73,7 +74,7 @@ def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
     """Return the facts; a name without a value is unknown."""
     found = _planned(run.manifest) if run and run.manifest else {}
     if run is not None:
-        found["nodes"] = _nodes(run)
+        found["nodes"] = recorded_nodes(run)
     if transport is not None:
         found |= _of_transport(transport)
     return {name: cut(text) for name, text in found.items() if text}
@@ -109,12 +110,6 @@ def _planned(manifest: Manifest) -> dict[str, str]:
 def _profile(facts: dict[str, Any]) -> str:
     name, digest = Path(str(facts.get(PROFILE, ""))).name, str(facts.get(PROFILE_DIGEST, ""))
     return f"{name} {digest[:DIGITS]}".strip()
-
-
-def _nodes(run: Run) -> str:
-    status, report = run.status, run.job_report
-    names = (status.nodes if status else "") or (report.nodes if report else "")
-    return names or (status.host if status else "")
 
 
 def _of_transport(transport: Transport) -> dict[str, str]:

@@ -68,14 +68,19 @@ def in_one_session(runs: pd.DataFrame, groups: Grouped) -> Mask:
 
 
 def _in_order(groups: Grouped, started: Floats) -> _InOrder:
-    rates = rates_of(groups)
-    names, bases = list(rates), bases_of(groups, rates)
-    basis = np.array([names.index(name) for name in bases], dtype=np.int64)[groups.series]
-    logs = np.log(np.choose(basis, list(rates.values())))
+    logs = log_rates(groups)
     used = np.flatnonzero(~np.isnan(logs))
     used = used[np.argsort(started[used], kind="stable")]
     mean = moments(logs, groups.point, groups.size).mean
     return _InOrder(groups.point[used], logs[used] - mean[groups.point[used]])
+
+
+def log_rates(groups: Grouped) -> Floats:
+    """Return the logarithm of each run's rate, NaN if it has none."""
+    rates = rates_of(groups)
+    names, bases = list(rates), bases_of(groups, rates)
+    basis = np.array([names.index(name) for name in bases], dtype=np.int64)[groups.series]
+    return np.asarray(np.log(np.choose(basis, list(rates.values()))), dtype=np.float64)
 
 
 def _one_session(groups: Grouped, started: Floats) -> tuple[str, ...]:

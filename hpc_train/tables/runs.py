@@ -61,7 +61,7 @@ from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate,
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
 COLUMNS = (
-    "run_id", "series", "repetition", "started", "block", "state", "problem", *COUNTS,
+    "run_id", "series", "repetition", "started", "block", "node_list", "state", "problem", *COUNTS,
     *(metric.key for metric in RUN_METRICS), "whole_seconds", "transport", "conditions", "flags",
 )  # fmt: skip
 
@@ -194,7 +194,7 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     axes = {f"axis.{name}": axis_column([one.get(name) for one in short], kind) for name in keys}
     stated_cells: dict[str, Any] = {
         name: Shared([getattr(one, name) for one in runs.kinds], kind)
-        for name in ("started", "block", "transport", "restarts")
+        for name in ("started", "block", "node_list", "transport", "restarts")
     }
     stated_cells |= {
         name: getattr(runs, name) for name in ("run_id", "repetition", "wall_s", "job_energy_j")

@@ -1,0 +1,42 @@
+"""Node lists of Slurm as names, and the nodes of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.pipeline.run_states import runs_below
+from hpc_train.runs.node_list import node_names, nodes_of
+
+STUDY = Path(__file__).parents[2] / "results/studies/digits-nodes-lab"
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("lab1", ("lab1",)),
+        ("lab1,lab2", ("lab1", "lab2")),
+        ("n[08-10,12],gpu-7", ("n08", "n09", "n10", "n12", "gpu-7")),
+        ("r[1-2]c[3,5]", ("r1c3", "r1c5", "r2c3", "r2c5")),
+        ("a[1-2]-ib.site.org", ("a1-ib.site.org", "a2-ib.site.org")),
+        ("n1,n1", ("n1",)),
+        *((text, ()) for text in ("", "n[1-", "n[2-1]", "n[a-b]", "n1 n2", "n[1,,2]", "n1,")),
+        ("n[0-999999999]", ()),
+        ("n[0-999][0-999]", ()),
+    ],
+)
+def test_a_node_list_is_names(text: str, names: tuple[str, ...]) -> None:
+    assert node_names(text) == names
+
+
+def test_the_nodes_of_a_run_are_known_if_their_number_is_that_of_the_run() -> None:
+    run = next(run for run in runs_below(STUDY) if run.folder.run_id.startswith("2-"))
+    assert nodes_of(run) == ("lab1", "lab2")
+    assert run.status is not None
+    for text in ("lab1", "lab[1-4]"):
+        status = msgspec.structs.replace(run.status, nodes=text)
+        assert nodes_of(msgspec.structs.replace(run, status=status)) == ()
+    assert nodes_of(msgspec.structs.replace(run, manifest=None)) == ()
+    assert nodes_of(None) == ()
