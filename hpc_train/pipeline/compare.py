@@ -77,6 +77,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
     from hpc_train.reports.comparison_tables import ComparisonInput
     from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
+    from hpc_train.tables.node_sets import apart_sides
 
     _check(options)
     sides = [side(word, search, options.allow_mixed) for word in (a, b)]
@@ -97,6 +98,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
             ),
             min_effect=options.min_effect,
             allow_mixed=options.allow_mixed,
+            apart=apart_sides(first, second),
         )
     )
     states = {str(row["state"]) for row in report.run_rows}

@@ -15,6 +15,7 @@ from hpc_train.reports.comparison_tables import (
     ratio_text,
     runs_table,
 )
+from hpc_train.reports.node_set_caveats import sides_apart
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
 from hpc_train.reports.value_format import level_word, significant
@@ -54,6 +55,7 @@ def comparison_report(found: ComparisonInput) -> Report:
         title=f"A ({a}) against B ({b})",
         summary=(
             *(f"{CAVEATS}{line}." for line in wrong),
+            *sides_apart(found.apart, lambda row: _name(row, points), points),
             *_answers(points, level),
             *_sides(found),
             *_caveats(points),

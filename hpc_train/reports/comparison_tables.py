@@ -15,6 +15,8 @@ from hpc_train.reports.value_format import ABSENT, fixed, level_word, significan
 if TYPE_CHECKING:
     import pandas as pd
 
+    from hpc_train.tables.node_sets import ApartPoints
+
 OK = "COMPLETED"
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
 
@@ -23,7 +25,8 @@ class ComparisonInput(NamedTuple):
     """Data of a report on two sides.
 
     `settings`: name, values of A, values of B of the settings that differ; `side_points`: the
-    points of each side as in its report, with their flags.
+    points of each side as in its report, with their flags; `apart`: the points whose two sides
+    have no common node.
     """
 
     names: tuple[str, str]
@@ -35,6 +38,7 @@ class ComparisonInput(NamedTuple):
     min_effect: float | None = None
     allow_mixed: tuple[str, ...] = ()
     side_points: tuple[Sequence[Row], Sequence[Row]] = ((), ())
+    apart: tuple[ApartPoints, ...] = ()
 
 
 def ratio_text(row: Row, name: str) -> str:

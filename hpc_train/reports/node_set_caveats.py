@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -15,7 +15,12 @@ from hpc_train.reports.point_and_series_names import counted, names
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.tables.node_sets import NodeSets
+    from hpc_train.tables.node_sets import ApartPoints, NodeSets
+
+_ALIKE = (
+    "share no node, and their repetitions are on the same nodes, so that a difference between "
+    "nodes looks like one between {}"
+)
 
 
 def with_node_caveats(report: Report, found: NodeSets, points: pd.DataFrame) -> Report:
@@ -26,26 +31,39 @@ def with_node_caveats(report: Report, found: NodeSets, points: pd.DataFrame) -> 
     return msgspec.structs.replace(report, summary=(*caveats, *report.summary))
 
 
+def sides_apart(
+    apart: Sequence[ApartPoints], name: Callable[[Row], str], points: Sequence[Row]
+) -> Iterator[str]:
+    """Yield the caveat of a comparison whose points share no node; `points` are its rows."""
+    if apart:
+        shown = (
+            f"{name(points[one.point])}: A on {_few(one.nodes)}, B on {_few(one.others)}"
+            for one in apart[:NAMED]
+        )
+        yield f"Caveats: A and B {_ALIKE.format('A and B')}: {_and_more(shown, len(apart))}."
+
+
 def _caveats(found: NodeSets, points: Sequence[Row]) -> Iterator[str]:
     name = names(points)
     if found.apart:
-        shown = [
+        shown = (
             f"{name(points[one.point])} on {_few(one.nodes)}, {name(points[one.other])} on "
             f"{_few(one.others)}"
             for one in found.apart[:NAMED]
-        ]
-        more = len(found.apart) - NAMED
-        yield (
-            "Caveats: points that are compared share no node, and all runs of one of them are on "
-            "the same nodes, so that a difference between nodes looks like one between the points: "
-            f"{'; '.join(shown)}{f' and {more} more' if more > 0 else ''}."
         )
+        said = _ALIKE.format("the points")
+        yield f"Caveats: points that are compared {said}: {_and_more(shown, len(found.apart))}."
     if found.slow is not None:
         nodes, factor, runs = found.slow
         yield (
             f"Caveats: runs on {_few(nodes)} are {100 * (1 - factor):.2g} % slower than the other "
             f"runs of their points ({counted(runs, 'run')}, p < 0.025 over all nodes)."
         )
+
+
+def _and_more(shown: Iterable[str], count: int) -> str:
+    more = f"; and {count - NAMED} more" if count > NAMED else ""
+    return f"{'; '.join(shown)}{more}"
 
 
 def _few(nodes: Sequence[str]) -> str:

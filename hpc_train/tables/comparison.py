@@ -13,12 +13,11 @@ from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.tables.accuracy_changes import accuracy_change, accuracy_limits
 from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, ratio_interval
 from hpc_train.tables.group_reductions import NAN
+from hpc_train.tables.matched_points import SIZES, Key, matched
 from hpc_train.tables.paired_runs import paired_interval
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
 
-Key = tuple[Any, ...]
-SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 SIDES = ("a", "b")
 # Fields without which a ratio of speeds has no meaning; other conditions may be compared.
 MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
@@ -60,49 +59,11 @@ def comparison_frame(
     ratio; `why` names the field and both values.
     """
     wanted = demands or Demands()
-    alone = all(side["series"].nunique() <= 1 for side in (a, b))
-    same = set(a["series"]) == set(b["series"])
-    both = [_keyed(side, by_series=same or not alone) for side in (a, b)]
-    groups = [_points(side) for side in both]
-    basis = _bases(both)
-    rows = []
-    for key in _ordered(list(dict.fromkeys(chain(*groups)))):
-        pair = [group.get(key, side.iloc[:0]) for group, side in zip(groups, both, strict=True)]
-        rows.append(_row(key, pair, basis[key[0]], wanted))
+    found = matched(a, b)
+    basis = _bases(found.sides)
+    rows = [_row(key, pair, basis[key[0]], wanted) for key, pair in found.points.items()]
     table: pd.DataFrame = pd.DataFrame(_judged(rows, wanted), columns=pd.Index(COLUMNS))
     return table
-
-
-def _points(runs: pd.DataFrame) -> dict[Key, pd.DataFrame]:
-    places: dict[Key, list[int]] = {}
-    for place, key in enumerate(runs["key"]):
-        places.setdefault(key, []).append(place)
-    return {key: runs.iloc[own] for key, own in places.items()}
-
-
-def _keyed(runs: pd.DataFrame, *, by_series: bool) -> pd.DataFrame:
-    """Add the key of each run's point: its series, and its sizes, -1 if unknown."""
-    sizes = runs[list(SIZES)].astype("Int64").fillna(-1).astype("int64")
-    known = (sizes["nodes"] > 0) & (sizes["tasks_per_node"] > 0)
-    # With nodes and tasks the number of ranks is redundant; a log may not name all ranks.
-    sizes["ranks"] = sizes["ranks"].where(~known, sizes["nodes"] * sizes["tasks_per_node"])
-    series = runs["series"].astype(str) if by_series else [""] * len(runs)
-    keyed: pd.DataFrame = runs.assign(
-        key=pd.Series(list(zip(series, *(sizes[name] for name in SIZES), strict=True)),
-                      index=runs.index, dtype=object)
-    )  # fmt: skip
-    return keyed
-
-
-def _ordered(keys: Sequence[Key]) -> list[Key]:
-    """Sort points by size within their series; keep the order of the series."""
-    order = {name: i for i, name in enumerate(dict.fromkeys(key[0] for key in keys))}
-
-    def place(key: Key) -> tuple[int, ...]:
-        series, nodes, gpus, tasks, ranks = key
-        return order[series], max(nodes, 0) * max(gpus, 0), ranks, nodes, gpus, tasks
-
-    return sorted(keys, key=place)
 
 
 def _bases(both: Sequence[pd.DataFrame]) -> dict[str, str]:

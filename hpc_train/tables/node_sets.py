@@ -8,7 +8,7 @@ their nodes at random and whose nodes are equal.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import comb
 from typing import NamedTuple
@@ -20,9 +20,11 @@ import pandas as pd
 from scipy import special
 
 from hpc_train.tables.group_reductions import NAN, moments
+from hpc_train.tables.matched_points import matched
 from hpc_train.tables.points import KEY, Grouped, grouped
 from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.run_order import LEVEL, log_rates
+from hpc_train.tables.runs import OK
 
 Nodes = frozenset[str]
 
@@ -71,19 +73,36 @@ def node_sets(runs: pd.DataFrame, points: pd.DataFrame) -> NodeSets:
     if not any(sets):
         return NodeSets()
     groups = grouped(runs)
-    return NodeSets(tuple(_apart(_point_nodes(groups, sets), points)), _slow(groups, sets))
+    found = _point_nodes(_of_points(groups, sets))
+    return NodeSets(tuple(_apart(found, _compared(points))), _slow(groups, sets))
 
 
 def _nodes(text: object) -> Nodes:
     return frozenset(text.split(",")) if isinstance(text, str) and text else Nodes()
 
 
-def _apart(found: Mapping[int, _PointNodes], points: pd.DataFrame) -> Iterator[ApartPoints]:
+def apart_sides(a: pd.DataFrame, b: pd.DataFrame) -> tuple[ApartPoints, ...]:
+    """Return the points of a comparison whose two sides have no common node, as its rows."""
+    own: dict[int, list[Nodes]] = {}
+    pairs = matched(a, b).points.values()
+    for place, pair in enumerate(pairs):
+        for side, runs in enumerate(pair):
+            ok = runs[runs["state"] == OK]
+            if len(ok):
+                own[2 * place + side] = [_nodes(text) for text in ok.get("node_list", [""])]
+    found = _point_nodes(own)
+    apart = _apart(found, [(2 * place, 2 * place + 1) for place in range(len(pairs))])
+    return tuple(one._replace(point=one.point // 2, other=one.other // 2) for one in apart)
+
+
+def _apart(
+    found: Mapping[int, _PointNodes], compared: Iterable[tuple[int, int]]
+) -> Iterator[ApartPoints]:
     """Yield the compared points without a common node, if nodes at random do not explain it.
 
     They count if the runs of one or both are on one set of nodes.
     """
-    pairs = [(a, b) for a, b in _compared(points) if a in found and b in found]
+    pairs = [(a, b) for a, b in compared if a in found and b in found]
     for point, other in pairs:
         (own, chance), (others, of_others) = found[point], found[other]
         # A quarter of the level, for sets of one point and of both points are two tests.
@@ -91,15 +110,20 @@ def _apart(found: Mapping[int, _PointNodes], points: pd.DataFrame) -> Iterator[A
             yield ApartPoints(point, other, tuple(sorted(own)), tuple(sorted(others)))
 
 
-def _point_nodes(groups: Grouped, sets: Sequence[Nodes]) -> dict[int, _PointNodes]:
+def _of_points(groups: Grouped, sets: Sequence[Nodes]) -> dict[int, list[Nodes]]:
+    """Return the nodes of the ok runs of each point."""
+    own: dict[int, list[Nodes]] = {}
+    for run in np.flatnonzero(groups.ok).tolist():
+        own.setdefault(int(groups.point[run]), []).append(sets[run])
+    return own
+
+
+def _point_nodes(own: Mapping[int, Sequence[Nodes]]) -> dict[int, _PointNodes]:
     """Return the nodes of each point whose ok runs all have known nodes.
 
     n runs on k of N nodes are all on one set with probability C(N, k)^-(n-1). N counts the nodes
     that the study used; further nodes make the probability smaller.
     """
-    own: dict[int, list[Nodes]] = {}
-    for run in np.flatnonzero(groups.ok).tolist():
-        own.setdefault(int(groups.point[run]), []).append(sets[run])
     known = {point: of for point, of in own.items() if all(of)}
     most = len(Nodes().union(*chain.from_iterable(known.values())))
     return {
