@@ -8,7 +8,8 @@ from typing import Any
 from hpc_train.errors import ReportError
 from hpc_train.model.metrics import POINT_METRICS
 from hpc_train.model.track import TRACK_SCHEMA, TrackEntry, TrackPoint, TrackValue
-from hpc_train.tables.comparison import MUST_MATCH, SIZES
+from hpc_train.tables.comparison import MUST_MATCH
+from hpc_train.tables.matched_points import SIZES
 from hpc_train.tables.plausible_range import usable
 
 _BATCH = "global_batch"

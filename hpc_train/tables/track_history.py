@@ -19,9 +19,9 @@ from hpc_train.model.track import (
 )
 from hpc_train.tables.change_points import LEVEL, changes, newest_step
 from hpc_train.tables.comparable_series import classes_of
-from hpc_train.tables.comparison import SIZES
 from hpc_train.tables.confidence_intervals import corrected
 from hpc_train.tables.group_reductions import levels_of
+from hpc_train.tables.matched_points import SIZES
 from hpc_train.tables.scaling_regime import ROUNDED
 
 # Beside the speed; of all metrics, these have a meaning at one size and are not derived from it.
