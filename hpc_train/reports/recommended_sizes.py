@@ -33,16 +33,10 @@ def efficient_sizes(own: Sequence[Row], gates: Gates, named: Named) -> str:
     The limit is `gates.efficiency`, 0.7 without a gate. The size is the last before the first one
     that does not reach it. Empty if only the baseline has an efficiency.
     """
-    limit = EFFICIENCY if gates.efficiency is None else gates.efficiency
-    later = [
-        _Size(row, row["efficiency"])
-        for row in _sorted(own)
-        if row["efficiency"] is not None and not row["is_baseline"]
-    ]
+    later = _efficiencies(own)
     if not later:
         return ""
-    least = f"{100 * limit:.3g} %"
-    last = _last(later, limit)
+    least, last = least_efficiency(gates), last_efficient(own, gates)
     if last is None:
         below = "both sizes" if len(later) == 2 else f"all {len(later)} sizes"
         where = named(later[0].row) if len(later) == 1 else f"{below} above the baseline"
@@ -56,17 +50,55 @@ def useful_doublings(own: Sequence[Row], gates: Gates, named: Named) -> str:
 
     The limit is `gates.doubling`, 1.5 times the speed without a gate. Empty without a doubling.
     """
-    limit = DOUBLING if gates.doubling is None else gates.doubling
-    doubled = [
-        _Size(row, 2 * row["doubling"]) for row in _sorted(own) if row["doubling"] is not None
-    ]
+    doubled = _doublings(own)
     if not doubled:
         return ""
-    last = _last(doubled, limit)
+    last = last_useful(own, gates)
     if last is None:
         first = doubled[0]
         return f"the first doubling, to {named(first.row)}, gives {first.value:.2f} times the speed"
-    return f"each doubling up to {named(last)} gives at least {limit:g} times the speed"
+    least = least_doubling(gates)
+    return f"each doubling up to {named(last)} gives at least {least} times the speed"
+
+
+def last_efficient(own: Sequence[Row], gates: Gates) -> Row | None:
+    """Return the last size before the first one whose efficiency is below the limit."""
+    return _last(_efficiencies(own), _efficiency(gates))
+
+
+def last_useful(own: Sequence[Row], gates: Gates) -> Row | None:
+    """Return the last size before the first one whose doubling gives less than the limit."""
+    return _last(_doublings(own), _doubling(gates))
+
+
+def least_efficiency(gates: Gates) -> str:
+    """Return the limit of the efficiency, `70 %`."""
+    return f"{100 * _efficiency(gates):.3g} %"
+
+
+def least_doubling(gates: Gates) -> str:
+    """Return the limit of the speed of a doubled size, `1.5`."""
+    return f"{_doubling(gates):g}"
+
+
+def _efficiency(gates: Gates) -> float:
+    return EFFICIENCY if gates.efficiency is None else gates.efficiency
+
+
+def _doubling(gates: Gates) -> float:
+    return DOUBLING if gates.doubling is None else gates.doubling
+
+
+def _efficiencies(own: Sequence[Row]) -> list[_Size]:
+    return [
+        _Size(row, row["efficiency"])
+        for row in _sorted(own)
+        if row["efficiency"] is not None and not row["is_baseline"]
+    ]
+
+
+def _doublings(own: Sequence[Row]) -> list[_Size]:
+    return [_Size(row, 2 * row["doubling"]) for row in _sorted(own) if row["doubling"] is not None]
 
 
 def fastest_points(

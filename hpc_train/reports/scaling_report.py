@@ -20,6 +20,7 @@ from hpc_train.reports.point_and_series_names import (
     speedup_word,
 )
 from hpc_train.reports.scaling_summary import summary_lines
+from hpc_train.reports.series_scaling_table import is_tabled, series_table
 from hpc_train.reports.study_tables import LESS, ROOM, absent_notes, points_table, runs_table
 from hpc_train.reports.value_format import level_word
 
@@ -68,7 +69,7 @@ def scaling_report(
     return Report(
         title=_title(study, points) + _partial(study),
         summary=summary_lines(study, runs_frame, points, fastest),
-        tables=(table, *compared, failed),
+        tables=(table, *_of_series(study, points), *compared, failed),
         notes=(
             *_notes(study, runs_frame, points, confidence),
             *fastest_notes(fastest, confidence),
@@ -78,6 +79,11 @@ def scaling_report(
         name=study.name,
         conditions=_conditions(study, points, confidence),
     )
+
+
+def _of_series(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[ReportTable]:
+    if is_tabled(points):
+        yield series_table(points, study.gates)
 
 
 def _conditions(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> dict[str, Any]:

@@ -7,9 +7,9 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.shared_objects import each_once
 from hpc_train.model.study import Gates, Warmup
+from hpc_train.reports.baseline_sentences import baselines, common_baselines
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
 from hpc_train.reports.fastest_series_table import fastest_sentences
 from hpc_train.reports.plain_rows import Row
@@ -31,9 +31,10 @@ from hpc_train.reports.recommended_sizes import (
     fastest_points,
     useful_doublings,
 )
+from hpc_train.reports.series_scaling_table import is_tabled, series_sentence
 from hpc_train.reports.study_tables import OK, constants
 from hpc_train.reports.summary_limit import first_lines
-from hpc_train.reports.value_format import fixed, significant, whole, with_limits
+from hpc_train.reports.value_format import fixed, whole, with_limits
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +69,7 @@ def summary_lines(
         *first_lines(list(answers(points, study.gates)), "series"),
         *first_lines(list(fastest_points(points, fastest, study)), "fastest points"),
         f"Measured: {'; '.join(part for part in measured if part)}.",
-        *first_lines(list(baselines(points)), "baselines"),
+        *first_lines(list(() if is_tabled(points) else baselines(points)), "baselines"),
         *first_lines(list(common_baselines(points)), "common baselines"),
         *flag_caveats(points),
     )
@@ -128,24 +129,19 @@ def answers(points: Sequence[Row], gates: Gates = NO_GATES) -> Iterator[str]:
     """Yield for each series its scaling: the speedup of its best point, or why there is none.
 
     If the best point is not the largest one, the largest is also named. The sizes that reach the
-    limits of efficiency and doubling follow.
+    limits of efficiency and doubling follow. One sentence replaces those that a table has.
     """
     if points and not any(row["n_ok"] for row in points):
         yield "No run has a result."
         return
     alone, firsts = one_size(points), _Baselines(points)
-    several = has_own_baselines(points)
+    tabled = is_tabled(points)
+    if tabled:
+        yield series_sentence(points)
     for series, own in by_series(points, itemgetter("series")).items():
         known = [r for r in own if r["speedup"] is not None and not r["is_baseline"]]
         if known:
-            text = _comparison(known, firsts, "" if several else str(series))
-            limits = (efficient_sizes, useful_doublings)
-            reached = "; ".join(filter(None, (one(own, gates, firsts.named) for one in limits)))
-            if several:
-                relative = f"{under(series).strip()}, relative to its own smallest size: "
-                yield _sentence(relative + "; ".join(filter(None, (text, reached))))
-            else:
-                yield from map(_sentence, filter(None, (text, reached)))
+            yield from () if tabled else _scaling(own, known, firsts, gates)
         elif not any(row["n_ok"] for row in own):
             yield f"No run{under(series)} has a result."
         elif own[0]["note"] and not alone:
@@ -158,35 +154,23 @@ def answers(points: Sequence[Row], gates: Gates = NO_GATES) -> Iterator[str]:
         yield _alone(place(points[0]))
 
 
-def baselines(points: Sequence[Row]) -> Iterator[str]:
-    """Yield each series' baseline in absolute numbers."""
-    one, named = one_size(points), sizes(points)
-    for row in points:
-        if (row["is_baseline"] or one) and (number := speed(row)):
-            what = "Result" if one else "Baseline"
-            yield f"{what}{under(row['series'])}: {named(row)}, {number} (n={row['n_ok']})."
-
-
-def common_baselines(points: Sequence[Row]) -> Iterator[str]:
-    """Yield the baselines that several series share, unless each is its series' only one."""
-    named = sizes(points)
-    for row in points if has_own_baselines(points) else ():
-        if row["is_common_baseline"]:
-            where = f"{named(row)}{under(row['series'])}"
-            yield f"Baseline common to all comparable series: {where}, the fastest of that size."
+def _scaling(
+    own: Sequence[Row], known: Sequence[Row], firsts: _Baselines, gates: Gates
+) -> Iterator[str]:
+    """Yield the speedup of a series and its useful sizes, in one sentence if there are several."""
+    series, several = own[0]["series"], firsts.several
+    text = _comparison(known, firsts, "" if several else str(series))
+    limits = (efficient_sizes, useful_doublings)
+    reached = "; ".join(filter(None, (one(own, gates, firsts.named) for one in limits)))
+    if several:
+        relative = f"{under(series).strip()}, relative to its own smallest size: "
+        yield _sentence(relative + "; ".join(filter(None, (text, reached))))
+    else:
+        yield from map(_sentence, filter(None, (text, reached)))
 
 
 def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
-
-
-def speed(row: Row) -> str:
-    """Return `2240 samples/s, 56.35 ms a step`: the basis, and the step time if there is one."""
-    value, unit = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]].in_sentence
-    numbers = [f"{significant(value)} {unit}"] if value is not None else []
-    if row["basis"] == "throughput" and row["step_time_s"] is not None:
-        numbers.append(f"{significant(row['step_time_s'] * 1e3)} ms a step")
-    return ", ".join(numbers)
 
 
 def _alone(where: str) -> str:
@@ -202,7 +186,7 @@ class _Baselines:
     """Names of points, and the baseline of each series or, if it has none, the common one."""
 
     def __init__(self, points: Sequence[Row]) -> None:
-        self.named = sizes(points)
+        self.named, self.several = sizes(points), has_own_baselines(points)
         firsts = [row for row in points if row["is_baseline"]]
         self._first = firsts[0] if firsts else None
         # If there are several, the first one.

@@ -8,9 +8,10 @@ import pandas as pd
 import pytest
 
 from hpc_train.model.quality_flag import Flag, FlagCode
+from hpc_train.reports.baseline_sentences import baselines
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
 from hpc_train.reports.plain_rows import plain_rows
-from hpc_train.reports.scaling_summary import answers, baselines
+from hpc_train.reports.scaling_summary import answers
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame

@@ -12,6 +12,7 @@ from hpc_train.reports.figures import figures
 from hpc_train.reports.formats.page.render import render
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.scaling_summary import summary_lines
+from hpc_train.reports.series_scaling_table import MOST_ROWS
 from hpc_train.reports.summary_limit import MOST_LINES
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.measured import measured
@@ -74,7 +75,8 @@ def test_the_fit_figure_says_what_its_fits_are_worth() -> None:
 
 
 def test_of_many_series_the_summary_says_the_first() -> None:
-    study, tables = measured((1, 2), tuple(f"way{i:02d}" for i in range(12)), 2, ())
+    names = tuple(f"way{i:03d}" for i in range(MOST_ROWS + 4))
+    study, tables = measured((1, 2), names, 1, ())
     lines = summary_lines(study, tables.runs[:0], plain_rows(tables.points))
     assert sum("times as fast" in line for line in lines) == MOST_LINES
-    assert "4 more series are in the table of points." in lines
+    assert f"{MOST_ROWS + 4 - MOST_LINES} more series are in the table of points." in lines
