@@ -94,6 +94,11 @@ NO_CUE = """
 """
 
 
+TABLE_CUES = """
+[...document.querySelectorAll(".scroll:has(> table)")].filter((e) => e.checkVisibility())
+  .map((e) => [e.scrollWidth > e.clientWidth + 1, e.previousElementSibling.checkVisibility(),
+               e.ariaLabel])
+"""
 CUES = """
 [...document.querySelectorAll(".drawing")].map((e) =>
   [e.scrollWidth > e.clientWidth, e.nextElementSibling.checkVisibility()])
@@ -173,6 +178,20 @@ def test_only_a_figure_that_is_cut_says_how_to_see_all(tab: Tab, shown: Path, wi
     cues = tab.value(CUES)
     assert all(cut is said for cut, said in cues)
     assert any(cut for cut, _ in cues) is (width < 800)
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_only_a_table_that_is_cut_says_how_to_see_all(tab: Tab, shown: Path, width: int) -> None:
+    tab.open(shown, width)
+    # What the observer of sizes says comes with the next frame.
+    frame = "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(1), 0)))"
+    tab.call("Runtime.evaluate", expression=frame, awaitPromise=True)
+    cues = tab.value(TABLE_CUES)
+    assert all(cut is said for cut, said, _ in cues)
+    assert ["Points"] * (width == 390) == [
+        name for cut, _, name in cues if cut and name == "Points"
+    ]
+    assert not all(cut for cut, *_ in cues)
 
 
 def test_numbers_are_not_broken_into_lines(tab: Tab, shown: Path) -> None:

@@ -104,6 +104,14 @@
     document.getElementById("hint").hidden = false;
   }
 
+  // The width of a table depends on its text, which style alone cannot measure.
+  const cut = new ResizeObserver((changes) => {
+    for (const { target } of changes) {
+      target.previousElementSibling.classList.toggle("cut", target.scrollWidth > target.clientWidth + 1);
+    }
+  });
+  document.querySelectorAll(".cue + .scroll").forEach((one) => cut.observe(one));
+
   let closed = [];
   addEventListener("beforeprint", () => {
     closed = [...document.querySelectorAll("details:not([open])")];
