@@ -101,14 +101,16 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
             apart=apart_sides(first, second),
         )
     )
-    states = {str(row["state"]) for row in report.run_rows}
-    partial = (
-        bool(states - {"COMPLETED", "EXCLUDED"})
-        or not states
-        or any(one.unreadable for one in sides)
-    )
+    partial = _is_partial(report, sides)
     report_with_state = msgspec.structs.replace(report, partial=partial)
     return ComparedReport(report_with_state, partial, tuple(undecided(plain_rows(points))))
+
+
+def _is_partial(report: Report, sides: Sequence[Side]) -> bool:
+    """Whether a run has no result, or a file of either side could not be read."""
+    states = {str(row["state"]) for row in report.run_rows}
+    unfinished = bool(states - {"COMPLETED", "EXCLUDED"}) or not states
+    return unfinished or any(one.unreadable for one in sides)
 
 
 def _names(a: str, b: str) -> tuple[str, str]:

@@ -29,13 +29,9 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         ReportError: the runs contradict what the study declares.
     """
     from hpc_train.reports.fit_and_forecast_tables import with_laws
-    from hpc_train.reports.node_set_caveats import with_node_caveats
-    from hpc_train.reports.run_order_caveats import with_order_caveats
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.reports.table_layout import all_columns
     from hpc_train.tables.fastest_series import fastest_frame
-    from hpc_train.tables.node_sets import node_sets
-    from hpc_train.tables.run_order import run_order
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
 
@@ -48,8 +44,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
-    report = with_order_caveats(report, run_order(runs))
-    report = with_node_caveats(report, node_sets(runs, points), points)
+    report = _with_caveats(report, runs, points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
@@ -64,6 +59,17 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
 
     measured = Measured(runs, points, laws, node_frame(study, inputs.records))
     return _with_figures(report, study, measured, options)
+
+
+def _with_caveats(report: Report, runs: pd.DataFrame, points: pd.DataFrame) -> Report:
+    """Put what the order and the nodes of the runs show before the summary."""
+    from hpc_train.reports.node_set_caveats import with_node_caveats
+    from hpc_train.reports.run_order_caveats import with_order_caveats
+    from hpc_train.tables.node_sets import node_sets
+    from hpc_train.tables.run_order import run_order
+
+    report = with_order_caveats(report, run_order(runs))
+    return with_node_caveats(report, node_sets(runs, points), points)
 
 
 def _with_figures(

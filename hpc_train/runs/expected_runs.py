@@ -73,7 +73,6 @@ def expected_study(
                     topology=point.topology,
                     state=run.state.value if run else MISSING,
                     problem=problem_of(run) if run else _NEVER,
-                    node_list=",".join(nodes_of(run)),
                     block=blocks.get(run.folder.run_id, "") if run else "",
                     conditions={name: str(it) for name, it in manifest.spec.conditions.items()},
                     **_of_job(run),
@@ -95,12 +94,12 @@ def expected_study(
 
 
 def _of_job(run: Run | None) -> dict[str, Any]:
-    """Return start, number of requeues and duration from the job's own status."""
-    status = run.status if run else None
+    """Return start, number of requeues and duration from the job's own status, and its nodes."""
+    status, nodes = run.status if run else None, {"node_list": ",".join(nodes_of(run))}
     if status is None:
-        return {}
+        return nodes
     wall = None if status.ended is None else max(0.0, status.ended - status.started)
-    return {"started": status.started, "restarts": status.restart_count, "wall_s": wall}
+    return {**nodes, "started": status.started, "restarts": status.restart_count, "wall_s": wall}
 
 
 def _blocks(manifest: StudyManifest, latest: Mapping[str, tuple[int, Run]]) -> dict[str, str]:
