@@ -39,7 +39,7 @@ def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
     memory per GPU that is GAP times or more away from those of most runs of the series.
     """
     ok = np.flatnonzero((runs["state"] == OK).to_numpy(dtype=bool))
-    own, added = runs.iloc[ok], defaultdict(list)
+    own, added = runs if len(ok) == len(runs) else runs.iloc[ok], defaultdict(list)
     for find in (_memory, _mfu, _throttled, _transports, _units):
         for place, flag in find(own):
             added[int(ok[place])].append(flag)

@@ -33,5 +33,12 @@ def typed_column(name: str, values: Any) -> Any:
     return values.column() if isinstance(values, Shared) else values
 
 
+def without_values(values: Any) -> Any:
+    """Return a column of floats without a value as one that is NaN in one place of memory."""
+    if values.dtype != np.float64 or not np.isnan(values).all():
+        return values
+    return np.broadcast_to(NAN, len(values))
+
+
 def _each(values: Any) -> Any:
     return values.each(lambda value: value) if isinstance(values, Shared) else values

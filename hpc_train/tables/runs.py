@@ -24,7 +24,7 @@ from hpc_train.tables.condition_differences import (
     with_programs,
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.group_reductions import Floats
+from hpc_train.tables.group_reductions import NAN, Floats
 from hpc_train.tables.largest_message_bandwidth import with_bandwidths
 from hpc_train.tables.line_order import in_line_order
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
@@ -38,7 +38,7 @@ from hpc_train.tables.power_and_energy import (
 )
 from hpc_train.tables.rate_contradictions import with_contradictions
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
-from hpc_train.tables.run_columns import COUNTS, axis_column, typed_column
+from hpc_train.tables.run_columns import COUNTS, axis_column, typed_column, without_values
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
@@ -135,6 +135,7 @@ def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     why = with_bandwidths(why, names, fields)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
     conditions = conditions_of(rest, study.runs)
+    found = {name: without_values(values) for name, values in found.items()}
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
     return _Piece(sizes, found, printed, marks)
 
@@ -203,7 +204,8 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
     table = {name: cells[name] for name in COLUMNS[:2]} | axes
     table |= {name: typed_column(name, cells[name]) for name in COLUMNS[1:]}
-    frame: pd.DataFrame = pd.DataFrame(table)
+    # Columns of their own, so that those without a value need no memory.
+    frame: pd.DataFrame = pd.DataFrame(table, copy=False)
     return frame
 
 
@@ -232,4 +234,8 @@ def _joined_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _joined(columns: Sequence[Any]) -> Any:
-    return joined(columns) if isinstance(columns[0], Shared) else np.concatenate(columns)
+    if isinstance(columns[0], Shared):
+        return joined(columns)
+    if not any(any(column.strides) for column in columns):
+        return np.broadcast_to(NAN, sum(map(len, columns)))
+    return np.concatenate(columns)

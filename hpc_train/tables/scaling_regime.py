@@ -38,7 +38,7 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
         runs = runs.assign(ranks=runs["nodes"])
     series, labels = pd.factorize(runs["series"])
     known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
-    own = runs[known]
+    own = runs[["run_id", "series", "ranks", "global_batch"]][known]
     found = _of_series(own, series[known.to_numpy(dtype=bool)].astype(np.int64), len(labels))
     seen = set(found) - {"unknown"}
     wrong = sorted(seen - {declared}) if declared else []

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hpc_train.model.shared_objects import each_once
 from hpc_train.tables.row_codes import codes, firsts
+from hpc_train.tables.run_columns import without_values
 from hpc_train.tables.shared_objects import Shared, joined, shared
 
 OBJECTS: list[Any] = [(), ("a",), ("a", "b"), {"gpu": "A100"}, {}, "text", ("a",), None]
@@ -66,3 +67,10 @@ def test_rows_are_numbered_in_order_of_appearance(rows: list[tuple[Any, Any, str
     assert found.tolist() == wanted
     assert codes([*series[:2], series[2].astype("category")]).tolist() == wanted
     assert firsts(found).tolist() == [wanted.index(number) for number in order.values()]
+
+
+def test_a_column_without_a_value_is_one_number_in_memory() -> None:
+    absent, some = np.full(9, np.nan), np.array([np.nan, 1.0])
+    assert without_values(absent).strides == (0,)
+    assert np.isnan(without_values(absent)).tolist() == [True] * 9
+    assert without_values(some) is some
