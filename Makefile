@@ -12,7 +12,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 STUDY := digits-strong
 RESULT := results/$(STUDY)
 
-# Of the processes of `make test`; one has the lab, which mostly waits.
+# Of the processes of `make test`: more than cores, because tests of the lab mostly wait.
 WORKERS ?= 3
 
 # `make test REQUIRE_SLURM=1`: without Slurm or Open MPI the tests fail instead of skipping.

@@ -16,6 +16,13 @@ from hypothesis import HealthCheck, settings
 
 from hpc_train.lab.slurm_programs import VARIABLE, chosen_prefix, program_folders, search_path
 from hpc_train.probe.schedulers import find_scheduler
+from tests.processes import (
+    WITH_A_LAB,
+    pytest_xdist_make_scheduler,
+    pytest_xdist_setupnodes,
+)
+
+__all__ = ["pytest_xdist_make_scheduler", "pytest_xdist_setupnodes"]
 
 if TYPE_CHECKING:
     from hpc_train.lab.state_file import Lab
@@ -81,14 +88,6 @@ NEEDS = {
 }
 
 
-WITH_A_LAB = (
-    "tests/lab/",
-    "tests/end_to_end/",
-    "tests/project/test_first_pages.py",
-    "tests/project/test_readme.py",
-)
-
-
 def missing(marker: str) -> str:
     """Return what a marked test lacks here, with the packages that have it; empty if nothing."""
     absent = {
@@ -100,23 +99,6 @@ def missing(marker: str) -> str:
         return ""
     packages = " ".join(dict.fromkeys(absent.values()))
     return f"{', '.join(absent)} not found; install {packages}"
-
-
-@pytest.hookimpl(optionalhook=True)
-def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Spread the tests over processes by file, and give all that share the lab to one.
-
-    In the order of collection: a file of many tests takes not the longest.
-    """
-    from xdist.scheduler import LoadScopeScheduling
-
-    class Files(LoadScopeScheduling):  # type: ignore[misc]
-        def _split_scope(self, nodeid: str) -> str:
-            file = nodeid.partition("::")[0]
-            return "lab" if file.startswith(WITH_A_LAB) else file
-
-    config.option.loadscopereorder = False
-    return Files(config, log)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
@@ -136,7 +118,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if "machine" in getattr(item, "fixturenames", ()):
-        assert item.nodeid.startswith(WITH_A_LAB), "two processes cannot share the lab"
+        assert item.nodeid.startswith(WITH_A_LAB), "it would start late, or share a lab"
     for marker in NEEDS:
         reason = missing(marker) if item.get_closest_marker(marker) else ""
         if reason:

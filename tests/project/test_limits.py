@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE_LINES = 250
 FUNCTION_LINES = 40
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 BROAD = {"Exception", "BaseException"}
 
 
@@ -16,10 +17,15 @@ def modules() -> list[Path]:
     return sorted(path for top in ("hpc_train", "tests") for path in (ROOT / top).rglob("*.py"))
 
 
-def nodes() -> Iterator[tuple[str, ast.AST]]:
-    for path in modules():
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            yield f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}", node
+@cache
+def nodes() -> list[tuple[str, Function | ast.ExceptHandler]]:
+    """Return the functions and the handlers of all modules, each with its place."""
+    return [
+        (f"{path.relative_to(ROOT)}:{node.lineno}", node)
+        for path in modules()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, Function | ast.ExceptHandler)
+    ]
 
 
 def caught(handler: ast.ExceptHandler) -> set[str]:
@@ -36,11 +42,10 @@ def test_modules_are_short() -> None:
 
 
 def test_functions_are_short() -> None:
-    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
     sizes = {
         f"{where} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
         for where, node in nodes()
-        if isinstance(node, functions)
+        if isinstance(node, Function)
     }
     assert {name: size for name, size in sizes.items() if size > FUNCTION_LINES} == {}
 

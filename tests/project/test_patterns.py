@@ -66,7 +66,7 @@ def slow_texts(pattern: re.Pattern[Any], place: str) -> Iterator[Slow]:
         if seconds * (LENGTH / SHORT) ** 2 < unit / 2:
             continue
         whole, longer = (asked(pattern, text.longer(times)) for times in (LENGTH // SHORT, 16))
-        took = seconds if seconds == float("inf") else cost(pattern, method, whole, 1)
+        took = seconds if seconds == float("inf") else cost(pattern, method, whole, LIMIT / 2)
         if took > LIMIT or (took > 1 and cost(pattern, method, longer, 10 * took) > 10 * took):
             yield Slow(place, pattern.pattern, method, *text.shown, took)
             return
