@@ -94,7 +94,7 @@ def _columns(
         Column(key="series", heading=axis or "series", align="left"),
         lambda one: short_series(one.name, axis),
     )
-    yield Column(key="baseline", heading="baseline"), lambda one: size(one.base)
+    yield Column(key="baseline", heading="baseline", drop=3), lambda one: size(one.base)
     yield Column(key="result", heading="its result", drop=2), lambda one: _result(one.base)
     yield (
         Column(key="speedup", heading=f"largest own-series\nspeedup [{level}]"),
@@ -102,7 +102,7 @@ def _columns(
     )
     yield Column(key="at", heading="at"), lambda one: size(one.best)
     yield (
-        Column(key="efficient", heading=f"efficiency at least\n{least_efficiency(gates)} up to"),
+        Column(key="efficient", heading=f"efficiency\n≥ {least_efficiency(gates)}\nup to"),
         lambda one: last(one, "efficiency", last_efficient(one.own, gates)),
     )
     yield (

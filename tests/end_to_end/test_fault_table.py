@@ -23,7 +23,14 @@ from tests.end_to_end.gated import Training
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import ended, wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("torch"),
+    pytest.mark.skipif(
+        "HPCTRAIN_FAULTS" not in os.environ, reason="takes minutes; HPCTRAIN_FAULTS=1"
+    ),
+]
 
 
 @dataclass(frozen=True, kw_only=True)
