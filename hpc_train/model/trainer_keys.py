@@ -1,39 +1,19 @@
 """TrainerOptions: the keys of `trainer` in a job."""
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta
 
+from hpc_train.model.training_strategies import (
+    CheckpointingName,
+    CompileName,
+    ModelName,
+    PrecisionName,
+    ScheduleName,
+    StrategyName,
+)
 from hpc_train.model.value import Value
 
-StrategyName = Literal[
-    "single",
-    "dp",
-    "ddp",
-    "zero1",
-    "fsdp",
-    "hsdp",
-    "tensor",
-    "context",
-    "pipeline",
-    "naive",
-    "fsdp+tensor",
-    "pipeline+ddp",
-    "pipeline+fsdp",
-]
-ModelName = Literal["cnn", "resnet50", "gpt-tiny", "gpt-mini", "gpt-124m", "gpt-1.5b"]
-PrecisionName = Literal["fp32", "bf16", "fp16", "fp64"]
-CheckpointingName = Literal["none", "full", "selective"]
-CompileName = Literal["none", "block"]
-ScheduleName = Literal[
-    "GPipe",
-    "1F1B",
-    "LoopedBFS",
-    "Interleaved1F1B",
-    "InterleavedZeroBubble",
-    "ZBVZeroBubble",
-    "DualPipeV",
-]
 _Count = Annotated[int, Meta(ge=1, le=4096)]
 _Steps = Annotated[int, Meta(ge=0, le=10**9)]
 _Workers = Annotated[int, Meta(ge=0, le=1024)]

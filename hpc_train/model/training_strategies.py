@@ -5,7 +5,36 @@ Imports the standard library only, because the trainer inside the job uses this 
 
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import Literal, NamedTuple, get_args
+
+StrategyName = Literal[
+    "single",
+    "dp",
+    "ddp",
+    "zero1",
+    "fsdp",
+    "hsdp",
+    "tensor",
+    "context",
+    "pipeline",
+    "naive",
+    "fsdp+tensor",
+    "pipeline+ddp",
+    "pipeline+fsdp",
+]
+ModelName = Literal["cnn", "resnet50", "gpt-tiny", "gpt-mini", "gpt-124m", "gpt-1.5b"]
+PrecisionName = Literal["fp32", "bf16", "fp16", "fp64"]
+CheckpointingName = Literal["none", "full", "selective"]
+CompileName = Literal["none", "block"]
+ScheduleName = Literal[
+    "GPipe",
+    "1F1B",
+    "LoopedBFS",
+    "Interleaved1F1B",
+    "InterleavedZeroBubble",
+    "ZBVZeroBubble",
+    "DualPipeV",
+]
 
 
 class GptShape(NamedTuple):
@@ -50,26 +79,11 @@ SCHEDULES: dict[str, PipelineSchedule] = {
     "ZBVZeroBubble": PipelineSchedule(2, v_shaped=True, splits_backward=True),
     "DualPipeV": PipelineSchedule(2, v_shaped=True, splits_backward=True),
 }
-# The same names as in `trainer_keys`, which needs msgspec.
-STRATEGIES = (
-    "single",
-    "dp",
-    "ddp",
-    "zero1",
-    "fsdp",
-    "hsdp",
-    "tensor",
-    "context",
-    "pipeline",
-    "naive",
-    "fsdp+tensor",
-    "pipeline+ddp",
-    "pipeline+fsdp",
-)
-MODELS = ("cnn", "resnet50", *GPT_SHAPES)
-PRECISIONS = ("fp32", "bf16", "fp16", "fp64")
-CHECKPOINTING = ("none", "full", "selective")
-COMPILE = ("none", "block")
+STRATEGIES: tuple[str, ...] = get_args(StrategyName)
+MODELS: tuple[str, ...] = get_args(ModelName)
+PRECISIONS: tuple[str, ...] = get_args(PrecisionName)
+CHECKPOINTING: tuple[str, ...] = get_args(CheckpointingName)
+COMPILE: tuple[str, ...] = get_args(CompileName)
 # The two dimensions of a mesh, the one with neighbouring ranks last.
 MESHES: dict[str, tuple[str, str]] = {
     "hsdp": ("replicate", "shard"),

@@ -20,7 +20,7 @@ from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.detection.default_site import SiteChoice, choose_site, load_choice
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.distributed_backend import plan_digest
+from hpc_train.plans.plan_digest import plan_digest
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.search import announcement

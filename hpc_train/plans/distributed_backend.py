@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
-
-import msgspec
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import LaunchPlan, Setting, Topology
+from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
-from hpc_train.model.value import encode_unit
 from hpc_train.plans.context import Context, rule
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.other_launchers import other_launchers
@@ -131,15 +127,3 @@ def _warnings(backend: str, topology: Topology, network: Network | None) -> tupl
     if backend == "mpi" and not (network and network.torch_mpi):
         found.append(_MPI_IN_TORCH)
     return tuple(found)
-
-
-def plan_digest(plan: LaunchPlan) -> str:
-    """Return eight hex digits that depend on the job, but not on line numbers."""
-    # The default backend of torch adds no information.
-    backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
-    # The text that the launcher adds to every script does not depend on the job.
-    launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)
-    bare = msgspec.structs.replace(
-        plan, settings={}, warnings=(), notes=(), backend=backend, launch=launch
-    )
-    return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

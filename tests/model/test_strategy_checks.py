@@ -5,9 +5,13 @@ from typing import get_args
 
 import pytest
 
-from hpc_train.model import trainer_keys, training_strategies
 from hpc_train.model.strategy_checks import batch_problem, strategy_problem
-from hpc_train.model.training_strategies import STRATEGIES, TrainingRequest
+from hpc_train.model.training_strategies import (
+    SCHEDULES,
+    STRATEGIES,
+    ScheduleName,
+    TrainingRequest,
+)
 
 FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="cpu")
 
@@ -63,13 +67,8 @@ def test_four_ranks_carry_every_other_strategy(strategy: str) -> None:
     assert strategy_problem(replace(FOUR, strategy=strategy)) is None
 
 
-def test_a_job_file_has_the_names_of_the_trainer() -> None:
-    assert get_args(trainer_keys.StrategyName) == training_strategies.STRATEGIES
-    assert get_args(trainer_keys.ModelName) == training_strategies.MODELS
-    assert get_args(trainer_keys.PrecisionName) == training_strategies.PRECISIONS
-    assert get_args(trainer_keys.ScheduleName) == tuple(training_strategies.SCHEDULES)
-    assert get_args(trainer_keys.CheckpointingName) == training_strategies.CHECKPOINTING
-    assert get_args(trainer_keys.CompileName) == training_strategies.COMPILE
+def test_the_schedules_of_a_job_file_are_those_with_stages() -> None:
+    assert get_args(ScheduleName) == tuple(SCHEDULES)
 
 
 def test_parts_of_the_global_batch() -> None:
