@@ -58,7 +58,7 @@ def _mesh(request: TrainingRequest) -> str | None:
     if names is None:
         return "has no mesh of two dimensions; leave mesh out" if mesh else None
     pairs = [(a, world // a) for a in range(1, world + 1) if world % a == 0]
-    fitting = ", ".join(f"{a},{b}" for a, b in pairs)
+    fitting = " or ".join(f"{a},{b}" for a, b in pairs)
     if len(mesh) not in (0, 2):
         return f"needs a mesh of two sizes, {' and '.join(names)}, not {len(mesh)}; use {fitting}"
     sizes = tuple(request.sizes.values())

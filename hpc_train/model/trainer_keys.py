@@ -17,7 +17,7 @@ from hpc_train.model.value import Value
 _Count = Annotated[int, Meta(ge=1, le=4096)]
 _Steps = Annotated[int, Meta(ge=0, le=10**9)]
 _Workers = Annotated[int, Meta(ge=0, le=1024)]
-_Norm = Annotated[float, Meta(gt=0)]
+_Norm = Annotated[float, Meta(gt=0, le=1e12)]
 _Mesh = Annotated[
     str,
     Meta(

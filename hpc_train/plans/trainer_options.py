@@ -14,6 +14,8 @@ from hpc_train.model.value import Sourced
 from hpc_train.typed_values import keys_of
 
 PROGRAM = "hpc_train.workload.train"
+# Options of a command with which the trainer itself decides what can run.
+_DECIDING = frozenset(TrainingRequest.__dataclass_fields__) & {*keys_of(TrainerOptions)}
 
 
 def with_trainer_options(job: SourcedJob, topology: Topology) -> SourcedJob:
@@ -53,14 +55,9 @@ def _options(trainer: TrainerOptions) -> dict[str, str]:
     return words
 
 
-def _has_others(command: tuple[str, ...]) -> bool:
-    """Whether a command has such options as well: the trainer itself decides what can run."""
-    return any(f"--{key.replace('_', '-')}" in command for key in keys_of(TrainerOptions))
-
-
 def _check_strategy(job: SourcedJob, topology: Topology) -> None:
     trainer = job.value.trainer
-    if trainer is None or _has_others(job.value.command):
+    if trainer is None or any(f"--{key}" in job.value.command for key in _DECIDING):
         return
     request = TrainingRequest(
         strategy=trainer.strategy or "ddp",
