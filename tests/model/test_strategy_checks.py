@@ -28,7 +28,7 @@ FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="c
         ({"strategy": "context", "model": "cnn"}, "the strategy fsdp"),
         ({"strategy": "context", "world_size": 3}, "not by 3; use 2 ranks"),
         ({"strategy": "hsdp", "mesh": (2, 3)}, "needs 6 ranks for a mesh of 2 x 3, not 4"),
-        ({"strategy": "hsdp", "world_size": 3}, "use mesh 1,3, 3,1"),
+        ({"strategy": "hsdp", "world_size": 3}, "use mesh 1,3 or 3,1"),
         ({"strategy": "hsdp", "mesh": (4,)}, "two sizes, replicate and shard, not 1"),
         ({"mesh": (2, 2)}, "leave mesh out"),
         ({"strategy": "pipeline", "model": "cnn", "world_size": 5}, "use 4 stage ranks or fewer"),
