@@ -27,5 +27,10 @@ def drained(slurm: Slurm, *nodes: str) -> Iterator[None]:
 
 
 def start_now(job: str) -> None:
-    """Let a job that was queued again start before its two minutes are over, unless it has."""
+    """Let a job that was queued again start before its two minutes are over, unless it has.
+
+    Not while a node still ends the start before: slurmd would refuse the job, and it would fail.
+    """
+    if subprocess.run(["pgrep", "-f", rf"^slurmstepd: \[{job}\."], capture_output=True).stdout:
+        return
     subprocess.run(["scontrol", "update", f"jobid={job}", "starttime=now"], capture_output=True)
