@@ -29,6 +29,11 @@ class ValueForm(Value, frozen=True, kw_only=True):
     ascending: bool = False
     open: bool = False
 
+    @property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern of the whole text of an accepted value, or of a part of it."""
+        return _compiled(self.form)
+
 
 class _File(Value, frozen=True, kw_only=True):
     schema: Literal[1]
@@ -121,7 +126,7 @@ def _nearest(form: ValueForm, value: str) -> str:
 
 
 def _matches(form: ValueForm, text: str) -> bool:
-    return _compiled(form.form).fullmatch(text) is not None
+    return form.compiled.fullmatch(text) is not None
 
 
 @cache

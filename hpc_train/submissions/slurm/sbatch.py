@@ -26,7 +26,13 @@ if TYPE_CHECKING:
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
 # After these errors the request was not accepted; after any other it may have been.
-_NOT_REACHED = ("unable to contact", "connection refused", "no route to host", "unreachable")
+_NOT_REACHED = (
+    "unable to contact",
+    "unable to establish",
+    "connection refused",
+    "no route to host",
+    "unreachable",
+)
 _UNDER_WAY_S = 15.0
 
 

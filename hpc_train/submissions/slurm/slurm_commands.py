@@ -14,7 +14,9 @@ _OPTIONS = ("SQUEUE_", "SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_")
 
 # Messages of Slurm (strings of libslurm and sbatch 22.05, most of them provoked on a real one), of
 # libc for a broken connection, and of hpctrain for a command that was stopped.
+_NO_ADDRESS = "unable to establish control machine address"
 _PASSING = (
+    _NO_ADDRESS,
     "unable to contact slurm controller",
     "socket timed out on send/recv operation",
     "zero bytes were transmitted or received",
@@ -81,10 +83,10 @@ def _environment(cluster: SlurmEndpoint) -> dict[str, str]:
 def transient(stderr: str) -> bool:
     """Whether an error of Slurm is transient: the controller is down, slow or restarting.
 
-    The last line counts; earlier ones may be from attempts before Slurm answered.
+    The last error counts; earlier ones may be from attempts before Slurm answered.
     """
-    lines = stderr.strip().lower().splitlines()
-    return bool(lines) and any(words in lines[-1] for words in _PASSING)
+    error = _last_error(stderr).lower()
+    return any(words in error for words in _PASSING)
 
 
 def unanswered(done: Finished) -> str:
@@ -94,8 +96,16 @@ def unanswered(done: Finished) -> str:
     """
     if done.returncode == 0 and (done.stdout or "error:" not in done.stderr):
         return ""
-    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
-    return _PREFIX.sub("", lines[-1], count=1).strip()
+    error = _last_error(done.stderr) or f"exit code {done.returncode}"
+    return _PREFIX.sub("", error, count=1).strip()
+
+
+def _last_error(stderr: str) -> str:
+    lines = stderr.strip().splitlines()
+    # After an address that cannot be resolved, the last line has the errno of an earlier call.
+    if len(lines) > 1 and _NO_ADDRESS in lines[-2].lower():
+        return lines[-2]
+    return lines[-1] if lines else ""
 
 
 def broken_nodes(cluster: SlurmEndpoint) -> tuple[str, ...]:
