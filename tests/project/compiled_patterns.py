@@ -43,7 +43,7 @@ def patterns() -> dict[re.Pattern[Any], str]:
         found.setdefault(signature.compiled, f"signatures.{signature.id}")
     for option, form in srun_value_forms().items():
         found.setdefault(form.compiled, f"slurm_values.{option}")
-    found.setdefault(metrics_csv._form(metrics_csv._WIDEST), "metrics_csv._form")
+    found.setdefault(metrics_csv._form(20), "metrics_csv._form")
     return found
 
 
