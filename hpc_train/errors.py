@@ -41,6 +41,14 @@ class PlanError(HpcTrainError):
     """The job and the site, each valid, do not fit together."""
 
 
+class StrategyError(PlanError):
+    """The strategy of a training cannot run on the ranks of its job, for a `reason`."""
+
+    def __init__(self, where: str, reason: str) -> None:
+        super().__init__(f"{where}: {reason}")
+        self.reason = reason
+
+
 class RenderError(HpcTrainError):
     """A template is wrong or a value cannot be written into a script."""
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from hpc_train.model.plan import Topology
-from hpc_train.model.study import Gates, Scaling, Warmup
+from hpc_train.model.study import Gates, RefusedPoint, Scaling, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 
@@ -67,7 +67,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     `price_per_gpu_hour` is in `currency`, None if the site states none. `interval` is that of the
     ratios of points; `bands` says whether each interval has the stated level, or all intervals of a
     series together. `site_unknown` is the reason why the gates of the site are unknown.
-    `guessed` says which logs the generic parser read, with an example.
+    `guessed` says which logs the generic parser read, with an example. `refused` points cannot run.
     """
 
     name: str
@@ -84,6 +84,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     bands: Bands = "pointwise"
     site_unknown: str = ""
     guessed: str = ""
+    refused: tuple[RefusedPoint, ...] = ()
 
     @property
     def unfinished(self) -> tuple[ExpectedRun, ...]:

@@ -34,6 +34,8 @@ UNITS: dict[str, str] = {
     "world_size": "1",
     "examples": "1",
     "parameters": "1",
+    "state_memory": "GiB",
+    "sent_bytes": "B",
     "epoch": "1",
     "seed": "1",
     "threads": "1",

@@ -143,6 +143,13 @@ class Point(Value, frozen=True, kw_only=True):
     job: SourcedJob
 
 
+class RefusedPoint(Value, frozen=True, kw_only=True):
+    """A point of the grid whose strategy cannot run there; the reason is a sentence."""
+
+    axes: dict[str, Any]
+    reason: str
+
+
 class Study(Value, frozen=True, kw_only=True):
     """A study with its grid expanded; `baseline` is a subset of the axes' values."""
 
@@ -166,6 +173,7 @@ class StudyManifest(Value, frozen=True, kw_only=True):
     spec: StudySpec
     baseline: dict[str, Any]
     points: tuple[StudyPoint, ...]
+    refused: tuple[RefusedPoint, ...] = ()
 
 
 SIZE_AXES = frozenset({"nodes", "gpus_per_node", "tasks_per_node"})

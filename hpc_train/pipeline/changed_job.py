@@ -75,7 +75,7 @@ def _profile(manifest: Manifest) -> Path:
 
 def _prepare(job: SourcedJob, profile: Path) -> Prepared:
     site = load_site(str(profile))
-    points = prepare_points(
+    points, _ = prepare_points(
         (Point(axes={}, job=job),), site, template_path(profile), nested=False, plain=False
     )
     plan = points[0].plan

@@ -15,7 +15,7 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.study import Point, Study
+from hpc_train.model.study import Point, RefusedPoint, Study
 from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.detection.default_site import SiteChoice, choose_site, load_choice
@@ -58,8 +58,7 @@ class PreparedPoint(Value, frozen=True, kw_only=True):
 class Prepared(Value, frozen=True, kw_only=True):
     """A job (one point, no study) or a study, planned and rendered for a site.
 
-    `profile` is the file of the site, `choice` why it is that one, `allocation` the script of the
-    allocation of a nested study.
+    `profile` is the file of the site, `choice` why it, `allocation` the script of a nested study.
     """
 
     name: str
@@ -67,6 +66,7 @@ class Prepared(Value, frozen=True, kw_only=True):
     site: Sourced[SiteProfile]
     study: Study | None
     points: tuple[PreparedPoint, ...]
+    refused: tuple[RefusedPoint, ...] = ()
     allocation: Script | None = None
     warnings: tuple[str, ...] = ()
     choice: SiteChoice | None = None
@@ -102,14 +102,15 @@ def prepare(request: Request) -> Prepared:
     study, points = _points(request)
     nested = _is_nested(request, study, site)
     folders = template_path(profile)
-    prepared = prepare_points(points, site, folders, nested=nested, plain=request.plain)
+    prepared, refused = prepare_points(points, site, folders, nested=nested, plain=request.plain)
     if study is not None:
         from hpc_train.plans.cost import check_study
 
         check_study(study, [point.plan for point in prepared], site)
     name = study.spec.name if study else prepared[0].plan.name
     texts = (text for point in prepared for text in point.plan.warnings)
-    warnings = [*announcement(choice.name, profile), *texts]
+    unable = (f"a point is left out: {point.reason}" for point in refused)
+    warnings = [*announcement(choice.name, profile), *texts, *unable]
     script = None
     if study is not None and nested:
         allocation = _allocation(study, prepared, site)
@@ -121,6 +122,7 @@ def prepare(request: Request) -> Prepared:
         site=site,
         study=study,
         points=prepared,
+        refused=refused,
         allocation=script,
         warnings=tuple(dict.fromkeys(warnings)),
         choice=choice,
@@ -203,22 +205,21 @@ def _read(path: Path) -> Document:
 
 def prepare_points(
     points: Sequence[Point], site: Sourced[SiteProfile], folders: Sequence[Path], **how: bool
-) -> tuple[PreparedPoint, ...]:
-    """Plan and render the jobs of a site."""
+) -> tuple[tuple[PreparedPoint, ...], tuple[RefusedPoint, ...]]:
+    """Plan and render the jobs of a site; return them, and the points that cannot run."""
     try:
-        return tuple(_prepare_point(point, site, folders, **how) for point in points)
+        if len(points) == 1:
+            return (_prepare_point(points[0], site, folders, **how),), ()
+        from hpc_train.plans.refused_points import apart
+
+        return apart(points, lambda point: _prepare_point(point, site, folders, **how))
     except PlanError as failure:
         failure.hint = failure.hint or _other_sites(points, site.value)
         raise
 
 
 def _prepare_point(
-    point: Point,
-    site: Sourced[SiteProfile],
-    folders: Sequence[Path],
-    *,
-    nested: bool,
-    plain: bool,
+    point: Point, site: Sourced[SiteProfile], folders: Sequence[Path], *, nested: bool, plain: bool
 ) -> PreparedPoint:
     plan = make_plan(point.job, site, nested=nested, plain=plain)
     check_setup(plan)

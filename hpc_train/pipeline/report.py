@@ -30,10 +30,12 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     """
     from hpc_train.reports.fit_and_forecast_tables import with_laws
     from hpc_train.reports.scaling_report import scaling_report
+    from hpc_train.reports.strategy_tables import with_strategies
     from hpc_train.reports.table_layout import all_columns
     from hpc_train.tables.fastest_series import fastest_frame
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
+    from hpc_train.tables.strategy_comparison import strategy_rows
 
     study = with_site_gates(inputs, options)
     inputs = msgspec.structs.replace(inputs, study=study)
@@ -44,6 +46,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
+    report = with_strategies(report, study, strategy_rows(runs, inputs.records))
     report = _with_caveats(report, runs, points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:

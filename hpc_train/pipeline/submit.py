@@ -132,7 +132,13 @@ def study_manifest(prepared: Prepared) -> StudyManifest:
         for point in prepared.points
     )
     spec, baseline = prepared.study.spec, prepared.study.baseline
-    return StudyManifest(schema=MANIFEST_SCHEMA, spec=spec, baseline=baseline, points=points)
+    return StudyManifest(
+        schema=MANIFEST_SCHEMA,
+        spec=spec,
+        baseline=baseline,
+        points=points,
+        refused=prepared.refused,
+    )
 
 
 def _split(

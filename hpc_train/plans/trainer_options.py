@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from hpc_train.errors import PlanError
+from hpc_train.errors import PlanError, StrategyError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Topology
 from hpc_train.model.strategy_checks import strategy_problem
@@ -73,4 +73,4 @@ def _check_strategy(job: SourcedJob, topology: Topology) -> None:
     )
     problem = strategy_problem(request)
     if problem is not None:
-        raise PlanError(f"{job.near('trainer.strategy')}: {problem}")
+        raise StrategyError(job.near("trainer.strategy"), problem)

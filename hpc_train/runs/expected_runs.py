@@ -78,6 +78,7 @@ def expected_study(
                     **_of_job(run),
                 )
             )
+    listed = {run.run_id for run in expected}
     return ExpectedStudy(
         name=manifest.spec.name,
         runs=tuple(expected),
@@ -85,11 +86,8 @@ def expected_study(
         scaling=manifest.spec.scaling,
         warmup=manifest.spec.warmup,
         gates=manifest.spec.gates,
-        notes=(
-            *_placement(manifest),
-            *_damaged(runs),
-            *_other_runs(runs, {run.run_id for run in expected}),
-        ),
+        refused=manifest.refused,
+        notes=(*_placement(manifest), *_damaged(runs), *_other_runs(runs, listed)),
     )
 
 

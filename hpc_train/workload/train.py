@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a process that only starts ranks does not need torch
 
     from hpc_train.workload.optimizer import OptimizerChoice
     from hpc_train.workload.process_group import RankGroup
+    from hpc_train.workload.strategies.base import ParallelModel
     from hpc_train.workload.training_data import TrainingData
     from hpc_train.workload.training_loop import TrainingResult
 
@@ -63,6 +64,8 @@ def train(options: Options) -> int:
 def _train_in(group: RankGroup, options: Options) -> int:
     from hpc_train.workload import hang_watch
     from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
+    from hpc_train.workload.model_operations import report_model
+    from hpc_train.workload.resource_use import ResourceUse
     from hpc_train.workload.strategies import load_strategy
     from hpc_train.workload.strategies.base import Setup
     from hpc_train.workload.training_loop import Trainer, measure_accuracy
@@ -76,9 +79,10 @@ def _train_in(group: RankGroup, options: Options) -> int:
     if group.rank == 0:
         _report_start(options, group, batch, rate, trainer.steps)
         write_line(rule)
-    make = _maker(options, train_set)
+    make, use = _maker(options, train_set), ResourceUse(group)
     setup = Setup(group=group, request=request, optimizer=_optimizer(options, rate))
     model = load_strategy(options.strategy).build(make, setup)
+    use.start()
     try:
         outcome = trainer.train(model)
         hang_watch.stop()
@@ -88,15 +92,24 @@ def _train_in(group: RankGroup, options: Options) -> int:
         return RESUBMIT if stopped.saved else 1
     except CheckpointError as error:
         raise WorkloadError(str(error)) from error
+    use.report(outcome.steps - trainer.resumed)
     accuracy = None
     if not options.no_accuracy:
-        whole = make()
-        whole.load_state_dict(model.state())
-        group.share(list(whole.to(group.device).buffers()))
-        accuracy = measure_accuracy(whole, test_set, group, options.precision)
+        accuracy = measure_accuracy(_whole(make, model, group), test_set, group, options.precision)
     if group.rank == 0:
+        report_model(options, request, make, train_set)
         _report_end(group, batch, outcome, accuracy)
     return 0
+
+
+def _whole(
+    make: Callable[[], nn.Sequential], model: ParallelModel, group: RankGroup
+) -> nn.Sequential:
+    """Return the trained model, whole on each rank."""
+    whole = make()
+    whole.load_state_dict(model.state())
+    group.share(list(whole.to(group.device).buffers()))
+    return whole
 
 
 def _optimizer(options: Options, rate: float) -> OptimizerChoice:

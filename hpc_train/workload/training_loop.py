@@ -68,6 +68,7 @@ class Trainer:
         self.steps = min(options.steps or epochs * self.per_epoch, epochs * self.per_epoch)
         self.epochs = math.ceil(self.steps / self.per_epoch)
         self.progress = Progress()
+        self.resumed = 0  # steps of earlier starts of the job
 
     def train(self, model: ParallelModel) -> TrainingResult:
         """Train `model` in place, from its last checkpoint; emit the step and epoch events.
@@ -77,6 +78,7 @@ class Trainer:
             CheckpointError: the last checkpoint is of another model.
         """
         self.progress = self._resumed(model)
+        self.resumed = self.progress.done
         self.group.sums([0.0])  # all ranks have started; the first step opens no connections
         self.progress.started = time.perf_counter()
         loss, loader = 0.0, self._loader(model)

@@ -1,0 +1,46 @@
+"""A study leaves out the strategies that cannot run, and its report says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import PlanError
+from hpc_train.pipeline.render import prepare, request_of
+from hpc_train.pipeline.submit import study_manifest
+
+STUDY = """
+name: compared
+job:
+  command: [python, -m, hpc_train.workload.train]
+  trainer: {model: MODEL}
+  resources: {nodes: 1, cpus_per_task: 1, time: 5m}
+scaling: strong
+axes: {strategy: [STRATEGIES], tasks_per_node: [1, 2]}
+"""
+
+
+def study(tmp_path: Path, strategies: str, model: str = "gpt-tiny") -> Path:
+    path = tmp_path / "study.yaml"
+    path.write_text(STUDY.replace("MODEL", model).replace("STRATEGIES", strategies))
+    return path
+
+
+def test_the_points_that_can_run_are_kept(tmp_path: Path) -> None:
+    prepared = prepare(request_of(study(tmp_path, "single, pipeline"), (), "local", {}))
+    assert [tuple(point.axes.values()) for point in prepared.points] == [
+        ("single", 1),
+        ("pipeline", 2),
+    ]
+    assert [point.axes for point in study_manifest(prepared).refused] == [
+        {"strategy": "single", "tasks_per_node": 2},
+        {"strategy": "pipeline", "tasks_per_node": 1},
+    ]
+    assert prepared.refused[0].reason.startswith("single runs in one process, but the job has 2")
+    assert any("left out: pipeline places the layers" in text for text in prepared.warnings)
+
+
+def test_a_study_without_a_point_that_can_run_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(PlanError, match=r"study\.yaml:8: tensor divides linear layers, but cnn"):
+        prepare(request_of(study(tmp_path, "tensor", "cnn"), (), "local", {}))
