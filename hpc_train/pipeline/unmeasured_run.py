@@ -23,28 +23,31 @@ _MEASURED = {*RESULTS, "busbw"}
 def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return what to print of the first run that ended well, if nothing in it can be measured.
 
-    Only runs of a study are measured. The logs of one run are read; the result is stored with it.
+    A run of a study is to be measured. A single job may be no training, so that only lines which
+    look like a measurement are shown. The logs of one run are read; the result is stored with it.
     """
     run = next((one for one in runs if one.state is JobState.COMPLETED), None)
     try:
         manifest = read_study(home)
-        if run is None or manifest is None:
+        if run is None:
             return ()
-        options = wanted("auto").with_patterns(manifest.spec.patterns)
+        options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
         packs = run_records(run, options, ParseStats())
         if any(kind.metric in _MEASURED for pack in packs for kind in pack.kinds):
             return ()
     except HpcTrainError:
         # `report` names the reason.
         return ()
-    return tuple(_lines(home, run))
+    logs = [log.path for log in logs_of(run.folder.run_id, [run.folder.logs], run.folder.path)]
+    found = suggested_for(logs)
+    if manifest is None and not (found and any(one.metric in _MEASURED for one in found[1])):
+        return ()
+    return tuple(_lines(home, run, found))
 
 
-def _lines(home: Path, run: Run) -> Iterator[str]:
+def _lines(home: Path, run: Run, found: tuple[Path, list[Suggestion]] | None) -> Iterator[str]:
     name = run.folder.run_id
     yield f"{name} ended well, and none of its lines states a time or a rate that hpctrain reads"
-    logs = [log.path for log in logs_of(name, [run.folder.logs], run.folder.path)]
-    found = suggested_for(logs)
     if found is None:
         yield "  print one in the script: docs/events.md"
         return
@@ -52,7 +55,7 @@ def _lines(home: Path, run: Run) -> Iterator[str]:
     for one in suggestions:
         yield f"  {path.name}:{one.line}: {one.words}"
     yield f"  finished runs: hpctrain report {home.name} with these options"
-    yield f"  the next ones: in the study file, {_keys(suggestions)}"
+    yield f"  the next ones: in a study file, {_keys(suggestions)}"
 
 
 def _keys(found: Sequence[Suggestion]) -> str:

@@ -78,17 +78,30 @@ def test_a_run_that_states_nothing_gets_a_pattern_that_reads_it(hpctrain: Hpctra
     assert one["step_time_s"] == pytest.approx(0.051, rel=0.02)
     assert two["throughput"]["value"] == pytest.approx(1230.5, rel=0.01)
     # The key of the study file, as it was printed, reads the next runs.
-    key = done.stderr.partition("in the study file, ")[2].splitlines()[0]
+    key = done.stderr.partition("in a study file, ")[2].splitlines()[0]
     study("t", LINES, key.replace("per_rank", "global"))
     done = hpctrain("submit", "study.yaml", "--wait")
     assert "none of its lines" not in done.stderr
     assert hpctrain("report", "t").returncode == 0
 
 
-def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job(hpctrain: Hpctrain) -> None:
+def test_a_single_job_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
+    Path("train.py").write_text("for n in range(20): print(f'<{n}> cost 50.{n % 2} ms')\n")
+    done = hpctrain("submit", "train.py", "--launcher", "single", "--wait")
+    for told in (done, hpctrain("status", "train")):
+        (hint,) = (line for line in told.stderr.splitlines() if "--pattern" in line)
+    words = shlex.split(hint.partition("--pattern ")[2])
+    report = hpctrain("report", "train", "--pattern", *words, "-f", "json")
+    (row,) = json.loads(report.stdout)["rows"]
+    assert row["step_time_s"] == pytest.approx(0.05, rel=0.01)
+
+
+def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job_without_times(
+    hpctrain: Hpctrain,
+) -> None:
     study("s", """echo '@hpct {"step": 1, "step_time": 0.5, "samples": 4}'""")
     assert "none of its lines" not in hpctrain("submit", "study.yaml", "--wait").stderr
-    Path("job.yaml").write_text("name: j\ncommand: [echo, 'time: 3']\nlauncher: single\n")
+    Path("job.yaml").write_text("name: j\ncommand: [echo, 'best loss: 3']\nlauncher: single\n")
     assert "none of its lines" not in hpctrain("submit", "job.yaml", "--wait").stderr
 
 
