@@ -29,7 +29,7 @@ NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
 ZIPAPP ?= build/hpctrain.pyz
 PYTHONS ?= 3.10 3.11 3.12 3.13
 
-.PHONY: help demo test portable lint bench docs man zipapp clean system
+.PHONY: help demo test tour portable lint bench docs man zipapp clean system
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -66,6 +66,9 @@ test: $(VENV)/.dev-installed system ## check style, types and contracts, run eve
 	PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS) || failed=$$?
 	wait "$$lint" || { failed=$$?; echo 'make lint failed; its output stands above' >&2; }
 	exit "$$failed"
+
+tour: $(VENV)/.dev-installed system ## as root: type the commands of the first pages on the lab, compare their output
+	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" python -m tests.project.tour
 
 portable: $(VENV)/.dev-installed ## run the numeric tests as on an old processor
 	@newer='from numpy._core import _multiarray_umath as m

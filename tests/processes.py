@@ -13,12 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
 PRIVATE = ROOT / "tests/private_namespaces.sh"
-WITH_A_LAB = (
-    "tests/lab/",
-    "tests/end_to_end/",
-    "tests/project/test_first_pages.py",
-    "tests/project/test_readme.py",
-)
+WITH_A_LAB = ("tests/lab/", "tests/end_to_end/", "tests/project/test_tour.py")
 
 
 @cache

@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 import re
 import shutil
-import sys
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import pytest
 
-from tests.api.kernel import run_book, shown
-
-ROOT = Path(__file__).resolve().parents[2]
-NOTEBOOK = ROOT / "examples" / "notebook.ipynb"
+from tests.api.example_notebook import kernel_path, read_book, type_cells
+from tests.api.kernel import shown
+from tests.project.shown_commands import ROOT
 
 
 @pytest.fixture
 def book() -> Any:
-    text = NOTEBOOK.read_text(encoding="utf-8")
-    return nbformat.reads(text, as_version=4)  # type: ignore[no-untyped-call]
+    return read_book()
 
 
 def by_source(book: Any, word: str) -> list[Any]:
@@ -64,9 +61,10 @@ def test_stored_outputs_are_complete_and_name_no_folder_of_a_machine(book: Any) 
 def test_the_notebook_runs(book: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", kernel_path())
     folder = tmp_path / "examples"
     shutil.copytree(ROOT / "examples", folder)
-    run_book(book, folder)
+    typed = list(type_cells(book, folder))
+    assert [one for one in typed if one.difference] == []
     check_outputs(book)
     assert (folder / "results" / "digits.html").stat().st_size > 10_000

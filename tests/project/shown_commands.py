@@ -6,12 +6,14 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+LEFT_OUT = "…"
+MOST_PRINTED = 25
 
 
 class Shown(NamedTuple):
@@ -21,11 +23,19 @@ class Shown(NamedTuple):
     output: tuple[str, ...]
 
 
-def shown(page: Path) -> Iterator[Shown]:
-    """Yield the commands of a page, in order."""
+class Typed(NamedTuple):
+    """A command line that was run; `difference` says how it differs from the page, if it does."""
+
+    line: str
+    difference: str
+
+
+def shown(page: Path, prompt: str = "$") -> Iterator[Shown]:
+    """Yield the commands of a page, in order; those of root have the prompt `#`."""
+    start = re.compile(rf"^{re.escape(prompt)} ", re.MULTILINE)
     for block in BLOCK.findall(page.read_text(encoding="utf-8")):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            line, *output = part.splitlines()
+        for part in start.split(block)[1:]:
+            line, *output = part.replace("\\\n", " ").splitlines()
             yield Shown(line, tuple(output))
 
 
@@ -48,39 +58,94 @@ def printed(line: str, folder: Path, environment: Mapping[str, str]) -> tuple[st
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
-        timeout=300,
+        timeout=600,
     )
     return done.stdout, done.returncode
 
 
+def difference(output: Sequence[str], text: str) -> str:
+    """Return how a text differs from what is shown; empty if it does not.
+
+    A line `…` leaves out any number of lines, and `…` at the end of a line the rest of it.
+    """
+    *pieces, last = _pieces(output)
+    left = text.splitlines()
+    for number, piece in enumerate(pieces):
+        starts = range(1 if number == 0 else len(left) - len(piece) + 1)
+        at = next((at for at in starts if _begins(left[at:], piece)), None)
+        if at is None:
+            return _diff(piece, left)
+        left = left[at + len(piece) :]
+    end = left[max(0, len(left) - len(last)) :] if pieces else left
+    return "" if len(end) == len(last) and _begins(end, last) else _diff(last, left)
+
+
+def _pieces(output: Sequence[str]) -> list[list[str]]:
+    """Return the lines between those that are left out."""
+    pieces: list[list[str]] = [[]]
+    for line in output:
+        if line == LEFT_OUT:
+            pieces.append([])
+        else:
+            pieces[-1].append(line)
+    return pieces
+
+
+def _begins(lines: Sequence[str], piece: Sequence[str]) -> bool:
+    return len(lines) >= len(piece) and all(map(_is_line, piece, lines))
+
+
+def _is_line(expected: str, line: str) -> bool:
+    if expected.endswith(LEFT_OUT):
+        return line.startswith(expected.removesuffix(LEFT_OUT))
+    return line == expected
+
+
+def _diff(piece: Sequence[str], left: Sequence[str]) -> str:
+    lines = [*(f"- {line}" for line in piece), *(f"+ {line}" for line in left[:MOST_PRINTED])]
+    more = len(left) - MOST_PRINTED
+    return "\n".join([*lines, *([f"+ … {more} more lines"] if more > 0 else [])] or ["+"])
+
+
+def type_page(
+    commands: Iterable[Shown], folder: Path, environment: Mapping[str, str], before: str = ""
+) -> Iterator[Typed]:
+    """Run a page's commands in order, after the shell code `before`, and yield each when it ended.
+
+    `cat FILE` makes the file that it shows, unless it is there; `echo $?` is the last exit code,
+    which is 0 for a command below which nothing is shown.
+    """
+    last = 0
+    for line, output in commands:
+        file = folder / line.removeprefix("cat ")
+        if line.startswith("cat ") and not file.exists():
+            file.write_text("".join(f"{one}\n" for one in output), encoding="utf-8")
+            yield Typed(line, "")
+            continue
+        if line == "echo $?":
+            text = f"{last}\n"
+        else:
+            text, last = printed(before + line, folder, environment)
+        found = difference(output, text) if output or text else ""
+        if "Traceback" in text or (last and not output):
+            found = found or _diff((), [*text.splitlines(), f"exit code {last}"])
+        yield Typed(line, found)
+
+
 def check_output(output: Sequence[str], text: str) -> None:
-    """Check that a command prints what is shown; each `…` leaves out lines, or the rest of one."""
-    lines = text.splitlines()
-    for expected in (one for one in output if one != "…"):
-        beginning = expected.removesuffix("…")
-        at = [number for number, one in enumerate(lines) if one.startswith(beginning)]
-        assert at, f"{expected}\n--- is not in what is left of\n{text}"
-        assert lines[at[0]] == expected or beginning != expected, f"{expected}\n{lines[at[0]]}"
-        lines = lines[at[0] + 1 :]
+    """Check that a command prints what is shown."""
+    found = difference(output, text)
+    assert not found, found
 
 
 def run_page(page: Path, folder: Path, environment: Mapping[str, str]) -> int:
-    """Run a page's commands in order, check their output, and return how many there were.
+    """Run a page's commands in order, check their output, and return how many there were."""
+    return run_commands(shown(page), folder, environment)
 
-    `cat FILE` makes the file that it shows, unless it is there; `echo $?` is the last exit code.
-    """
-    last, count = 0, 0
-    for line, output in shown(page):
-        count += 1
-        file = folder / line.removeprefix("cat ")
-        if line == "echo $?":
-            text = f"{last}\n"
-        elif line.startswith("cat ") and not file.exists():
-            file.write_text("".join(f"{one}\n" for one in output), encoding="utf-8")
-            continue
-        else:
-            text, last = printed(line, folder, environment)
-        assert "Traceback" not in text
-        assert output or not last, f"$ {line}\n{text}"
-        check_output(output, text)
-    return count
+
+def run_commands(commands: Iterable[Shown], folder: Path, environment: Mapping[str, str]) -> int:
+    """Run commands in order, check their output, and return how many there were."""
+    typed = list(type_page(commands, folder, environment))
+    wrong = [f"$ {one.line}\n{one.difference}" for one in typed if one.difference]
+    assert not wrong, "\n".join(wrong)
+    return len(typed)

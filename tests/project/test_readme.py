@@ -99,21 +99,6 @@ def test_commands_run_in_order(page: Path, tmp_path: Path, environment: dict[str
     run_all(commands(page, "hpctrain "), tmp_path, environment)
 
 
-@pytest.mark.slow
-@pytest.mark.slurm
-def test_roots_commands_run_in_order(
-    no_lab: None, tmp_path: Path, environment: dict[str, str]
-) -> None:
-    pytest.importorskip("torch")
-    shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    own = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")}
-    lines = commands(LAB, "hpctrain ", "#")
-    assert lines[0] == "hpctrain lab up"
-    assert lines[-1] == "hpctrain lab down"
-    said = run_all(lines, tmp_path, own)
-    assert "9 of 9 runs ok" in said
-
-
 def run_all(lines: list[str], folder: Path, environment: dict[str, str]) -> str:
     """Run command lines that all have to work; return what they printed."""
     said = ""
