@@ -82,7 +82,7 @@ EXAMPLES = {
     ),
     "explain": (
         "hpctrain explain job.yaml --site leonardo",
-        "hpctrain explain train.py --nodes 2 --gpus-per-node 4",
+        "hpctrain explain my-job --json",
     ),
     "lint": ("hpctrain lint job.sbatch", "hpctrain lint job.sbatch --site leonardo --json"),
     "status": ("hpctrain status", "hpctrain status my-study --watch"),

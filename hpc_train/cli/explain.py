@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpc_train.cli.group import JobCommand
-from hpc_train.cli.options import job_options, prepare_and_warn
+from hpc_train.cli.options import job_options, prepare_and_warn, results_option
+from hpc_train.cli.output import echo_table, say
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,26 +19,64 @@ if TYPE_CHECKING:
 
 
 @click.command(cls=JobCommand)
-@job_options
+@partial(job_options, metavar="FILE|RUN")
+@results_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def explain(
-    file: Path, arguments: tuple[str, ...], site: str | None, as_json: bool, **given: Any
+    file: Path,
+    arguments: tuple[str, ...],
+    site: str | None,
+    results: Path,
+    as_json: bool,
+    **given: Any,
 ) -> None:
     """Print every setting, directive, variable and argument: value, origin, why.
 
-    Of a study, the first point is explained.
+    Explains a job file, a study or a script, or a run as it was submitted: by its folder or id, or
+    by the name of its job or study. Of a study, the first point is explained; of a job, its last
+    run.
     """
-    from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.explain import explain as explain_plan
-    from hpc_train.pipeline.explain import text_of
+    from hpc_train.pipeline.explain_run import explain_run, find_run
 
-    prepared = prepare_and_warn(file, arguments, site, given)
-    items = explain_plan(prepared.points[0].plan, prepared.site)
+    folder = None if arguments else find_run(file, results)
+    if folder is None:
+        title, items = _of_file(file, arguments, site, given)
+    else:
+        _refuse_options(site, given)
+        run = explain_run(folder)
+        title, items = run.title, run.items
+        if run.changed:
+            say(f"{run.changed}: changed since the run was planned; sources are left out")
     if as_json:
         click.echo(_json(items))
-        return
-    if prepared.study is not None:
-        click.echo(f"{prepared.points[0].stem}: the first of {len(prepared.points)} points")
+    else:
+        _print(title, items)
+
+
+def _of_file(
+    file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
+) -> tuple[str, Sequence[Explained]]:
+    from hpc_train.pipeline.explain import explain as explain_plan
+
+    prepared = prepare_and_warn(file, arguments, site, given)
+    first, count = prepared.points[0], len(prepared.points)
+    title = "" if prepared.study is None else f"{first.stem}: the first of {count} points"
+    return title, explain_plan(first.plan, prepared.site)
+
+
+def _refuse_options(site: str | None, given: dict[str, Any]) -> None:
+    """Refuse options of a job, which cannot change a run."""
+    names = [key for key, value in {"site": site, **given}.items() if value]
+    if names:
+        option = names[0].replace("settings", "set").replace("_", "-")
+        raise click.UsageError(f"--{option} changes a job; a run was planned when it was submitted")
+
+
+def _print(title: str, items: Sequence[Explained]) -> None:
+    from hpc_train.pipeline.explain import text_of
+
+    if title:
+        click.echo(title)
     for number, kind in enumerate(dict.fromkeys(item.kind for item in items)):
         if number:
             click.echo()

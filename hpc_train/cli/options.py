@@ -71,12 +71,12 @@ def setting_options(command: F) -> F:
     )(command)
 
 
-def job_options(command: F) -> F:
+def job_options(command: F, metavar: str = "FILE") -> F:
     """Add FILE, the site and the options for the keys of a job."""
     command = launcher_options(setting_options(command))
     command = site_option(command)
     command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
-    return click.argument("file", metavar="FILE", type=click.Path(path_type=Path))(command)
+    return click.argument("file", metavar=metavar, type=click.Path(path_type=Path))(command)
 
 
 def _default_results() -> Path:

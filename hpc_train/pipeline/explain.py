@@ -9,8 +9,8 @@ from typing import Any, Literal
 from msgspec.structs import replace
 
 from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced, Value
+from hpc_train.model.site import SourcedSite
+from hpc_train.model.value import Value
 from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
 from hpc_train.plans.launchers.base import Program, find_launcher
 from hpc_train.sites.cited_sources import source_of
@@ -35,19 +35,21 @@ class Explained(Value, frozen=True, kw_only=True):
     source: str = ""
 
 
-def explain(plan: LaunchPlan, site: Sourced[SiteProfile]) -> tuple[Explained, ...]:
+def explain(plan: LaunchPlan, site: SourcedSite | None) -> tuple[Explained, ...]:
     """Return the settings, then the values in the script, in the script's order.
 
-    Values of the site's profile name their source.
+    Values of the site's profile name their source; without a site, none does.
     """
     items = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+    if site is None:
+        return items
     keys: dict[str, list[str]] = {}
     for key, place in site.origins.items():
         keys.setdefault(place, []).append(key)
     return tuple(_with_source(item, site, keys.get(item.origin, [])) for item in items)
 
 
-def _with_source(item: Explained, site: Sourced[SiteProfile], keys: Sequence[str]) -> Explained:
+def _with_source(item: Explained, site: SourcedSite, keys: Sequence[str]) -> Explained:
     """Add the source of an item.
 
     `keys` are the keys in the line that the item comes from: the one with the item's name takes
@@ -96,7 +98,7 @@ def _variables(plan: LaunchPlan) -> Iterator[Explained]:
         yield Explained(kind="variable", name=name, value=shown, origin=plan.launcher, why=why)
 
 
-def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explained]:
+def _arguments(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained]:
     """Explain the options of the launcher, and of the srun before it, up to the job's command."""
     programs, program = find_launcher(plan.launcher).programs, ""
     reasons: Mapping[str, Reason] = {}
@@ -138,10 +140,12 @@ def _program(
     return (program.name, program.options) if program else None
 
 
-def _origin(word: str, option: str, plan: LaunchPlan, site: Sourced[SiteProfile]) -> str:
+def _origin(word: str, option: str, plan: LaunchPlan, site: SourcedSite | None) -> str:
     given_by_job = plan.settings.get("launcher_args")
     if given_by_job and word in given_by_job.value:
         return given_by_job.origin
+    if site is None:
+        return f"rule or site {plan.site}"
     for index, given in enumerate(site.value.launchers.srun_args):
         if given == word:
             return site.near(f"launchers.srun_args.{index}")

@@ -26,6 +26,7 @@ READ = (
     ("status", 0, "sweep  4     4 COMPLETED"),
     ("status sweep", 0, "2-ff67ef6d-r2  COMPLETED  2_2  lab[1-2]"),
     ("status bad --json", 0, '"cause":"ValueError of rank 0: the batch is empty"'),
+    ("explain sweep", 0, "1-84aa26ac-r1: the first of 4 runs"),
     ("logs bad", 0, "ValueError: the batch is empty"),
     ("report sweep", 0, "2 ranks train 2.00 times as fast as 1 rank"),
     ("report sweep.tar.zst", 0, "2 ranks train 2.00 times as fast as 1 rank"),
@@ -47,10 +48,10 @@ axes: {env.X: [1, 2]}
 scaling: strong
 """
 NEWER = (
-    "status RUN", "status bad", "status bad --json", "status bad --watch", "logs RUN",
-    "logs -f bad", "report bad", "report bad --watch 2", "report bad --bundle b.tar.zst",
-    "collect bad", "diagnose bad", "retry bad", "cancel bad", "compare bad sweep",
-    "compare sweep bad", "track add bad",
+    "status RUN", "status bad", "status bad --json", "status bad --watch", "explain RUN",
+    "explain bad", "logs RUN", "logs -f bad", "report bad", "report bad --watch 2",
+    "report bad --bundle b.tar.zst", "collect bad", "diagnose bad", "retry bad", "cancel bad",
+    "compare bad sweep", "compare sweep bad", "track add bad",
 )  # fmt: skip
 
 
