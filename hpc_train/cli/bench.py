@@ -138,6 +138,7 @@ def _with_ranks(given: dict[str, Any], ranks: str | None) -> dict[str, Any]:
 
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     """Submit the job; if it is waited for, print its table."""
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce
@@ -145,7 +146,8 @@ def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
 
     show_warnings()
-    done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+    with busy("submitting"):
+        done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
     if not (prepared.site.value.scheduler == "local" if wait is None else wait):
         announce(done, as_json=False)
         return

@@ -6,8 +6,10 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+
+from hpc_train.plain_text import plain
 
 # Start of the line, and deletion up to its end.
 CLEAR = "\r\x1b[K"
@@ -15,10 +17,11 @@ _AFTER_S = 1.0
 
 
 @contextmanager
-def busy(text: str) -> Iterator[None]:
+def busy(text: str | Callable[[], str]) -> Iterator[None]:
     """Show on stderr what a command does, and since when, each second from the first one on.
 
-    Nothing is shown if stderr is not a terminal. A signal is used, not a thread: logs are read in
+    A function is called each time, so that it can count. Nothing is shown if stderr is not a
+    terminal; at the end the line is erased. A signal is used, not a thread: logs are read in
     forked processes.
     """
     if not sys.stderr.isatty():
@@ -28,7 +31,8 @@ def busy(text: str) -> Iterator[None]:
 
     def show(_signal: int, _frame: object) -> None:
         # The handler may interrupt a buffered write.
-        line = f"{CLEAR}{text}, {time.monotonic() - begun:.0f} s"
+        now = text if isinstance(text, str) else text()
+        line = f"{CLEAR}{plain(now)}, {time.monotonic() - begun:.0f} s"
         os.write(sys.stderr.fileno(), line.encode())
 
     before = signal.signal(signal.SIGALRM, show)

@@ -16,10 +16,12 @@ from hpc_train.cli.options import results_option
 @results_option
 def cancel(word: str, results: Path) -> None:
     """Cancel the unfinished runs of a job or study."""
+    from hpc_train.cli.busy import busy
     from hpc_train.pipeline.cancel import cancel as cancel_runs
     from hpc_train.pipeline.status import folder_of
 
-    done = cancel_runs(folder_of(word, results))
+    with busy("ending runs"):
+        done = cancel_runs(folder_of(word, results))
     for run in done.runs:
         click.echo(f"CANCELLED  {run.folder.run_id}")
     for run in done.unknown_jobs:

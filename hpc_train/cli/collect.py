@@ -58,6 +58,7 @@ def collect(
 
     Exit code 3 when some of the files cannot be read.
     """
+    from hpc_train.cli.busy import busy
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.collect import check_ending, collection, formats_text, with_patterns
 
@@ -70,7 +71,9 @@ def collect(
         check_ending(output)
     search = Search(root=results, form=former or form, prefix=prefix, cache=cache)
     search = with_patterns(search, regexes, scope)
-    _print(collection(paths, search), output, "jsonl" if as_json else "csv")
+    with busy("finding logs"):
+        found = collection(paths, search)
+    _print(found, output, "jsonl" if as_json else "csv")
 
 
 def _print(collection: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
@@ -80,7 +83,7 @@ def _print(collection: Collection, output: Path | None, form: Literal["csv", "js
 
     show_warnings()
     if output is not None:
-        with busy("reading logs"):
+        with busy(lambda: f"reading logs, {collection.counts.total()} records"):
             write_records(collection.packs(), output)
     else:
         safe = plain_json if form == "jsonl" else plain

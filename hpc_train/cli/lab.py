@@ -40,10 +40,13 @@ def lab() -> None:
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**given: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
+    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import say
     from hpc_train.pipeline.lab import start_lab
 
     begin = time.monotonic()
-    result = start_lab(given, lambda text: click.echo(f"hpctrain: {text}", err=True))
+    with busy("starting the lab"):
+        result = start_lab(given, say)
     took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
     click.echo(f"lab: {_summary(result.lab.settings)}; {took}")
     click.echo(f"Slurm: {_slurm(result.lab)}")
@@ -55,9 +58,11 @@ def up(**given: Any) -> None:
 @click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
 def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
+    from hpc_train.cli.busy import busy
     from hpc_train.pipeline.lab import stop_lab
 
-    gone = stop_lab(folder)
+    with busy("stopping the lab"):
+        gone = stop_lab(folder)
     click.echo(f"the lab in {gone} was stopped" if gone else "there is no lab")
 
 
@@ -110,10 +115,12 @@ def twin(site: str | None, ends: bool) -> None:
 
 
 def _start_twin(site: str) -> None:
+    from hpc_train.cli.busy import busy
     from hpc_train.pipeline.lab import start_twin
 
     begin = time.monotonic()
-    result = start_twin(site)
+    with busy("starting the twin"):
+        result = start_twin(site)
     took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
     accounting = "with" if result.accounting else "without"
     click.echo(f"twin of {result.name}: {accounting} accounting; {took}")
@@ -129,10 +136,12 @@ def _echo_assumptions(found: tuple[str, ...]) -> None:
 
 
 def _end_twins(names: tuple[str, ...]) -> None:
+    from hpc_train.cli.busy import busy
     from hpc_train.pipeline.lab import stop_twin
 
     for name in names:
-        stopped = stop_twin(name)
+        with busy("stopping the twin"):
+            stopped = stop_twin(name)
         name = name.rpartition("/")[2].removesuffix(".yaml")
         click.echo(f"the twin of {name} was stopped" if stopped else f"{name} has no twin")
     if not names:

@@ -70,20 +70,23 @@ def _has_problems(checked: dict[Path, Checked]) -> bool:
 
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
     """Check each file; a file that cannot be read is reported, and the others are checked."""
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
     from hpc_train.errors import HpcTrainError
     from hpc_train.pipeline.lint import lint_file
 
     checked: dict[Path, Checked] = {}
     failed = False
-    for path in files:
-        try:
-            checked[path] = _check_stdin(linter) if str(path) == "-" else lint_file(path, linter)
-        except HpcTrainError as failure:
-            failed = True
-            say(failure.message)
-            if failure.hint:
-                click.echo(f"  {failure.hint}", err=True)
+    with busy(lambda: f"checking job scripts, {len(checked)} of {len(files)}"):
+        for path in files:
+            is_stdin = str(path) == "-"
+            try:
+                checked[path] = _check_stdin(linter) if is_stdin else lint_file(path, linter)
+            except HpcTrainError as failure:
+                failed = True
+                say(failure.message)
+                if failure.hint:
+                    click.echo(f"  {failure.hint}", err=True)
     return checked, failed
 
 

@@ -93,16 +93,21 @@ def tail(path: Path, lines: int) -> list[str]:
 
 def say(text: str) -> None:
     """Print a message on stderr."""
-    click.echo(plain(f"hpctrain: {text}"), err=True)
+    click.echo(f"{_clear()}{plain(f'hpctrain: {text}')}", err=True)
+
+
+def _clear() -> str:
+    """Return what erases the line of `busy`, which a message may interrupt."""
+    from hpc_train.cli.busy import CLEAR
+
+    return CLEAR if sys.stderr.isatty() else ""
 
 
 def show_warnings() -> None:
     """Print the warnings that the stages log, such as a scheduler that does not respond."""
     import logging
 
-    from hpc_train.cli.busy import CLEAR
-
-    start = CLEAR if sys.stderr.isatty() else ""
+    start = _clear()
 
     class Plain(logging.Formatter):
         def format(self, record: logging.LogRecord) -> str:

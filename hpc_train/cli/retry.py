@@ -39,6 +39,7 @@ def retry(
     The scripts are taken unchanged from the run folders, unless --set changes the job. Each
     attempt has a new folder.
     """
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce, wait_for
     from hpc_train.pipeline.retry import RetryOptions
@@ -49,7 +50,8 @@ def retry(
     options = RetryOptions(
         max_gpu_hours=max_gpu_hours, exclude_failed_nodes=exclude_failed_nodes, settings=settings
     )
-    done = retry_runs(folder_of(word, results), sys.argv, say, options)
+    with busy("submitting"):
+        done = retry_runs(folder_of(word, results), sys.argv, say, options)
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)

@@ -109,11 +109,13 @@ def detect(*, as_json: bool) -> None:
 
     The result is kept for ten minutes in the user's cache folder; this command examines anew.
     """
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
     from hpc_train.pipeline.detection.default_site import choose_site
     from hpc_train.pipeline.detection.detection_cache import examine_here
 
-    detection, found = examine_here()
+    with busy("examining this machine"):
+        detection, found = examine_here()
     for unread in detection.unread:
         say(f"warning: {unread}")
     choice = choose_site(None)
@@ -179,6 +181,7 @@ def init_site_profile(
     reach: str | None,
 ) -> None:
     """Write a draft of a profile of the local Slurm cluster."""
+    from hpc_train.cli.busy import busy
     from hpc_train.pipeline.site.init import InitOptions, init_site
 
     if not probe and (partition or options or reach):
@@ -192,7 +195,8 @@ def init_site_profile(
         srun=options,
         reach=reach,
     )
-    drafted = init_site(wanted)
+    with busy("asking Slurm"):
+        drafted = init_site(wanted)
     for message in drafted.unread:
         click.echo(f"hpctrain: {message}", err=True)
     guessed = sum("# guessed" in row for row in drafted.text.splitlines())

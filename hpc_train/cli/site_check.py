@@ -31,6 +31,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
 
     import msgspec
 
+    from hpc_train.cli.busy import busy
     from hpc_train.model.finding import has_errors
     from hpc_train.pipeline.site.check import check_site
 
@@ -38,7 +39,10 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
         _check_live(names, as_json=as_json)
         return
     today = datetime.date.today()
-    checks = {name: check_site(name, today) for name in names}
+    checks: dict[str, ProfileCheck] = {}
+    with busy(lambda: f"checking profiles, {len(checks)} of {len(names)}"):
+        for name in names:
+            checks[name] = check_site(name, today)
     if as_json:
         rows = {
             name: {"complaints": [_row(one) for one in check.findings], "jobs": check.jobs}
@@ -71,6 +75,7 @@ def _row(finding: ProfileFinding) -> dict[str, str]:
 def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     import msgspec
 
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import echo_table, say
     from hpc_train.errors import ProbeError
     from hpc_train.pipeline.site.live_check import check_live
@@ -78,7 +83,8 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     if len(names) != 1:
         raise click.UsageError("--live compares one profile with the local cluster")
     try:
-        name, cluster, check = check_live(names[0])
+        with busy("asking Slurm"):
+            name, cluster, check = check_live(names[0])
     except ProbeError as failure:
         failure.exit_code = _UNREAD
         raise

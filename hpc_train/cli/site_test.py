@@ -32,6 +32,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     """
     import datetime
 
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
     from hpc_train.pipeline.site.smoke_job import (
         read_smoke,
@@ -45,7 +46,8 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
         prepared = _prepared(file, site, given)
     profile = prepared.site.value
     run = _run(prepared, results)
-    smoke = read_smoke(run, profile, datetime.date.today().isoformat())
+    with busy("reading the logs of the job"):
+        smoke = read_smoke(run, profile, datetime.date.today().isoformat())
     _print_result(smoke)
     stored = profile.tests.expect if profile.tests else ()
     if smoke.warnings and not update:
@@ -67,12 +69,14 @@ def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
 
 def _run(prepared: Prepared, results: Path) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
 
     show_warnings()
-    done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+    with busy("submitting"):
+        done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
     code = follow(done.home, {folder.run_id for folder in done.new}, {})
     if code:
         raise SystemExit(code)

@@ -36,6 +36,7 @@ def status(
     word: str | None, results: Path, watch: bool, nodes: bool, as_json: bool, color: str
 ) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.status import states
@@ -50,7 +51,8 @@ def status(
         if word is None:
             raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
         return _watch(word, results)
-    found = states(results, word)
+    with busy("reading runs"):
+        found = states(results, word)
     if nodes:
         return _print_nodes(found, as_json)
     if as_json:

@@ -44,6 +44,7 @@ def submit(
     FILE is a job or study in YAML, or a program; its arguments follow after `--`. The runs continue
     when the shell is closed. Only the missing runs of a study are submitted.
     """
+    from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.submit import SubmitOptions
     from hpc_train.pipeline.submit import submit as submit_prepared
@@ -54,7 +55,8 @@ def submit(
         _dry_run(prepared, options)
         return
     show_warnings()
-    done = submit_prepared(prepared, results, sys.argv, options, say)
+    with busy("submitting"):
+        done = submit_prepared(prepared, results, sys.argv, options, say)
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)
