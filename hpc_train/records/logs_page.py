@@ -25,8 +25,8 @@ $ hpctrain collect nccl.log --format nccl_tests -o bandwidth.csv
 - **No known format.** If no parser measures anything in the logs of a run, `generic` (at the end of
   this page) reads them again. It reads hand-written lines, and only values whose words and unit
   leave no doubt: a time without a unit, an accuracy above 1 without a percent sign, two values of
-  one metric on a line, and times of a validation are not read. `report` says so in its first lines,
-  with an example. Check the values; a pattern in the study file ([files](files.md)) or
+  one metric on a line, and times of a validation are not read ([examples](hand-written-lines.md)).
+  `report` says so in its first lines, with an example. Check the values; a pattern in the study file ([files](files.md)) or
   `collect --pattern` replaces `generic`, as does any other format. A pipe is read once, so it needs
   `--format generic`.
 - **Scope.** `global`: of the whole job; if every rank prints the value, it counts once. `per_rank`:
