@@ -26,9 +26,9 @@ $ hpctrain collect nccl.log --format nccl_tests -o bandwidth.csv
   this page) reads them again. It reads hand-written lines, and only values whose words and unit
   leave no doubt: a time without a unit, an accuracy above 1 without a percent sign, two values of
   one metric on a line, and times of a validation are not read ([examples](hand-written-lines.md)).
-  `report` says so in its first lines, with an example. Check the values; a pattern in the study file ([files](files.md)) or
-  `collect --pattern` replaces `generic`, as does any other format. A pipe is read once, so it needs
-  `--format generic`.
+  `report` says so in its first lines, with an example. Check the values; a pattern in the study
+  file ([files](files.md)) or `collect --pattern` replaces `generic`, as does any other format. A
+  pipe is read once, so it needs `--format generic`.
 - **Scope.** `global`: of the whole job; if every rank prints the value, it counts once. `per_rank`:
   of the rank that printed it; rates are summed over the ranks, and of times the slowest rank is
   used. `per_gpu`: multiplied by the number of GPUs. `unknown`: a progress bar of tqdm of an unknown
