@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from importlib.metadata import entry_points, version
 from pathlib import Path
@@ -29,11 +30,24 @@ def rows() -> dict[str, dict[str, str]]:
 
 
 ROWS = rows()
+OTHERS = COLUMNS[:-1]
+MARK = re.compile(r"\[([A-Z]\d)\](?!:)")
+SOURCE = re.compile(r"^\| \[([A-Z]\d)\] \| .+ \| (\d{4}-\d\d-\d\d) \|$", re.MULTILINE)
+ADDRESS = re.compile(r"^\[([A-Z]\d)\]: https://\S+$", re.MULTILINE)
 
 
 def test_no_cell_is_empty() -> None:
     assert len(ROWS) > 15
     assert [(name, column) for name, row in ROWS.items() for column in row if not row[column]] == []
+
+
+def test_what_is_stated_of_another_program_has_a_source_with_address_and_date() -> None:
+    cells = [row[column] for row in ROWS.values() for column in OTHERS]
+    assert [cell for cell in cells if cell not in ("-", "not checked") and "[" not in cell] == []
+    dates = dict(SOURCE.findall(PAGE))
+    used = {mark for cell in cells for mark in MARK.findall(cell)}
+    assert used == set(dates) == set(ADDRESS.findall(PAGE))
+    assert max(map(datetime.date.fromisoformat, dates.values())).year >= 2026
 
 
 def test_versions_are_those_that_were_read() -> None:
@@ -63,7 +77,7 @@ def test_submitit_writes_the_script_and_starts_the_ranks_with_srun() -> None:
     text = _make_sbatch_string("python task.py", folder="logs/%j", nodes=2, ntasks_per_node=2)
     assert "srun " in text
     assert "#SBATCH --signal=" in text
-    assert ROWS["starts the ranks"]["submitit"] == "`srun`"
+    assert ROWS["starts the ranks"]["submitit"].startswith("`srun` [")
 
 
 def test_submitit_requeues_a_function_with_a_checkpoint() -> None:

@@ -1,4 +1,4 @@
-"""README and the pages of commands and of the lab: every command that they show works."""
+"""README and the page of commands: every command that they show works."""
 
 from __future__ import annotations
 
