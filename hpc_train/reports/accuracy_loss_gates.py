@@ -41,10 +41,17 @@ def quality(gates: Gates, points: Sequence[Row], runs: Sequence[Row]) -> Iterato
     Values are compared, not intervals: a collapse of one of several runs counts, and one repetition
     has no interval. The baseline's own runs are also compared with the other points.
     """
+    if not any(map(_has_quality, runs)):
+        return
     for compared in _pairs(points, runs):
         for found in (_accuracy(compared, gates.accuracy), _loss(compared, gates.loss)):
             if found is not None:
                 yield found
+
+
+def _has_quality(run: Row) -> bool:
+    known = run["accuracy"] is not None or run["loss"] is not None
+    return known or LOSS_LOST in run["flags"]
 
 
 def _pairs(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[_QualityInput]:

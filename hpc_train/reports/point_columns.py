@@ -35,7 +35,15 @@ class PointColumn(NamedTuple):
     droppable: bool = True
 
 
-def compact_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
+class WrittenColumn(NamedTuple):
+    """A column of the points table with the text of each cell."""
+
+    column: Column
+    texts: Sequence[str]
+    droppable: bool
+
+
+def compact_columns(points: Sequence[Row], confidence: float) -> list[WrittenColumn]:
     """Return the columns that a reader needs, in order."""
     words = _HeadingWords(points, confidence)
     batch, *others = (
@@ -43,16 +51,16 @@ def compact_columns(points: Sequence[Row], confidence: float) -> list[PointColum
         for metric in in_text_order()
         if metric.text and metric.text.compact
     )
-    return [_series(points), *_sizes(), batch, _runs(), *others, *_remarks()]
+    return _written([_series(points), *_sizes(), batch, _runs(), *others, *_remarks()], points)
 
 
-def table_width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
+def table_width(shown: Sequence[WrittenColumn]) -> int:
     """Return the width of a table as text, with one space between its columns."""
-    texts = [[*c.column.heading.split("\n"), *(c.text(row) for row in points)] for c in shown]
+    texts = ((*one.column.heading.split("\n"), *one.texts) for one in shown)
     return sum(max(map(len, column)) for column in texts) + len(shown) - 1
 
 
-def wide_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
+def wide_columns(points: Sequence[Row], confidence: float) -> list[WrittenColumn]:
     """Return every column, in order of importance."""
     words = _HeadingWords(points, confidence)
     batch, *others = (
@@ -62,7 +70,15 @@ def wide_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
     )
     per_rank = PointColumn(Column(key="micro_batch", heading="batch/\nrank"), _per_rank)
     regime = _words("regime", "regime")
-    return [_series(points), regime, *_sizes(), batch, per_rank, _runs(), *others, *_remarks()]
+    every = [_series(points), regime, *_sizes(), batch, per_rank, _runs(), *others, *_remarks()]
+    return _written(every, points)
+
+
+def _written(columns: Sequence[PointColumn], points: Sequence[Row]) -> list[WrittenColumn]:
+    return [
+        WrittenColumn(one.column, [one.text(row) for row in points], one.droppable)
+        for one in columns
+    ]
 
 
 class _HeadingWords:

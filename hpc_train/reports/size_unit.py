@@ -25,9 +25,10 @@ RANKS = UNITS[1]
 
 def size_unit(points: Sequence[Mapping[str, Any]]) -> SizeUnit:
     """Return GPUs if each point with a size has them, else ranks, else nodes."""
-    sized = [row for row in points if any(row.get(unit.key) for unit in UNITS)]
     for unit in UNITS:
-        if sized and all(row.get(unit.key) for row in sized):
+        lacking = [row for row in points if not row.get(unit.key)]
+        sized = (row.get(other.key) for row in lacking for other in UNITS)
+        if len(lacking) < len(points) and not any(sized):
             return unit
     return RANKS
 

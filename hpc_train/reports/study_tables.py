@@ -16,7 +16,12 @@ from hpc_train.reports.point_and_series_names import (
     names,
     one_size,
 )
-from hpc_train.reports.point_columns import PointColumn, compact_columns, table_width, wide_columns
+from hpc_train.reports.point_columns import (
+    WrittenColumn,
+    compact_columns,
+    table_width,
+    wide_columns,
+)
 from hpc_train.reports.size_unit import size_unit
 from hpc_train.reports.value_format import ABSENT
 
@@ -59,17 +64,21 @@ def points_table(
     every = wide_columns(points, confidence) if wide else compact_columns(points, confidence)
     shown = [column for column in every if _is_needed(column, points, wide=wide)]
     if not wide:
-        shown = _fitting(_with_drop(shown, points), points, room)
+        shown = _fitting(_with_drop(shown, points), room)
     return ReportTable(
         title="Points",
-        columns=tuple(column.column for column in shown),
-        rows=tuple(
-            tuple(Cell(text=c.text(row), value=row.get(c.column.key)) for c in shown)
-            for row in points
-        ),
+        columns=tuple(one.column for one in shown),
+        rows=tuple(zip(*(_cells(one, points) for one in shown), strict=True)),
         key="rows",
-        records=tuple(nested(row) for row in points),
+        records=LazyRows(len(points), lambda: tuple(map(nested, points))),
     )
+
+
+def _cells(shown: WrittenColumn, points: Sequence[Row]) -> list[Cell]:
+    key = shown.column.key
+    return [
+        Cell(text=text, value=row.get(key)) for text, row in zip(shown.texts, points, strict=True)
+    ]
 
 
 def before_runs(report: Report, added: Sequence[ReportTable]) -> tuple[ReportTable, ...]:
@@ -111,15 +120,15 @@ def constants(points: Sequence[Row]) -> str:
     return ", ".join(said)
 
 
-def _fitting(shown: list[PointColumn], points: Sequence[Row], room: int) -> list[PointColumn]:
+def _fitting(shown: list[WrittenColumn], room: int) -> list[WrittenColumn]:
     """Return the columns that fit into `room` characters."""
     for one in sorted(shown, key=lambda one: one.column.drop):
-        if one.column.drop and table_width(shown, points) > room:
+        if one.column.drop and table_width(shown) > room:
             shown = [other for other in shown if other is not one]
     return shown
 
 
-def _with_drop(shown: Sequence[PointColumn], points: Sequence[Row]) -> list[PointColumn]:
+def _with_drop(shown: Sequence[WrittenColumn], points: Sequence[Row]) -> list[WrittenColumn]:
     """Return the columns, with the order in which they are left out where the table is too wide."""
     times = {row["basis"] for row in points if not BASES[row["basis"]].is_rate}
     needed = {BASIS_COLUMNS[basis] for basis in times}
@@ -133,7 +142,7 @@ def _with_drop(shown: Sequence[PointColumn], points: Sequence[Row]) -> list[Poin
     ]
 
 
-def _is_needed(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
+def _is_needed(shown: WrittenColumn, points: Sequence[Row], *, wide: bool) -> bool:
     """Whether a column is not constant, or has a value that is shown nowhere else."""
     key = shown.column.key
     if not shown.droppable:
@@ -143,13 +152,15 @@ def _is_needed(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool
         return compared or not one_size(points)
     if key in _ONLY_IF and not wide:
         return _ONLY_IF[key](points)
-    values = {shown.text(row) for row in points}
+    values = set(shown.texts)
     if key == "ranks" or (key in ("nodes", "gpus") and not wide):
         return len(values) > 1 and (wide or _is_needed_size(key, points))
     known = values - {ABSENT}
     if key not in SIZES or wide:
         return bool(known)
-    silent = any(row["n_ok"] and shown.text(row) == ABSENT for row in points)
+    silent = ABSENT in values and any(
+        row["n_ok"] and text == ABSENT for row, text in zip(points, shown.texts, strict=True)
+    )
     new = not key.endswith("_per_node") or _is_needed_size(key, points)
     return new and (len(known) > 1 or bool(known and silent))
 

@@ -57,10 +57,7 @@ def laid_out(table: ReportTable, width: float, gap: float, measure: Measure) -> 
     every = [_sized(table, place, measure) for place in range(len(table.columns))]
     shown = _fitting(every, width, gap)
     widths = _narrowed(shown, width - gap * (len(shown) - 1))
-    columns = [
-        [wrapped(cell, size, measure) if measure(cell) > size else (cell,) for cell in one.cells]
-        for one, size in zip(shown, widths, strict=True)
-    ]
+    columns = [_lines(one, size, measure) for one, size in zip(shown, widths, strict=True)]
     return Layout(
         columns=tuple(one.column for one in shown),
         widths=tuple(widths),
@@ -70,6 +67,18 @@ def laid_out(table: ReportTable, width: float, gap: float, measure: Measure) -> 
         rows=tuple(zip(*columns, strict=True)) if columns else (),
         left_out=tuple(name_of(one.column) for one in every if one not in shown),
     )
+
+
+def _lines(shown: _Sized, width: float, measure: Measure) -> list[Sequence[str]]:
+    """Return the lines of each cell of a column in a width."""
+    if shown.whole <= width:
+        return [(cell,) for cell in shown.cells]
+    # Names recur from row to row.
+    lines = {
+        cell: wrapped(cell, width, measure) if measure(cell) > width else (cell,)
+        for cell in set(shown.cells)
+    }
+    return [lines[cell] for cell in shown.cells]
 
 
 def _heading(column: Column, width: float, measure: Measure) -> list[str]:
@@ -98,10 +107,11 @@ def _sized(table: ReportTable, place: int, measure: Measure) -> _Sized:
     column = table.columns[place]
     cells = [one_line(row[place].text) for row in table.rows]
     head = max(map(measure, column.heading.split("\n")))
-    whole = max([head, *map(measure, cells)])
+    different = set(cells)
+    whole = max([head, *map(measure, different)])
     if column.align == "right":
         return _Sized(column, cells, whole, whole, whole)
-    tokens = {token for cell in cells for token in _TOKEN.findall(cell)}
+    tokens = {token for cell in different for token in _TOKEN.findall(cell)}
     if column.prose:
         head = max(map(measure, column.heading.split()), default=0.0)
     words = max([head, *map(measure, tokens)])

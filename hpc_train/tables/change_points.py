@@ -13,11 +13,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from hpc_train.model.track import LEAST_ENTRIES, Change
 from hpc_train.tables.confidence_intervals import CONFIDENCE, students_t
 from hpc_train.tables.group_reductions import Floats
+from hpc_train.tables.probability_distributions import f_above, student_below
 
 # Level of each test. With it, 4 % of the histories of 50 equal entries have a step downwards at any
 # of 50 checks, one after each entry (4000 simulated histories; a test simulates 600).
@@ -100,7 +100,7 @@ def _starts(fits: Sequence[_Fit], count: int) -> list[int]:
 def _p(without: float, with_: float, more: int, freedom: int) -> float:
     """Return the p value of the F test of `more` further changes."""
     noise = max(with_ / freedom, LEAST_NOISE**2)
-    return float(special.fdtrc(more, freedom, (without - with_) / more / noise))
+    return f_above(more, freedom, (without - with_) / more / noise)
 
 
 def _described(logs: Floats, at: Sequence[int], before: int) -> list[Change]:
@@ -137,5 +137,5 @@ def _step(pair: tuple[Floats, Floats], parts: Sequence[Floats], at: int) -> Chan
     error = float(np.sqrt(noise * (1 / len(old) + 1 / len(new))))
     half = float(students_t(freedom, CONFIDENCE)) * error
     ratio, low, high = (float(np.exp(step + side * half)) for side in (0, -1, 1))
-    p = 2 * float(special.stdtr(freedom, -abs(step) / error))
+    p = 2 * student_below(freedom, -abs(step) / error)
     return Change(at=at, ratio=ratio, low=low, high=high, p=p)

@@ -7,12 +7,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Not scipy.stats, whose import takes a second.
-from scipy import special
-
 from hpc_train.errors import ReportError
 from hpc_train.tables.group_reductions import NAN, Floats, Moments
 from hpc_train.tables.plausible_range import LEAST, MOST, known, usable
+from hpc_train.tables.probability_distributions import student_quantile
 
 CONFIDENCE = 0.95
 # With fewer values, the intervals of a bootstrap are too narrow.
@@ -40,7 +38,7 @@ class IntervalArrays(NamedTuple):
 
 def students_t(freedom: Any, confidence: float | Floats) -> Any:
     """Return t such that a share `confidence` of the distribution is within -t and t."""
-    return special.stdtrit(freedom, (1 + confidence) / 2)
+    return student_quantile(freedom, (1 + confidence) / 2)
 
 
 def ratio_interval(

@@ -136,7 +136,9 @@ def _comparisons(pairs: _Pairs, number: Floats) -> int:
 def _rows(
     points: pd.DataFrame, pairs: _Pairs, number: Floats, found: Sequence[IntervalArrays]
 ) -> Iterator[dict[str, Any]]:
-    each = points.to_dict("records")
+    used = [*SIZES, "group", "basis", "series", "not_ok", "whole_seconds"]
+    values = [name for name in dict.fromkeys(BASIS_COLUMNS.values()) if name in points]
+    each = points[[*used, *values]].to_dict("records")
     limits = [zip(*one, strict=True) for one in found]
     for fastest, other, ratio, corrected in zip(
         pairs.fastest.tolist(), pairs.other.tolist(), *limits, strict=True

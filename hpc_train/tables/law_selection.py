@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import pandas as pd
-from scipy import special
 
 from hpc_train.model.scaling_fit import LAW_NAMES, Fit
-from hpc_train.tables.group_reductions import Floats, numbers
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.least_squares import LEAST_SCATTER, Solution
+from hpc_train.tables.probability_distributions import f_above
 
 LEVEL = 0.05
 # Without repetitions, a larger residual is not taken for noise.
@@ -41,10 +40,10 @@ class Noise(NamedTuple):
         return float(np.sqrt(self.squares / self.freedom)) if self.freedom > 0 else float("nan")
 
 
-def noise_of(points: pd.DataFrame) -> Noise:
+def noise_of(runs: Floats, variation: Floats) -> Noise:
     """Return the noise between the runs of some points, from their columns `n_ok` and `cv`."""
-    runs = np.maximum(np.nan_to_num(numbers(points, "n_ok"), nan=1.0), 1.0)
-    variation = np.minimum(numbers(points, "cv"), _MOST)
+    runs = np.maximum(np.nan_to_num(runs, nan=1.0), 1.0)
+    variation = np.minimum(variation, _MOST)
     known = (runs > 1) & ~np.isnan(variation)
     squares = float(np.sum((runs[known] - 1) * variation[known] ** 2))
     return Noise(runs, squares, float(np.sum(runs[known] - 1)))
@@ -63,7 +62,7 @@ def lack_of_fit(solved: Solution, noise: Noise) -> float | None:
         return None
     squares = float(np.sum(noise.runs * np.minimum(np.abs(solved.residuals), _MOST) ** 2))
     ratio = (squares / freedom) / (noise.squares / noise.freedom)
-    return float(special.fdtrc(freedom, noise.freedom, min(ratio, _MOST)))
+    return f_above(freedom, noise.freedom, min(ratio, _MOST))
 
 
 def aicc(solved: Solution, noise: Noise) -> float | None:

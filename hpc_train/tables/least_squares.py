@@ -38,18 +38,26 @@ def _not_negative(columns: Floats, wanted: Floats) -> Floats:
     """Return the coefficients of 0 or above with the least squares.
 
     They are the plain solution for those that are above 0. A law has three at most, so that each
-    choice of them is tried; the import of scipy.optimize takes longer than a whole report.
+    choice of them is tried, unless all are clearly above 0; the import of scipy.optimize takes
+    longer than a whole report.
     """
     count = columns.shape[1]
+    every = _plain(columns, wanted)
+    if every.min() > LEAST_SCATTER * every.max():
+        return every
     best, least = np.zeros(count), float(wanted @ wanted)
     for size in range(1, count + 1):
         for chosen in map(list, combinations(range(count), size)):
-            found = np.linalg.lstsq(columns[:, chosen], wanted, rcond=None)[0]
+            found = every if size == count else _plain(columns[:, chosen], wanted)
             rest = wanted - columns[:, chosen] @ found
             if (found >= 0).all() and float(rest @ rest) < least:
                 best, least = np.zeros(count), float(rest @ rest)
                 best[chosen] = found
     return best
+
+
+def _plain(columns: Floats, wanted: Floats) -> Floats:
+    return np.asarray(np.linalg.lstsq(columns, wanted, rcond=None)[0], dtype=np.float64)
 
 
 def basis(law: Law, q: Floats) -> Floats:

@@ -16,15 +16,14 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-# Not scipy.stats, whose import takes a second.
-from scipy import special
-
 from hpc_train.tables.group_reductions import NAN, moments
 from hpc_train.tables.matched_points import matched
 from hpc_train.tables.points import KEY, Grouped, grouped
+from hpc_train.tables.probability_distributions import normal_below
 from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.run_order import LEVEL, log_rates
 from hpc_train.tables.runs import OK
+from hpc_train.tables.shared_objects import shared
 
 Nodes = frozenset[str]
 
@@ -69,9 +68,11 @@ def node_sets(runs: pd.DataFrame, points: pd.DataFrame) -> NodeSets:
     A point counts if the nodes of all its ok runs are known. It is compared with the baseline of
     its series, and with the point of its size in the first series.
     """
-    sets = [_nodes(text) for text in runs["node_list"]] if "node_list" in runs else []
-    if not any(sets):
+    texts = shared(runs["node_list"] if "node_list" in runs else [])
+    known = [_nodes(text) for text in texts.objects]
+    if not any(known):
         return NodeSets()
+    sets = [known[code] for code in texts.codes.tolist()]
     groups = grouped(runs)
     found = _point_nodes(_of_points(groups, sets))
     return NodeSets(tuple(_apart(found, _compared(points))), _slow(groups, sets))
@@ -169,7 +170,7 @@ def _slow(groups: Grouped, sets: Sequence[Nodes]) -> SlowNodes | None:
             factor = float(np.exp(deviation[places].sum() / spread))
             tests.append((score, SlowNodes(tuple(nodes), factor, len(own))))
     score, slowest = min(tests, default=(0.0, None))
-    return slowest if special.ndtr(score) * len(tests) < LEVEL / 2 else None
+    return slowest if normal_below(score) * len(tests) < LEVEL / 2 else None
 
 
 def _by_runs(sets: Sequence[Nodes], used: Ints) -> dict[tuple[int, ...], list[str]]:

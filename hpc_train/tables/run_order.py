@@ -12,11 +12,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-# Not scipy.stats, whose import takes a second.
-from scipy import special
-
 from hpc_train.tables.group_reductions import NAN, Floats, moments
 from hpc_train.tables.points import Grouped, bases_of, grouped, rates_of
+from hpc_train.tables.probability_distributions import beta_below, student_below
 from hpc_train.tables.record_arrays import Ints, Mask
 
 LEVEL = 0.05
@@ -124,7 +122,7 @@ def _drift(runs: _InOrder) -> float | None:
     if not rest > 0:
         return None
     t = abs(slope) / np.sqrt(rest / freedom / spread)
-    if 2 * special.stdtr(freedom, -t) >= LEVEL / 2:
+    if 2 * student_below(freedom, -t) >= LEVEL / 2:
         return None
     return float(np.exp(slope * (len(place) - 1)))
 
@@ -148,7 +146,7 @@ def _autocorrelation(runs: _InOrder) -> float | None:
     if not share > 0:
         return None
     both = centre * (1 - centre) / share - 1
-    above = 1 - special.betainc(centre * both, (1 - centre) * both, (1 + r) / 2)
+    above = 1 - beta_below(centre * both, (1 - centre) * both, (1 + r) / 2)
     return r if above < LEVEL / 2 else None
 
 

@@ -23,18 +23,16 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
 from hpc_train.model.scaling_fit import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
-from hpc_train.tables.group_reductions import Floats, numbers
+from hpc_train.tables.fitted_sizes import FittedSizes, fitted_sizes, with_size_and_speedup
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.law_selection import aicc, lack_of_fit, misfit, noise_of, selected
 from hpc_train.tables.least_squares import Solution, basis, half_width, ratio, solve
 
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
 CURVE_POINTS = 65
-# No machine is larger; products of six such numbers are still numbers.
-LARGEST = 1e20
 # Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 14 %.
 DOUBT_PER_DOUBLING = 0.05
 # Parameters, and the square of the peak, as ratios of two sums of coefficients.
@@ -63,47 +61,26 @@ def fits(
     """
     reach = _reach(forecast, force=force)
     weak = set(points["series"][points["regime"] == "weak"])
-    usable = points.loc[_usable(points)]
+    usable = with_size_and_speedup(points)
     places = usable.groupby("series", sort=False).indices
-    q = usable["ideal"].to_numpy(dtype=np.float64)
-    above = _superlinear(usable)
+    sizes = fitted_sizes(usable)
     found: list[Fit] = []
     # Many foreign logs may each be a series without a second size: no frame for those.
     for series in points["series"].unique():
-        own = places.get(series, _NOWHERE)
-        sizes = len(set(q[own].tolist()))
+        own = sizes.at(np.asarray(places.get(series, _NOWHERE), dtype=np.int64))
+        count = len(set(own.q.tolist()))
         laws: tuple[Law, ...] = ("gustafson" if series in weak else "amdahl", "usl")
         each = []
         for law in laws:
-            if sizes < LEAST_SIZES[law]:
-                each.append(_too_few(str(series), law, len(own), sizes))
-            elif above[own].any():
-                each.append(Fit(series=str(series), law=law, points=len(own), refused=SUPERLINEAR))
+            if count < LEAST_SIZES[law]:
+                each.append(_too_few(str(series), law, len(own.q), count))
+            elif own.above.any():
+                refused = SUPERLINEAR
+                each.append(Fit(series=str(series), law=law, points=len(own.q), refused=refused))
             else:
-                each.append(_fit(str(series), law, usable.iloc[own], reach))
+                each.append(_fit(str(series), law, own, reach))
         found += selected(tuple(each))
     return tuple(found)
-
-
-def _superlinear(points: pd.DataFrame) -> NDArray[np.bool_]:
-    """Return which points are above the ideal speedup, by the rule of the flag `superlinear`."""
-    q, value, low, high = (
-        numbers(points, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
-    )
-    rounded = np.round(value / q, 3)
-    larger = np.where(np.isnan(low), rounded, low / q) > 1
-    smaller = np.where(np.isnan(high), rounded, high / q) < 1
-    above: NDArray[np.bool_] = np.where(q > 1, larger, (q < 1) & smaller)
-    return above
-
-
-def _usable(points: pd.DataFrame) -> NDArray[np.bool_]:
-    return _countable(points["ideal"]) & _countable(points["speedup"])
-
-
-def _countable(sizes: pd.Series[float]) -> NDArray[np.bool_]:
-    found: NDArray[np.bool_] = ((sizes >= 1 / LARGEST) & (sizes <= LARGEST)).to_numpy(dtype=bool)
-    return found
 
 
 def _too_few(series: str, law: Law, points: int, sizes: int) -> Fit:
@@ -129,11 +106,9 @@ def _reach(forecast: float | None, *, force: bool) -> float:
     return forecast
 
 
-def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
-    q = usable["ideal"].to_numpy(dtype=np.float64)
-    speedup = usable["speedup"].to_numpy(dtype=np.float64)
-    noise = noise_of(usable)
-    solved = solve(law, q, speedup, noise.runs)
+def _fit(series: str, law: Law, own: FittedSizes, reach: float) -> Fit:
+    q, noise = own.q, noise_of(own.runs, own.variation)
+    solved = solve(law, q, own.speedup, noise.runs)
     if not np.asarray(SCALE[law]) @ solved.c > 0:
         refused = "does not fit with a positive speedup at q = 1"
         return Fit(series=series, law=law, points=len(q), refused=refused)
@@ -156,7 +131,7 @@ def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
         peak=None if isinstance(peak, str) else peak,
         no_peak=peak if isinstance(peak, str) else "",
         curve=_curve(solved, q, reach),
-        notes=_notes(usable, reach),
+        notes=_notes(own, reach),
     )
 
 
@@ -224,13 +199,12 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
     )
 
 
-def _notes(usable: pd.DataFrame, reach: float) -> tuple[str, ...]:
+def _notes(own: FittedSizes, reach: float) -> tuple[str, ...]:
     notes = []
     if reach > TRUSTED_REACH:
         notes.append(f"not reliable: extrapolated to {reach:g} times the largest measured size")
     elif reach > REACH:
         notes.append(f"extrapolated to {reach:g} times the largest measured size")
-    # A missing number of nodes does not count as 1: NA == 1 is NA, which `all` ignores.
-    if reach > 1 and usable["nodes"].eq(1).fillna(value=False).all():
+    if reach > 1 and own.on_one_node.all():
         notes.append("measured on one node: the network between nodes is not included")
     return tuple(notes)

@@ -39,6 +39,8 @@ def used(command: Sequence[str], allowed: Sequence[int] = (0, 3)) -> Used:
         RuntimeError: it ended with another exit code.
     """
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    # Installed packages have their bytecode.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     whole = [sys.executable, "-c", _RUN, *command]
     said = subprocess.run(whole, env=environment, capture_output=True, text=True, check=True)
     code, cpu, wall, mib = json.loads(said.stdout)

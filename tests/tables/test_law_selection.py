@@ -8,6 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 from hpc_train.model.scaling_fit import Fit
+from hpc_train.tables.group_reductions import numbers
 from hpc_train.tables.law_selection import aicc, lack_of_fit, noise_of
 from hpc_train.tables.least_squares import solve
 from hpc_train.tables.scaling_fits import fits
@@ -61,7 +62,7 @@ def test_a_step_between_two_nodes_fits_no_law() -> None:
 
 def test_equal_digits_in_all_repetitions_are_no_noise() -> None:
     frame = study(true_laws.amdahl(Q, 0.05), 1)
-    assert not noise_of(frame.assign(cv=0.0)).is_measured
+    assert not noise_of(numbers(frame, "n_ok"), np.zeros(len(frame))).is_measured
     assert fits(frame.assign(cv=0.0))[0].lack_of_fit_p is None
 
 
@@ -87,7 +88,7 @@ def test_lack_of_fit_and_aicc_by_their_definitions() -> None:
     from scipy import stats
 
     frame = study(true_laws.amdahl(Q, 0.05), 3)
-    noise = noise_of(frame)
+    noise = noise_of(numbers(frame, "n_ok"), numbers(frame, "cv"))
     solved = solve("amdahl", Q, frame["speedup"].to_numpy(dtype=np.float64), noise.runs)
     r, cv = solved.residuals, frame["cv"].to_numpy(dtype=np.float64)
     ratio = (3 * (r @ r) / 5) / (2 * (cv @ cv) / 14)

@@ -74,7 +74,9 @@ def _drawn(layout: Layout, gap: str) -> str:
 
 
 def _padded(text: str, size: int, right: bool) -> str:
-    blanks = " " * (size - int(_places(text)))
+    if text.isascii():
+        return text.rjust(size) if right else text.ljust(size)
+    blanks = " " * (size - _places(text))
     return blanks + text if right else text + blanks
 
 
