@@ -13,6 +13,10 @@ COMMANDS = {
         "hpc_train.cli.explain:explain",
         "Print every setting, directive, variable and argument: value, origin, why.",
     ),
+    "advise": (
+        "hpc_train.cli.advise:advise",
+        "Advise whether to distribute a training, how, and on how many GPUs.",
+    ),
     "lint": (
         "hpc_train.cli.lint:lint",
         "Find errors in any job script, and print what to write instead.",
@@ -72,6 +76,10 @@ COMMANDS = {
 
 # Two worked examples of each command, for the end of its help.
 EXAMPLES = {
+    "advise": (
+        "hpctrain advise job.yaml --site perlmutter --gpus 32 --deadline 24h",
+        "hpctrain advise study.yaml --measured STUDY --condition steps=100000",
+    ),
     "submit": (
         "hpctrain submit train.py --tasks-per-node 2 --wait -- --epochs 3",
         "hpctrain submit job.yaml --site leonardo --set time=2h --dry-run",

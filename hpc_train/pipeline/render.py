@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from hpc_train.data_folders import template_path
-from hpc_train.errors import PlanError, SpecError
+from hpc_train.errors import PlanError
 from hpc_train.lint.setup_lines import check_setup
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
@@ -24,9 +24,8 @@ from hpc_train.plans.plan_digest import plan_digest
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.search import announcement
-from hpc_train.specs.job import build_job, command_document, is_study
-from hpc_train.specs.override import Override, has_sizes, option_override, parse_setting
-from hpc_train.yamlfile import Document, nearest_file, read
+from hpc_train.specs.override import Override, option_override, parse_setting
+from hpc_train.specs.points_of_file import points_of
 
 T = TypeVar("T")
 
@@ -99,7 +98,7 @@ def prepare(request: Request) -> Prepared:
     if request.starts:
         choice.check()
     profile, site = load_choice(choice)
-    study, points = _points(request)
+    study, points = points_of(request.path, request.arguments, request.overrides)
     nested = _is_nested(request, study, site)
     folders = template_path(profile)
     prepared, refused = prepare_points(points, site, folders, nested=nested, plain=request.plain)
@@ -173,34 +172,6 @@ def randomised_blocks(blocks: Sequence[Sequence[T]], seed: int) -> list[T]:
     for block in order:
         chance.shuffle(block)
     return [item for block in order for item in block]
-
-
-def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
-    path, is_file = request.path, request.path.suffix in (".yaml", ".yml")
-    if is_file and request.arguments:
-        raise SpecError(
-            f"{path}: arguments after -- are for a script; a YAML file contains its own",
-            "change the file's command",
-        )
-    document = _read(path) if is_file else command_document(path, request.arguments)
-    if is_study(document) or any(map(has_sizes, request.overrides)):
-        # A single job, the most frequent input, needs no module of studies.
-        from hpc_train.specs.sizes_option import study_or_sizes
-
-        study = study_or_sizes(document, request.overrides, path)
-        return study, study.points
-    job = build_job(document.data, document.origins, request.overrides, path)
-    return None, (Point(axes={}, job=job),)
-
-
-def _read(path: Path) -> Document:
-    """Read a file; if there is none, and none with a similar name, the hint needs no file."""
-    try:
-        return read(path, SpecError)
-    except SpecError as failure:
-        if not path.exists() and not nearest_file(path):
-            failure.hint = "a script needs no file: hpctrain render train.py --tasks-per-node 2"
-        raise
 
 
 def prepare_points(

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from hpc_train.model.gpu_specs import most_gib
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.tables.gpu_memory import most_gib
 from hpc_train.tables.group_reductions import Floats, numbers
 from hpc_train.tables.plausible_range import known
 from hpc_train.tables.points import KEY

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpc_train.model.gpu_specs import most_gib
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.tables.gpu_memory import most_gib
 from hpc_train.tables.implausible_values import GAP, far_from_most, with_implausible
 from hpc_train.tables.runs import COLUMNS
 

@@ -1,0 +1,76 @@
+"""Question: a program on a machine, on some sizes; which strategies can run on each."""
+
+from __future__ import annotations
+
+from hpc_train.model.advice import MeasuredStep
+from hpc_train.model.machine_size import MachineSize
+from hpc_train.model.program_size import ProgramSize
+from hpc_train.model.strategy_checks import batch_problem, strategy_problem
+from hpc_train.model.training_strategies import TrainingRequest
+from hpc_train.model.value import Value
+
+# In the order of preference: the first that fits needs no other.
+DATA_PARALLEL = ("single", "ddp", "zero1", "fsdp", "hsdp")
+OF_LAYERS = ("tensor", "pipeline", "context")
+
+
+class Question(Value, frozen=True, kw_only=True):
+    """What is asked: a program on a machine, on these numbers of GPUs (or ranks), in order."""
+
+    program: ProgramSize
+    machine: MachineSize
+    sizes: tuple[int, ...]
+    measured: tuple[MeasuredStep, ...] = ()
+    deadline_s: float | None = None
+    budget_gpu_hours: float | None = None
+
+    @property
+    def baseline(self) -> MeasuredStep | None:
+        """The measured step that forecasts start from: of the fewest ranks, ddp before others."""
+        usable = [one for one in self.measured if one.strategy in DATA_PARALLEL]
+        return min(
+            usable,
+            key=lambda one: (one.ranks, DATA_PARALLEL.index(one.strategy)),
+            default=None,
+        )
+
+    def samples(self, ranks: int) -> float | None:
+        """Return the samples of a step on so many data-parallel ranks."""
+        if self.program.global_batch is not None:
+            return float(self.program.global_batch)
+        return None if self.program.batch is None else float(self.program.batch * ranks)
+
+
+def request_of(name: str, ranks: int, question: Question) -> TrainingRequest:
+    """Return a strategy on so many ranks, with the program's options."""
+    program, machine = question.program, question.machine
+    nodes = machine.nodes(ranks)
+    return TrainingRequest(
+        strategy=name,
+        model=program.model or "cnn",
+        world_size=ranks,
+        device="cuda" if machine.gpus_per_node else "cpu",
+        mesh=(nodes, ranks // nodes) if name == "hsdp" and nodes > 1 else (),
+        accumulate=program.accumulate,
+        precision=program.precision,
+        checkpointing=program.checkpointing,
+    )
+
+
+def problem_of(request: TrainingRequest, question: Question) -> str | None:
+    """Return why a strategy cannot run on these ranks, or None."""
+    name, ranks, machine = request.strategy, request.world_size, question.machine
+    nodes = machine.nodes(ranks)
+    if (ranks == 1) != (name == "single"):
+        return f"{name} needs {'one rank' if name == 'single' else 'several ranks'}"
+    if name == "hsdp" and (nodes == 1 or not machine.gpus_per_node):
+        return "hsdp shards within a node and copies between nodes: it needs several nodes"
+    if name in ("tensor", "context") and nodes > 1:
+        return f"{name} communicates in each layer: it stays within one node"
+    samples = question.samples(request.data_size)
+    if samples is not None and samples < request.data_size:
+        return f"{name} cannot divide {samples:g} samples among {request.data_size} ranks"
+    problem = strategy_problem(request)
+    if problem is None and samples is not None and request.microbatches > 1:
+        return batch_problem(request, int(samples / request.data_size))
+    return problem

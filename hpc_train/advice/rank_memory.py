@@ -1,0 +1,130 @@
+"""Strategy and program -> the memory of a rank by kind, within bounds.
+
+Activations of a transformer block in bytes per sample, token and width: 32 in bf16 and 64 in fp32
+with a fused attention, 34 with dropout; with full checkpointing only its input (Korthikanti et al.,
+arXiv 2205.05198). Logits are kept in the type of the operations and twice in fp32.
+"""
+
+from __future__ import annotations
+
+from hpc_train.model.advice import RankMemory
+from hpc_train.model.program_size import ProgramSize, block_parameters
+from hpc_train.model.strategy_costs import TrainingSize, state_bytes
+from hpc_train.model.training_strategies import SCHEDULES, GptShape, TrainingRequest
+from hpc_train.model.value_range import Range, exactly
+
+GIB = 2.0**30
+# CUDA's context, its libraries, and for several ranks the buffers of NCCL.
+_CONTEXT_GIB, _NCCL_GIB = (0.4, 1.5), (0.6, 3.5)
+_HALF = frozenset({"bf16", "fp16"})
+# What allocators and temporary arrays need beyond the formula.
+_MORE = 1.15
+
+
+def rank_memory(
+    request: TrainingRequest, program: ProgramSize, micro_batch: float
+) -> RankMemory | None:
+    """Return the memory of the rank that needs most; None without the number of parameters.
+
+    `micro_batch` are the samples of one forward pass of a rank.
+    """
+    if program.parameters is None:
+        return None
+    size = training_size(program)
+    activations, logits = _of_samples(request, program.shape, micro_batch)
+    return RankMemory(
+        states=_states(request, program, size),
+        gathered=_gathered(request, program, size),
+        buckets=_buckets(request, program),
+        activations=activations,
+        logits=logits,
+        context=_context(request),
+    )
+
+
+def training_size(program: ProgramSize, backend: str = "nccl") -> TrainingSize:
+    """Return what the formulas of traffic and states depend on."""
+    return TrainingSize(
+        parameters=program.parameters or 0,
+        optimizer=program.optimizer,
+        batch=program.global_batch or 1,
+        backend=backend,
+        gathered=2 if program.precision in _HALF else 4,
+    )
+
+
+def _states(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
+    mean = state_bytes(request, size)
+    shape = program.shape
+    if request.pipeline_ranks == 1 or shape is None:
+        return exactly(mean)
+    # The first and the last stage also have a table of the vocabulary.
+    ratio = mean / (size.parameters * 4)
+    table = 4 * ratio * request.pipeline_ranks * shape.vocabulary * shape.width
+    return Range(low=mean, high=mean + table)
+
+
+def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
+    if not ("fsdp" in request.strategy or request.strategy == "hsdp"):
+        return exactly(0.0)
+    shape, parameters = program.shape, float(size.parameters)
+    if shape is None:
+        return Range(low=0.0, high=parameters * size.gathered)
+    block = block_parameters(shape.width)
+    root = parameters - shape.blocks * block
+    return exactly(size.gathered * (block + max(root, block)))
+
+
+def _buckets(request: TrainingRequest, program: ProgramSize) -> Range:
+    """Return the copies of gradients of DDP without `gradient_as_bucket_view`, which ours sets."""
+    if request.strategy not in ("ddp", "zero1") or program.model is not None:
+        return exactly(0.0)
+    return Range(low=0.0, high=4.0 * (program.parameters or 0))
+
+
+def _of_samples(
+    request: TrainingRequest, shape: GptShape | None, samples: float
+) -> tuple[Range, Range]:
+    """Return activations and logits."""
+    if shape is None:
+        return Range(), Range()
+    tokens = samples * shape.context / (request.world_size if request.strategy == "context" else 1)
+    whole = tokens * shape.width * shape.blocks
+    each = 32.0 if request.precision in _HALF else 64.0
+    divided = request.world_size if request.strategy == "tensor" else 1
+    if request.checkpointing == "none":
+        activations = _with_more(each * whole * _held(request) / divided)
+    else:
+        # The input of each block, and all activations of the block that is computed again.
+        inputs = whole * (2.0 if request.precision in _HALF else 4.0)
+        least = (inputs + each * whole / shape.blocks) * _held(request) / divided
+        most = least if request.checkpointing == "full" else each * whole * _held(request) / divided
+        activations = Range(low=least, high=most * _MORE)
+    vocabulary = tokens * shape.vocabulary / divided
+    return activations, Range(low=8.0 * vocabulary, high=12.0 * vocabulary)
+
+
+def _with_more(least: float) -> Range:
+    return Range(low=least, high=least * _MORE)
+
+
+def _held(request: TrainingRequest) -> float:
+    """Return how much of one micro-batch's activations a rank holds: layers x micro-batches."""
+    ranks = request.pipeline_ranks
+    if ranks == 1 or request.strategy == "naive":
+        return 1 / ranks
+    if request.schedule in ("GPipe", "LoopedBFS"):
+        return request.microbatches / ranks
+    chunks = SCHEDULES[request.schedule].stages_per_rank
+    interleaved = "Interleaved" in request.schedule
+    held = ranks * (1 + (ranks - 1) / (ranks * chunks)) if interleaved else ranks
+    return min(request.microbatches, held) / ranks
+
+
+def _context(request: TrainingRequest) -> Range:
+    if request.device != "cuda":
+        return Range(low=0.0, high=GIB)
+    least, most = _CONTEXT_GIB
+    if request.world_size > 1:
+        least, most = least + _NCCL_GIB[0], most + _NCCL_GIB[1]
+    return Range(low=least * GIB, high=most * GIB)

@@ -1,0 +1,84 @@
+"""Advice: which strategies fit a machine, what a step takes, and the verdict on each."""
+
+from typing import Literal
+
+from hpc_train.model.value import Value
+from hpc_train.model.value_range import Range, exactly
+
+MemoryFit = Literal["yes", "no", "perhaps", "unknown"]
+
+
+class RankMemory(Value, frozen=True, kw_only=True):
+    """The memory of one rank by kind, in bytes."""
+
+    states: Range
+    gathered: Range
+    buckets: Range
+    activations: Range
+    logits: Range
+    context: Range
+
+    @property
+    def kinds(self) -> dict[str, Range]:
+        """The bounds of each kind."""
+        return {name: getattr(self, name) for name in self.__struct_fields__}
+
+    @property
+    def whole(self) -> Range:
+        """The bounds of the sum."""
+        total = exactly(0.0)
+        for bounds in self.kinds.values():
+            total += bounds
+        return total
+
+
+class MeasuredStep(Value, frozen=True, kw_only=True):
+    """A measured step: seconds, on how many ranks, with which global batch, and where.
+
+    `data_share` is the part of a step, 0..1, in which it waited for data.
+    """
+
+    seconds: float
+    ranks: int
+    batch: float | None
+    strategy: str
+    source: str
+    peak_memory_gib: float | None = None
+    data_share: float | None = None
+
+
+class AdviceRow(Value, frozen=True, kw_only=True):
+    """One strategy at one size; bounds without an upper end are open.
+
+    `samples` of a rank and step; `sent` bytes of a rank and step, None: no formula; `step` and
+    `end` (of the training) in seconds, `speedup` and `efficiency` against the baseline, None:
+    unknown. `change` is the smallest one with which the row fits; `reason` explains the verdict.
+    """
+
+    strategy: str
+    ranks: int
+    nodes: int
+    samples: float | None
+    memory: RankMemory | None
+    fits: MemoryFit
+    sent: float | None
+    step: Range
+    measured: bool = False
+    speedup: Range | None = None
+    efficiency: Range | None = None
+    end: Range | None = None
+    gpu_hours: Range | None = None
+    change: str = ""
+    verdict: str = ""
+    reason: str = ""
+
+
+class Advice(Value, frozen=True, kw_only=True):
+    """The rows, the first and the last line, and the strategies that cannot run, with reasons."""
+
+    rows: tuple[AdviceRow, ...]
+    one_rank: str
+    recommended: str
+    limit: str
+    refused: tuple[tuple[str, str], ...] = ()
+    missing: tuple[str, ...] = ()

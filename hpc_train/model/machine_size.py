@@ -1,0 +1,34 @@
+"""MachineSize: what a forecast needs to know of the nodes of a partition, each with its source."""
+
+import math
+
+from hpc_train.model.value import Value
+
+
+class MachineSize(Value, frozen=True, kw_only=True):
+    """One kind of node; None is unknown, 0 GPUs is a node without, on which ranks are counted.
+
+    Memory of a GPU in GiB, from its smallest variant to its largest; `peak_tflops` by precision;
+    bandwidths in GB/s in one direction: `gpu_link` of one GPU to its neighbours, `node_link` of all
+    adapters of a node together. `sources` are the name of each value and where it comes from.
+    """
+
+    site: str
+    partition: str
+    gpus_per_node: int
+    ranks_per_node: int = 1
+    gpu: str = ""
+    least_gib: float | None = None
+    most_gib: float | None = None
+    peak_tflops: dict[str, float] = {}
+    gpu_link: float | None = None
+    node_link: float | None = None
+    max_nodes: int | None = None
+    max_gpus: int | None = None
+    price_per_gpu_hour: float | None = None
+    currency: str = ""
+    sources: dict[str, str] = {}
+
+    def nodes(self, ranks: int) -> int:
+        """Return the nodes of so many ranks."""
+        return math.ceil(ranks / (self.gpus_per_node or self.ranks_per_node))

@@ -1,0 +1,171 @@
+"""A job or study, a site, and earlier results -> the report that advises strategy and size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from hpc_train.advice.question import Question
+from hpc_train.advice.verdicts import advise
+from hpc_train.errors import PlanError, SpecError
+from hpc_train.model.advice import MeasuredStep
+from hpc_train.model.machine_size import MachineSize
+from hpc_train.model.report import Report
+from hpc_train.model.study import Study
+from hpc_train.model.units import Duration
+from hpc_train.model.value import Value
+from hpc_train.pipeline.detection.default_site import choose_site, load_choice
+from hpc_train.reports.advice_report import AdviceInput, advice_report
+from hpc_train.sites.machine_of_site import machine_of
+from hpc_train.specs.points_of_file import points_of
+from hpc_train.specs.program_of_job import parse_condition, program_of
+
+# Without a question, so many nodes at most are looked at.
+_NODES = 4
+_MOST = 1_048_576
+_UNITS = ("gpuh", "gpu-hours", "h")
+
+
+class AdviceOptions(Value, frozen=True, kw_only=True):
+    """What is asked: the most GPUs, limits, stated conditions, and earlier results."""
+
+    gpus: int | None = None
+    deadline: str | None = None
+    budget: str | None = None
+    conditions: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    results: Path = Path("runs")
+
+
+def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
+    """Return the advice on the program of a job or study file.
+
+    Raises:
+        HpcTrainError: the file, the site, an option or an earlier result is wrong.
+    """
+    study, points = points_of(path)
+    job, resources = points[0].job, [point.job.value.resources for point in points]
+    _, profile = load_choice(choose_site(site))
+    machine = machine_of(profile, job.value.partition)
+    each = max((one.tasks_per_node or 1 for one in resources), default=1)
+    machine = replace(machine, ranks_per_node=machine.gpus_per_node or each)
+    stated, source = _stated(study, path, options)
+    program = program_of(job, stated, source)
+    measured = _measured(options)
+    question = Question(
+        program=program,
+        machine=machine,
+        sizes=sizes(options.gpus, machine, [one.nodes or 1 for one in resources]),
+        measured=measured,
+        deadline_s=_deadline(options.deadline),
+        budget_gpu_hours=_budget(options.budget),
+    )
+    found = AdviceInput(
+        advice=advise(question), program=program, machine=machine, measured=measured
+    )
+    return advice_report(found)
+
+
+def _stated(
+    study: Study | None, path: Path, options: AdviceOptions
+) -> tuple[Mapping[str, Any], str]:
+    own = dict(study.spec.conditions) if study is not None else {}
+    given = dict(map(parse_condition, options.conditions))
+    return own | given, "--condition" if given else f"{path}: conditions"
+
+
+def _measured(options: AdviceOptions) -> tuple[MeasuredStep, ...]:
+    """Return the steps of earlier studies, runs or logs; pandas is imported only for these."""
+    found: list[MeasuredStep] = []
+    for word in options.measured:
+        found += _steps_of(word, options.results)
+    return tuple(found)
+
+
+def _steps_of(word: str, results: Path) -> Sequence[MeasuredStep]:
+    from hpc_train.extras import need
+
+    need("hpctrain advise --measured", "report")
+    from hpc_train.pipeline.report_inputs import report_inputs, selection
+    from hpc_train.tables.measured_steps import measured_steps
+    from hpc_train.tables.runs import run_frame
+    from hpc_train.tables.speedup import speedup_frame
+
+    inputs = report_inputs([word], selection(results))
+    runs = run_frame(inputs.study, inputs.records)
+    steps = measured_steps(runs, speedup_frame(runs, inputs.study), word)
+    if not steps:
+        raise PlanError(
+            f"--measured {word}: no point with a step time and known ranks",
+            f"hpctrain report {word} shows what was read",
+        )
+    return steps
+
+
+def sizes(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of GPUs to look at: doublings up to a node, then whole nodes, doubled.
+
+    Without GPUs they are ranks. The largest is the one asked for, else that of the jobs, which have
+    so many `nodes`, or four nodes with GPUs, within the limits of the partition.
+
+    Raises:
+        PlanError: the number asked for is not positive, or more than the partition allows.
+    """
+    node, limit = machine.ranks_per_node, _limit(machine)
+    usual = max(*nodes, _NODES if machine.gpus_per_node else 1)
+    most = gpus if gpus is not None else min(usual * node, limit)
+    if not 1 <= most <= _MOST:
+        raise PlanError(f"--gpus {most}: must be 1 to {_MOST:,}", "--gpus 8")
+    if most > limit:
+        raise PlanError(
+            f"--gpus {most}: {machine.site}, {machine.partition} allows {limit} in one job",
+            f"--gpus {limit}",
+        )
+    inside = [size for size in _doublings(1, most) if size < node]
+    return tuple(sorted({*inside, *_doublings(node, most), most}))
+
+
+def _doublings(first: int, most: int) -> Sequence[int]:
+    found = [first] if first <= most else []
+    while found and found[-1] * 2 <= most:
+        found.append(found[-1] * 2)
+    return found
+
+
+def _limit(machine: MachineSize) -> int:
+    if not machine.gpus_per_node:
+        return _MOST
+    by_nodes = (machine.max_nodes or _MOST) * machine.gpus_per_node
+    return min(by_nodes, machine.max_gpus or _MOST, _MOST)
+
+
+def _deadline(text: str | None) -> float | None:
+    if text is None:
+        return None
+    try:
+        return float(Duration.parse(text))
+    except ValueError as failure:
+        raise SpecError(f"--deadline {failure}", "--deadline 24h") from None
+
+
+def _budget(text: str | None) -> float | None:
+    """Return GPU-hours from `500GPUh` or `500`.
+
+    Raises:
+        SpecError: it is no number above 0.
+    """
+    if text is None:
+        return None
+    number = text.strip().lower()
+    for unit in _UNITS:
+        number = number.removesuffix(unit)
+    try:
+        hours = float(number)
+    except ValueError:
+        hours = 0.0
+    if not 0 < hours < float("inf"):
+        raise SpecError(f"--budget {text!r}: not a number of GPU-hours above 0", "--budget 500GPUh")
+    return hours

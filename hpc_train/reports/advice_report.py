@@ -1,0 +1,182 @@
+"""Advice -> the report with a row for each strategy and size, sources, and what is missing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from hpc_train.model.advice import Advice, AdviceRow, MeasuredStep
+from hpc_train.model.machine_size import MachineSize
+from hpc_train.model.program_size import ProgramSize
+from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.model.value import Value
+from hpc_train.model.value_range import Range
+from hpc_train.reports.value_format import ABSENT, significant
+
+_GIB = 2.0**30
+_WORDS = {"yes": "yes", "no": "no", "perhaps": "perhaps", "unknown": ABSENT}
+NOTES = (
+    "A bound without an upper end is written with >=. Without a measured step there is no upper "
+    "bound of the time: a formula alone says only what is impossible.",
+    "step: max(compute, communication) <= T <= compute + communication; compute is the measured "
+    "step in proportion to the samples of a rank, or the operations over the peak (lower bound).",
+    "memory: parameters, gradients and state of the optimiser, gathered parameters, buckets, "
+    "activations, logits, and the context of CUDA and NCCL; kinds are in JSON.",
+)
+
+
+class AdviceInput(Value, frozen=True, kw_only=True):
+    """The advice, and what it is about."""
+
+    advice: Advice
+    program: ProgramSize
+    machine: MachineSize
+    measured: tuple[MeasuredStep, ...] = ()
+
+
+def advice_report(found: AdviceInput) -> Report:
+    """Return the report; JSON has `rows` with bounds as {"low", "high"} and memory by kind."""
+    advice, machine = found.advice, found.machine
+    gpu = (
+        f"{machine.gpus_per_node} {machine.gpu or 'GPUs'} a node"
+        if machine.gpus_per_node
+        else ("no GPUs")
+    )
+    return Report(
+        title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
+        summary=(advice.one_rank, advice.recommended, advice.limit),
+        tables=(_rows(advice.rows, found), _sources(found)),
+        notes=(*NOTES, *_refused(advice), *(f"Missing: {text}." for text in advice.missing)),
+        name=found.program.name,
+        kind="Advice",
+        all_met="",
+        of_runs=False,
+    )
+
+
+def _refused(advice: Advice) -> Sequence[str]:
+    if not advice.refused:
+        return ()
+    reasons = "; ".join(reason for _, reason in advice.refused)
+    return (f"Without a row: {reasons}.",)
+
+
+def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
+    unit = "GPUs" if found.machine.gpus_per_node else "ranks"
+    columns = (
+        Column(key="strategy", heading="strategy", align="left"),
+        Column(key="ranks", heading=unit),
+        Column(key="nodes", heading="nodes", drop=1),
+        Column(key="memory", heading=f"memory\n[GiB/{unit[:-1]}]"),
+        Column(key="fits", heading="fits", align="left", drop=3),
+        Column(key="sent", heading="sent\n[GB/step]", drop=2),
+        Column(key="step", heading="step [s]"),
+        Column(key="speedup", heading="speedup", drop=6),
+        Column(key="end", heading="time [h]", drop=5),
+        Column(key="gpu_hours", heading=f"{unit[:-1]}-hours", drop=4),
+        Column(key="verdict", heading="verdict", align="left", prose=True),
+    )
+    cells = [_cells(row) for row in rows]
+    known = [n for n, _ in enumerate(columns) if any(row[n].text != ABSENT for row in cells)]
+    return ReportTable(
+        title="Strategies",
+        columns=tuple(columns[n] for n in known),
+        rows=tuple(tuple(row[n] for n in known) for row in cells),
+        key="rows",
+        records=tuple(_record(row) for row in rows),
+    )
+
+
+def _cells(row: AdviceRow) -> tuple[Cell, ...]:
+    memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
+    sent = ABSENT if row.sent is None else significant(row.sent / 1e9, 3)
+    step = significant(row.step.low) if row.measured else bounds_text(row.step)
+    verdict = f"{row.verdict}: {row.reason}" if row.reason else row.verdict
+    hours = None if row.end is None else row.end.times(1 / 3600)
+    return (
+        Cell(text=row.strategy, value=row.strategy),
+        Cell(text=str(row.ranks), value=row.ranks),
+        Cell(text=str(row.nodes), value=row.nodes),
+        Cell(text=bounds_text(memory), value=_ends(memory)),
+        Cell(text=_WORDS[row.fits], value=row.fits),
+        Cell(text=sent, value=row.sent),
+        Cell(text=f"{step} measured" if row.measured else step, value=_ends(row.step)),
+        Cell(text=bounds_text(row.speedup), value=_ends(row.speedup)),
+        Cell(text=bounds_text(hours), value=_ends(hours)),
+        Cell(text=bounds_text(row.gpu_hours), value=_ends(row.gpu_hours)),
+        Cell(text=verdict, value=row.verdict),
+    )
+
+
+def bounds_text(bounds: Range | None) -> str:
+    """Return `0.14 to 0.15`, `>= 0.14`, one number if both ends are equal, `--` if unknown."""
+    if bounds is None or (bounds.high is None and bounds.low == 0):
+        return ABSENT
+    low = significant(bounds.low, 3)
+    if bounds.high is None:
+        return f">= {low}"
+    high = significant(bounds.high, 3)
+    if bounds.low == 0 and bounds.high > 0:
+        return f"<= {high}"
+    return low if low == high else f"{low} to {high}"
+
+
+def _ends(bounds: Range | None) -> dict[str, float | None] | None:
+    return None if bounds is None else {"low": bounds.low, "high": bounds.high}
+
+
+def _record(row: AdviceRow) -> dict[str, Any]:
+    kinds = {} if row.memory is None else row.memory.kinds
+    return {
+        "strategy": row.strategy,
+        "ranks": row.ranks,
+        "nodes": row.nodes,
+        "samples_per_rank": row.samples,
+        "memory_bytes": {name: _ends(bounds) for name, bounds in kinds.items()} or None,
+        "fits": row.fits,
+        "sent_bytes": row.sent,
+        "step_s": _ends(row.step),
+        "measured": row.measured,
+        "speedup": _ends(row.speedup),
+        "efficiency": _ends(row.efficiency),
+        "end_s": _ends(row.end),
+        "gpu_hours": _ends(row.gpu_hours),
+        "change": row.change or None,
+        "verdict": row.verdict,
+        "reason": row.reason,
+    }
+
+
+def _sources(found: AdviceInput) -> ReportTable:
+    """Return every value that the forecast rests on, and where it comes from."""
+    known = [
+        (name, getattr(subject, name), source)
+        for subject in (found.program, found.machine)
+        for name, source in subject.sources.items()
+    ]
+    steps = [("step [s]", one.seconds, one.source) for one in found.measured]
+    rows = [
+        (Cell(text=name, value=name), Cell(text=_text(value), value=value),
+         Cell(text=source, value=source))
+        for name, value, source in (*known, *steps)
+    ]  # fmt: skip
+    return ReportTable(
+        title="What is known",
+        columns=(
+            Column(key="name", heading="value", align="left"),
+            Column(key="value", heading="", align="left", prose=True),
+            Column(key="source", heading="from", align="left", prose=True),
+        ),
+        rows=tuple(rows),
+        key="sources",
+        records=tuple(
+            {"name": name.value, "value": value.value, "source": source.value}
+            for name, value, source in rows
+        ),
+    )
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {number:g}" for key, number in value.items())
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

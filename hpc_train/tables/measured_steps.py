@@ -1,0 +1,63 @@
+"""Run and point table -> the measured steps that a forecast starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pandas as pd
+
+from hpc_train.model.advice import MeasuredStep
+from hpc_train.model.training_strategies import STRATEGIES
+
+
+def measured_steps(runs: pd.DataFrame, points: pd.DataFrame, source: str) -> list[MeasuredStep]:
+    """Return one step for each point that has a step time or a rate, and whose ranks are known.
+
+    The strategy is a condition of its runs; without one it is `single` or `ddp`.
+    """
+    strategies = _strategies(runs)
+    return [
+        step
+        for row in points.to_dict("records")
+        for step in _step(row, strategies.get(str(row["series"])), source)
+    ]
+
+
+def _strategies(runs: pd.DataFrame) -> dict[str, str]:
+    """Return the strategy of each series whose runs have one and the same."""
+    found: dict[str, set[str]] = {}
+    for series, conditions in zip(runs["series"], runs["conditions"], strict=True):
+        stated = conditions.get("strategy") if isinstance(conditions, Mapping) else None
+        found.setdefault(str(series), set()).add(str(stated))
+    return {
+        series: next(iter(names))
+        for series, names in found.items()
+        if len(names) == 1 and names <= set(STRATEGIES)
+    }
+
+
+def _step(row: Mapping[Any, Any], strategy: str | None, source: str) -> Iterator[MeasuredStep]:
+    ranks, batch = _number(row["ranks"]), _number(row["global_batch"])
+    seconds, rate = _number(row["step_time_s"]), _number(row["samples_per_second"])
+    if seconds is None and rate and batch:
+        seconds = batch / rate
+    if ranks is None or not seconds:
+        return
+    yield MeasuredStep(
+        seconds=seconds,
+        ranks=int(ranks),
+        batch=batch,
+        strategy="single" if ranks == 1 else strategy or "ddp",
+        source=f"{source}: {_counted(int(ranks), 'rank')}, {_counted(int(row['n_ok']), 'run')}",
+        peak_memory_gib=_number(row.get("memory_gib")),
+        data_share=_number(row.get("data_share")),
+    )
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None or pd.isna(value) else float(value)
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,91 @@
+"""Published steps beside the bounds that a measured step of fewer GPUs gives.
+
+Sources of the tables: `tests.tables.published_tables`. Parameters: torchvision's models and BERT
+base. Networks: DLPerf 100 Gbit/s a node, PyTorch's DDP benchmark four adapters of 100 Gbit/s; both
+have NVLink of V100s, 150 GB/s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hpc_train.advice.rows import make_rows
+from hpc_train.model.advice import MeasuredStep
+from hpc_train.model.machine_size import MachineSize
+from hpc_train.model.program_size import ProgramSize
+from hpc_train.model.value_range import Range
+from tests.advice.questions import ask
+from tests.tables.published_tables import rows_of
+
+DLPERF = MachineSize(
+    site="published", partition="V100", gpus_per_node=8, ranks_per_node=8, gpu="V100",
+    gpu_link=150.0, node_link=12.5,
+)  # fmt: skip
+DDP = replace(DLPERF, node_link=50.0)
+TABLES = {
+    "dlperf_resnet50": (25.56e6, DLPERF, (1, 8)),
+    "dlperf_bert": (110e6, DLPERF, (1, 8)),
+    "dlperf_bert_amp": (110e6, DLPERF, (1, 8)),
+    "ddp_resnet50_against_no_ddp": (25.56e6, DDP, (1,)),
+    "ddp_resnet101_against_no_ddp": (44.55e6, DDP, (1,)),
+    "ddp_resnext50_against_no_ddp": (25.03e6, DDP, (1,)),
+    "ddp_resnext101_against_no_ddp": (88.79e6, DDP, (1,)),
+}
+# Of a measurement that was rounded, and of the network's own name for its speed.
+TOLERANCE = 0.03
+
+
+class Compared(NamedTuple):
+    """A published step [s] on `ranks` GPUs, and its bounds from the step on `baseline` GPUs."""
+
+    table: str
+    baseline: int
+    ranks: int
+    seconds: float
+    bounds: Range
+
+    @property
+    def held(self) -> bool:
+        """Whether the step is within the bounds, or 3 % beyond."""
+        most = self.bounds.high or float("inf")
+        return (1 - TOLERANCE) * self.bounds.low <= self.seconds <= (1 + TOLERANCE) * most
+
+
+def compared() -> Iterator[Compared]:
+    """Yield every published step beyond a baseline."""
+    for name, (parameters, machine, baselines) in TABLES.items():
+        steps = {_ranks(row): _step(row) for row in rows_of(name)}
+        for baseline in baselines:
+            for ranks, one in steps.items():
+                if ranks > baseline:
+                    yield _compared(name, int(parameters), machine, (steps[baseline], one))
+
+
+def _compared(
+    name: str, parameters: int, machine: MachineSize, pair: tuple[MeasuredStep, MeasuredStep]
+) -> Compared:
+    baseline, one = pair
+    program = ProgramSize(
+        name=name, parameters=parameters, global_batch=int(one.batch or 0), optimizer="sgd"
+    )
+    rows, _ = make_rows(ask(program, machine, one.ranks, measured=(baseline,)))
+    bounds = next(row.step for row in rows if row.strategy == "ddp")
+    return Compared(name, baseline.ranks, one.ranks, one.seconds, bounds)
+
+
+def _ranks(row: dict[str, str]) -> int:
+    return int(row["nodes"]) * int(row["tasks_per_node"])
+
+
+def _step(row: dict[str, str]) -> MeasuredStep:
+    batch, ranks = float(row["global_batch_size"]), _ranks(row)
+    return MeasuredStep(
+        seconds=batch / float(row["samples_per_second"]),
+        ranks=ranks,
+        batch=batch,
+        strategy="single" if ranks == 1 else "ddp",
+        source="published",
+    )

@@ -1,0 +1,143 @@
+"""Memory, communication and step by formulas: known values, and what must be ordered."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from hpc_train.advice.communication_time import communication_time
+from hpc_train.advice.rank_memory import GIB, rank_memory
+from hpc_train.advice.step_time import (
+    compute_time,
+    model_flops_utilisation,
+    peak_of,
+    slowest_rank,
+    step_time,
+)
+from hpc_train.model.training_strategies import TrainingRequest
+from hpc_train.model.value_range import Range, exactly
+from tests.advice.questions import A100, CPUS, gpt, other, step
+
+
+def request(strategy: str, ranks: int, **more: object) -> TrainingRequest:
+    return TrainingRequest(
+        strategy=strategy,
+        model="gpt-124m",
+        world_size=ranks,
+        device="cuda",
+        **more,  # type: ignore[arg-type]
+    )
+
+
+def test_sums_and_multiples_keep_an_open_end_open() -> None:
+    assert exactly(1) + Range(low=2, high=4) == Range(low=3, high=5)
+    assert exactly(1) + Range(low=2) == Range(low=3)
+    assert Range(low=2).times(3) == Range(low=6)
+
+
+def test_memory_by_kind() -> None:
+    """GPT of 163 M parameters, AdamW, bf16: 16 bytes a parameter, 32 bytes of an activation."""
+    program = gpt()
+    found = rank_memory(request("ddp", 4, precision="bf16"), program, 8)
+    assert found is not None
+    assert found.states == exactly(16.0 * program.parameters)  # type: ignore[operator]
+    assert found.activations.low == 32 * 8 * 1024 * 768 * 12
+    assert found.logits == Range(low=8.0 * 8 * 1024 * 50304, high=12.0 * 8 * 1024 * 50304)
+    assert found.gathered == found.buckets == exactly(0.0)
+    assert found.whole.low == sum(bounds.low for bounds in found.kinds.values())
+
+
+def test_what_a_strategy_saves() -> None:
+    program = gpt("gpt-1.5b")
+
+    def memory(strategy: str, **more: object) -> float:
+        asked = TrainingRequest(
+            strategy=strategy,
+            model="gpt-1.5b",
+            world_size=5,
+            precision="bf16",
+            **more,  # type: ignore[arg-type]
+        )
+        found = rank_memory(asked, program, 4)
+        assert found is not None
+        return found.whole.low / GIB
+
+    assert memory("ddp") > memory("zero1") > memory("fsdp")
+    assert memory("ddp", checkpointing="full") < memory("ddp")
+    assert memory("tensor") < memory("fsdp")
+
+
+def test_without_a_shape_activations_have_no_upper_bound() -> None:
+    found = rank_memory(request("ddp", 4), other(1e9), 8)
+    assert found is not None
+    assert found.whole.high is None
+    assert found.whole.low >= 16e9
+    assert found.buckets == Range(low=0.0, high=4e9)
+    assert rank_memory(request("ddp", 4), other(None), 8) is None
+
+
+@pytest.mark.parametrize(
+    ("ranks", "low", "high"),
+    [
+        # 1.5 GB over 300 GB/s; 65 % of them, and 41 calls of 1.5 x 28.8 us.
+        (4, 1.5 / 300, 1.5 / (0.65 * 300) + 41 * 1.5 * 28.8e-6),
+        # Each node sends half of 16/15 x 1.5 GB by 100 GB/s.
+        (16, 1.6 * 3 / 4 / 100, 1.5 / 70 + 41 * 1.5 * (8.4 + 24 * 3.4 + 6 * 14) * 1e-6),
+    ],
+)
+def test_the_time_of_an_all_reduce(ranks: int, low: float, high: float) -> None:
+    program = other(1e9 / 4)
+    found = communication_time(request("ddp", ranks), 1.5e9, program, A100)
+    assert found.low == pytest.approx(low, rel=1e-6)
+    calls = -(-1e9 // (25 * 2**20)) + 1
+    assert found.high == pytest.approx(high * 1.0, rel=0.02), calls
+
+
+def test_a_link_that_is_not_known_has_no_upper_bound() -> None:
+    unknown = replace(A100, node_link=None)
+    assert communication_time(request("ddp", 16), 1e9, gpt(), unknown).high is None
+    assert communication_time(request("ddp", 4), 1e9, gpt(), unknown).high is not None
+    assert communication_time(request("ddp", 4), 1e9, gpt(), CPUS) == Range()
+    assert communication_time(request("single", 1), 0.0, gpt(), A100) == exactly(0.0)
+
+
+def test_the_step_is_between_both_at_once_and_one_after_the_other() -> None:
+    assert step_time(exactly(2), Range(low=0.5, high=1)) == Range(low=2, high=3)
+    assert step_time(exactly(2), Range(low=5, high=6)) == Range(low=5, high=8)
+    assert step_time(Range(low=2), exactly(1)).high is None
+    assert step_time(exactly(1), exactly(0), idle=0.5) == exactly(2)
+
+
+@given(
+    st.floats(1e-6, 1e6), st.floats(0, 1e6), st.floats(1, 10), st.floats(0, 1), st.floats(0, 0.9)
+)
+def test_a_lower_bound_is_never_above_the_upper(
+    compute: float, least: float, factor: float, waits: float, idle: float
+) -> None:
+    found = step_time(exactly(compute), Range(low=least, high=least * factor), waits, idle)
+    assert found.high is not None
+    assert found.low <= found.high * (1 + 1e-12)
+
+
+def test_compute_from_a_measurement_or_from_operations() -> None:
+    program = gpt()
+    assert compute_time(program, A100, 4, 64, step(2.0)) == exactly(0.5)
+    by_peak = compute_time(program, A100, 4, 64)
+    assert by_peak.high is None
+    assert by_peak.low == pytest.approx(64 * 8.75167e11 / (4 * 312e12), rel=1e-4)
+    assert compute_time(other(), A100, 4, 64) == Range()
+
+
+def test_the_share_of_the_peak() -> None:
+    assert model_flops_utilisation(gpt(), A100, step(1.0)) == pytest.approx(0.1795, rel=1e-3)
+    assert peak_of(A100, "fp32") == 156
+    assert peak_of(CPUS, "bf16") is None
+    assert model_flops_utilisation(gpt(), CPUS, step(1.0)) is None
+
+
+def test_several_ranks_wait_for_the_slowest() -> None:
+    assert slowest_rank(1, 1) == slowest_rank(8, 4) == 0
+    assert slowest_rank(1, 8) == pytest.approx(0.05 + 3 * 0.02)
+    assert slowest_rank(8, 16) == pytest.approx(0.02)

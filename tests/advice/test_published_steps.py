@@ -1,0 +1,33 @@
+"""The bounds hold steps that others published; the page of the documentation has the table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.advice.published_steps import compared
+
+PAGE = Path(__file__).resolve().parents[2] / "docs/advise.md"
+LEAST = 0.95
+
+
+def test_published_steps_are_within_their_bounds() -> None:
+    found = list(compared())
+    assert len(found) >= 34
+    assert sum(one.held for one in found) / len(found) >= LEAST
+
+
+def test_the_bounds_say_something() -> None:
+    """Range that are far apart would always hold."""
+    widths = sorted((one.bounds.high or 0) / one.bounds.low for one in compared())
+    assert widths[len(widths) // 2] < 1.25
+    assert widths[-1] < 2
+
+
+def test_the_page_has_the_table() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    for one in compared():
+        row = (
+            f"| {one.table} | {one.baseline} | {one.ranks} | {1e3 * one.seconds:.0f} | "
+            f"{1e3 * one.bounds.low:.0f} to {1e3 * (one.bounds.high or 0):.0f} |"
+        )
+        assert row in text, row

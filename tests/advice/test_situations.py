@@ -1,0 +1,161 @@
+"""Situations with a known answer: what is recommended, and the reason that must be given."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import pytest
+from msgspec.structs import replace
+
+from hpc_train.advice.question import Question
+from hpc_train.advice.verdicts import advise
+from tests.advice.questions import A100, CPUS, V100, ask, gpt, other, row_of, step
+
+SLOW_NETWORK = replace(A100, node_link=1.25)
+
+
+class Situation(NamedTuple):
+    """A question, and words of the three lines, of the refusals or of what is missing."""
+
+    question: Question
+    one_rank: str = ""
+    recommended: str = ""
+    limit: str = ""
+    refused: str = ""
+    missing: str = ""
+
+
+SITUATIONS = {
+    "a small model needs one GPU": Situation(
+        ask(gpt(global_batch=8)), "One GPU suffices", "single on 1 GPU."
+    ),
+    "a large batch needs micro-batches, not GPUs": Situation(
+        ask(gpt(global_batch=512)), "with micro-batches of 32", "single on 1 GPU, with micro-batch"
+    ),
+    "states larger than a GPU need fsdp": Situation(
+        ask(gpt("gpt-1.5b", global_batch=8), V100), "does not suffice", "fsdp on 4 GPUs, certainly"
+    ),
+    "one sample cannot be divided": Situation(
+        ask(gpt("gpt-1.5b", global_batch=1), V100), "does not suffice", "No strategy fits",
+        refused="fsdp cannot divide 1 samples among",
+    ),
+    "seven billion parameters fit nowhere but in shards": Situation(
+        ask(other(7e9), A100, 1, 4, 8, 16), "does not suffice", "fsdp on 4 GPUs, but the bounds",
+    ),
+    "a deadline needs more GPUs": Situation(
+        ask(gpt(global_batch=64, steps=1000), measured=(step(3.6),), deadline_s=1300),
+        "One GPU suffices", "ddp on 4 GPUs",
+    ),
+    "a deadline that cannot be met has the best time": Situation(
+        ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=60),
+        recommended="No size is certain to meet the deadline; the best is certain in 0.0",
+    ),
+    "a budget is met by fewer GPUs": Situation(
+        ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=1.05),
+        recommended="single on 1 GPU",
+    ),
+    "a deadline without a measurement cannot be promised": Situation(
+        ask(gpt(steps=1000), deadline_s=1e6), recommended="no step is measured",
+        limit="unknown: no step is measured", missing="a measured step",
+    ),
+    "a slow network ends at the node": Situation(
+        ask(gpt(), SLOW_NETWORK, measured=(step(0.4),)), limit="Beyond 4 GPUs",
+    ),
+    "a fast network goes on": Situation(
+        ask(gpt(global_batch=512), measured=(step(3.2, batch=512),)), limit="Worth it up to 16 GPUs"
+    ),
+    "data first": Situation(
+        ask(gpt(), measured=(step(0.9, data_share=0.6),)), "waits for data for 60%",
+    ),
+    "fp32 on one GPU first": Situation(
+        ask(gpt(precision="fp32"), measured=(step(9.0),)), "bf16 instead of fp32",
+    ),
+    "a busy GPU is left alone": Situation(
+        ask(gpt(), measured=(step(0.4),)), "reaches 45% of the peak (MFU).",
+    ),
+    "more ranks than samples": Situation(
+        ask(gpt(global_batch=8), A100, 1, 16), refused="ddp cannot divide 8 samples among 16 ranks"
+    ),
+    "hsdp within one node": Situation(
+        ask(gpt(), A100, 1, 2), refused="hsdp shards within a node and copies between nodes"
+    ),
+    "tensor beyond a node": Situation(
+        ask(gpt(), A100, 8), refused="tensor communicates in each layer: it stays within one node"
+    ),
+    "no parameters": Situation(
+        ask(other(None)), "suffices for the memory is unknown", "but its memory is unknown",
+        missing="the number of parameters",
+    ),
+    "no batch": Situation(
+        ask(other(global_batch=None)), missing="the batch: --condition global_batch=512"
+    ),
+    "no memory of the GPU": Situation(
+        ask(gpt(), replace(A100, least_gib=None, most_gib=None)), missing="the memory of the GPU",
+    ),
+    "no speed of the network": Situation(
+        ask(gpt(), replace(A100, node_link=None), measured=(step(0.5),)),
+        missing="nics_per_node and nic_gbps", limit="Worth it up to 4 GPUs",
+    ),
+    "processors": Situation(
+        ask(gpt("gpt-tiny", precision="fp32"), CPUS, 1, 2), recommended="single on 1 rank",
+    ),
+    "a baseline of eight GPUs": Situation(
+        ask(gpt(global_batch=512), measured=(step(0.5, 8, 512),)), limit="Worth it up to 16 GPUs"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("situation", SITUATIONS.values(), ids=SITUATIONS.keys())
+def test_the_answer_is_right_and_says_why(situation: Situation) -> None:
+    advice = advise(situation.question)
+    assert situation.one_rank in advice.one_rank
+    assert situation.recommended in advice.recommended
+    assert situation.limit in advice.limit
+    assert situation.refused in "; ".join(reason for _, reason in advice.refused)
+    assert situation.missing in "; ".join(advice.missing)
+
+
+@pytest.mark.parametrize(
+    ("question", "strategy", "ranks", "verdict", "reason"),
+    [
+        (ask(gpt(global_batch=8)), "fsdp", 4, "not needed", "ddp fits and is simpler"),
+        (ask(gpt("gpt-1.5b", global_batch=8), V100), "ddp", 2, "does not fit", "not with smaller"),
+        (ask(gpt(global_batch=16)), "ddp", 16, "not advised", "1 sample for each rank"),
+        (
+            ask(gpt(), SLOW_NETWORK, measured=(step(0.1),)),
+            "ddp", 16, "not worth it", "even if all traffic is hidden",
+        ),
+        (
+            ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=1300),
+            "ddp", 2, "too late", "beyond the deadline",
+        ),
+        (
+            ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=0.9),
+            "ddp", 8, "too expensive", "beyond the budget",
+        ),
+    ],
+)  # fmt: skip
+def test_a_row_has_its_reason(
+    question: Question, strategy: str, ranks: int, verdict: str, reason: str
+) -> None:
+    row = row_of(advise(question), strategy, ranks)
+    assert row.verdict == verdict
+    assert reason in row.reason
+
+
+def test_a_measured_point_is_the_measurement() -> None:
+    measured = (step(3.6), step(1.0, 4))
+    row = row_of(advise(ask(gpt(), measured=measured)), "ddp", 4)
+    assert row.measured
+    assert (row.step.low, row.step.high) == (1.0, 1.0)
+    assert row.speedup is not None
+    assert row.speedup.high == pytest.approx(3.6)
+
+
+def test_a_measured_peak_replaces_unknown_activations() -> None:
+    measured = (step(1.0, batch=256, peak_memory_gib=30.0),)
+    row = row_of(advise(ask(other(1e9), measured=measured)), "fsdp", 4)
+    states = 16e9 / 2**30
+    assert row.memory is not None
+    assert row.memory.activations.high == pytest.approx((30 - states) * 2**30, rel=1e-6)
+    assert row.memory.activations.low == pytest.approx((30 - states) * 2**30 / 4, rel=1e-6)

@@ -1,0 +1,95 @@
+"""`hpctrain advise`: from a job, a site and earlier results to a row for each strategy."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.conftest import Hpctrain
+
+STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
+DIGITS = Path(__file__).parents[2] / "examples/digits/study.yaml"
+EXAMPLE = Path(__file__).parents[2] / "examples/strategies/study.yaml"
+JOB = """\
+name: gpt
+command: [python, -m, hpc_train.workload.train, --global-batch-size, "512", --steps, "10000"]
+trainer: {model: gpt-124m, precision: bf16}
+resources: {nodes: 1, gpus_per_node: 4, time: 5m}
+"""
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> str:
+    (tmp_path / "job.yaml").write_text(JOB)
+    return str(tmp_path / "job.yaml")
+
+
+def rows(text: str) -> dict[tuple[str, int], dict[str, Any]]:
+    return {(row["strategy"], row["ranks"]): row for row in json.loads(text)["rows"]}
+
+
+def test_the_profile_alone_gives_bounds(hpctrain: Hpctrain, job: str) -> None:
+    made = hpctrain("advise", job, "--site", "juwels-booster", "--gpus", "16")
+    assert made.returncode == 0, made.stderr
+    assert "gpt on juwels-booster, booster" in made.stdout
+    assert "One GPU suffices for the memory with micro-batches of " in made.stdout
+    assert "Missing: a measured step" in made.stdout
+    found = rows(hpctrain("advise", job, "--site", "juwels-booster", "--json").stdout)
+    single = found["single", 1]
+    assert single["step_s"]["low"] > 1
+    assert single["step_s"]["high"] is None
+    assert set(single["memory_bytes"]) >= {"states", "activations", "logits"}
+
+
+def test_every_row_of_the_example_has_a_strategy_that_runs_there(hpctrain: Hpctrain) -> None:
+    made = hpctrain("advise", str(EXAMPLE), "--site", "perlmutter", "--json")
+    assert made.returncode == 0, made.stderr
+    names = {strategy for strategy, _ in rows(made.stdout)}
+    assert names >= {"single", "ddp", "zero1", "fsdp", "hsdp", "tensor", "pipeline"}
+
+
+def test_earlier_results_are_the_steps(hpctrain: Hpctrain) -> None:
+    made = hpctrain(
+        "advise", str(DIGITS), "--site", "local", "--measured", str(STUDY),
+        "--gpus", "4", "--json",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    found = rows(made.stdout)
+    assert found["single", 1]["measured"]
+    assert found["ddp", 2]["measured"]
+    assert not found["ddp", 4]["measured"]
+    assert found["ddp", 4]["step_s"]["high"] is None
+    sources = {row["source"] for row in json.loads(made.stdout)["sources"]}
+    assert any("1 rank, 3 runs" in source for source in sources)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--deadline", "24"], "--deadline '24' is not a time; write 1h30m"),
+        (["--budget", "much"], "--budget 'much': not a number of GPU-hours above 0"),
+        (["--budget", "-3h"], "not a number of GPU-hours above 0"),
+        (["--gpus", "0"], "--gpus 0: must be 1 to"),
+        (["--condition", "step=3"], "did you mean steps?"),
+        (["--condition", "parameters=many"], "parameters 'many': not a whole number above 0"),
+        (["--measured", "nothing-here"], "nothing-here"),
+        (["--site", "perlmuter"], "perlmutter"),
+    ],
+)
+def test_wrong_input_is_refused(
+    hpctrain: Hpctrain, job: str, words: list[str], message: str
+) -> None:
+    site = [] if "--site" in words else ["--site", "perlmutter"]
+    made = hpctrain("advise", job, *site, *words)
+    assert made.returncode == 2, made.stdout
+    assert message in made.stderr
+    assert "Traceback" not in made.stderr
+
+
+def test_a_file_that_is_not_there(hpctrain: Hpctrain) -> None:
+    made = hpctrain("advise", "nowhere.yaml", "--site", "local")
+    assert made.returncode == 2
+    assert "nowhere.yaml" in made.stderr
