@@ -33,9 +33,10 @@ def modules() -> list[types.ModuleType]:
 def patterns() -> dict[re.Pattern[Any], str]:
     """Return each pattern with the place where it was found first."""
     found: dict[re.Pattern[Any], str] = {}
+    seen: set[int] = set()
     for module in modules():
         for name, value in vars(module).items():
-            for pattern in _held(value):
+            for pattern in _held(value, seen):
                 found.setdefault(pattern, f"{module.__name__}.{name}")
         for line, pattern in _written(module):
             found.setdefault(pattern, f"{module.__name__}:{line}")
@@ -47,9 +48,12 @@ def patterns() -> dict[re.Pattern[Any], str]:
     return found
 
 
-def _held(root: object) -> Iterator[re.Pattern[Any]]:
-    """Yield the patterns that are reached from an object without leaving the package."""
-    seen, waiting = set(), [root]
+def _held(root: object, seen: set[int]) -> Iterator[re.Pattern[Any]]:
+    """Yield the patterns that are reached from an object without leaving the package.
+
+    What another module led to before is not read again.
+    """
+    waiting = [root]
     while waiting:
         one = waiting.pop()
         if id(one) in seen or isinstance(one, types.ModuleType | str | bytes | int | float):
