@@ -13,7 +13,7 @@ STUDY := digits-strong
 RESULT := results/$(STUDY)
 
 # Of the processes of `make test`: more than cores, because tests of the lab mostly wait.
-WORKERS ?= 3
+WORKERS ?= 4
 
 # `make test REQUIRE_SLURM=1`: without Slurm or Open MPI the tests fail instead of skipping.
 REQUIRE_SLURM ?= $(HPCTRAIN_REQUIRE_SLURM)

@@ -102,7 +102,7 @@ def missing(marker: str) -> str:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Where several processes run them, begin with what takes longest: the lab, then slow files.
+    """Where several processes run them, begin with what takes longest: the labs, then slow files.
 
     The last to end would otherwise be one process with a slow file, alone.
     """
@@ -111,7 +111,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     slow = {item.path for item in items if item.get_closest_marker("slow")}
 
     def rank(item: pytest.Item) -> int:
-        return 0 if item.nodeid.startswith(WITH_A_LAB) else 1 if item.path in slow else 2
+        for number, beginning in enumerate(WITH_A_LAB):
+            if item.nodeid.startswith(beginning):
+                return number
+        return len(WITH_A_LAB) + (item.path not in slow)
 
     items.sort(key=rank)
 
