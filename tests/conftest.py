@@ -51,7 +51,7 @@ FOREIGN = (
 )  # fmt: skip
 KEPT = {
     f"HPCTRAIN_{name}"
-    for name in ("FAULTS", "FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "SLURM_PREFIX", "WRITE_GOLDEN")
+    for name in ("FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "SLURM_PREFIX", "WRITE_GOLDEN")
 }
 for name in [name for name in os.environ if name.startswith(FOREIGN) and name not in KEPT]:
     del os.environ[name]

@@ -18,15 +18,17 @@ from hpc_train.lab.state_file import Lab
 from tests.pipeline.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
-CONTROLLER_DAEMON = "slurmctld"
+CONTROLLER_DAEMON, ACCOUNTING_DAEMON = "slurmctld", "slurmdbd"
 _LAUNCH = """\
+import os
 import sys
 import msgspec
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import launch
 name, host, *argv = sys.argv[1:]
 lab = state_file.read()
-fresh = launch(lab.settings, host, (*argv, "-f", f"{lab.settings.folder}/slurm.conf"))
+extra = {name: os.environ[name] for name in ["MYSQL_UNIX_PORT"] if name in os.environ}
+fresh = launch(lab.settings, host, tuple(argv), extra)
 fresh = msgspec.structs.replace(fresh, name=name)
 others = [daemon for daemon in lab.daemons if daemon.name != name]
 state_file.write(msgspec.structs.replace(lab, daemons=(*others, fresh)))
@@ -35,14 +37,30 @@ state_file.write(msgspec.structs.replace(lab, daemons=(*others, fresh)))
 
 def stop_controller() -> None:
     """Stop slurmctld as for a restart, so that it saves what it knows."""
-    (daemon,) = [one for one in _lab().daemons if one.name == CONTROLLER_DAEMON]
-    os.kill(daemon.pid, signal.SIGTERM)
-    wait_for(lambda: not is_alive(daemon))
+    _stop(CONTROLLER_DAEMON)
 
 
 def start_controller() -> None:
     """Start slurmctld again, with the state that it saved."""
-    _start(CONTROLLER_DAEMON, CONTROLLER, CONTROLLER_DAEMON, "-D", "-i")
+    conf = f"{_lab().settings.folder}/slurm.conf"
+    _start(CONTROLLER_DAEMON, CONTROLLER_DAEMON, "-D", "-i", "-f", conf)
+
+
+def stop_accounting() -> None:
+    """Stop slurmdbd."""
+    _stop(ACCOUNTING_DAEMON)
+
+
+def start_accounting() -> None:
+    """Start slurmdbd again."""
+    socket = f"{_lab().settings.folder}/db/socket"
+    _start(ACCOUNTING_DAEMON, ACCOUNTING_DAEMON, "-D", MYSQL_UNIX_PORT=socket)
+
+
+def set_link(node: str, network: str, state: str) -> None:
+    """Set the port of a node on a network's switch `up` or `down`."""
+    port = ("link", "set", f"{node}-{network}", state)
+    subprocess.run(["ip", "-n", namespace(CONTROLLER), *port], check=True)
 
 
 def kill_node(node: str) -> None:
@@ -65,9 +83,16 @@ def _signal(pids: Iterable[int], sign: signal.Signals) -> None:
             os.kill(pid, sign)
 
 
-def _start(name: str, host: str, *argv: str) -> None:
+def _stop(name: str) -> None:
+    (daemon,) = [one for one in _lab().daemons if one.name == name]
+    os.kill(daemon.pid, signal.SIGTERM)
+    wait_for(lambda: not is_alive(daemon))
+
+
+def _start(name: str, *argv: str, **extra: str) -> None:
     """Start it from a process that ends at once, as `lab up` does, so that it is nobody's child."""
-    subprocess.run([sys.executable, "-c", _LAUNCH, name, host, *argv], check=True, cwd=ROOT)
+    command = [sys.executable, "-c", _LAUNCH, name, CONTROLLER, *argv]
+    subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **extra})
 
 
 def _lab() -> Lab:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,9 @@ PROGRAM = ("-m", "tests.end_to_end.gated_training")
 ROOT = Path(__file__).resolve().parents[2]
 # Steps between two gates, and between two checkpoints.
 GATE, SAVE = 6, 4
+NODES = 8
+# Between two questions to Slurm: each is a process, beside the ranks that import torch [s].
+POLL_S = 0.3
 NODE = {"tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "9m"}
 Result = tuple[dict[int, list[Any]], str]
 
@@ -27,6 +32,7 @@ class Training:
 
     user: User
     slurm: Slurm
+    name: str
     number: str
     folder: Path
     gate: int = GATE
@@ -43,29 +49,38 @@ class Training:
 
     def open_gate(self) -> None:
         """Let it train until the next gate."""
-        (self.user.folder / f"go-{self.gate}").touch()
+        (self.user.folder / self.name / f"go-{self.gate}").touch()
         self.gate += GATE
 
-    def starts(self) -> list[dict[str, Any]]:
-        """Return the starts that ended, as `status --json` does."""
-        found: list[dict[str, Any]] = self.user.run("t")["restarts"]
-        return found
+    def starts(self) -> int:
+        """Return the number of starts that ended."""
+        file = self.folder / "restarts.jsonl"
+        return len(file.read_text().splitlines()) if file.exists() else 0
 
     def next_end(self, number: int) -> dict[str, Any]:
-        """Wait until more than a number of starts have ended; return the last one."""
-        wait_for(lambda: len(self.starts()) > number)
-        return self.starts()[-1]
+        """Wait until more than a number of starts have ended; return the last, as `status` does.
+
+        A start whose node was lost has its row when the next start has begun.
+        """
+
+        def ended() -> bool:
+            if self.starts() <= number:
+                start_now(self.number)
+            return self.starts() > number
+
+        wait_for(ended, every_s=POLL_S)
+        row: dict[str, Any] = self.user.run(self.name)["restarts"][-1]
+        return row
 
     def starts_again(self, number: int) -> None:
         """Wait until Slurm starts the job again, without the two minutes of its delay."""
-
         log = self.folder / "logs" / "job.out"
 
         def started() -> bool:
             start_now(self.number)
             return log.exists() and f"hpctrain: restart {number}\n" in log.read_text()
 
-        wait_for(started)
+        wait_for(started, every_s=POLL_S)
 
     def pid(self, rank: int) -> int:
         """Return the process of a rank of the last start."""
@@ -76,24 +91,38 @@ class Training:
         """Change the job in the queue."""
         self.slurm("scontrol", "update", f"jobid={self.number}", change)
 
+    def starts_in_s(self) -> float:
+        """Return the time until Slurm may start the job."""
+        argv = ("squeue", "--noheader", f"--jobs={self.number}", "--format=%S")
+        when = self.slurm(*argv).strip()
+        return datetime.fromisoformat(when).timestamp() - time.time() if when != "N/A" else 0.0
 
-def agent_of(pid: int) -> int:
-    """Return torchrun's process of a rank, which the wrapper of the rank stands between."""
-    while b"torch" not in Path(f"/proc/{pid}/cmdline").read_bytes():
-        pid = int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
-    return pid
+    def becomes(self, state: str) -> None:
+        """Wait until the job has a state in Slurm."""
+        argv = ("squeue", "--noheader", "--states=all", f"--jobs={self.number}", "--format=%T")
+        wait_for(lambda: self.slurm(*argv).split() == [state], every_s=POLL_S)
 
 
-def submit(user: User, slurm: Slurm, steps: int) -> Training:
-    """Submit the training, which any failure of a rank queues again."""
+def down_to_rank(pid: int) -> list[int]:
+    """Return torchrun's process of a rank, the wrapper of the rank, and the rank."""
+    found = [pid]
+    while b"torch" not in Path(f"/proc/{found[0]}/cmdline").read_bytes():
+        stat = Path(f"/proc/{found[0]}/stat").read_text()
+        found.insert(0, int(stat.rpartition(")")[2].split()[1]))
+    return found
+
+
+def submit(user: User, slurm: Slurm, name: str, steps: int, **keys: Any) -> Training:
+    """Submit a training with more keys of a job."""
+    gates = user.folder / name
+    gates.mkdir()
     spec = {
-        "name": "t",
-        "command": ["python", *PROGRAM, str(steps), str(SAVE), str(GATE), str(user.folder)],
-        "launcher": "torchrun",
+        "name": name,
+        "command": ["python", *PROGRAM, str(steps), str(SAVE), str(GATE), str(gates)],
         "qos": "normal",
         "signal_before_end": "2m",
-        "lifecycle": {"requeue_on": [1, 75, 137], "hang_after": "15s"},
         "resources": {"nodes": 2, **NODE},
+        **keys,
     }
     return _submitted(user, slurm, spec)
 
@@ -101,20 +130,28 @@ def submit(user: User, slurm: Slurm, steps: int) -> Training:
 def submit_stalled(user: User, slurm: Slurm) -> Training:
     """Submit a job that asks to be queued again and saves nothing."""
     spec = {
-        "name": "s",
+        "name": "stalled",
         "command": ["bash", "-c", "exit 75"],
         "launcher": "srun",
-        "lifecycle": {"max_stalled": 2},
+        "lifecycle": {"max_stalled": 2, "restart_delay": "10m"},
+        "directives": only("1"),
         "resources": {"nodes": 1, **NODE},
     }
     return _submitted(user, slurm, spec)
 
 
+def only(nodes: str) -> dict[str, str]:
+    """Return the directive that keeps a job on some nodes of the lab, such as `1,2`."""
+    others = (f"lab{n}" for n in range(1, NODES + 1) if str(n) not in nodes.split(","))
+    return {"exclude": ",".join(others)}
+
+
 def _submitted(user: User, slurm: Slurm, spec: dict[str, Any]) -> Training:
-    done = user.submit(user.write(f"{spec['name']}.yaml", spec))
+    name = spec["name"]
+    done = user.submit(user.write(f"{name}.yaml", spec))
     assert done.returncode == 0, done.stderr
-    run = user.run(spec["name"])
-    return Training(user, slurm, run["job"], Path(user.folder, run["folder"]))
+    run = user.run(name)
+    return Training(user, slurm, name, run["job"], Path(user.folder, run["folder"]))
 
 
 def undisturbed(folder: Path, steps: int) -> list[Result]:

@@ -24,6 +24,7 @@ from hpc_train.workload.process_group import any_rank
 from hpc_train.workload.spawn_ranks import leave
 
 SAMPLES, BATCH = 64, 4
+_hangs = False
 
 
 def main(steps: int, every: int, gate: int, gates: Path) -> int:
@@ -34,7 +35,7 @@ def main(steps: int, every: int, gate: int, gates: Path) -> int:
     model = DistributedDataParallel(net)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=7, gamma=0.9)
-    signal.signal(signal.SIGUSR2, hang)
+    signal.signal(signal.SIGUSR2, note_hang)
     own: dict[str, Any] = {}
     done = checkpoint.resume(model, optimizer, own)
     if own:
@@ -75,7 +76,13 @@ def train_step(
     return float(loss.detach()), samples
 
 
-def hang(*_: object) -> None:
+def note_hang(*_: object) -> None:
+    """Hang outside the collective that the signal may interrupt."""
+    global _hangs  # a handler has no other place
+    _hangs = True
+
+
+def hang() -> None:
     """Do anything but train."""
     time.sleep(600)
 
@@ -84,6 +91,8 @@ def wait_for_file(path: Path) -> None:
     """Wait until the test makes it, or until the job asks to stop."""
     while not checkpoint.should_stop() and not any_rank(path.exists()):
         time.sleep(0.02)
+        if _hangs:
+            hang()
 
 
 if __name__ == "__main__":

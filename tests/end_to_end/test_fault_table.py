@@ -1,7 +1,7 @@
-"""docs/surviving.md: each fault hits one training on a real Slurm, and nothing of it is lost.
+"""docs/surviving.md: faults hit trainings on a real Slurm, and nothing of them is lost.
 
-The training goes on after each of them; at the end its losses and weights are those of an
-undisturbed one, bit for bit.
+Three trainings run beside each other, each on nodes of its own; each goes on after each of its
+faults. At the end their losses and weights are those of an undisturbed one, bit for bit.
 """
 
 from __future__ import annotations
@@ -11,8 +11,10 @@ import re
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -23,14 +25,7 @@ from tests.end_to_end.gated import Training
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import ended, wait_for
 
-pytestmark = [
-    pytest.mark.slurm,
-    pytest.mark.slow,
-    pytest.mark.usefixtures("torch"),
-    pytest.mark.skipif(
-        "HPCTRAIN_FAULTS" not in os.environ, reason="takes minutes; HPCTRAIN_FAULTS=1"
-    ),
-]
+pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +38,10 @@ class Fault:
 
 
 def time_limit(training: Training) -> None:
-    started = training.user.run("t")["started"]
+    started = training.user.run(training.name)["started"]
     minutes = int((time.time() - started) / 60) + 2
     training.update(f"timelimit={minutes}")
-    wait_for(lambda: training.user.run("t")["state"] == "PENDING")
+    training.becomes("PENDING")
     training.update("timelimit=9")
 
 
@@ -54,11 +49,27 @@ def signalled(training: Training) -> None:
     training.slurm("scancel", "--signal=USR1", training.number)
 
 
+def signalled_without_accounting(training: Training) -> None:
+    """The job is queued again, and starts, while slurmdbd is down."""
+    daemons.stop_accounting()
+    before = training.starts()
+    signalled(training)
+    training.starts_again(before + 1)
+    daemons.start_accounting()
+
+
 def preempted(training: Training) -> None:
-    size = {"nodes": 3, "tasks_per_node": 1, "cpus_per_task": 8, "gpus_per_node": 0, "time": "5m"}
-    urgent = {"name": "urgent", "command": ["true"], "launcher": "srun", "qos": "high"}
-    training.user.submit(training.user.write("urgent.yaml", {**urgent, "resources": size}))
-    wait_for(lambda: training.user.run("urgent")["state"] == "COMPLETED")
+    size = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "gpus_per_node": 0, "time": "5m"}
+    urgent: dict[str, Any] = {
+        "name": "urgent",
+        "command": ["true"],
+        "launcher": "srun",
+        "qos": "high",
+    }
+    urgent |= {"resources": size, "directives": gated.only(NODES[training.name])}
+    user = training.user
+    user.submit(user.write("urgent.yaml", urgent))
+    wait_for(lambda: user.run("urgent")["state"] == "COMPLETED", every_s=gated.POLL_S)
 
 
 def requeued(training: Training) -> None:
@@ -68,7 +79,7 @@ def requeued(training: Training) -> None:
 def corrupted(training: Training) -> None:
     """Damage the newest checkpoint while the job waits."""
     requeued(training)
-    wait_for(lambda: training.user.run("t")["state"] == "PENDING")
+    training.becomes("PENDING")
     newest = max(training.folder.glob("checkpoints/step-*"))
     data = next(newest.glob("__0_*.distcp"))
     content = bytearray(data.read_bytes())
@@ -81,7 +92,9 @@ def rank_killed(training: Training) -> None:
 
 
 def agent_killed(training: Training) -> None:
-    os.kill(gated.agent_of(training.pid(1)), signal.SIGKILL)
+    """Kill it, and what is below it as Slurm does with cgroups, which the lab has not."""
+    for pid in gated.down_to_rank(training.pid(1)):
+        os.kill(pid, signal.SIGKILL)
 
 
 def rank_hangs(training: Training) -> None:
@@ -96,10 +109,36 @@ def rank_hangs(training: Training) -> None:
 
 
 def node_lost(training: Training) -> None:
-    node = training.user.run("t")["nodes"]
-    name = "lab2" if node == "lab[1-2]" else "lab3"
-    daemons.kill_node(name)
-    training.slurm("scontrol", "update", f"nodename={name}", "state=down", "reason=power")
+    node = last_node(training)
+    daemons.kill_node(node)
+    training.slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=power")
+
+
+def network_cut_for_a_while(training: Training) -> None:
+    """Cut the network of the ranks while they train."""
+    node = last_node(training)
+    daemons.set_link(node, "ib0", "down")
+    training.open_gate()
+    time.sleep(5)
+    step = f'"step":{training.gate},'
+    assert step not in training.log()
+    daemons.set_link(node, "ib0", "up")
+
+
+def network_cut(training: Training) -> None:
+    """Slurm gives the node up after SlurmdTimeout; its rank stays until somebody ends it."""
+    node, rank = last_node(training), str(training.pid(1))
+    for network in ("ib0", "eth0"):
+        daemons.set_link(node, network, "down")
+    training.becomes("PENDING")
+    assert not ended(rank)
+    daemons.kill_node(node)
+
+
+def last_node(training: Training) -> str:
+    """Return the node of rank 1."""
+    nodes = training.user.run(training.name)["nodes"]
+    return training.slurm("scontrol", "show", "hostnames", nodes).split()[-1]
 
 
 def controller_restarted(training: Training) -> None:
@@ -107,7 +146,7 @@ def controller_restarted(training: Training) -> None:
     training.open_gate()
     training.reaches_gate()
     daemons.start_controller()
-    wait_for(lambda: training.user.run("t")["state"] == "RUNNING")
+    training.becomes("RUNNING")
 
 
 def results_gone(training: Training) -> None:
@@ -117,6 +156,7 @@ def results_gone(training: Training) -> None:
     training.folder.rename(away)
     training.open_gate()
     wait_for(lambda: "no checkpoint: " in log.read_text())
+    time.sleep(10)
     assert not training.folder.exists()
     away.rename(training.folder)
 
@@ -124,25 +164,44 @@ def results_gone(training: Training) -> None:
 BY_SLURM = "ended by Slurm: preempted, requeued or cancelled"
 HUNG = "no step for the time of lifecycle.hang_after"
 SAVED = "checkpoint saved on request"
-FAULTS = [
-    Fault(name="time limit", inject=time_limit, end=SAVED),
-    Fault(name="scancel --signal=USR1", inject=signalled, end=SAVED),
-    Fault(name="preemption by a higher QOS", inject=preempted, end=BY_SLURM),
-    Fault(name="slurmctld restarted", inject=controller_restarted, end=None),
-    Fault(name="SIGKILL of a rank", inject=rank_killed, end="exit code "),
-    Fault(name="results folder gone", inject=results_gone, end=None),
-    Fault(name="SIGKILL of torchrun's agent", inject=agent_killed, end="exit code "),
-    Fault(name="scontrol requeue, newest checkpoint damaged", inject=corrupted, end=BY_SLURM),
-    Fault(name="a rank hangs", inject=rank_hangs, end=HUNG),
-    Fault(name="a node lost", inject=node_lost, end=""),
-]
+CONTROLLER = Fault(name="slurmctld restarted", inject=controller_restarted, end=None)
+# By training; one needs spare nodes.
+NODES = {"one": "1,2", "two": "3,4", "three": "5,6,7,8"}
+FAULTS = {
+    "one": (
+        Fault(
+            name="scancel --signal=USR1, slurmdbd down",
+            inject=signalled_without_accounting,
+            end=SAVED,
+        ),
+        Fault(name="SIGKILL of a rank", inject=rank_killed, end="exit code "),
+        Fault(name="results folder gone for 10 s", inject=results_gone, end=None),
+        Fault(name="SIGKILL of torchrun's agent", inject=agent_killed, end="exit code "),
+    ),
+    "two": (
+        Fault(name="time limit", inject=time_limit, end=SAVED),
+        Fault(name="preemption by a higher QOS", inject=preempted, end=BY_SLURM),
+        Fault(name="a rank hangs", inject=rank_hangs, end=HUNG),
+    ),
+    "three": (
+        Fault(name="scontrol requeue, newest checkpoint damaged", inject=corrupted, end=BY_SLURM),
+        Fault(name="network cut for 5 s", inject=network_cut_for_a_while, end=None),
+        Fault(name="a node lost", inject=node_lost, end=""),
+        Fault(name="network cut", inject=network_cut, end=""),
+    ),
+}
+# A fault that does not end the start passes two gates.
+STEPS = gated.GATE * max(
+    sum(1 if fault.end is not None else 2 for fault in faults) for faults in FAULTS.values()
+)
 
 
 @pytest.fixture
 def user(
     no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[User]:
-    done = hpctrain("up", "--nodes", "3", "--accounting")
+    """Return somebody on a lab with accounting and spare nodes."""
+    done = hpctrain("up", "--nodes", str(gated.NODES), "--accounting")
     assert done.returncode == 0, done.stderr
     lab = state_file.read()
     assert lab is not None
@@ -152,39 +211,76 @@ def user(
 
 
 def test_every_fault_of_the_table(user: User, slurm: Slurm, tmp_path: Path) -> None:
-    # A fault that does not end the start passes two gates.
-    passed = sum(1 if fault.end is not None else 2 for fault in FAULTS)
-    steps = passed * gated.GATE + 3
-    training = gated.submit(user, slurm, steps)
-    expected = gated.undisturbed(tmp_path, steps)
-    for fault in FAULTS:
-        training.reaches_gate()
-        begun, before, step = time.time(), len(training.starts()), training.gate
-        ranks = [str(training.pid(rank)) for rank in (0, 1)]
-        fault.inject(training)
-        if fault.end is not None:
-            row = training.next_end(before)
-            assert fault.end in row["reason"], (fault.name, row)
-            # At a gate, the step of the gate itself is not saved yet.
-            lost = 0 if fault.end == SAVED else (step - 1) % gated.SAVE + 1
-            assert row["steps_lost"] == lost, (fault.name, row)
-            training.starts_again(before + 1)
+    trainings = [submit(user, slurm, name) for name in FAULTS]
+    with ThreadPoolExecutor() as pool:
+        expected = pool.submit(gated.undisturbed, tmp_path, STEPS + 3)
+        for training in trainings:
             training.reaches_gate()
-            # A rank of the earlier start would write into the same checkpoints.
-            assert [ended(rank) for rank in ranks] == [True, True], fault.name
-        # Shown with a failure, and by pytest -s: the figures of docs/surviving.md.
-        print(f"{fault.name}: after step {step}, {time.time() - begun:.1f} s")  # noqa: T201
+        # Before the others, which ask it.
+        apply(CONTROLLER, trainings[1])
+        stalled = pool.submit(stalls, user, slurm)
+        results = list(pool.map(finishes, trainings))
+        stalled.result()
+        assert results == [expected.result()] * len(trainings)
+
+
+def submit(user: User, slurm: Slurm, name: str) -> Training:
+    """Submit a training that any failure of a rank queues again."""
+    torchrun = any(fault.inject is agent_killed for fault in FAULTS[name])
+    hangs = any(fault.inject is rank_hangs for fault in FAULTS[name])
+    return gated.submit(
+        user,
+        slurm,
+        name,
+        STEPS + 3,
+        launcher="torchrun" if torchrun else "srun",
+        lifecycle={"requeue_on": [1, 75, 137], **({"hang_after": "15s"} if hangs else {})},
+        directives=gated.only(NODES[name]),
+    )
+
+
+def finishes(training: Training) -> list[gated.Result]:
+    """Apply the faults of a training, and let it end."""
+    for fault in FAULTS[training.name]:
+        apply(fault, training)
+    while training.gate <= STEPS:
         training.open_gate()
-    wait_for(lambda: training.user.run("t")["state"] == "COMPLETED")
+    training.becomes("COMPLETED")
     logs = [(training.folder / f"logs/rank-{rank}.out").read_text() for rank in (0, 1)]
-    assert "is damaged and left out: " in logs[0] + logs[1]
-    assert [gated.result(log) for log in logs] == expected
+    damaged = any(fault.inject is corrupted for fault in FAULTS[training.name])
+    assert ("is damaged and left out: " in logs[0] + logs[1]) == damaged
+    return [gated.result(log) for log in logs]
 
 
-def test_two_starts_without_progress_end_the_job(user: User, slurm: Slurm) -> None:
+def apply(fault: Fault, training: Training) -> None:
+    """Inject a fault at the next gate, see what it does, and open the gate after it."""
+    training.reaches_gate()
+    begun, before, step = time.time(), training.starts(), training.gate
+    ranks = [str(training.pid(rank)) for rank in (0, 1)]
+    fault.inject(training)
+    if fault.end is not None:
+        row = training.next_end(before)
+        assert fault.end in row["reason"], (fault.name, row)
+        # At a gate, the step of the gate itself is not saved yet.
+        lost = 0 if fault.end == SAVED else (step - 1) % gated.SAVE + 1
+        assert row["steps_lost"] == lost, (fault.name, row)
+        training.starts_again(before + 1)
+        training.reaches_gate()
+        # A rank of the earlier start would write into the same checkpoints.
+        assert [ended(rank) for rank in ranks] == [True, True], fault.name
+    # Shown with a failure, and by pytest -s: the figures of docs/surviving.md.
+    print(f"{fault.name}: after step {step}, {time.time() - begun:.1f} s")  # noqa: T201
+    training.open_gate()
+
+
+def stalls(user: User, slurm: Slurm) -> None:
+    """Two starts without progress end the job, the second after `restart_delay`."""
     training = gated.submit_stalled(user, slurm)
+    training.becomes("PENDING")
+    # Slurm's own delay are two minutes.
+    wait_for(lambda: 300 < training.starts_in_s() < 600, every_s=gated.POLL_S)
     for number in (1, 2):
         training.starts_again(number)
-    wait_for(lambda: user.run("s")["state"] == "FAILED")
+    training.becomes("FAILED")
     said = (training.folder / "logs/job.out").read_text()
     assert "not queued again: 2 starts in a row have no checkpoint after step 0" in said

@@ -23,12 +23,14 @@ def finished(home: Path, within_s: float = LIMIT_S) -> dict[str, Run]:
     raise AssertionError(f"not finished: {[(r.folder.run_id, r.state) for r in runs_below(home)]}")
 
 
-def wait_for(condition: Callable[[], bool], within_s: float = LIMIT_S) -> None:
+def wait_for(
+    condition: Callable[[], bool], within_s: float = LIMIT_S, every_s: float = 0.05
+) -> None:
     """Wait until something is true, and stays so until it was looked at."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
+        time.sleep(every_s)
 
 
 def ended(pid: str) -> bool:
