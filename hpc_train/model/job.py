@@ -96,6 +96,14 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
             ge=1, le=1000, description="Starts in a row without a later checkpoint, then it ends."
         ),
     ] = 2
+    max_run_time: Annotated[
+        Duration | None,
+        Meta(description="Time that all starts may run together; then it is not started again."),
+    ] = None
+    restart_delay: Annotated[
+        Duration | None,
+        Meta(description="Time before the next start, doubled after each without progress: 10m."),
+    ] = None
     hang_after: Annotated[
         Duration | None,
         Meta(description="Time without a step after which ranks write their stacks and end: 20m."),

@@ -82,7 +82,7 @@ def sbatch_options(
         "exclusive": "" if size.exclusive else None,
         "network": queue.get("network"),
         # A requeued job must append to its log, unless the site refuses the option.
-        "open-mode": "append" if _refused("open-mode", site) is None else None,
+        "open-mode": "append" if refused_option("open-mode", site) is None else None,
     }
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
 
@@ -136,7 +136,7 @@ def check_forbidden(
         PlanError: with the site's reason.
     """
     for option, _ in directives:
-        spelled = _refused(option, site)
+        spelled = refused_option(option, site)
         if spelled is not None:
             raise PlanError(
                 f"{setting_of(option, settings).origin}: {site.value.name} refuses --{option}: "
@@ -144,6 +144,12 @@ def check_forbidden(
                 "leave it out of the job; what no job says, the profile must say otherwise "
                 "(gpu_request, cpu_request, mem_request)",
             )
+
+
+def refused_option(option: str, site: SourcedSite) -> str | None:
+    """Return the profile's spelling of an option that the site refuses; None if it is allowed."""
+    spelled = (name for name in site.value.forbidden if name.lstrip("-") == option)
+    return next(spelled, None)
 
 
 def check_version(
@@ -164,12 +170,6 @@ def check_version(
                 f"Slurm {version} ({site.near('slurm')})",
                 "leave it out, or correct `slurm` in the profile",
             )
-
-
-def _refused(option: str, site: SourcedSite) -> str | None:
-    """Return the profile's spelling of an option that the site refuses; None if it is allowed."""
-    spelled = (name for name in site.value.forbidden if name.lstrip("-") == option)
-    return next(spelled, None)
 
 
 def _check_words(settings: dict[str, Setting]) -> None:

@@ -16,6 +16,7 @@ from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, rule
 from hpc_train.plans.distributed_backend import resolve_backend
 from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, overlay
+from hpc_train.plans.lifecycle import flight_recorder
 from hpc_train.plans.network_context import NetworkContext, network_context
 from hpc_train.plans.network_variables import (
     ALT_READ,
@@ -29,6 +30,7 @@ from hpc_train.plans.network_variables import (
 
 # Networks of NCCL itself, and its word for no plug-in.
 _BUILT_IN = ("IB", "Socket", "none")
+_NCCL = frozenset({"nccl", "rccl"})
 
 
 class JobEnvironment(Value, frozen=True, kw_only=True):
@@ -105,7 +107,9 @@ def resolve_env(
 ) -> Environment:
     """Return the variables; precedence: job, blocks of the site, env of the site, rules."""
     job, site = context.job, context.site
-    settings = {**_rules(context, topology), **network_settings(facts, site), **_way_out(site)}
+    recorder = flight_recorder(context) if _NCCL.intersection(facts.runtimes) else {}
+    settings = {**_rules(context, topology), **recorder}
+    settings |= {**network_settings(facts, site), **_way_out(site)}
     given = {**site.value.env, **_way_out(site)}
     ruled = tuple(name for name in settings if name not in given)
     for name, value in site.value.env.items():

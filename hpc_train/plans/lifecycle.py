@@ -7,9 +7,11 @@ from pathlib import PurePosixPath
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import Setting
+from hpc_train.model.plan import JobVar, Setting
 from hpc_train.model.site import SourcedSite
-from hpc_train.plans.context import Context, from_job
+from hpc_train.model.version_ranges import parts, within
+from hpc_train.plans.context import Context, from_job, rule
+from hpc_train.plans.directives import refused_option
 from hpc_train.plans.other_launchers import other_launchers
 
 # Slurm stores the number of seconds in 16 bits.
@@ -21,10 +23,16 @@ _LIFECYCLE = "lifecycle"
 _CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 # Folders that usually are a disk or the memory of one node.
 _NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to be refused
+# torch 2.9 renamed the variables of its flight recorder; without a version, an older one is meant.
+_RENAMED = ">=2.9"
+_OLDER = "2.4"
+_RECORDED = 2000
 _WHY = {
     "requeue_on": "exit codes of ranks that saved a checkpoint and have more to do",
     "max_restarts": "after as many the job ends, whatever its ranks ask for",
     "max_stalled": "starts in a row without a later checkpoint, after which the job ends",
+    "max_run_time": "after its starts ran so long together, the job is not queued again",
+    "restart_delay": "from the end of a start to the next, doubled after each without progress",
     "hang_after": "after so long without a step every rank writes its stack and ends",
 }
 
@@ -101,6 +109,25 @@ def requeue_settings(job: SourcedJob) -> dict[str, Setting]:
     return {key: setting for key, setting in found.items() if setting is not None}
 
 
+def flight_recorder(context: Context) -> dict[str, Setting]:
+    """Return the variables with which torch writes the last operations of NCCL after a timeout.
+
+    Names: FlightRecorder.hpp and ProcessGroupNCCL.hpp of torch 2.13, and their names before 2.9.
+    """
+    job, site = context.job.value, context.site.value
+    if job.lifecycle is None or site.scheduler != "slurm":
+        return {}
+    renamed = within(parts(job.torch or site.torch or _OLDER), _RENAMED)
+    size = "TORCH_FR_BUFFER_SIZE" if renamed else "TORCH_NCCL_TRACE_BUFFER_SIZE"
+    file = "TORCH_FR_DUMP_TEMP_FILE" if renamed else "TORCH_NCCL_DEBUG_INFO_TEMP_FILE"
+    why = "a timeout of NCCL leaves its last operations in the logs of the run"
+    return {
+        "TORCH_NCCL_DUMP_ON_TIMEOUT": rule(1, why),
+        size: rule(_RECORDED, why),
+        file: rule(JobVar(name="nccl_trace"), why),
+    }
+
+
 def requeue_directives(context: Context) -> tuple[tuple[str, str], ...]:
     """Let Slurm itself queue the job again, after a preemption or the loss of a node."""
     job, site = context.job.value, context.site.value
@@ -136,6 +163,13 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
         yield (
             "a plain script does not track its restarts",
             "render it without --plain, or leave lifecycle out",
+        )
+    site = context.site
+    if spelled := refused_option("requeue", site):
+        yield (
+            f"{site.value.name} refuses that a job is queued again: "
+            f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
+            "leave lifecycle out and submit a chain of jobs: hpctrain help restart",
         )
     hang, limit = job.value.lifecycle and job.value.lifecycle.hang_after, job.value.resources.time
     if hang and (hang < _SHORTEST_HANG_S or (limit and hang >= limit)):

@@ -1,4 +1,4 @@
-"""A job that is cancelled while its ranks ask to be queued again, on a real Slurm."""
+"""A job that is cancelled while its ranks ask to be queued again, and a chain of jobs."""
 
 from __future__ import annotations
 
@@ -25,3 +25,25 @@ def test_a_job_that_is_cancelled_is_not_queued_again(user: User, slurm: Slurm) -
     states = slurm("squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T")
     assert states.split() in (["CANCELLED"], ["COMPLETING"])
     assert user.run("gone")["state"] in ("CANCELLED", "FAILED")
+
+
+def test_each_job_of_a_chain_begins_after_the_one_before(user: User, slurm: Slurm) -> None:
+    """As docs/restart.md has it: the name and the folder of the checkpoints are the same."""
+    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "5m"}
+    # The first job saves and asks for another start, which its site does not give.
+    script = 'cd "$HPCTRAIN_CHECKPOINTS" && if [ -e step ]; then mv step end; else touch step; '
+    script += "until [ -e go ]; do sleep 0.1; done; exit 75; fi"
+    job = {"name": "link", "command": ["bash", "-c", script], "launcher": "srun", "resources": size}
+    job |= {"directives": {"dependency": "singleton"}}
+    job |= {"env": {"HPCTRAIN_CHECKPOINTS": str(user.folder)}}
+    user.write("link.yaml", job)
+    for _ in range(2):
+        assert user.submit("link.yaml").returncode == 0
+    wait_for((user.folder / "step").exists)
+    states = "squeue", "--noheader", "--states=all", "--name=link", "--format=%T %r"
+    wait_for(lambda: "PENDING Dependency" in slurm(*states))
+    (user.folder / "go").touch()
+    wait_for((user.folder / "end").exists)
+    wait_for(
+        lambda: {row["state"] for row in user.runs("link").values()} == {"FAILED", "COMPLETED"}
+    )

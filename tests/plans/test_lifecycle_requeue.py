@@ -9,9 +9,11 @@ import pytest
 
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobLifecycle, JobSpec
+from hpc_train.model.plan import JobVar
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
 
 LOCAL = "/dev/shm/mine"  # noqa: S108  # named, not used
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -86,6 +88,39 @@ def test_neither_a_nested_run_nor_a_plain_script_is_queued_again(job: Jobs, slur
         make_plan(job(lifecycle={}), slurm(), nested=True)
     with pytest.raises(PlanError, match="does not track its restarts"):
         make_plan(job(lifecycle={}), slurm(), plain=True)
+
+
+@pytest.mark.parametrize(
+    ("torch", "names"),
+    [
+        ("2.9", ("TORCH_FR_BUFFER_SIZE", "TORCH_FR_DUMP_TEMP_FILE")),
+        ("2.8", ("TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")),
+        (None, ("TORCH_NCCL_TRACE_BUFFER_SIZE", "TORCH_NCCL_DEBUG_INFO_TEMP_FILE")),
+    ],
+)
+def test_the_last_operations_of_nccl_are_kept(
+    job: Jobs, slurm: Sites, torch: str | None, names: tuple[str, str]
+) -> None:
+    gpus = {"gpus_per_node": 1}
+    env = dict(make_plan(job(gpus, lifecycle={}, torch=torch), slurm()).env)
+    found = {name: value for name, value in env.items() if name.startswith("TORCH_")}
+    trace = JobVar(name="nccl_trace")
+    assert found == {"TORCH_NCCL_DUMP_ON_TIMEOUT": "1", names[0]: "2000", names[1]: trace}
+    text = render_script(make_plan(job(gpus, lifecycle={}, torch=torch), slurm())).text
+    assert text.count('nccl_trace="$HPCTRAIN_LOG_DIR/nccl_trace_rank_"\n') == 1
+    assert f'{names[1]}="$nccl_trace"' in text
+    # Neither without NCCL nor for a job that ends at its first failure.
+    for other in (job({"gpus_per_node": 0}, lifecycle={}), job(gpus)):
+        assert not any(name.startswith("TORCH_") for name, _ in make_plan(other, slurm()).env)
+
+
+@pytest.mark.parametrize("option", ["requeue", "--requeue"])
+def test_a_site_where_no_job_is_queued_again(job: Jobs, slurm: Sites, option: str) -> None:
+    with pytest.raises(PlanError) as failure:
+        make_plan(job(lifecycle={}), slurm(forbidden={option: "jobs start once here"}))
+    message = "job.yaml:1: big refuses that a job is queued again: jobs start once here (big.yaml)"
+    assert failure.value.message == message
+    assert "chain of jobs: hpctrain help restart" in str(failure.value.hint)
 
 
 @pytest.mark.parametrize(

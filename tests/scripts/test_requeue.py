@@ -21,6 +21,7 @@ if [ "$1 $2" = "show job" ] && [ "$(cat asked 2>/dev/null | wc -l)" -lt "${SILEN
   exit 1
 fi
 [ "$1" != show ] || echo "JobId=71 JobName=demo JobState=${STATE:-RUNNING} Reason=None"
+[ "$1" != update ] || echo "$2 $3" >>updated
 [ "$1" = requeue ] || exit 0
 echo "$2" >>requeued
 exit "${REFUSED:-0}"
@@ -135,6 +136,31 @@ def test_the_number_of_restarts_is_limited(started: Callable[..., Job]) -> None:
     said, again = job.start(75, step=2)
     assert not again
     assert "not queued again after step 2: it was restarted 1 times" in said
+
+
+def test_the_running_time_of_all_starts_is_limited(started: Callable[..., Job]) -> None:
+    job = started(max_run_time="2h")
+    assert job.start(75, step=1)[1]
+    row = json.dumps({**job.rows()[0], "started": 0.5, "ended": 7199.5})
+    lost = json.dumps({**job.rows()[0], "started": 0.5, "ended": None, "exit_code": None})
+    (job.folder / "restarts.jsonl").write_text(f"{row}\n{lost}\n")
+    job.starts = 2
+    assert job.start(75, step=2)[1]
+    job.starts = 2
+    (job.folder / "restarts.jsonl").write_text(f"{row.replace('7199.5', '7201.5')}\n{lost}\n")
+    said, again = job.start(75, step=3)
+    assert not again
+    assert "not queued again after step 3: its starts ran for 720" in said
+    assert " s together (lifecycle.max_run_time)\n" in said
+
+
+def test_each_start_without_progress_waits_twice_as_long(started: Callable[..., Job]) -> None:
+    job = started(restart_delay="10m", max_stalled=3)
+    for step in (5, None, None, 6):
+        assert job.start(75, step=step)[1]
+    assert (job.folder / "updated").read_text().splitlines() == [
+        f"jobid=71 starttime=now+{seconds}" for seconds in (600, 1200, 2400, 600)
+    ]
 
 
 def test_a_job_that_is_being_cancelled_is_not_queued_again(started: Callable[..., Job]) -> None:
