@@ -6,194 +6,32 @@ faults. At the end their losses and weights are those of an undisturbed one, bit
 
 from __future__ import annotations
 
-import os
-import re
-import signal
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hpc_train.lab import state_file
 from tests.conftest import Hpctrain, Slurm
-from tests.end_to_end import daemons, gated
+from tests.end_to_end import gated
 from tests.end_to_end.gated import Training
+from tests.end_to_end.injected_faults import (
+    CONTROLLER,
+    FAULTS,
+    NODES,
+    SAVED,
+    STEPS,
+    Fault,
+    agent_killed,
+    corrupted,
+    rank_hangs,
+)
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import ended, wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Fault:
-    """`end` is in the row of the start that it ended; None: the start goes on."""
-
-    name: str
-    inject: Callable[[Training], None]
-    end: str | None
-
-
-def time_limit(training: Training) -> None:
-    started = training.user.run(training.name)["started"]
-    minutes = int((time.time() - started) / 60) + 2
-    training.update(f"timelimit={minutes}")
-    training.becomes("PENDING")
-    training.update("timelimit=9")
-
-
-def signalled(training: Training) -> None:
-    training.slurm("scancel", "--signal=USR1", training.number)
-
-
-def signalled_without_accounting(training: Training) -> None:
-    """The job is queued again, and starts, while slurmdbd is down."""
-    daemons.stop_accounting()
-    before = training.starts()
-    signalled(training)
-    training.starts_again(before + 1)
-    daemons.start_accounting()
-
-
-def preempted(training: Training) -> None:
-    size = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "gpus_per_node": 0, "time": "5m"}
-    urgent: dict[str, Any] = {
-        "name": "urgent",
-        "command": ["true"],
-        "launcher": "srun",
-        "qos": "high",
-    }
-    urgent |= {"resources": size, "directives": gated.only(NODES[training.name])}
-    user = training.user
-    user.submit(user.write("urgent.yaml", urgent))
-    wait_for(lambda: user.run("urgent")["state"] == "COMPLETED", every_s=gated.POLL_S)
-
-
-def requeued(training: Training) -> None:
-    training.slurm("scontrol", "requeue", training.number)
-
-
-def corrupted(training: Training) -> None:
-    """Damage the newest checkpoint while the job waits."""
-    requeued(training)
-    training.becomes("PENDING")
-    newest = max(training.folder.glob("checkpoints/step-*"))
-    data = next(newest.glob("__0_*.distcp"))
-    content = bytearray(data.read_bytes())
-    content[len(content) // 2] ^= 1
-    data.write_bytes(content)
-
-
-def rank_killed(training: Training) -> None:
-    os.kill(training.pid(1), signal.SIGKILL)
-
-
-def agent_killed(training: Training) -> None:
-    """Kill it, and what is below it as Slurm does with cgroups, which the lab has not."""
-    for pid in gated.down_to_rank(training.pid(1)):
-        os.kill(pid, signal.SIGKILL)
-
-
-def rank_hangs(training: Training) -> None:
-    os.kill(training.pid(1), signal.SIGUSR2)
-    log = training.folder / "logs/job.out"
-    wait_for(lambda: "hpctrain: hang: no step for 15 s; " in log.read_text())
-    (said,) = [line for line in log.read_text().splitlines() if "hpctrain: hang: " in line]
-    assert re.search(
-        r"rank 1 did not arrive, it was in .*gated_training.py\", line \d+ in hang", said
-    )
-    assert said.endswith("; 1 waited in a collective (rank 0)")
-
-
-def node_lost(training: Training) -> None:
-    node = last_node(training)
-    daemons.kill_node(node)
-    training.slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=power")
-
-
-def network_cut_for_a_while(training: Training) -> None:
-    """Cut the network of the ranks while they train."""
-    node = last_node(training)
-    daemons.set_link(node, "ib0", "down")
-    training.open_gate()
-    time.sleep(5)
-    step = f'"step":{training.gate},'
-    assert step not in training.log()
-    daemons.set_link(node, "ib0", "up")
-
-
-def network_cut(training: Training) -> None:
-    """Slurm gives the node up after SlurmdTimeout; its rank stays until somebody ends it."""
-    node, rank = last_node(training), str(training.pid(1))
-    for network in ("ib0", "eth0"):
-        daemons.set_link(node, network, "down")
-    training.becomes("PENDING")
-    assert not ended(rank)
-    daemons.kill_node(node)
-
-
-def last_node(training: Training) -> str:
-    """Return the node of rank 1."""
-    nodes = training.user.run(training.name)["nodes"]
-    return training.slurm("scontrol", "show", "hostnames", nodes).split()[-1]
-
-
-def controller_restarted(training: Training) -> None:
-    daemons.stop_controller()
-    training.open_gate()
-    training.reaches_gate()
-    daemons.start_controller()
-    training.becomes("RUNNING")
-
-
-def results_gone(training: Training) -> None:
-    """Take the run folder away while a checkpoint is due, and bring it back."""
-    away = training.folder.with_name("away")
-    log = away / "logs" / "rank-0.out"
-    training.folder.rename(away)
-    training.open_gate()
-    wait_for(lambda: "no checkpoint: " in log.read_text())
-    time.sleep(10)
-    assert not training.folder.exists()
-    away.rename(training.folder)
-
-
-BY_SLURM = "ended by Slurm: preempted, requeued or cancelled"
-HUNG = "no step for the time of lifecycle.hang_after"
-SAVED = "checkpoint saved on request"
-CONTROLLER = Fault(name="slurmctld restarted", inject=controller_restarted, end=None)
-# By training; one needs spare nodes.
-NODES = {"one": "1,2", "two": "3,4", "three": "5,6,7,8"}
-FAULTS = {
-    "one": (
-        Fault(
-            name="scancel --signal=USR1, slurmdbd down",
-            inject=signalled_without_accounting,
-            end=SAVED,
-        ),
-        Fault(name="SIGKILL of a rank", inject=rank_killed, end="exit code "),
-        Fault(name="results folder gone for 10 s", inject=results_gone, end=None),
-        Fault(name="SIGKILL of torchrun's agent", inject=agent_killed, end="exit code "),
-    ),
-    "two": (
-        Fault(name="time limit", inject=time_limit, end=SAVED),
-        Fault(name="preemption by a higher QOS", inject=preempted, end=BY_SLURM),
-        Fault(name="a rank hangs", inject=rank_hangs, end=HUNG),
-    ),
-    "three": (
-        Fault(name="scontrol requeue, newest checkpoint damaged", inject=corrupted, end=BY_SLURM),
-        Fault(name="network cut for 5 s", inject=network_cut_for_a_while, end=None),
-        Fault(name="a node lost", inject=node_lost, end=""),
-        Fault(name="network cut", inject=network_cut, end=""),
-    ),
-}
-# A fault that does not end the start passes two gates.
-STEPS = gated.GATE * max(
-    sum(1 if fault.end is not None else 2 for fault in faults) for faults in FAULTS.values()
-)
 
 
 @pytest.fixture
