@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,68 +11,9 @@ import pytest
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
+from tests.scripts.job_starts import PROGRAM, Job
 
 Plans = Callable[..., LaunchPlan]
-SCONTROL = """\
-#!/bin/bash
-if [ "$1 $2" = "show job" ] && [ "$(cat asked 2>/dev/null | wc -l)" -lt "${SILENT:-0}" ]; then
-  echo >>asked
-  exit 1
-fi
-[ "$1" != show ] || echo "JobId=71 JobName=demo JobState=${STATE:-RUNNING} Reason=None"
-[ "$1" != update ] || echo "$2 $3" >>updated
-[ "$1" = requeue ] || exit 0
-echo "$2" >>requeued
-exit "${REFUSED:-0}"
-"""
-# A start writes its step, if it gets further, and ends with a code.
-PROGRAM = (
-    'if [ -n "$STEP" ]; then mkdir -p "$HPCTRAIN_CHECKPOINTS"; '
-    'echo "$STEP" >"$HPCTRAIN_CHECKPOINTS/step"; fi; printf "%s\\n" "$SAY"; exit "$CODE"'
-)
-
-
-class Job:
-    """Starts one job several times, as Slurm does after each requeue."""
-
-    def __init__(self, folder: Path, script: str) -> None:
-        self.folder, self.starts = folder, 0
-        (folder / "bin").mkdir()
-        (folder / "bin" / "scontrol").write_text(SCONTROL)
-        (folder / "bin" / "scontrol").chmod(0o755)
-        (folder / "bin" / "sleep").symlink_to("/bin/true")
-        (folder / "job.sbatch").write_text(script)
-
-    def start(self, code: int, step: int | None = None, **extra: str) -> tuple[str, bool]:
-        """Return what the start prints, and whether it queues the job again."""
-        asked = self.folder / "requeued"
-        asked.unlink(missing_ok=True)
-        environment = {
-            "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-            "SLURM_JOB_ID": "71",
-            "SLURM_JOB_NODELIST": "localhost",
-            "SLURM_RESTART_COUNT": str(self.starts),
-            "CODE": str(code),
-            "STEP": "" if step is None else str(step),
-            "SAY": "",
-            **extra,
-        }
-        self.starts += 1
-        done = subprocess.run(
-            ["bash", "job.sbatch", "."],
-            cwd=self.folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            timeout=120,
-        )
-        assert done.returncode == code
-        self.asked = asked.read_text() if asked.exists() else ""
-        return done.stdout + done.stderr, bool(self.asked)
-
-    def rows(self) -> list[dict[str, Any]]:
-        lines = (self.folder / "restarts.jsonl").read_text().splitlines()
-        return [json.loads(line) for line in lines]
 
 
 @pytest.fixture
