@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -82,14 +85,24 @@ def _print(collection: Collection, output: Path | None, form: Literal["csv", "js
     from hpc_train.pipeline.collect import records_text, write_records
 
     show_warnings()
-    if output is not None:
-        with busy(lambda: f"reading logs, {collection.counts.total()} records"):
+    is_silent = output is not None or _prints_to_file()
+    said = busy(lambda: f"reading logs, {collection.counts.total()} records")
+    with said if is_silent else nullcontext():
+        if output is not None:
             write_records(collection.packs(), output)
-    else:
-        safe = plain_json if form == "jsonl" else plain
-        for text in records_text(collection.packs(), form):
-            click.echo(safe(text), nl=False)
+        else:
+            safe = plain_json if form == "jsonl" else plain
+            for text in records_text(collection.packs(), form):
+                click.echo(safe(text), nl=False)
     for line in collection.summary():
         click.echo(plain(line), err=True)
     if collection.stats.failed:
         sys.exit(3)
+
+
+def _prints_to_file() -> bool:
+    """Whether stdout is a file; a pipe may lead to a pager, which uses the terminal itself."""
+    try:
+        return stat.S_ISREG(os.fstat(sys.stdout.fileno()).st_mode)
+    except OSError:
+        return False

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 import pty
+import select
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
 
 from tests.cli.pseudo_terminal import read_to_end
 
@@ -50,16 +54,28 @@ def test_without_a_terminal_nothing_is_shown() -> None:
     assert output(1.2, terminal=False) == "hpctrain: a warning\ndone\n"
 
 
-def test_lint_says_what_it_waits_for() -> None:
+@pytest.mark.parametrize(
+    ("words", "shown", "text"),
+    [
+        ("lint -", "checking job scripts, 0 of 1", "#!/bin/bash\n#SBATCH --time=1:00\n"),
+        ("collect - --format events", "reading logs, 0 records", '@hpct {"loss": 1.5}\n'),
+    ],
+)
+def test_a_command_that_prints_to_a_file_says_what_it_waits_for(
+    words: str, shown: str, text: str, tmp_path: Path
+) -> None:
     ours, theirs = pty.openpty()
-    argv = [sys.executable, "-m", "hpc_train", "lint", "-"]
-    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=theirs, stderr=theirs) as process:
+    argv = [sys.executable, "-m", "hpc_train", *words.split()]
+    with (
+        (tmp_path / "out").open("w") as out,
+        subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=out, stderr=theirs) as process,
+    ):
         os.close(theirs)
-        begun = os.read(ours, 4096)
-        assert begun.startswith(b"\r\x1b[Kchecking job scripts, 0 of 1, 1 s")
+        assert select.select([ours], [], [], 60)[0]
+        assert os.read(ours, 4096).decode().startswith(f"\r\x1b[K{shown}, 1 s")
         assert process.stdin is not None
-        process.stdin.write(b"#!/bin/bash\n#SBATCH --time=1:00\nsrun true\n")
+        process.stdin.write(text.encode())
         process.stdin.close()
-        sent = read_to_end(ours)
-    *_, last = sent.split("\r\x1b[K")
-    assert last.startswith("-:2: HT018 ")
+        *_, last = read_to_end(ours).split("\r\x1b[K")
+    assert shown not in last
+    assert (tmp_path / "out").read_text()
