@@ -76,7 +76,9 @@ def job_options(command: F, metavar: str = "FILE") -> F:
     command = launcher_options(setting_options(command))
     command = site_option(command)
     command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
-    return click.argument("file", metavar=metavar, type=click.Path(path_type=Path))(command)
+    path = click.Path(path_type=Path)
+    completer = _completer("runs_or_files") if "RUN" in metavar else None
+    return click.argument("file", metavar=metavar, type=path, shell_complete=completer)(command)
 
 
 def _default_results() -> Path:

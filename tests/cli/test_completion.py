@@ -54,7 +54,7 @@ def test_runs_studies_and_files(hpctrain: Hpctrain) -> None:
     for verb in ("status", "logs", "cancel", "retry"):
         assert offered(verb, "tra") == ["train"]
         assert offered(verb, run[:8]) == [run]
-    for verb in ("report", "collect", "diagnose", "compare"):
+    for verb in ("report", "collect", "diagnose", "compare", "explain"):
         assert offered(verb, "tra") == ["train", "trail.log", "train.py"]
     assert offered("report", "results/") == ["results/train/"]
 
