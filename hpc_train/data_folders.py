@@ -29,6 +29,11 @@ def doc_folder() -> Path:
     return locate("docs", _PACKAGE)
 
 
+def strategies_study() -> Path:
+    """Return the study of the strategies of the reference trainer."""
+    return locate("examples", _PACKAGE) / "strategies" / "study.yaml"
+
+
 def data_file(*names: str) -> Path:
     """Return a file of the package's data, by its path below `hpc_train/data`."""
     return _PACKAGE.joinpath("data", *names)

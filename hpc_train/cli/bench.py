@@ -26,15 +26,19 @@ if TYPE_CHECKING:
 _BACKENDS = ("auto", "gloo", "nccl", "mpi")
 
 
-class CollectiveGroup(click.Group):
-    """A command for each collective, by any of its names."""
+class BenchGroup(click.Group):
+    """`train`, and a command for each collective, by any of its names."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names as MPI has them."""
-        return list(COLLECTIVES)
+        """Return the names; those of collectives as MPI has them."""
+        return [*COLLECTIVES, "train"]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return the command of `all_reduce`, `allreduce`, ..."""
+        if cmd_name == "train":
+            from hpc_train.cli.bench_train import train
+
+            return train
         name = collective_name(cmd_name)
         return collective_command(name) if name else None
 
@@ -43,16 +47,16 @@ class CollectiveGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Look up a collective; the error for an unknown one names them all."""
         if self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
-            known = ", ".join(COLLECTIVES)
+            known = self.list_commands(ctx)
             ctx.fail(
-                f"No such collective {args[0]!r}{nearest(args[0], COLLECTIVES)}; known: {known}"
+                f"No such benchmark {args[0]!r}{nearest(args[0], known)}; known: {', '.join(known)}"
             )
         return super().resolve_command(ctx, args)
 
 
-@click.group(cls=CollectiveGroup)
+@click.group(cls=BenchGroup)
 def bench() -> None:
-    """Measure the collectives of torch.distributed, as nccl-tests does.
+    """Measure the collectives of torch.distributed, as nccl-tests does; or compare strategies.
 
     The ranks run on this machine or as a job of a site. The output is the table of nccl-tests, with
     its definitions of algbw and busbw. On this machine the command waits for the table; on a

@@ -64,14 +64,14 @@ def bench_overrides(options: BenchOptions) -> tuple[Override, ...]:
     options.sizes()
     keys = {
         "name": f"bench-{options.collective.replace('_', '-')}",
-        "command": [_python(), "-m", MODULE, options.collective, *_arguments(options)],
+        "command": [python_command(), "-m", MODULE, options.collective, *_arguments(options)],
         "time": _TIME,
         **{f"env.{name}": value for name, value in _NCCL.items()},
     }
     return tuple(Override(key=key, value=value, origin=_ORIGIN) for key, value in keys.items())
 
 
-def _python() -> str:
+def python_command() -> str:
     """Return the interpreter that has hpctrain: `python` if the shell starts the same one."""
     found = shutil.which("python")
     # The interpreters of two environments may be links to one file, so their folders count.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -107,9 +107,7 @@ def prepare(request: Request) -> Prepared:
 
         check_study(study, [point.plan for point in prepared], site)
     name = study.spec.name if study else prepared[0].plan.name
-    texts = (text for point in prepared for text in point.plan.warnings)
-    unable = (f"a point is left out: {point.reason}" for point in refused)
-    warnings = [*announcement(choice.name, profile), *texts, *unable]
+    warnings = [*announcement(choice.name, profile), *_warnings(points, prepared, refused)]
     script = None
     if study is not None and nested:
         allocation = _allocation(study, prepared, site)
@@ -126,6 +124,19 @@ def prepare(request: Request) -> Prepared:
         warnings=tuple(dict.fromkeys(warnings)),
         choice=choice,
     )
+
+
+def _warnings(
+    points: Sequence[Point], prepared: Sequence[PreparedPoint], refused: Sequence[RefusedPoint]
+) -> Iterator[str]:
+    for point in prepared:
+        yield from point.plan.warnings
+    for left_out in refused:
+        yield f"a point is left out: {left_out.reason}"
+    if any(point.job.value.trainer for point in points):
+        from hpc_train.plans.trainer_options import schedule_warning
+
+        yield from schedule_warning([point.job for point in points])
 
 
 def _other_sites(points: Sequence[Point], site: SiteProfile) -> str:

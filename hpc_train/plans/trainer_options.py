@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 from msgspec.structs import replace
 
 from hpc_train.errors import PlanError, StrategyError
@@ -74,3 +76,25 @@ def _check_strategy(job: SourcedJob, topology: Topology) -> None:
     problem = strategy_problem(request)
     if problem is not None:
         raise StrategyError(job.near("trainer.strategy"), problem)
+
+
+def schedule_warning(jobs: Sequence[SourcedJob]) -> Iterator[str]:
+    """Yield a warning if `schedule` is set and none of the jobs, those of a study, has a pipeline.
+
+    A study whose axis has other strategies as well has a use for it.
+    """
+    first = jobs[0].value.trainer
+    if first is None or any(_may_use_schedule(job) for job in jobs):
+        return
+    name = first.strategy or "ddp"
+    yield (
+        f"{jobs[0].near('trainer.schedule')}: trainer.schedule has no effect: it is the order of "
+        f"work in a pipeline, and {name} is none; use strategy pipeline, or leave schedule out"
+    )
+
+
+def _may_use_schedule(job: SourcedJob) -> bool:
+    trainer = job.value.trainer
+    if trainer is None or trainer.schedule is None or "--strategy" in job.value.command:
+        return True
+    return (trainer.strategy or "ddp").startswith("pipeline")

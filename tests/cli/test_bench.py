@@ -36,6 +36,18 @@ def test_a_run_here_prints_the_table_that_collect_reads(hpctrain: Hpctrain) -> N
     } == values
 
 
+@pytest.mark.slow
+def test_strategies_are_compared_in_one_command(hpctrain: Hpctrain) -> None:
+    pytest.importorskip("torch")
+    chosen = ("--strategy", "single", "--strategy", "dp")
+    done = hpctrain("bench", "train", *chosen, "--set", "axes.tasks_per_node=[1]")
+    assert done.returncode == 0, done.stderr
+    assert "1 run of" in done.stderr
+    assert "dp copies the model to several GPUs of one process and has no effect" in done.stdout
+    assert "Points that cannot run" in done.stdout
+    assert len(list(Path("results/bench-train").glob("single-*/status.json"))) == 1
+
+
 def test_a_job_of_a_cluster_has_the_options_of_submit(hpctrain: Hpctrain) -> None:
     where = ("--site", "slurm-generic", "--nodes", "2", "--gpus-per-node", "4")
     own = ("--account", "a1", "--cpus-per-task", "8")
@@ -69,7 +81,7 @@ def test_options_go_before_what_the_command_chooses(hpctrain: Hpctrain) -> None:
         (("allreduce", "-e", "8X"), "--largest: '8X' is not a message size; examples: 8, 64K"),
         (("allreduce", "-e", "8"), "--smallest 1K is more than --largest 8"),
         (("allreduce", "-f", "0"), "0 is not in the range x>=1"),
-        (("allreduc",), "No such collective 'allreduc'; did you mean 'allreduce'?"),
+        (("allreduc",), "No such benchmark 'allreduc'; did you mean 'allreduce'?"),
         (("allreduce", "--ranks", "2", "--nproc-per-node", "2"), "--ranks is the same as"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Prints the bytes that a rank sends in a step, counted and by the formula, for strategies.
+"""Prints what a rank sends in a step and keeps after it, and the formulas of both, for strategies.
 
 Arguments: the strategies. Runs two ranks of gloo; its network namespace must have no other traffic.
 """
@@ -20,14 +20,14 @@ from hpc_train.model.training_strategies import GPT_SHAPES, GptShape, TrainingRe
 from hpc_train.workload.models import make_model
 from hpc_train.workload.optimizer import OptimizerChoice
 from hpc_train.workload.process_group import RankGroup, joined
-from hpc_train.workload.resource_use import sent_bytes
+from hpc_train.workload.resource_use import sent_bytes, tensor_bytes
 from hpc_train.workload.strategies import load_strategy
 from hpc_train.workload.strategies.base import Setup
 from tests.workload.launching import meeting_point
 
 RANKS, BATCH, UNCOUNTED, COUNTED = 2, 8, 2, 3
 # Wide, so that the headers of its messages are below 1 % of them.
-GPT_SHAPES["gpt-wide"] = GptShape(blocks=2, heads=4, width=256, context=64, vocabulary=256)
+GPT_SHAPES["gpt-wide"] = GptShape(blocks=2, heads=4, width=256, context=64, vocabulary=2048)
 
 
 def counted(strategy: str, group: RankGroup) -> list[float]:
@@ -37,6 +37,7 @@ def counted(strategy: str, group: RankGroup) -> list[float]:
     setup = Setup(
         group=group, request=request, optimizer=OptimizerChoice(name="sgd", learning_rate=0.1)
     )
+    kept = -tensor_bytes()
     make = partial(make_model, "gpt-wide", channels=0, classes=0, width=0, dtype=torch.float32)
     model = load_strategy(strategy).build(make, setup)
     parameters = sum(parameter.numel() for parameter in make().parameters())
@@ -51,9 +52,11 @@ def counted(strategy: str, group: RankGroup) -> list[float]:
     group.sums([0.0])
     sent = (sent_bytes() - before) / COUNTED / RANKS
     group.sums([0.0])  # no rank sends before each has read
+    kept += tensor_bytes() - tokens.nbytes
     expected = strategy_costs.sent_bytes(request, size)
     assert expected is not None
-    return [sent, expected]
+    states = strategy_costs.state_bytes(request, size)
+    return [sent, expected, group.sums([kept])[0] / RANKS, states]
 
 
 def one_rank(rank: int, strategies: Sequence[str]) -> None:

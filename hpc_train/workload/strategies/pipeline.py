@@ -68,7 +68,7 @@ class PipelineStep(StageState):
         parameters = [p for module in self.modules for p in module.parameters()]
         self.updates = setup.updates(parameters, place.group)
         device = setup.group.device
-        placed = [
+        self.placed = [
             PipelineStage(module, number, request.stages, device, group=place.group)
             for number, module in stages.items()
         ]
@@ -76,7 +76,7 @@ class PipelineStep(StageState):
         several = SCHEDULES[request.schedule].stages_per_rank > 1
         # Each micro-batch has the mean of its samples: the schedule divides by their number.
         self.schedule = kind(
-            placed if several else placed[0], request.microbatches, loss_fn=mean_loss
+            self.placed if several else self.placed[0], request.microbatches, loss_fn=mean_loss
         )
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor | None:
@@ -86,6 +86,8 @@ class PipelineStep(StageState):
         given = {"target": targets, "losses": losses} if self.last else {}
         with self.setup.autocast():
             self.schedule.step(*((inputs,) if self.first else ()), **given)
+        for stage in self.placed:  # the logits, which may be more than all parameters
+            stage.clear_runtime_states()
         self._average_gradients()
         self.updates.apply()
         return torch.stack([loss.detach() for loss in losses]).mean() if self.last else None

@@ -8,10 +8,11 @@ them.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from torch import Tensor, nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
-from torch.distributed.tensor import Replicate, Shard
+from torch.distributed.tensor import DTensor, Replicate, Shard
 from torch.distributed.tensor.parallel import (
     ColwiseParallel,
     ParallelStyle,
@@ -35,6 +36,7 @@ class TensorParallel(CheckedStrategy):
         mesh = init_device_mesh(group.device.type, (group.world_size,), mesh_dim_names=("tensor",))
         model = make().to(group.device)
         divide(model, mesh)
+        _divide_gradients(model.get_submodule("embedding"))
         setup.blocks(model)
         return TensorStep(model, setup.updates(model.parameters()), setup)
 
@@ -52,6 +54,14 @@ class TensorStep(LocalStep):
         with self.setup.autocast():
             logits = self.model(inputs)
         return mean_loss(logits, targets).full_tensor()  # type: ignore[attr-defined,no-any-return]
+
+
+def _divide_gradients(layer: nn.Module) -> None:
+    """Keep a rank's part of the gradients; of an embedding torch leaves them whole on each rank."""
+    for parameter in layer.parameters():
+        if isinstance(parameter, DTensor):
+            divided = partial(DTensor.redistribute, placements=parameter.placements)
+            parameter.register_hook(divided)  # type: ignore[no-untyped-call]
 
 
 def divide(model: nn.Sequential, mesh: DeviceMesh) -> None:

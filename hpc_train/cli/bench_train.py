@@ -1,0 +1,117 @@
+"""`hpctrain bench train`."""
+
+from __future__ import annotations
+
+import sys
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpc_train.cli.options import prepare_and_warn, results_option, site_option
+from hpc_train.model.training_strategies import STRATEGIES
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.render import Prepared
+
+
+@click.command()
+@click.option(
+    "--minutes",
+    type=click.FloatRange(min=0.5),
+    default=10.0,
+    show_default=True,
+    help="The time for all runs: it decides how many steps each has.",
+)
+@click.option(
+    "--strategy",
+    "strategies",
+    multiple=True,
+    type=click.Choice(STRATEGIES),
+    metavar="NAME",
+    help="One strategy; can be repeated. Default: all.",
+)
+@click.option("--dry-run", is_flag=True, help="Print the scripts and run nothing.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key of the job.")
+@results_option
+@site_option
+def train(
+    minutes: float,
+    strategies: tuple[str, ...],
+    dry_run: bool,
+    results: Path,
+    site: str | None,
+    settings: tuple[str, ...],
+) -> None:
+    """Compare the strategies of training on this machine.
+
+    Each strategy trains the same small GPT on 1, 2, 4 and 8 GPUs or, without GPUs, cores, as far as
+    there are so many. What cannot run is listed with the reason. Runs that have not ended after
+    --minutes are cancelled. The output is the report of the study.
+    """
+    from msgspec.structs import replace
+
+    from hpc_train.cli.output import say
+    from hpc_train.data_folders import strategies_study
+    from hpc_train.extras import need
+    from hpc_train.pipeline.bench_train import FEWEST_STEPS, probe, steps_in, train_overrides
+    from hpc_train.pipeline.render import prepare, request_of
+
+    need("hpctrain bench train", "report")
+    own = train_overrides(results, strategies, FEWEST_STEPS)
+    given = {"settings": settings}
+    first = prepare_and_warn(strategies_study(), (), site, given, starts=not dry_run, own=own)
+    if dry_run:
+        _echo(first)
+        return
+    found = probe(first)
+    steps = steps_in(minutes, len(first.points), found)
+    runs = "1 run" if len(first.points) == 1 else f"{len(first.points)} runs"
+    say(
+        f"{runs} of {steps} steps, in at most {minutes:g} minutes: a start takes "
+        f"{found.start:.1f} s here, a step of single {found.step * 1000:.0f} ms"
+    )
+    own = train_overrides(results, strategies, steps)
+    request = request_of(strategies_study(), (), site, {}, settings)
+    prepared = prepare(replace(request, overrides=(*own, *request.overrides), starts=True))
+    _run(prepared, results, minutes * 60)
+
+
+def _echo(prepared: Prepared) -> None:
+    from hpc_train.cli.render import echo_scripts
+
+    echo_scripts(prepared)
+
+
+def _run(prepared: Prepared, results: Path, seconds: float) -> None:
+    """Submit the study, follow it until its time is over, and report it."""
+    from hpc_train.cli.follow_runs import follow
+    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.report import report
+    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+
+    show_warnings()
+    done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+    timer = threading.Timer(seconds, _stop, [done.home])
+    timer.daemon = True
+    timer.start()
+    code = follow(done.home, {run.run_id for run in done.new}, {})
+    timer.cancel()
+    if code != 130:
+        words = [done.home.name, "--results", str(results)]
+        with report.make_context("report", words, click.get_current_context()) as context:
+            report.invoke(context)
+    sys.exit(code)
+
+
+def _stop(home: Path) -> None:
+    from hpc_train.errors import HpcTrainError
+    from hpc_train.pipeline.cancel import cancel
+
+    try:
+        count = len(cancel(home).runs)
+    except HpcTrainError as failure:  # the last run has just ended
+        click.echo(f"hpctrain: {failure}", err=True)
+        return
+    click.echo(f"hpctrain: the time is over; cancelled: {count}", err=True)
