@@ -93,7 +93,9 @@ def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
         click.echo(msgspec.json.encode({"schema": 1, "nodes": rows}))
         return
     if not faults:
-        click.echo("no run of the last 7 days failed on a node", err=True)
+        click.echo(
+            "no run failed on a node in the last 7 days, or the time that its site sets", err=True
+        )
         return
     cells = [
         (

@@ -98,6 +98,10 @@ class Lifecycle(Value, frozen=True, kw_only=True):
         Duration | None,
         Meta(description="Time before the end at which the site recommends a signal."),
     ] = None
+    forget_nodes_after: Annotated[
+        Duration | None,
+        Meta(description="Time after which a failure says nothing of its node; default: 7d."),
+    ] = None
     note: Annotated[str | None, Meta(description="Further information.")] = None
 
 

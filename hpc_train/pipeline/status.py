@@ -44,7 +44,7 @@ def states(root: Path, word: str | None = None) -> dict[Path, RunStates]:
 def faults_of_nodes(
     found: Mapping[Path, RunStates],
 ) -> tuple[dict[str, tuple[NodeFault, ...]], tuple[str, ...]]:
-    """Return the faults of the last 7 days by node, and the nodes that a retry leaves out."""
+    """Return the remembered faults by node, and the nodes that a retry leaves out."""
     runs = [run for one in found.values() for run in one.runs]
     faults = node_faults(runs, time.time())
     return faults, bad_nodes(faults)

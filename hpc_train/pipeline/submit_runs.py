@@ -58,7 +58,7 @@ def executor_options(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Ex
 
 
 def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEndpoint:
-    """Return how a site's scheduler is reached from this shell, and its polling interval.
+    """Return how a site's scheduler is reached from this shell, and its two times.
 
     The shell's SLURM_CONF takes precedence over the profile's; --clusters of a plan over the
     shell's.
@@ -67,9 +67,12 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEnd
     clusters = dict(plan.directives).get("clusters") if plan else None
     conf = os.environ.get("SLURM_CONF") or profile.slurm_conf
     reached = SlurmEndpoint(conf=conf, clusters=clusters or shell)
-    if profile.poll is None:
-        return reached
-    return msgspec.structs.replace(reached, poll_s=float(profile.poll))
+    if profile.poll is not None:
+        reached = msgspec.structs.replace(reached, poll_s=float(profile.poll))
+    forgotten = profile.lifecycle.forget_nodes_after if profile.lifecycle else None
+    if forgotten is not None:
+        reached = msgspec.structs.replace(reached, nodes_remembered_s=float(forgotten))
+    return reached
 
 
 def submit_runs(

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import Run
+from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.model.value import Value
 
-# A node is repaired or replaced; what failed on it before says nothing then [s].
-REMEMBERED_S = 7 * 86400.0
+_DEFAULT = SlurmEndpoint()
 # A program fails on any node: one failure is no evidence against its node.
 _OFTEN = 2
 
@@ -26,11 +26,15 @@ class NodeFault(Value, frozen=True, kw_only=True):
 
 
 def node_faults(runs: Sequence[Run], now: float) -> dict[str, tuple[NodeFault, ...]]:
-    """Return the faults of the last 7 days by node, the latest first; most of them first."""
+    """Return the faults that the site of their run remembers, by node, the latest first.
+
+    The nodes with most of them are first.
+    """
     by_node: dict[str, list[NodeFault]] = defaultdict(list)
     for run in runs:
+        remembered_s = (run.submission.cluster if run.submission else _DEFAULT).nodes_remembered_s
         for fault in _faults(run):
-            if now - fault.time < REMEMBERED_S:
+            if now - fault.time < remembered_s:
                 by_node[fault.node].append(fault)
     order = sorted(by_node, key=lambda node: (-len(by_node[node]), node))
     return {node: tuple(sorted(by_node[node], key=lambda fault: -fault.time)) for node in order}

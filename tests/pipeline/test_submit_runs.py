@@ -8,7 +8,8 @@ import pytest
 
 from hpc_train.model.run import PROFILE, Manifest
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.submit_runs import executor_options
+from hpc_train.pipeline.submit_runs import cluster_of, executor_options
+from hpc_train.sites.load import load_site
 
 SITE = """\
 schema: 1
@@ -61,3 +62,10 @@ def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile
     assert allocation is not None
     assert allocation.text == prepared.allocation.text
     assert allocation.template_digest == prepared.allocation.template_digest
+
+
+@pytest.mark.parametrize(("lines", "days"), [("", 7), ("lifecycle: {forget_nodes_after: 2d}\n", 2)])
+def test_how_long_a_failure_of_a_node_counts(tmp_path: Path, lines: str, days: int) -> None:
+    (tmp_path / "mine.yaml").write_text(SITE + lines)
+    site = load_site(str(tmp_path / "mine.yaml"))
+    assert cluster_of(site.value).nodes_remembered_s == days * 86400

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpc_train.model.run import Failure, JobStatus, Run, RunFolder
-from hpc_train.model.submission import JobState
-from hpc_train.runs.node_faults import REMEMBERED_S, bad_nodes, node_faults
+from hpc_train.model.submission import JobState, SlurmEndpoint, Submission
+from hpc_train.runs.node_faults import bad_nodes, node_faults
 
 NOW = 1e9
+DAY_S = 86400.0
 
 
 def run(run_id: str, host: str = "", code: int = 1, **status: Any) -> Run:
@@ -35,12 +37,21 @@ def run(run_id: str, host: str = "", code: int = 1, **status: Any) -> Run:
         pytest.param([run("a", bad_nodes="n3,n4")], ("n3", "n4"), id="preflight"),
         pytest.param([run("a", "n1", 75), run("b", "n1", 75)], (), id="they saved and ended"),
         pytest.param(
-            [run("a", "n1"), run("b", "n1", ended=NOW - REMEMBERED_S - 1)], (), id="long ago"
+            [run("a", "n1"), run("b", "n1", ended=NOW - 7 * DAY_S - 1)], (), id="long ago"
         ),
         pytest.param([run("a", "n1", exit_code=0), run("b", "n1")], (), id="it went on"),
     ],
 )
 def test_nodes_that_a_retry_leaves_out(runs: list[Run], bad: tuple[str, ...]) -> None:
+    assert bad_nodes(node_faults(runs, NOW)) == bad
+
+
+@pytest.mark.parametrize(("days", "bad"), [(1, ()), (3, ("n1",))])
+def test_the_site_says_how_long_a_failure_counts(days: int, bad: tuple[str, ...]) -> None:
+    cluster = SlurmEndpoint(nodes_remembered_s=days * DAY_S)
+    sent = Submission(executor="slurm", native_id="1", submitted="", cluster=cluster)
+    runs = [run(name, "n1", ended=NOW - 2 * DAY_S) for name in ("a", "b")]
+    runs = [msgspec.structs.replace(one, submission=sent) for one in runs]
     assert bad_nodes(node_faults(runs, NOW)) == bad
 
 
