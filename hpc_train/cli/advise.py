@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -31,6 +33,11 @@ from hpc_train.plain_text import plain, plain_json
     metavar="RESULT",
     help="Results of this program: a study, run, log or table, as for `hpctrain report`.",
 )
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    help="First run the job on one GPU, one node and two nodes, and wait for the results.",
+)
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
 @path_option("-o", "--output", help="A file: .html, .md, .csv, .json …")
@@ -38,20 +45,18 @@ from hpc_train.plain_text import plain, plain_json
 def advise(
     file: Path,
     site: str | None,
-    gpus: int | None,
-    deadline: str | None,
-    budget: str | None,
-    conditions: tuple[str, ...],
-    measured: tuple[str, ...],
+    calibrate: bool,
     results: Path,
     form: str | None,
     output: Path | None,
     as_json: bool,
+    **asked: Any,
 ) -> None:
     """Advise whether to distribute a training, how, and on how many GPUs.
 
     FILE is a job or study. Each strategy and size has a row: the memory of a rank, the bytes that
-    it sends, and the time of a step between two bounds. Nothing is submitted.
+    it sends, and the time of a step between two bounds. Without
+    --calibrate nothing is submitted.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.advise import AdviceOptions, advice_on
@@ -60,14 +65,9 @@ def advise(
     form = "json" if as_json else form
     check_format(form, output)
     show_warnings()
-    options = AdviceOptions(
-        gpus=gpus,
-        deadline=deadline,
-        budget=budget,
-        conditions=conditions,
-        measured=measured,
-        results=results,
-    )
+    if calibrate:
+        _calibrate(file, site, asked["conditions"], results)
+    options = AdviceOptions(results=results, **asked)
     report = advice_on(file, site, options)
     if output is None:
         safe = plain_json if form == "json" else plain
@@ -75,3 +75,22 @@ def advise(
         return
     for path in write_report(report, output, form):
         click.echo(path)
+
+
+def _calibrate(file: Path, site: str | None, conditions: tuple[str, ...], results: Path) -> None:
+    """Submit the study of small sizes, and follow it to its end."""
+    from hpc_train.cli.busy import busy
+    from hpc_train.cli.follow_runs import follow
+    from hpc_train.cli.output import say
+    from hpc_train.cli.submit import announce
+    from hpc_train.pipeline.calibrate import calibration
+    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+
+    prepared = calibration(file, site, conditions)
+    with busy("submitting"):
+        done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+    known = {run.folder.run_id: run.state for run in done.kept}
+    code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
+    if code:
+        announce(done, as_json=False)
+        sys.exit(code)

@@ -2,26 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
 from hpc_train.errors import PlanError, SpecError
-from hpc_train.model.advice import MeasuredStep
 from hpc_train.model.machine_size import MachineSize
+from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Report
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.study import Study
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice
+from hpc_train.pipeline.earlier_steps import own_steps, stated_steps
 from hpc_train.reports.advice_report import AdviceInput, advice_report
 from hpc_train.sites.machine_of_site import machine_of
 from hpc_train.specs.points_of_file import points_of
-from hpc_train.specs.program_of_job import parse_condition, program_of
+from hpc_train.specs.program_of_job import completed, parse_condition, program_of
 
 # Without a question, so many nodes at most are looked at.
 _NODES = 4
@@ -40,11 +42,21 @@ class AdviceOptions(Value, frozen=True, kw_only=True):
     results: Path = Path("runs")
 
 
-def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
-    """Return the advice on the program of a job or study file.
+class Subject(NamedTuple):
+    """What advice is about: the program of a file, on the machine of a site."""
+
+    study: Study | None
+    program: ProgramSize
+    machine: MachineSize
+    profile: SourcedSite
+    nodes: tuple[int, ...]
+
+
+def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Subject:
+    """Return program and machine of a job or study file; `nodes` are those of its points.
 
     Raises:
-        HpcTrainError: the file, the site, an option or an earlier result is wrong.
+        HpcTrainError: the file, the site or a condition is wrong.
     """
     study, points = points_of(path)
     job, resources = points[0].job, [point.job.value.resources for point in points]
@@ -52,57 +64,46 @@ def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
     machine = machine_of(profile, job.value.partition)
     each = max((one.tasks_per_node or 1 for one in resources), default=1)
     machine = replace(machine, ranks_per_node=machine.gpus_per_node or each)
-    stated, source = _stated(study, path, options)
-    program = program_of(job, stated, source)
-    measured = _measured(options)
+    own = dict(study.spec.conditions) if study is not None else {}
+    given = dict(map(parse_condition, conditions))
+    program = program_of(job, own | given, "--condition" if given else f"{path}: conditions")
+    if study is not None:
+        program = replace(program, name=study.spec.name)
+    return Subject(study, program, machine, profile, tuple(one.nodes or 1 for one in resources))
+
+
+def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
+    """Return the advice on the program of a job or study file.
+
+    Without results that are stated, those of runs of the same name on the same site are used.
+
+    Raises:
+        HpcTrainError: the file, the site, an option or an earlier result is wrong.
+    """
+    found = subject(path, site, options.conditions)
+    program, machine = found.program, found.machine
+    if options.measured:
+        earlier = stated_steps(options.measured, options.results)
+    else:
+        earlier = own_steps(program.name, machine.site, options.results)
+    program = completed(program, earlier.conditions, "conditions of the measured runs")
     question = Question(
         program=program,
         machine=machine,
-        sizes=sizes(options.gpus, machine, [one.nodes or 1 for one in resources]),
-        measured=measured,
+        sizes=sizes(options.gpus, machine, found.nodes),
+        measured=earlier.steps,
         deadline_s=_deadline(options.deadline),
         budget_gpu_hours=_budget(options.budget),
     )
-    found = AdviceInput(
-        advice=advise(question), program=program, machine=machine, measured=measured
-    )
-    return advice_report(found)
-
-
-def _stated(
-    study: Study | None, path: Path, options: AdviceOptions
-) -> tuple[Mapping[str, Any], str]:
-    own = dict(study.spec.conditions) if study is not None else {}
-    given = dict(map(parse_condition, options.conditions))
-    return own | given, "--condition" if given else f"{path}: conditions"
-
-
-def _measured(options: AdviceOptions) -> tuple[MeasuredStep, ...]:
-    """Return the steps of earlier studies, runs or logs; pandas is imported only for these."""
-    found: list[MeasuredStep] = []
-    for word in options.measured:
-        found += _steps_of(word, options.results)
-    return tuple(found)
-
-
-def _steps_of(word: str, results: Path) -> Sequence[MeasuredStep]:
-    from hpc_train.extras import need
-
-    need("hpctrain advise --measured", "report")
-    from hpc_train.pipeline.report_inputs import report_inputs, selection
-    from hpc_train.tables.measured_steps import measured_steps
-    from hpc_train.tables.runs import run_frame
-    from hpc_train.tables.speedup import speedup_frame
-
-    inputs = report_inputs([word], selection(results))
-    runs = run_frame(inputs.study, inputs.records)
-    steps = measured_steps(runs, speedup_frame(runs, inputs.study), word)
-    if not steps:
-        raise PlanError(
-            f"--measured {word}: no point with a step time and known ranks",
-            f"hpctrain report {word} shows what was read",
+    return advice_report(
+        AdviceInput(
+            advice=advise(question),
+            program=program,
+            machine=machine,
+            measured=earlier.steps,
+            notes=earlier.notes,
         )
-    return steps
+    )
 
 
 def sizes(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hpc_train.model.advice import Advice, AdviceRow, MeasuredStep
@@ -26,12 +26,13 @@ NOTES = (
 
 
 class AdviceInput(Value, frozen=True, kw_only=True):
-    """The advice, and what it is about."""
+    """The advice, what it is about, and notes on results that were not used."""
 
     advice: Advice
     program: ProgramSize
     machine: MachineSize
     measured: tuple[MeasuredStep, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def advice_report(found: AdviceInput) -> Report:
@@ -46,7 +47,7 @@ def advice_report(found: AdviceInput) -> Report:
         title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
         summary=(advice.one_rank, advice.recommended, advice.limit),
         tables=(_rows(advice.rows, found), _sources(found)),
-        notes=(*NOTES, *_refused(advice), *(f"Missing: {text}." for text in advice.missing)),
+        notes=tuple(_notes(found)),
         name=found.program.name,
         kind="Advice",
         all_met="",
@@ -54,11 +55,12 @@ def advice_report(found: AdviceInput) -> Report:
     )
 
 
-def _refused(advice: Advice) -> Sequence[str]:
-    if not advice.refused:
-        return ()
-    reasons = "; ".join(reason for _, reason in advice.refused)
-    return (f"Without a row: {reasons}.",)
+def _notes(found: AdviceInput) -> Iterator[str]:
+    yield from found.notes
+    yield from NOTES
+    if found.advice.refused:
+        yield f"Without a row: {'; '.join(reason for _, reason in found.advice.refused)}."
+    yield from (f"Missing: {text}." for text in found.advice.missing)
 
 
 def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:

@@ -56,6 +56,17 @@ def program_of(job: SourcedJob, stated: Mapping[str, Any], source: str) -> Progr
     return _program(job.value.name or "job", found, source)
 
 
+def completed(program: ProgramSize, conditions: Mapping[str, str], source: str) -> ProgramSize:
+    """Return the program with what its own runs stated, where nothing else is known."""
+    found = {
+        key: _number(key, value)
+        for key, value in conditions.items()
+        if getattr(program, key) is None
+    }
+    sources = program.sources | dict.fromkeys(found, source)
+    return msgspec.structs.replace(program, **found, sources=sources)
+
+
 _WHOLE_OR_REAL = frozenset({*_NUMBERS, "flops_per_sample"})
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
@@ -22,6 +22,18 @@ def measured_steps(runs: pd.DataFrame, points: pd.DataFrame, source: str) -> lis
         for row in points.to_dict("records")
         for step in _step(row, strategies.get(str(row["series"])), source)
     ]
+
+
+def common_conditions(runs: pd.DataFrame, names: Collection[str]) -> dict[str, str]:
+    """Return those of these conditions that all runs state, and state alike."""
+    stated = [own for own in runs["conditions"] if isinstance(own, Mapping)]
+    found = {name: {str(own.get(name)) for own in stated} for name in names}
+    every = len(stated) == len(runs)
+    return {
+        name: values.pop()
+        for name, values in found.items()
+        if every and len(values) == 1 and "None" not in values
+    }
 
 
 def _strategies(runs: pd.DataFrame) -> dict[str, str]:

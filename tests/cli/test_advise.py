@@ -66,6 +66,36 @@ def test_earlier_results_are_the_steps(hpctrain: Hpctrain) -> None:
     assert any("1 rank, 3 runs" in source for source in sources)
 
 
+@pytest.mark.slow
+def test_a_calibration_is_run_and_used(hpctrain: Hpctrain, tmp_path: Path) -> None:
+    trainer = "python, -m, hpc_train.workload.train, --steps, '12', --global-batch-size, '32'"
+    (tmp_path / "job.yaml").write_text(
+        f"name: mine\ncommand: [{trainer}]\n"
+        "resources: {nodes: 1, tasks_per_node: 2, cpus_per_task: 1, time: 5m}\n"
+    )
+    made = hpctrain("advise", "job.yaml", "--site", "local", "--calibrate", "--json")
+    assert made.returncode == 0, made.stderr
+    found = rows(made.stdout)
+    assert found["single", 1]["measured"]
+    assert found["ddp", 2]["measured"]
+    assert found["fsdp", 2]["step_s"]["low"] == pytest.approx(
+        found["single", 1]["step_s"]["low"] / 2
+    )
+    sources = {row["name"]: row for row in json.loads(made.stdout)["sources"]}
+    assert sources["parameters"]["source"] == "conditions of the measured runs"
+    # Later advice finds the runs by their name; those of another site do not count.
+    again = hpctrain("advise", "job.yaml", "--site", "local", "--json")
+    assert rows(again.stdout)["ddp", 2] == found["ddp", 2]
+    other = hpctrain("advise", "job.yaml", "--site", "slurm-generic")
+    assert "mine-calibration is not used: its runs are from local" in " ".join(other.stdout.split())
+
+
+def test_a_study_is_its_own_calibration(hpctrain: Hpctrain) -> None:
+    made = hpctrain("advise", str(EXAMPLE), "--site", "local", "--calibrate")
+    assert made.returncode == 2
+    assert "is a study: its own points are measured" in made.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
