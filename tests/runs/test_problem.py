@@ -132,3 +132,20 @@ def test_a_run_with_a_damaged_file_may_have_been_submitted(tmp_path: Path, name:
     assert never_submitted(run)
     (tmp_path / name).write_text("{")
     assert not never_submitted(run)
+
+
+@pytest.mark.parametrize(
+    ("status", "left", "said"),
+    [(RUNS, b"", True), (RUNS, b'{"started": 1', True), (RUNS, b"{}\n", False), (BAD, b"", False)],
+)
+def test_a_disk_that_was_full_at_the_end_is_the_problem(
+    tmp_path: Path, status: JobStatus, left: bytes, said: bool
+) -> None:
+    folder = RunFolder(path=tmp_path)
+    (tmp_path / "status.json.new").write_bytes(left)
+    files = RunFiles(folder=folder, manifest=None, submission=SUBMITTED, status=status)
+    for report in (GONE, JobReport(state=JobState.FAILED, reason="exit code 1")):
+        problem = run_of(files, report).problem
+        assert ("the disk was full" in problem) is said
+        assert (str(tmp_path) in problem) is said
+    assert run_of(files, JobReport(state=JobState.RUNNING)).problem == ""

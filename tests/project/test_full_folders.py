@@ -1,0 +1,85 @@
+"""A working folder that is full or read-only: one sentence, exit code 2, no part of a file."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.project.core_commands import ROOT, STEPS, STUDY
+from tests.project.test_homes import isolates
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not isolates(), reason="no namespaces of users here"),
+]
+
+JOB = "name: job\ncommand: [python3, -c, '{code}']\nlauncher: single\n"
+FULL = "cat /dev/zero >filler 2>/dev/null || true"
+KINDS = {
+    "full": (FULL, "No space left on device\n  free some space, or name another folder\n"),
+    "read-only": ("mount -o remount,ro work .", "Read-only file system\n  name another folder\n"),
+}
+# In a tmpfs of 1 MiB: each command, its output and its exit code, and the files at the end.
+RUN = """
+mkdir work
+mount -t tmpfs -o size=1m work work
+cp *.* work
+cd work
+eval "$1"
+shift
+find . | sort >../before
+for words in "$@"; do
+    code=0
+    echo "== $words"
+    "$PYTHON" -m hpc_train $words 2>&1 || code=$?
+    echo "== $code"
+done
+find . | sort >../after
+"""
+COMMANDS = (
+    "render job.yaml --site local -o new.sh",
+    "render grid.yaml --site local -o scripts",
+    "submit job.yaml --site local --wait",
+    "collect steps.log -o steps.csv",
+    "lint --fix crlf.sh",
+)
+
+
+def run_in(folder: Path, before: str, *commands: str) -> dict[str, tuple[int, str]]:
+    """Run commands in a small file system; return the exit code and the output of each."""
+    words = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-euc", RUN, "sh", before)
+    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable, "HOME": str(folder)}
+    done = subprocess.run(
+        [*words, *commands], cwd=folder, env=env, capture_output=True, text=True, check=True
+    )
+    found = re.findall(r"^== (\D.*)\n((?:(?!== ).*\n)*)== (\d+)$", done.stdout, re.MULTILINE)
+    return {name: (int(code), output) for name, output, code in found}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_sentence_and_nothing_half_written(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(code="print(1)"))
+    (tmp_path / "grid.yaml").write_text(STUDY)
+    (tmp_path / "steps.log").write_text(STEPS)
+    (tmp_path / "crlf.sh").write_bytes(b"#!/bin/bash\r\n#SBATCH --nodes=1\r\n")
+    before, reason = KINDS[kind]
+    found = run_in(tmp_path, before, *COMMANDS)
+    assert found.keys() == set(COMMANDS)
+    for words, (code, output) in found.items():
+        assert (words, code) == (words, 2), output
+        assert re.fullmatch(rf"hpctrain: \S+: cannot be written: {reason}", output), output
+    assert (tmp_path / "after").read_text() == (tmp_path / "before").read_text()
+
+
+def test_a_job_that_fills_the_disk_is_lost_for_this_reason(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(code='print("x" * 2_000_000)'))
+    found = run_in(tmp_path, "true", "submit job.yaml --site local --wait", "status job")
+    for code, output in found.values():
+        assert code in (0, 1)
+        assert "the disk was full, or the quota used up; free some space" in output
+        assert "Traceback" not in output
