@@ -12,22 +12,13 @@ import pytest
 
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.run_states import runs_below
-from tests.cli.preloaded import Preloaded
+from tests.cli.preloaded import preloaded
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 
 
-@pytest.fixture(scope="session")
-def preloaded() -> Iterator[Preloaded]:
-    process = Preloaded()
-    yield process
-    process.end()
-
-
 @pytest.fixture
-def hpctrain(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preloaded: Preloaded
-) -> Iterator[Hpctrain]:
+def hpctrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hpctrain]:
     """Run `hpctrain` in an empty folder; end whatever it leaves running."""
     monkeypatch.chdir(tmp_path)
     environment = {
@@ -39,7 +30,7 @@ def hpctrain(
     }
 
     def run(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return preloaded.run(words, {**environment, **extra})
+        return preloaded().run(words, {**environment, **extra})
 
     yield run
     for home in (tmp_path / "results").glob("*"):

@@ -20,7 +20,9 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import NoReturn
 
 # Nobody waits longer for a command.
@@ -36,6 +38,7 @@ class Preloaded:
     """A process with the libraries, which runs one command at a time."""
 
     def __init__(self) -> None:
+        self._turn = Lock()
         self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs:
             self._process = subprocess.Popen(
@@ -46,23 +49,32 @@ class Preloaded:
             )
 
     def run(
-        self, words: Sequence[str], environment: Mapping[str, str]
+        self, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run `hpctrain WORDS` in this folder; return when its outputs are closed."""
-        request = json.dumps([words, dict(environment), str(Path.cwd())]).encode()
-        (out, for_out), (err, for_err) = os.pipe(), os.pipe()
-        socket.send_fds(self._connection, [request], [for_out, for_err])
-        os.close(for_out)
-        os.close(for_err)
-        with ThreadPoolExecutor(2) as readers:
-            stdout, stderr = readers.map(_text, (out, err))
-        code = int(self._connection.recv(64))
+        """Run `hpctrain WORDS` in a folder, or this one; return when its outputs are closed."""
+        request = json.dumps([words, dict(environment), str(folder or Path.cwd())]).encode()
+        with self._turn:
+            (out, for_out), (err, for_err) = os.pipe(), os.pipe()
+            socket.send_fds(self._connection, [request], [for_out, for_err])
+            os.close(for_out)
+            os.close(for_err)
+            with ThreadPoolExecutor(2) as readers:
+                stdout, stderr = readers.map(_text, (out, err))
+            code = int(self._connection.recv(64))
         return subprocess.CompletedProcess(["hpctrain", *words], code, stdout, stderr)
 
     def end(self) -> None:
         """End the process; it notices that nobody asks any more."""
         self._connection.close()
         assert self._process.wait(SECONDS) == 0
+
+
+@cache
+def preloaded() -> Preloaded:
+    """Return the process that all tests of this one share; it ends with it."""
+    process = Preloaded()
+    atexit.register(process.end)
+    return process
 
 
 def _text(descriptor: int) -> str:

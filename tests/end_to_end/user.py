@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.lab.state_file import Lab
+from tests.cli.preloaded import preloaded
 
 ROOT = Path(__file__).resolve().parents[2]
 Done = subprocess.CompletedProcess[str]
@@ -21,7 +22,11 @@ _FOREIGN = ("HPCTRAIN_", "SLURM_", "SBATCH_")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Runs `hpctrain` as a user does: a process in a folder, an exit code, two outputs."""
+    """Runs `hpctrain` as a user does: a process in a folder, an exit code, two outputs.
+
+    Most are forks of a process that has the libraries: to start Python for each look at a state
+    would take the processor from the jobs.
+    """
 
     folder: Path
     environment: Mapping[str, str]
@@ -29,14 +34,7 @@ class User:
 
     def hpctrain(self, *words: str | Path, **extra: str) -> Done:
         """Run a command to its end."""
-        return subprocess.run(
-            [sys.executable, "-m", "hpc_train", *map(str, words)],
-            cwd=self.folder,
-            env={**self.environment, **extra},
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
+        return preloaded().run([*map(str, words)], {**self.environment, **extra}, self.folder)
 
     def submit(self, file: str, *words: str | Path, site: str = "lab") -> Done:
         """Submit a file of this folder."""

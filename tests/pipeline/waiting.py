@@ -26,11 +26,18 @@ def finished(home: Path, within_s: float = LIMIT_S) -> dict[str, Run]:
 def wait_for(
     condition: Callable[[], bool], within_s: float = LIMIT_S, every_s: float = 0.05
 ) -> None:
-    """Wait until something is true, and stays so until it was looked at."""
-    deadline = time.monotonic() + within_s
+    """Wait until something is true, and stays so until it was looked at.
+
+    A look that starts a program costs more than a pause: the pauses are twice as long, up to 1 s,
+    so that what is waited for has the processor.
+    """
+    began = time.monotonic()
+    deadline = began + within_s
     while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(every_s)
+        looked = time.monotonic()
+        assert looked < deadline, "it did not happen"
+        time.sleep(max(min(2 * (looked - began), 1), every_s))
+        began = time.monotonic()
 
 
 def ended(pid: str) -> bool:
