@@ -23,8 +23,9 @@ SAME_PICTURES = version("matplotlib").startswith(f"{DRAWN_WITH}.")
 PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
 
-def test_there_are_one_of_this_machine_and_one_of_slurm() -> None:
-    assert [study.name for study in STUDIES] == ["digits-nodes-lab", "digits-two-cores"]
+def test_there_are_one_of_slurm_and_two_of_this_machine() -> None:
+    names = ["digits-nodes-lab", "digits-two-cores", "strategies-two-cores"]
+    assert [study.name for study in STUDIES] == names
 
 
 @pytest.fixture(scope="module", params=STUDIES, ids=lambda path: path.name)
