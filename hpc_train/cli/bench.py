@@ -56,11 +56,11 @@ class BenchGroup(click.Group):
 
 @click.group(cls=BenchGroup)
 def bench() -> None:
-    """Measure the collectives of torch.distributed, as nccl-tests does; or compare strategies.
+    """Measure the collectives of torch.distributed, as nccl-tests does.
 
-    The ranks run on this machine or as a job of a site. The output is the table of nccl-tests, with
-    its definitions of algbw and busbw. On this machine the command waits for the table; on a
-    cluster it does so with --wait.
+    `train` compares the strategies of training instead. The ranks run on this machine or as a job
+    of a site. The output is the table of nccl-tests, with its definitions of algbw and busbw. On
+    this machine the command waits for the table; on a cluster it does so with --wait.
     """
 
 
