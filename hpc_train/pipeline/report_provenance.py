@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import INTERVALS
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
@@ -54,7 +54,7 @@ def provenance(inputs: ReportInputs, digests: Digests | None = None) -> tuple[Fa
     facts = [
         *_times(inputs.own),
         *(Fact(name=name, values=_counted(values)) for name, values in by_name.items()),
-        *_analysis(inputs.study),
+        *_analysis(inputs),
         *_sources(inputs, digests),
     ]
     known = {fact.name for fact in facts}
@@ -156,10 +156,13 @@ def _utc(moment: float) -> str:
     return datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
 
 
-def _analysis(study: ExpectedStudy) -> Iterator[Fact]:
-    count = len(study.runs)
-    yield Fact(name="warm-up excluded", values=((_warmup(study.warmup), count),))
-    yield Fact(name="value of a run", values=(("median step time of the slowest rank", count),))
+def _analysis(inputs: ReportInputs) -> Iterator[Fact]:
+    from hpc_train.tables.run_level_records import has_step_times
+
+    study, count = inputs.study, len(inputs.study.runs)
+    if has_step_times(inputs.records):
+        yield Fact(name="warm-up excluded", values=((_warmup(study.warmup), count),))
+        yield Fact(name="value of a run", values=(("median step time of the slowest rank", count),))
     yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over runs", count),))
     yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
     if study.allow_mixed:
@@ -183,7 +186,8 @@ def _sources(inputs: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
     logs = [line for run in inputs.own if (line := digests.of_run(run))]
     logs += file_lines(inputs, digests)
     if logs:
-        yield Fact(name="logs", values=tuple((line, 1) for line in logs))
+        count = len(inputs.study.runs) if len(logs) == 1 else 1
+        yield Fact(name="logs", values=tuple((line, count) for line in logs))
 
 
 def file_lines(inputs: ReportInputs, digests: Digests) -> tuple[str, ...]:

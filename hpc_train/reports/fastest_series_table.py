@@ -25,9 +25,10 @@ SIZES = {"nodes": "nodes", "gpus_per_node": "gpus/\nnode", "tasks_per_node": "ta
 MOST_NAMED = 6
 METHOD = (
     "Comparison at each size: ratio of the fastest series to another one, of geometric means over "
-    "the runs, with Welch's {alone} interval of this ratio alone. `significant` is decided at "
-    "{level}, so that it can be `no` beside an interval above 1 (Bonferroni: {pairs} pairs of "
-    "series are compared, because the fastest is known only from the data). Series are compared "
+    "the runs, with Welch's {alone} interval of this ratio alone. Whether it is significant is "
+    "decided at {level}, so that the answer can be no beside an interval above 1 (Bonferroni: "
+    "{pairs} pairs of series are compared, because the fastest is known only from the data). "
+    "Series are compared "
     "if they agree in model, data and batch, as far as these are recorded."
 )
 

@@ -163,6 +163,11 @@ def wrapped(text: str, width: float, measure: Measure) -> list[str]:
     return [line.strip() for line in lines]
 
 
+def tied(text: str) -> str:
+    """Return a text with no-break spaces in what stays on one line, as `0.998 [0.994, 1.00]`."""
+    return _TOKEN.sub(lambda token: token[0].replace(" ", "\u00a0"), text)
+
+
 def _parts(token: str, width: float, measure: Measure) -> list[str]:
     if measure(token) <= width:
         return [token]

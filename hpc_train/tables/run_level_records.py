@@ -45,6 +45,12 @@ def parsers_of(fields: RecordArrays) -> Counter[str]:
     return Counter(dict(zip(names, counts.tolist(), strict=True)))
 
 
+def has_step_times(fields: RecordArrays) -> bool:
+    """Whether a program printed step times; those that a table states are of whole runs."""
+    printed = (fields.metric.among(["step_time"]) == 0) & (fields.parser.among(["table"]) < 0)
+    return bool(printed.any())
+
+
 def first_of_parser(fields: RecordArrays, parser: str) -> tuple[Record, int] | None:
     """Return the first record of a parser and the number of runs with records of it, if any."""
     own = fields.take(np.flatnonzero(fields.parser.among([parser]) == 0))

@@ -90,6 +90,14 @@ def test_logs_of_anybody_are_named_by_file_and_parser(tmp_path: Path) -> None:
     assert str(said["logs"][0]).startswith("('a.log: 65 B, sha256 ")
 
 
+def test_a_table_has_no_warm_up_and_is_the_file_of_all_its_runs(tmp_path: Path) -> None:
+    table = tmp_path / "a.csv"
+    table.write_text("nodes,step_time\n1,2.0\n2,1.0\n")
+    said = facts(report_inputs([str(table)], Search(root=tmp_path / "none")), Digests())
+    assert not {"warm-up excluded", "value of a run"} & said.keys()
+    assert [count for _, count in said["logs"]] == [2]  # type: ignore[misc]
+
+
 def test_details_share_scripts_and_tell_why_a_run_failed(tmp_path: Path) -> None:
     runs = [
         written(tmp_path, "a", "fine\n"),

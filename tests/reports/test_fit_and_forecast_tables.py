@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -127,3 +128,8 @@ def test_superlinear_points_have_no_law_and_all_refusals_share_a_note(tmp_path: 
     (note,) = (note for note in report.notes if note.startswith("Laws that are not shown"))
     assert "Amdahl: superlinear: the efficiency is above 100 % at some size" in note
     assert len(laws.records) == 4
+
+
+def test_a_page_keeps_parameters_beside_their_names_and_intervals(tmp_path: Path) -> None:
+    page = _report(_csv(tmp_path, SEVEN), "html").replace("\u00a0", "~")
+    assert re.search(r"<td>a~[0-9.]{1,8}~\[[0-9.]{1,8},~[0-9.]{1,8}\]; b~", page)

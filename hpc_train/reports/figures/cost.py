@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.axes import value_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
@@ -31,6 +31,8 @@ SAMPLES = 1e6
 LABEL = (75.0, 18.0)
 # Number of series with a label at every point.
 LABELLED = 3
+# Room for the labels below the points of more series, as a share of the axis.
+BELOW = 0.08
 
 
 def draw(plot: PlotData) -> Canvas | None:
@@ -129,13 +131,19 @@ def _label(axes: Axes, known: Sequence[Row], unit: SizeUnit) -> None:
     taken: list[tuple[float, float]] = []
     few = len({row["series"] for row in known}) <= LABELLED
     own = [row for row in known if few or _place(row) in front]
+    beside: dict[str, Any] = {"xytext": (7, 5)}
+    if not few:
+        # Below the front of many series there are no lines.
+        beside = {"xytext": (0, -9), "ha": "center", "va": "top"}
+        low, high = axes.get_ylim()
+        axes.set_ylim(low * (low / high) ** BELOW, high)
     for row in sorted(own, key=lambda row: _place(row) not in front):
         x, y = axes.transData.transform(_place(row))
         if any(abs(x - a) < LABEL[0] and abs(y - b) < LABEL[1] for a, b in taken):
             continue
         taken.append((x, y))
         axes.annotate(
-            counted(row["size"], unit.name), _place(row), xytext=(7, 5),
+            counted(row["size"], unit.name), _place(row), **beside,
             textcoords="offset points", fontsize="small", color=GREY,
         )  # fmt: skip
 

@@ -17,6 +17,7 @@ from hpc_train.model.report import Report
 from hpc_train.reports.formats.page.figures import PageFigure, drawing
 from hpc_train.reports.formats.page.run_details import MOST_NAMES, RunTable, lookup, run_table
 from hpc_train.reports.formats.page.tables import Grid, every_column, facts_grid, grid
+from hpc_train.reports.table_layout import tied
 from hpc_train.reports.value_format import level_word, one_line
 
 FOLDER = Path(__file__).parent
@@ -92,6 +93,11 @@ def lines(text: str) -> Markup:
     return escape(_NOT_PLAIN.sub(lambda found: _seen(found[0]), text))
 
 
+def tied_cell(text: str) -> Markup:
+    """Return a cell of prose in which numbers stay beside their names and intervals."""
+    return escape(tied(one_line(text)))
+
+
 def _seen(text: str) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
@@ -106,7 +112,7 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters["lines"] = lines
+    made.filters |= {"lines": lines, "tied": tied_cell}
     return made
 
 

@@ -150,7 +150,7 @@ def _settings(details: Sequence[RunDetail]) -> tuple[Grid, Grid, dict[str, int]]
     variants, numbers = _variants(details, varies)
     heads = ["", "runs", *(f"{key}\n({', '.join(dict.fromkeys(origins[key]))})" for key in varies)]
     return (
-        Grid("Settings of all runs", ("setting", "value", "from"), (), common),
+        Grid("Settings of all runs", ("setting", "value", "from"), (), common, 0, (2, 3)),
         Grid(
             "Settings that differ", heads, (2,), variants[:MOST_SETTINGS],
             len(variants[MOST_SETTINGS:]),

@@ -16,7 +16,8 @@ from hpc_train.reports.value_format import ABSENT, significant, whole
 class Grid(NamedTuple):
     """A table: name, headings, columns of numbers, and the texts of its rows.
 
-    `left_out` is the number of rows that are left out because there are too many.
+    `left_out` is the number of rows that are left out because there are too many; `prose` are the
+    columns of sentences.
     """
 
     label: str
@@ -24,6 +25,7 @@ class Grid(NamedTuple):
     right: Sequence[int]
     rows: Sequence[Sequence[str]]
     left_out: int = 0
+    prose: Sequence[int] = ()
 
 
 def grid(table: ReportTable, most: int | None = None) -> Grid:
@@ -34,6 +36,7 @@ def grid(table: ReportTable, most: int | None = None) -> Grid:
         right=[i for i, c in enumerate(table.columns, start=1) if c.align == "right"],
         rows=[[cell.text for cell in row] for row in table.rows[:most]],
         left_out=len(table.rows) - len(table.rows[:most]),
+        prose=[i for i, c in enumerate(table.columns, start=1) if c.prose],
     )
 
 
@@ -60,7 +63,7 @@ def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
         alone = len(fact.values) == 1 and fact.values[0][1] == expected
         shown = [v if alone else f"{v} ({counted(n, 'run')})" for v, n in fact.values]
         rows.append([fact.name, "; ".join(shown) or ABSENT])
-    return Grid("Provenance", ("fact", "value"), (), rows)
+    return Grid("Provenance", ("fact", "value"), (), rows, prose=(2,))
 
 
 def text_of(value: Any) -> str:
