@@ -29,6 +29,7 @@ from hpc_train.model.training_strategies import (
     TrainingRequest,
 )
 from hpc_train.tables.record_arrays import RecordArrays
+from hpc_train.tables.shared_objects import shared
 
 # Largest difference of the losses, as a fraction of that of `single`: the sums of a strategy have
 # another order, which shows in the last digits of the precision.
@@ -47,16 +48,18 @@ def strategy_rows(runs: pd.DataFrame, records: RecordArrays) -> list[Row]:
     Times in s, memory in GiB (of the states the mean, else the peak of the largest rank), traffic
     in bytes of a rank and step, `idle` as a share. `expected_...` are from formulas.
     """
+    # A table of other programs may have a million runs.
+    trained = shared(runs["conditions"]).each(lambda own: own.get("strategy") in STRATEGIES)
+    done = runs[trained.astype(bool) & (runs["state"] == JobState.COMPLETED.value)]
+    if done.empty:
+        return []
     measured = {name: _means(records, name) for name in _MEASURED}
     groups: dict[tuple[str, int], list[Row]] = {}
-    done = runs[(runs["state"] == JobState.COMPLETED.value) & runs["ranks"].notna()]
-    for run in done.to_dict("records"):
-        conditions = run["conditions"] or {}
-        if conditions.get("strategy") in STRATEGIES:
-            own = {name: values.get(run["run_id"]) for name, values in measured.items()}
-            mfu = run["mfu"] if pd.notna(run["mfu"]) else run["mfu_computed"]
-            row = {**run, **own, **conditions, "mfu": mfu}
-            groups.setdefault((run["series"], int(run["ranks"])), []).append(row)
+    for run in done[done["ranks"].notna()].to_dict("records"):
+        own = {name: values.get(run["run_id"]) for name, values in measured.items()}
+        mfu = run["mfu"] if pd.notna(run["mfu"]) else run["mfu_computed"]
+        row = {**run, **own, **run["conditions"], "mfu": mfu}
+        groups.setdefault((run["series"], int(run["ranks"])), []).append(row)
     rows = [_row(group) for group in groups.values()]
     if len({row["strategy"] for row in rows}) < 2:
         return []
