@@ -95,7 +95,7 @@ def test_a_table_has_no_warm_up_and_is_the_file_of_all_its_runs(tmp_path: Path) 
     table.write_text("nodes,step_time\n1,2.0\n2,1.0\n")
     said = facts(report_inputs([str(table)], Search(root=tmp_path / "none")), Digests())
     assert not {"warm-up excluded", "value of a run"} & said.keys()
-    assert [count for _, count in said["logs"]] == [2]  # type: ignore[misc]
+    assert str(said["logs"]).endswith(", 2),)")
 
 
 def test_details_share_scripts_and_tell_why_a_run_failed(tmp_path: Path) -> None:
