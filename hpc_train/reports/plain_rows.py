@@ -38,6 +38,12 @@ class LazyRows(Sequence[dict[str, Any]]):
         """Return one row, or some."""
         return self._rows[place]
 
+    def __eq__(self, other: object) -> bool:
+        """Whether the other sequence has the same rows."""
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one dict per row; NaN and NA become None, tuples become lists."""
