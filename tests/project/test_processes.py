@@ -1,6 +1,8 @@
-"""Which file of tests a process of `make test` runs next."""
+"""The processes of `make test`: which file of tests one runs next, and its garbage."""
 
 from __future__ import annotations
+
+import gc
 
 import pytest
 
@@ -34,3 +36,8 @@ def test_tests_that_share_a_lab_have_one() -> None:
 
 def test_a_file_of_which_a_test_has_not_ended_is_unfinished() -> None:
     assert unfinished({LAB: {"a": True, "b": False}, OTHER: {"c": True}}) == [LAB]
+
+
+def test_garbage_is_collected_but_not_looked_for_in_what_was_imported() -> None:
+    assert gc.isenabled()
+    assert gc.get_freeze_count() > 0
