@@ -80,6 +80,8 @@ SCHEDULES: dict[str, PipelineSchedule] = {
     "DualPipeV": PipelineSchedule(2, v_shaped=True, splits_backward=True),
 }
 STRATEGIES: tuple[str, ...] = get_args(StrategyName)
+# The strategy of one process; a launcher has the same name.
+ONE_PROCESS: StrategyName = "single"
 MODELS: tuple[str, ...] = get_args(ModelName)
 PRECISIONS: tuple[str, ...] = get_args(PrecisionName)
 CHECKPOINTING: tuple[str, ...] = get_args(CheckpointingName)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpc_train.errors import PlanError
-from hpc_train.model.training_strategies import STRATEGIES
+from hpc_train.model.training_strategies import ONE_PROCESS, STRATEGIES
 from hpc_train.model.value import Value
 from hpc_train.pipeline.bench import python_command
 from hpc_train.pipeline.render import Prepared
@@ -86,7 +86,8 @@ def probe(prepared: Prepared) -> Probe:
         )
     trainer = prepared.points[0].job.value.trainer
     model = trainer.model if trainer and trainer.model else "gpt-tiny"
-    command = [python_command(), "-m", _TRAINER, *_arguments(_PROBE_STEPS), "--strategy", "single"]
+    command = [python_command(), "-m", _TRAINER, *_arguments(_PROBE_STEPS)]
+    command += ["--strategy", ONE_PROCESS]
     begun = time.monotonic()
     done = run(
         [*command, "--model", model], _PROBE_S, environment={**os.environ, "OMP_NUM_THREADS": "1"}
