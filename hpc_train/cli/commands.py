@@ -76,10 +76,6 @@ COMMANDS = {
 
 # Two worked examples of each command, for the end of its help.
 EXAMPLES = {
-    "advise": (
-        "hpctrain advise job.yaml --site perlmutter --gpus 32 --deadline 24h",
-        "hpctrain advise study.yaml --measured STUDY --condition steps=100000",
-    ),
     "submit": (
         "hpctrain submit train.py --tasks-per-node 2 --wait -- --epochs 3",
         "hpctrain submit job.yaml --site leonardo --set time=2h --dry-run",
@@ -91,6 +87,10 @@ EXAMPLES = {
     "explain": (
         "hpctrain explain job.yaml --site leonardo",
         "hpctrain explain my-job --json",
+    ),
+    "advise": (
+        "hpctrain advise job.yaml --site perlmutter --gpus 32 --deadline 24h",
+        "hpctrain advise study.yaml --measured STUDY --condition steps=100000",
     ),
     "lint": ("hpctrain lint job.sbatch", "hpctrain lint job.sbatch --site leonardo --json"),
     "status": ("hpctrain status", "hpctrain status my-study --watch"),
