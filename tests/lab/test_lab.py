@@ -172,7 +172,8 @@ def traces(lab: Lab) -> list[str]:
         *(text for text in commands.values() if lab.settings.folder in text or "4242" in text),
         *(path for path in (lab.settings.folder, lab.profile) if Path(path).exists()),
         *map(str, state_file.RECORD.parent.glob("hpctrain-lab*")),
-        *map(str, Path(lab.profile).parents[1].iterdir()),
+        # Other programs, such as matplotlib, keep their own settings beside it.
+        *map(str, Path(lab.profile).parents[1].glob("hpctrain*")),
     ]
 
 
