@@ -56,13 +56,12 @@ def _most(
     request: TrainingRequest, sent: float, program: ProgramSize, machine: MachineSize
 ) -> float | None:
     nodes = machine.nodes(request.world_size)
-    links = [machine.gpu_link if min(request.world_size, machine.gpus_per_node) > 1 else None]
-    links = [*([] if nodes > 1 and machine.gpus_per_node == 1 else links)]
-    if nodes > 1:
-        links.append(machine.node_link)
-    if not links or any(not link for link in links):
+    crossed = [machine.gpu_link] if machine.gpus_per_node > 1 else []
+    crossed += [machine.node_link] if nodes > 1 else []
+    known = [link for link in crossed if link]
+    if len(known) < len(crossed):
         return None
-    slowest = min(link for link in links if link)
+    slowest = min(known)
     reached = _REACHED if nodes > 1 else _REACHED_IN_NODE
     waits = _calls(request, program) * _latency(request.world_size, nodes)
     return sent / (reached * slowest * GIGA) + waits

@@ -27,7 +27,7 @@ class Question(Value, frozen=True, kw_only=True):
     @property
     def baseline(self) -> MeasuredStep | None:
         """The measured step that forecasts start from: of the fewest ranks, ddp before others."""
-        usable = [one for one in self.measured if one.strategy in DATA_PARALLEL]
+        usable = [one for one in self.measured if one.batch and one.strategy in DATA_PARALLEL]
         return min(
             usable,
             key=lambda one: (one.ranks, DATA_PARALLEL.index(one.strategy)),
@@ -59,10 +59,8 @@ def request_of(name: str, ranks: int, question: Question) -> TrainingRequest:
 
 def problem_of(request: TrainingRequest, question: Question) -> str | None:
     """Return why a strategy cannot run on these ranks, or None."""
-    name, ranks, machine = request.strategy, request.world_size, question.machine
-    nodes = machine.nodes(ranks)
-    if (ranks == 1) != (name == "single"):
-        return f"{name} needs {'one rank' if name == 'single' else 'several ranks'}"
+    name, machine = request.strategy, question.machine
+    nodes = machine.nodes(request.world_size)
     if name == "hsdp" and (nodes == 1 or not machine.gpus_per_node):
         return "hsdp shards within a node and copies between nodes: it needs several nodes"
     if name in ("tensor", "context") and nodes > 1:

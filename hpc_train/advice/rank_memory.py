@@ -30,7 +30,7 @@ def rank_memory(
     """
     if program.parameters is None:
         return None
-    size = training_size(program)
+    size = training_size(program, 1)
     activations, logits = _of_samples(request, program.shape, micro_batch)
     return RankMemory(
         states=_states(request, program, size),
@@ -42,12 +42,12 @@ def rank_memory(
     )
 
 
-def training_size(program: ProgramSize, backend: str = "nccl") -> TrainingSize:
-    """Return what the formulas of traffic and states depend on."""
+def training_size(program: ProgramSize, batch: float, backend: str = "nccl") -> TrainingSize:
+    """Return what the formulas of traffic and states depend on; `batch` are a step's samples."""
     return TrainingSize(
         parameters=program.parameters or 0,
         optimizer=program.optimizer,
-        batch=program.global_batch or 1,
+        batch=int(batch),
         backend=backend,
         gathered=2 if program.precision in _HALF else 4,
     )

@@ -20,6 +20,8 @@ from hpc_train.model.value_range import Range, exactly
 # The allocator keeps blocks that it cannot use.
 USABLE = 0.95
 CHECKPOINTED = "activation checkpointing"
+# A forward pass is a third of a step, and is done twice.
+_FORWARD_AGAIN = 4 / 3
 _HOUR = 3600.0
 
 
@@ -30,10 +32,12 @@ def make_rows(question: Question) -> tuple[list[AdviceRow], dict[str, str]]:
     refused: dict[str, str] = {}
     for ranks in question.sizes:
         for name in names:
+            if (ranks == 1) != (name == "single"):
+                continue
             request = request_of(name, ranks, question)
             problem = problem_of(request, question)
             if problem is None:
-                rows.append(_with_change(_row(request, question), question))
+                rows.append(_row(request, question))
                 refused.pop(name, None)
             elif name not in {row.strategy for row in rows}:
                 refused[name] = problem
@@ -41,25 +45,38 @@ def make_rows(question: Question) -> tuple[list[AdviceRow], dict[str, str]]:
 
 
 def _row(request: TrainingRequest, question: Question) -> AdviceRow:
-    program, machine = question.program, question.machine
-    samples = question.samples(request.data_size)
-    own = None if samples is None else samples / request.data_size
-    memory = _memory(request, program, question, (own or 0.0) / request.microbatches)
-    sent = None
-    if program.parameters is not None and (program.shape or request.strategy in DATA_PARALLEL):
-        sent = sent_bytes(request, training_size(program, _backend(machine)))
+    batch = question.samples(request.data_size)
     row = AdviceRow(
         strategy=request.strategy,
         ranks=request.world_size,
-        nodes=machine.nodes(request.world_size),
-        samples=own,
-        memory=memory,
-        fits=fits(memory, machine) if own is not None else "unknown",
-        sent=sent,
-        step=_step(request, sent, question),
-        measured=_measured(request, question) is not None,
+        nodes=question.machine.nodes(request.world_size),
+        batch=batch,
+        samples=None if batch is None else batch / request.data_size,
+        sent=_sent(request, question),
     )
+    row = _with_memory(row, request, question)
+    row = _with_step(row, request, question)
     return _with_cost(_with_speedup(row, question), question)
+
+
+def _sent(request: TrainingRequest, question: Question) -> float | None:
+    program, batch = question.program, question.samples(request.data_size)
+    of_parameters = request.strategy in DATA_PARALLEL
+    if program.parameters is None or not (of_parameters or (program.shape and batch)):
+        return None
+    backend = "nccl" if question.machine.gpus_per_node else "gloo"
+    return sent_bytes(request, training_size(program, batch or 1, backend))
+
+
+def _with_memory(row: AdviceRow, request: TrainingRequest, question: Question) -> AdviceRow:
+    """Add the memory, whether it fits, and else the smallest change with which it does."""
+    if row.samples is None:
+        return replace(row, memory=rank_memory(request, question.program, 0.0))
+    memory = _memory(request, question.program, question, row.samples / request.microbatches)
+    row = replace(row, memory=memory, fits=fits(memory, question.machine))
+    if row.fits not in ("no", "perhaps"):
+        return row
+    return replace(row, change=_smallest_change(row, request, question))
 
 
 def _memory(
@@ -78,11 +95,8 @@ def _memory(
     if rest <= 0:
         return found
     activations = Range(low=rest * min(ratio, 1.0), high=rest * max(ratio, 1.0))
-    return replace(found, activations=activations, logits=exactly(0.0), buckets=exactly(0.0))
-
-
-def _backend(machine: MachineSize) -> str:
-    return "nccl" if machine.gpus_per_node else "gloo"
+    nothing = exactly(0.0)
+    return replace(found, activations=activations, logits=nothing, buckets=nothing, context=nothing)
 
 
 def fits(memory: RankMemory | None, machine: MachineSize) -> MemoryFit:
@@ -100,39 +114,37 @@ def fits(memory: RankMemory | None, machine: MachineSize) -> MemoryFit:
 def _measured(request: TrainingRequest, question: Question) -> MeasuredStep | None:
     for one in question.measured:
         same = one.ranks == request.world_size and one.strategy == request.strategy
-        if same and one.batch in (None, question.samples(request.data_size)):
+        if same and one.batch == question.samples(request.data_size):
             return one
     return None
 
 
-def _step(request: TrainingRequest, sent: float | None, question: Question) -> Range:
-    found = _measured(request, question)
+def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> AdviceRow:
+    """Add the time of a step: measured, or between the bounds of the formulas."""
+    found, baseline = _measured(request, question), question.baseline
     if found is not None:
-        return exactly(found.seconds)
-    samples, program, machine = question.samples(request.data_size), *_subject(question)
-    if samples is None:
-        return Range()
-    compute = compute_time(program, machine, request.world_size, samples, question.baseline)
-    baseline = question.baseline
-    if baseline is not None and baseline.ranks > request.world_size:
+        return replace(row, step=exactly(found.seconds), measured=True)
+    if row.batch is None:
+        return row
+    program, machine = question.program, question.machine
+    compute = compute_time(program, machine, row.ranks, row.batch, baseline)
+    if baseline is not None and baseline.ranks > row.ranks:
         # The measured step also communicated.
         compute = Range(low=0.0, high=compute.high)
-    communication = communication_time(request, sent, program, machine)
-    waits = slowest_rank(baseline.ranks, request.world_size) if baseline is not None else 0.0
-    return step_time(compute, communication, waits, idle_share(request) or 0.0)
-
-
-def _subject(question: Question) -> tuple[ProgramSize, MachineSize]:
-    return question.program, question.machine
+    if CHECKPOINTED in row.change and compute.high is not None:
+        compute = Range(low=compute.low, high=compute.high * _FORWARD_AGAIN)
+    communication = communication_time(request, row.sent, program, machine)
+    waits = slowest_rank(baseline.ranks, row.ranks) if baseline is not None else 0.0
+    step = step_time(compute, communication, waits, idle_share(request) or 0.0)
+    return replace(row, step=step)
 
 
 def _with_speedup(row: AdviceRow, question: Question) -> AdviceRow:
     """Add speedup and efficiency against the baseline, by the rate of samples."""
-    baseline, own = question.baseline, row.samples
-    if baseline is None or own is None or baseline.batch is None:
+    baseline = question.baseline
+    if baseline is None or row.batch is None or not baseline.batch:
         return row
-    samples = question.samples(row.ranks) or 0.0
-    ratio = samples / baseline.batch * baseline.seconds
+    ratio = row.batch / baseline.batch * baseline.seconds
     low = 0.0 if row.step.high is None else ratio / row.step.high
     high = ratio / row.step.low if row.step.low > 0 else None
     speedup = Range(low=low, high=high)
@@ -140,36 +152,21 @@ def _with_speedup(row: AdviceRow, question: Question) -> AdviceRow:
 
 
 def _with_cost(row: AdviceRow, question: Question) -> AdviceRow:
-    """Add the time to the end of the training, and its GPU-hours."""
-    total, samples = _total_samples(question), question.samples(row.ranks)
-    if total is None or not samples:
+    """Add the time to the end of the training, and its GPU-hours, if all sizes have one batch."""
+    steps = question.program.steps
+    if steps is None or question.program.global_batch is None:
         return row
-    end = row.step.times(total / samples)
+    end = row.step.times(steps)
     return replace(row, end=end, gpu_hours=end.times(row.ranks / _HOUR))
 
 
-def _with_change(row: AdviceRow, question: Question) -> AdviceRow:
-    """Add the smallest change with which a row certainly fits, if it does not as it is."""
-    if row.fits not in ("no", "perhaps"):
-        return row
-    return replace(row, change=_smallest_change(row, question))
-
-
-def _total_samples(question: Question) -> float | None:
-    steps, samples = question.program.steps, question.samples(question.sizes[0])
-    return None if steps is None or samples is None else steps * samples
-
-
-def _smallest_change(row: AdviceRow, question: Question) -> str:
+def _smallest_change(row: AdviceRow, request: TrainingRequest, question: Question) -> str:
     """Return the smallest change with which a row that does not fit does: `micro-batches of 4`.
 
     First more micro-batches of a step, then all activations computed again, then both; an empty
     string if nothing of that suffices.
     """
-    if row.samples is None:
-        return ""
-    request = request_of(row.strategy, row.ranks, question)
-    sizes = _halves(row.samples / request.microbatches)
+    sizes = _halves((row.samples or 0.0) / request.microbatches)
     for checkpointing in ("none", "full"):
         for size in sizes if checkpointing == "full" else sizes[1:]:
             program = replace(question.program, checkpointing=checkpointing)

@@ -38,7 +38,7 @@ def advise(question: Question) -> Advice:
         judged = tuple(done if row is best else row for row in judged)
     return Advice(
         rows=judged,
-        one_rank=_one_rank(judged, question),
+        one_rank=_one_rank(judged, question, refused.get("single", "it is not among the sizes")),
         recommended=_said(best, judged, question),
         limit=_limit(judged, question),
         refused=tuple(refused.items()),
@@ -128,11 +128,11 @@ def _within(bounds: Range | None, most: float | None) -> bool:
     return bounds is not None and bounds.high is not None and bounds.high <= most
 
 
-def _one_rank(rows: Sequence[AdviceRow], question: Question) -> str:
+def _one_rank(rows: Sequence[AdviceRow], question: Question, refused: str) -> str:
     single = next((row for row in rows if row.strategy == "single"), None)
-    if single is None:
-        return "One rank was not asked for."
     noun = "One GPU" if question.machine.gpus_per_node else "One rank"
+    if single is None:
+        return f"{noun} cannot train it so: {refused}."
     with_change = f" with {single.change}" if single.change else ""
     said = {
         "yes": f"{noun} suffices for the memory: distribute only to be faster.",
@@ -178,15 +178,22 @@ def _said(best: AdviceRow | None, rows: Sequence[AdviceRow], question: Question)
         how = f", {certain}{best.reason}" if best.reason else ""
         unit = "GPU" if question.machine.gpus_per_node else "rank"
         return f"Recommended: {best.strategy} on {best.ranks} {unit}{'s' * (best.ranks > 1)}{how}."
-    ends = [row.end.high for row in rows if row.end is not None and row.end.high is not None]
-    if question.deadline_s is not None and ends:
-        return (
-            f"No size is certain to meet the deadline; the best is certain in "
-            f"{min(ends) / _HOUR:.3g} h."
-        )
     if question.deadline_s is not None or question.budget_gpu_hours is not None:
-        return "No size is certain to meet deadline and budget: no step is measured."
+        return _best_for_limits(rows, question)
     return "No strategy fits at these sizes: ask for more GPUs (--gpus)."
+
+
+def _best_for_limits(rows: Sequence[AdviceRow], question: Question) -> str:
+    """Return what is certain at best, where no row is certain to meet the limits."""
+    fitting = [row for row in rows if row.fits != "no" or row.change]
+    ends = [row.end.high for row in fitting if row.end is not None and row.end.high is not None]
+    hours = [row.gpu_hours.high for row in fitting if row.gpu_hours and row.gpu_hours.high]
+    if not ends or not hours:
+        return "No size is certain to meet deadline and budget: no upper bound is known."
+    return (
+        "No size is certain to meet deadline and budget; the best are certain in "
+        f"{min(ends) / _HOUR:.3g} h, and with {min(hours):.3g} GPU-hours."
+    )
 
 
 def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
@@ -196,13 +203,15 @@ def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
     unit = "GPUs" if question.machine.gpus_per_node else "ranks"
     if not known:
         return "Up to which size it is worth it is unknown: no step is measured."
-    beyond = [row.ranks for row in known if row.ranks > max(worth, default=0)]
-    if not beyond:
-        return f"Worth it up to {max(worth)} {unit}, the largest size asked for."
-    return (
-        f"Beyond {max(worth, default=1)} {unit} the efficiency may be below {WORTH:.0%}: "
-        "not worth it before a measurement."
-    )
+    last = max(worth, default=1)
+    if any(row.ranks > last for row in known):
+        return (
+            f"Beyond {last} {unit} the efficiency may be below {WORTH:.0%}: "
+            "not worth it before a measurement."
+        )
+    if any(row.ranks > last for row in rows):
+        return f"Worth it up to {last} {unit}; beyond, the time has no upper bound."
+    return f"Worth it up to {last} {unit}, the largest size asked for."
 
 
 def _missing(question: Question) -> Iterator[str]:
@@ -214,6 +223,10 @@ def _missing(question: Question) -> Iterator[str]:
         yield "the batch: --condition global_batch=512"
     if program.steps is None:
         yield "the steps of the training: --condition steps=100000"
+    elif program.global_batch is None:
+        yield "the time to the end, which needs one batch for all sizes: --condition global_batch"
+    if question.measured and question.baseline is None:
+        yield "the batch of the measured steps, without which they cannot be compared"
     if not question.measured:
         yield "a measured step: run one size, then give the study or run: --measured STUDY"
     if machine.gpus_per_node and machine.most_gib is None:

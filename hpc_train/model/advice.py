@@ -50,19 +50,21 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
 class AdviceRow(Value, frozen=True, kw_only=True):
     """One strategy at one size; bounds without an upper end are open.
 
-    `samples` of a rank and step; `sent` bytes of a rank and step, None: no formula; `step` and
-    `end` (of the training) in seconds, `speedup` and `efficiency` against the baseline, None:
-    unknown. `change` is the smallest one with which the row fits; `reason` explains the verdict.
+    `batch` samples of a step, `samples` those of a rank; `sent` bytes of a rank and step, None: no
+    formula; `step` and `end` (of the training) in seconds, `speedup` and `efficiency` against the
+    baseline, None: unknown. `change` is the smallest one with which the row fits; `reason` explains
+    the verdict.
     """
 
     strategy: str
     ranks: int
     nodes: int
+    batch: float | None
     samples: float | None
-    memory: RankMemory | None
-    fits: MemoryFit
     sent: float | None
-    step: Range
+    memory: RankMemory | None = None
+    fits: MemoryFit = "unknown"
+    step: Range = Range()
     measured: bool = False
     speedup: Range | None = None
     efficiency: Range | None = None

@@ -10,6 +10,7 @@ from hpc_train.model.value import Value
 
 # fp32 values of a parameter: itself, its gradient, and those of the optimiser.
 _VALUES = {"sgd": 3, "adamw": 4}
+OPTIMIZERS = tuple(_VALUES)
 _BYTES = 4
 
 

@@ -10,6 +10,7 @@ import msgspec
 
 from hpc_train.errors import SpecError
 from hpc_train.model.job import SourcedJob
+from hpc_train.model.operations import dtype_of, number_of
 from hpc_train.model.program_size import (
     RESNET50_FLOPS,
     RESNET50_PARAMETERS,
@@ -17,7 +18,8 @@ from hpc_train.model.program_size import (
     gpt_flops,
     gpt_parameters,
 )
-from hpc_train.model.training_strategies import GPT_SHAPES
+from hpc_train.model.strategy_costs import OPTIMIZERS
+from hpc_train.model.training_strategies import CHECKPOINTING, GPT_SHAPES, MODELS, PRECISIONS
 
 TRAINER = "hpc_train.workload.train"
 _DEFAULTS = {"model": "cnn", "precision": "fp32", "optimizer": "sgd", "checkpointing": "none"}
@@ -34,8 +36,13 @@ _OPTIONS = {
 }
 _NUMBERS = ("parameters", "global_batch", "batch", "steps", "accumulate")
 CONDITIONS = (*_NUMBERS, "flops_per_sample", "precision", "optimizer", "checkpointing")
-_NOT_HERE = frozenset({"model"})
-_OF_SHAPE = "its shape"
+_REAL = frozenset({*_NUMBERS, "flops_per_sample"})
+_WORDS = {
+    "model": MODELS,
+    "precision": PRECISIONS,
+    "optimizer": OPTIMIZERS,
+    "checkpointing": CHECKPOINTING,
+}
 
 
 def program_of(job: SourcedJob, stated: Mapping[str, Any], source: str) -> ProgramSize:
@@ -52,22 +59,19 @@ def program_of(job: SourcedJob, stated: Mapping[str, Any], source: str) -> Progr
         found |= _of_model(str(found["model"][0]))
     for key, value in stated.items():
         if key in CONDITIONS:
-            found[key] = (_number(key, value) if key in _WHOLE_OR_REAL else value, source)
-    return _program(job.value.name or "job", found, source)
+            found[key] = (_typed(key, value), source)
+    return _program(job.value.name or "job", found)
 
 
 def completed(program: ProgramSize, conditions: Mapping[str, str], source: str) -> ProgramSize:
     """Return the program with what its own runs stated, where nothing else is known."""
-    found = {
-        key: _number(key, value)
-        for key, value in conditions.items()
-        if getattr(program, key) is None
-    }
+    found: dict[str, Any] = {}
+    for key, text in conditions.items():
+        value = number_of(text)
+        if value is not None and getattr(program, key) is None:
+            found[key] = int(value) if key in _NUMBERS else value
     sources = program.sources | dict.fromkeys(found, source)
     return msgspec.structs.replace(program, **found, sources=sources)
-
-
-_WHOLE_OR_REAL = frozenset({*_NUMBERS, "flops_per_sample"})
 
 
 def parse_condition(text: str) -> tuple[str, str]:
@@ -86,15 +90,12 @@ def parse_condition(text: str) -> tuple[str, str]:
     return key, value
 
 
-def _program(name: str, found: Mapping[str, tuple[Any, str]], source: str) -> ProgramSize:
+def _program(name: str, found: Mapping[str, tuple[Any, str]]) -> ProgramSize:
     values = {key: value for key, (value, _) in found.items()}
     sources = {key: where for key, (_, where) in found.items()}
     if "global_batch" in values:
         values.pop("batch", None)
-    try:
-        return msgspec.convert({"name": name, "sources": sources, **values}, ProgramSize)
-    except msgspec.ValidationError as failure:
-        raise SpecError(f"{source}: {failure}") from None
+    return ProgramSize(name=name, sources=sources, **values)
 
 
 def _of_command(command: Sequence[str]) -> dict[str, tuple[Any, str]]:
@@ -125,7 +126,7 @@ def _of_trainer(job: SourcedJob) -> dict[str, tuple[Any, str]]:
 def _of_model(model: str) -> dict[str, tuple[Any, str]]:
     shape = GPT_SHAPES.get(model)
     if shape is not None:
-        where = f"{_OF_SHAPE}: {shape.blocks} blocks, width {shape.width}"
+        where = f"its shape: {shape.blocks} blocks, width {shape.width}"
         return {
             "parameters": (gpt_parameters(shape), where),
             "flops_per_sample": (gpt_flops(shape), where),
@@ -139,8 +140,22 @@ def _of_model(model: str) -> dict[str, tuple[Any, str]]:
     return {}
 
 
-def _typed(key: str, value: str) -> Any:
-    return _number(key, value) if key in _NUMBERS else value
+def _typed(key: str, value: Any) -> Any:
+    return _number(key, value) if key in _REAL else _word(key, str(value))
+
+
+def _word(key: str, value: str) -> str:
+    """Return one of the words of a key.
+
+    Raises:
+        SpecError: it is none of them.
+    """
+    word = dtype_of(value) if key == "precision" else value
+    if word in _WORDS[key]:
+        return word
+    near = difflib.get_close_matches(word, _WORDS[key], n=1)
+    hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(_WORDS[key])}"
+    raise SpecError(f"{key} {value!r} is not known to advise", hint)
 
 
 def _number(key: str, value: Any) -> int | float:

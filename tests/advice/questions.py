@@ -40,7 +40,7 @@ def other(parameters: float | None = 1e9, **changed: Any) -> ProgramSize:
     return replace(known, **changed)
 
 
-def step(seconds: float, ranks: int = 1, batch: float = 64, **changed: Any) -> MeasuredStep:
+def step(seconds: float, ranks: int = 1, batch: float | None = 64, **changed: Any) -> MeasuredStep:
     """Return a measured step."""
     strategy = "single" if ranks == 1 else "ddp"
     return replace(

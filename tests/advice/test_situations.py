@@ -48,21 +48,22 @@ SITUATIONS = {
     ),
     "a deadline that cannot be met has the best time": Situation(
         ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=60),
-        recommended="No size is certain to meet the deadline; the best is certain in 0.0",
+        recommended="No size is certain to meet deadline and budget; the best are certain in 0.0",
     ),
     "a budget is met by fewer GPUs": Situation(
         ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=1.05),
         recommended="single on 1 GPU",
     ),
     "a deadline without a measurement cannot be promised": Situation(
-        ask(gpt(steps=1000), deadline_s=1e6), recommended="no step is measured",
+        ask(gpt(steps=1000), deadline_s=1e6), recommended="no upper bound is known",
         limit="unknown: no step is measured", missing="a measured step",
     ),
     "a slow network ends at the node": Situation(
-        ask(gpt(), SLOW_NETWORK, measured=(step(0.4),)), limit="Beyond 4 GPUs",
+        ask(gpt(), SLOW_NETWORK, measured=(step(0.4),)), limit="Beyond 4 GPUs the efficiency may be below 75%",
     ),
     "a fast network goes on": Situation(
-        ask(gpt(global_batch=512), measured=(step(3.2, batch=512),)), limit="Worth it up to 16 GPUs"
+        ask(gpt(global_batch=512), measured=(step(3.2, batch=512),)),
+        limit="up to 16 GPUs, the largest"
     ),
     "data first": Situation(
         ask(gpt(), measured=(step(0.9, data_share=0.6),)), "waits for data for 60%",
@@ -94,13 +95,30 @@ SITUATIONS = {
     ),
     "no speed of the network": Situation(
         ask(gpt(), replace(A100, node_link=None), measured=(step(0.5),)),
-        missing="nics_per_node and nic_gbps", limit="Worth it up to 4 GPUs",
+        missing="nics_per_node and nic_gbps",
+        limit="Worth it up to 4 GPUs; beyond, the time has no upper bound.",
     ),
     "processors": Situation(
         ask(gpt("gpt-tiny", precision="fp32"), CPUS, 1, 2), recommended="single on 1 rank",
     ),
+    "a measured step of an unknown batch": Situation(
+        ask(gpt(), measured=(step(3.6, batch=None),)), limit="unknown: no step is measured",
+        missing="the batch of the measured steps",
+    ),
+    "a batch of each rank has no time to the end": Situation(
+        ask(gpt(global_batch=None, batch=8, steps=1000), measured=(step(0.5, batch=8),)),
+        missing="the time to the end, which needs one batch for all sizes",
+    ),
+    "more micro-batches than samples": Situation(
+        ask(gpt(accumulate=128)), "One GPU cannot train it so: single divides 64 samples into 128"
+    ),
+    "a budget that is too small": Situation(
+        ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=0.5),
+        recommended="and with 1 GPU-hours",
+    ),
     "a baseline of eight GPUs": Situation(
-        ask(gpt(global_batch=512), measured=(step(0.5, 8, 512),)), limit="Worth it up to 16 GPUs"
+        ask(gpt(global_batch=512), measured=(step(0.5, 8, 512),)),
+        limit="up to 16 GPUs, the largest"
     ),
 }  # fmt: skip
 
@@ -159,3 +177,32 @@ def test_a_measured_peak_replaces_unknown_activations() -> None:
     assert row.memory is not None
     assert row.memory.activations.high == pytest.approx((30 - states) * 2**30, rel=1e-6)
     assert row.memory.activations.low == pytest.approx((30 - states) * 2**30 / 4, rel=1e-6)
+
+
+def test_with_a_batch_of_each_rank_each_strategy_has_its_own_batch() -> None:
+    """The ranks of a pipeline share their samples; those of ddp have samples of their own."""
+    program = gpt("gpt-1.5b", global_batch=None, batch=8)
+    advice = advise(ask(program, A100, 1, 4, measured=(step(1.0, batch=8),)))
+    ddp, pipeline = (row_of(advice, name, 4) for name in ("ddp", "pipeline"))
+    assert (ddp.batch, pipeline.batch) == (32, 8)
+    assert ddp.speedup is not None
+    assert pipeline.speedup is not None
+    assert ddp.speedup.high == pytest.approx(4)
+    # Of 1F1B with as many micro-batches as ranks, 3 of 7 parts are idle.
+    assert pipeline.speedup.high == pytest.approx(4 * 4 / 7)
+    assert pipeline.end is None
+
+
+def test_what_is_computed_again_takes_its_time() -> None:
+    """Without checkpointing not even one sample fits; with it, a forward pass is done twice."""
+    tight = replace(A100, least_gib=33.2, most_gib=33.2)
+    program, measured = gpt("gpt-1.5b", global_batch=8), (step(1.0, batch=8),)
+    row, plain = (
+        row_of(advise(ask(program, machine, 1, 2, measured=measured)), "ddp", 2)
+        for machine in (tight, replace(A100, least_gib=80, most_gib=80))
+    )
+    assert (row.change, plain.change) == ("micro-batches of 2 and activation checkpointing", "")
+    assert row.step.low == plain.step.low
+    assert row.step.high is not None
+    assert plain.step.high is not None
+    assert row.step.high - plain.step.high == pytest.approx(0.5 * 1.07 / 3, rel=1e-6)

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.errors import SpecError
 from hpc_train.model.program_size import ProgramSize
-from hpc_train.specs.program_of_job import parse_condition, program_of
+from hpc_train.specs.program_of_job import completed, parse_condition, program_of
 from tests.specs.read_files import load_job
 
 TRAINER = (
@@ -61,10 +61,23 @@ def test_a_wrong_condition_is_named(text: str, message: str, hint: str) -> None:
 @pytest.mark.parametrize(
     "stated",
     [{"parameters": "many"}, {"steps": 1.5}, {"steps": -1}, {"parameters": "nan"},
-     {"flops_per_sample": 0}, {"precision": "bf17"}],
+     {"flops_per_sample": 0}, {"precision": "bf17"}, {"optimizer": "adam"},
+     {"checkpointing": "yes"}, {"precision": "'; rm -rf /"}],
 )  # fmt: skip
 def test_a_wrong_value_is_refused(tmp_path: Path, stated: dict[str, object]) -> None:
-    with pytest.raises(
-        SpecError, match=next(iter(stated)) if "precision" not in stated else "bf17"
-    ):
+    with pytest.raises(SpecError, match=next(iter(stated))) as caught:
         program(tmp_path, TRAINER, **stated)
+    assert caught.value.hint
+
+
+def test_words_of_other_programs_are_understood(tmp_path: Path) -> None:
+    assert program(tmp_path, TRAINER, precision="bf16-mixed").precision == "bf16"
+
+
+def test_runs_complete_what_is_not_known(tmp_path: Path) -> None:
+    found = program(tmp_path, "command: [own]\n", global_batch=8)
+    stated = {"parameters": "7e9", "flops_per_sample": "nonsense"}
+    whole = completed(found, stated, "runs")
+    assert (whole.parameters, whole.flops_per_sample) == (7_000_000_000, None)
+    assert whole.sources["parameters"] == "runs"
+    assert completed(whole, {"parameters": "1e9"}, "others").parameters == 7_000_000_000
