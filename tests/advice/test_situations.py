@@ -59,7 +59,8 @@ SITUATIONS = {
         limit="unknown: no step is measured", missing="a measured step",
     ),
     "a slow network ends at the node": Situation(
-        ask(gpt(), SLOW_NETWORK, measured=(step(0.4),)), limit="Beyond 4 GPUs the efficiency may be below 75%",
+        ask(gpt(), SLOW_NETWORK, measured=(step(0.4),)),
+        limit="Beyond 4 GPUs the efficiency may be below 75%",
     ),
     "a fast network goes on": Situation(
         ask(gpt(global_batch=512), measured=(step(3.2, batch=512),)),
