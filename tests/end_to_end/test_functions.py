@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -51,17 +48,7 @@ print(json.dumps([words, [job.job_id for job in jobs]]))
 
 def answer(user: User, script: str) -> Any:
     """Run a script that uses submitit; return what it prints."""
-    (user.folder / "functions.py").write_text(HEAD + script)
-    done = subprocess.run(
-        [sys.executable, "functions.py"],
-        cwd=user.folder,
-        env=user.environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return user.python(HEAD + script)
 
 
 @pytest.mark.mpi

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
-
 import pytest
 
 from tests.end_to_end.studies import study
@@ -60,20 +56,10 @@ sleep 60
 @pytest.mark.slurm
 @pytest.mark.slow
 def test_from_submission_to_report(user: User) -> None:
-    (user.folder / "functions.py").write_text(SCRIPT)
     (user.folder / "rank.sh").write_text(RANK)
     (user.folder / "rank.sh").chmod(0o755)
     user.write("study.yaml", study("sweep", repetitions=1))
-    done = subprocess.run(
-        [sys.executable, "functions.py"],
-        cwd=user.folder,
-        env=user.environment,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
+    answer = user.python(SCRIPT)
     assert not answer["before"]
     assert "the runs continue" in answer["refusal"]
     assert (answer["ended"], answer["cancelled"]) == ("FAILED", "CANCELLED")

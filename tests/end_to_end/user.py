@@ -40,6 +40,20 @@ class User:
         """Submit a file of this folder."""
         return self.hpctrain("submit", file, "--site", site, *words)
 
+    def python(self, script: str) -> Any:
+        """Run a script in the folder; return what it prints, which is JSON."""
+        (self.folder / "functions.py").write_text(script)
+        done = subprocess.run(
+            [sys.executable, "functions.py"],
+            cwd=self.folder,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            timeout=240,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout)
+
     @contextmanager
     def running(self, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
         """Run a command beside the test; yield it and the file with what it says."""
