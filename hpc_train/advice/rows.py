@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from hpc_train.advice.communication_time import communication_time
+from hpc_train.advice.measured_curve import step_forecast
 from hpc_train.advice.question import DATA_PARALLEL, OF_LAYERS, Question, problem_of, request_of
 from hpc_train.advice.rank_memory import GIB, rank_memory, training_size
 from hpc_train.advice.step_time import compute_time, slowest_rank, step_time
@@ -120,7 +121,7 @@ def _measured(request: TrainingRequest, question: Question) -> MeasuredStep | No
 
 
 def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> AdviceRow:
-    """Add the time of a step: measured, or between the bounds of the formulas."""
+    """Add the time of a step: measured, by a measured curve, or within bounds of the formulas."""
     found, baseline = _measured(request, question), question.baseline
     if found is not None:
         return replace(row, step=exactly(found.seconds), measured=True)
@@ -136,6 +137,9 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
     communication = communication_time(request, row.sent, program, machine)
     waits = slowest_rank(baseline.ranks, row.ranks) if baseline is not None else 0.0
     step = step_time(compute, communication, waits, idle_share(request) or 0.0)
+    forecast = None if CHECKPOINTED in row.change else step_forecast(row, question)
+    if forecast is not None:
+        return replace(row, step=forecast.band, forecast=forecast)
     return replace(row, step=step)
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from hpc_train.advice.measured_curve import forecast_refusals
 from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.advice.rows import CHECKPOINTED, make_rows
 from hpc_train.advice.step_time import model_flops_utilisation
@@ -43,6 +44,7 @@ def advise(question: Question) -> Advice:
         limit=_limit(judged, question),
         refused=tuple(refused.items()),
         missing=tuple(_missing(question)),
+        not_forecast=forecast_refusals(rows, question),
     )
 
 

@@ -35,7 +35,8 @@ class RankMemory(Value, frozen=True, kw_only=True):
 class MeasuredStep(Value, frozen=True, kw_only=True):
     """A measured step: seconds, on how many ranks, with which global batch, and where.
 
-    `data_share` is the part of a step, 0..1, in which it waited for data.
+    `data_share` is the part of a step, 0..1, in which it waited for data; `nodes` and the start of
+    its first run [s since the epoch] are None if they are not known.
     """
 
     seconds: float
@@ -45,6 +46,21 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
     source: str
     peak_memory_gib: float | None = None
     data_share: float | None = None
+    nodes: int | None = None
+    started: float | None = None
+
+
+class StepForecast(Value, frozen=True, kw_only=True):
+    """A step [s] that a curve of measured sizes, up to `largest` ranks, gives for a larger one.
+
+    `models` are the steps by each model; they agree if they differ by less than the band's margin.
+    """
+
+    seconds: float
+    band: Range
+    models: dict[str, float]
+    agree: bool
+    largest: int
 
 
 class AdviceRow(Value, frozen=True, kw_only=True):
@@ -52,8 +68,8 @@ class AdviceRow(Value, frozen=True, kw_only=True):
 
     `batch` samples of a step, `samples` those of a rank; `sent` bytes of a rank and step, None: no
     formula; `step` and `end` (of the training) in seconds, `speedup` and `efficiency` against the
-    baseline, None: unknown. `change` is the smallest one with which the row fits; `reason` explains
-    the verdict.
+    baseline, None: unknown. With a `forecast`, `step` is its band. `change` is the smallest one
+    with which the row fits; `reason` explains the verdict.
     """
 
     strategy: str
@@ -66,6 +82,7 @@ class AdviceRow(Value, frozen=True, kw_only=True):
     fits: MemoryFit = "unknown"
     step: Range = Range()
     measured: bool = False
+    forecast: StepForecast | None = None
     speedup: Range | None = None
     efficiency: Range | None = None
     end: Range | None = None
@@ -76,7 +93,10 @@ class AdviceRow(Value, frozen=True, kw_only=True):
 
 
 class Advice(Value, frozen=True, kw_only=True):
-    """The rows, the first and the last line, and the strategies that cannot run, with reasons."""
+    """The rows, the first and the last line, and the strategies that cannot run, with reasons.
+
+    `not_forecast` are the reasons why measured strategies have no forecast.
+    """
 
     rows: tuple[AdviceRow, ...]
     one_rank: str
@@ -84,3 +104,4 @@ class Advice(Value, frozen=True, kw_only=True):
     limit: str
     refused: tuple[tuple[str, str], ...] = ()
     missing: tuple[str, ...] = ()
+    not_forecast: tuple[str, ...] = ()

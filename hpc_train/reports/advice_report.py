@@ -11,6 +11,7 @@ from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range
+from hpc_train.reports.step_forecast_table import FORECASTS, forecast_tables
 from hpc_train.reports.value_format import ABSENT, significant
 
 _GIB = 2.0**30
@@ -46,7 +47,7 @@ def advice_report(found: AdviceInput) -> Report:
     return Report(
         title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
         summary=(advice.one_rank, advice.recommended, advice.limit),
-        tables=(_rows(advice.rows, found), _sources(found)),
+        tables=(_rows(advice.rows, found), *forecast_tables(advice.rows), _sources(found)),
         notes=tuple(_notes(found)),
         name=found.program.name,
         kind="Advice",
@@ -60,6 +61,9 @@ def _notes(found: AdviceInput) -> Iterator[str]:
     yield from NOTES
     if found.advice.refused:
         yield f"Without a row: {'; '.join(reason for _, reason in found.advice.refused)}."
+    if any(row.forecast for row in found.advice.rows):
+        yield FORECASTS
+    yield from (f"Without a forecast: {text}." for text in found.advice.not_forecast)
     yield from (f"Missing: {text}." for text in found.advice.missing)
 
 
@@ -139,6 +143,7 @@ def _record(row: AdviceRow) -> dict[str, Any]:
         "sent_bytes": row.sent,
         "step_s": _ends(row.step),
         "measured": row.measured,
+        "forecast_s": row.forecast.seconds if row.forecast is not None else None,
         "speedup": _ends(row.speedup),
         "efficiency": _ends(row.efficiency),
         "end_s": _ends(row.end),

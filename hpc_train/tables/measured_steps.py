@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
+from msgspec.structs import replace
 
 from hpc_train.model.advice import MeasuredStep
 from hpc_train.model.training_strategies import STRATEGIES
@@ -16,9 +17,9 @@ def measured_steps(runs: pd.DataFrame, points: pd.DataFrame, source: str) -> lis
 
     The strategy is a condition of its runs; without one it is `single` or `ddp`.
     """
-    strategies = _strategies(runs)
+    strategies, started = _strategies(runs), _started(runs)
     return [
-        step
+        replace(step, started=started.get((str(row["series"]), step.nodes, step.ranks)))
         for row in points.to_dict("records")
         for step in _step(row, strategies.get(str(row["series"])), source)
     ]
@@ -49,11 +50,23 @@ def _strategies(runs: pd.DataFrame) -> dict[str, str]:
     }
 
 
+def _started(runs: pd.DataFrame) -> dict[tuple[str, int | None, int], float]:
+    """Return the start of the first run of each series, number of nodes and number of ranks."""
+    found: dict[tuple[str, int | None, int], float] = {}
+    for row in runs.to_dict("records"):
+        ranks, nodes, started = (_number(row.get(key)) for key in ("ranks", "nodes", "started"))
+        if ranks is not None and started is not None:
+            key = (str(row["series"]), None if nodes is None else int(nodes), int(ranks))
+            found[key] = min(started, found.get(key, started))
+    return found
+
+
 def _step(row: Mapping[Any, Any], strategy: str | None, source: str) -> Iterator[MeasuredStep]:
     ranks, batch = _number(row["ranks"]), _number(row["global_batch"])
     seconds, rate = _number(row["step_time_s"]), _number(row["samples_per_second"])
     if seconds is None and rate and batch:
         seconds = batch / rate
+    nodes = _number(row.get("nodes"))
     if ranks is None or not seconds:
         return
     yield MeasuredStep(
@@ -64,6 +77,7 @@ def _step(row: Mapping[Any, Any], strategy: str | None, source: str) -> Iterator
         source=f"{source}: {_counted(int(ranks), 'rank')}, {_counted(int(row['n_ok']), 'run')}",
         peak_memory_gib=_number(row.get("memory_gib")),
         data_share=_number(row.get("data_share")),
+        nodes=None if nodes is None else int(nodes),
     )
 
 

@@ -123,3 +123,27 @@ def test_a_file_that_is_not_there(hpctrain: Hpctrain) -> None:
     made = hpctrain("advise", "nowhere.yaml", "--site", "local")
     assert made.returncode == 2
     assert "nowhere.yaml" in made.stderr
+
+
+CURVE = """\
+nodes,gpus_per_node,tasks_per_node,global_batch_size,step_time,strategy
+1,4,4,512,4.0,ddp
+2,4,4,512,2.02,ddp
+4,4,4,512,1.03,ddp
+"""
+
+
+def test_three_measured_sizes_give_a_forecast(hpctrain: Hpctrain, job: str, tmp_path: Path) -> None:
+    (tmp_path / "curve.csv").write_text(CURVE)
+    asked = ("advise", job, "--site", "juwels-booster", "--measured", "curve.csv")
+    made = hpctrain(*asked, "--gpus", "32", "--json")
+    assert made.returncode == 0, made.stderr
+    found = rows(made.stdout)["ddp", 32]
+    (forecast,) = json.loads(made.stdout)["forecasts"]
+    assert (forecast["strategy"], forecast["ranks"], forecast["agree"]) == ("ddp", 32, True)
+    assert forecast["step_s"]["low"] < 0.53 < forecast["step_s"]["high"]
+    assert found["forecast_s"] == forecast["step_s"]["value"] == pytest.approx(0.525, abs=0.005)
+    text = hpctrain(*asked, "--gpus", "32").stdout
+    assert "Forecasts from the measured sizes" in text
+    far = " ".join(hpctrain(*asked, "--gpus", "128").stdout.split())
+    assert "ddp: no forecast beyond 64, 4 times the largest measured size: measure 32" in far

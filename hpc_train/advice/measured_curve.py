@@ -1,0 +1,72 @@
+"""Measured steps of a strategy -> the rates of its sizes, and the forecast of a larger one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from hpc_train.advice.curve_forecast import SizeRate, forecast_rate, refusal
+from hpc_train.advice.question import DATA_PARALLEL, Question
+from hpc_train.model.advice import AdviceRow, MeasuredStep, StepForecast
+from hpc_train.model.value_range import Range
+
+# A batch that is divided among ranks is rounded.
+_SAME = 1e-6
+
+
+def step_forecast(row: AdviceRow, question: Question) -> StepForecast | None:
+    """Return the forecast of a row from the measured sizes of its strategy, None if refused."""
+    curve = measured_curve(row, question)
+    if not curve or not row.batch or row.ranks <= curve[-1].ranks:
+        return None
+    if refusal(curve, row.ranks) is not None:
+        return None
+    found = forecast_rate(curve, row.ranks)
+    return StepForecast(
+        seconds=row.batch / found.rate,
+        band=Range(low=row.batch / found.high, high=row.batch / found.low),
+        models={name: row.batch / rate for name, rate in found.models.items()},
+        agree=found.agree,
+        largest=curve[-1].ranks,
+    )
+
+
+def forecast_refusals(rows: Sequence[AdviceRow], question: Question) -> tuple[str, ...]:
+    """Return why strategies that were measured at several sizes have no forecast."""
+    return tuple(dict.fromkeys(_refusals(rows, question)))
+
+
+def _refusals(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
+    for row in rows:
+        curve = measured_curve(row, question)
+        measured = any(one.ranks > 1 for one in curve) and len(curve) > 1
+        if measured and row.ranks > curve[-1].ranks:
+            reason = refusal(curve, row.ranks)
+            if reason is not None:
+                yield f"{row.strategy}: {reason}"
+
+
+def measured_curve(row: AdviceRow, question: Question) -> list[SizeRate]:
+    """Return the rates of the sizes that scale to a row: same strategy, same batch or share of it.
+
+    One rank is the same for all data-parallel strategies.
+    """
+    found: dict[int, SizeRate] = {}
+    for one in question.measured:
+        nodes = one.nodes or question.machine.nodes(one.ranks)
+        known = found.get(one.ranks)
+        if _scales(one, row) and (known is None or nodes < known.nodes):
+            found[one.ranks] = SizeRate(one.ranks, nodes, (one.batch or 0.0) / one.seconds)
+    return [found[ranks] for ranks in sorted(found)]
+
+
+def _scales(one: MeasuredStep, row: AdviceRow) -> bool:
+    alike = one.strategy == row.strategy or (
+        one.ranks == 1 and row.strategy in DATA_PARALLEL and one.strategy in DATA_PARALLEL
+    )
+    if not alike or not one.batch or not row.batch:
+        return False
+    return _near(one.batch, row.batch) or _near(one.batch / one.ranks, row.batch / row.ranks)
+
+
+def _near(one: float, other: float) -> bool:
+    return abs(one - other) <= _SAME * other

@@ -1,0 +1,112 @@
+"""Curves with a known law, and curves that give no forecast."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpc_train.advice.curve_forecast import MODELS, SizeRate, forecast_rate, refusal
+from hpc_train.advice.verdicts import advise
+from tests.advice.questions import A100, ask, gpt, row_of, step
+
+SIZES = (4, 8, 16, 32)
+
+
+def curve(*rates: float, first: int = 4) -> list[SizeRate]:
+    sizes = [first * 2**n for n in range(len(rates))]
+    return [
+        SizeRate(size, max(size // 4, 1), rate) for size, rate in zip(sizes, rates, strict=True)
+    ]
+
+
+def test_each_model_continues_its_own_law() -> None:
+    amdahl = [100 * n / (0.9 + 0.1 * n / 4) for n in SIZES]
+    assert forecast_rate(curve(*amdahl), 64).models["Amdahl"] == pytest.approx(6400 / 2.5)
+    falling = [100 * n * (1 - 0.05 * k) for k, n in enumerate(SIZES)]
+    found = forecast_rate(curve(*falling), 64).models
+    assert found["efficiency by doublings"] == pytest.approx(6400 * 0.8)
+    power = [100 * n**0.9 for n in SIZES]
+    found = forecast_rate(curve(*power), 64).models
+    for name in ("power law", "last slope"):
+        assert found[name] == pytest.approx(100 * 64**0.9)
+
+
+def test_a_perfect_curve_has_the_margin_only() -> None:
+    found = forecast_rate(curve(4, 8, 16), 64)
+    assert found.agree
+    assert (found.rate, found.low, found.high) == pytest.approx((64, 64 * 0.9, 64 * 1.1))
+
+
+def test_a_rate_above_the_ideal_is_not_continued() -> None:
+    assert forecast_rate(curve(4, 9, 22), 32).rate == pytest.approx(44)
+
+
+def test_one_point_out_of_line_widens_the_band() -> None:
+    line, outlier = (forecast_rate(curve(4, 8, last), 32) for last in (15.9, 10))
+    assert line.agree
+    assert not outlier.agree
+    assert outlier.high / outlier.low > 1.5 * line.high / line.low
+
+
+@given(st.lists(st.floats(0.01, 1e6), min_size=2, max_size=8), st.floats(1.01, 4))
+def test_the_band_contains_every_model(rates: list[float], times: float) -> None:
+    known = curve(*rates)
+    ranks = max(int(known[-1].ranks * times), known[-1].ranks + 1)
+    found = forecast_rate(known, ranks)
+    assert 0 < found.low <= min(found.models.values())
+    assert max(found.models.values()) <= found.high
+    assert set(found.models) <= set(MODELS)
+
+
+@pytest.mark.parametrize(
+    ("known", "ranks", "reason"),
+    [
+        (curve(1, 2), 16, "there are 2 and 1"),
+        (curve(1, 2, 4, first=1), 8, "there are 3 and 0"),
+        (
+            curve(1, 2, 4),
+            65,
+            "no forecast beyond 64, 4 times the largest measured size: measure 32",
+        ),
+        (curve(1, 2, 4), 64, None),
+    ],
+)
+def test_what_gives_no_forecast(known: list[SizeRate], ranks: int, reason: str | None) -> None:
+    found = refusal(known, ranks)
+    assert found is reason or (reason is not None and found is not None and reason in found)
+
+
+MEASURED = tuple(step(8 / ranks, ranks) for ranks in (1, 4, 8, 16))
+
+
+def test_rows_beyond_the_measured_sizes_have_a_forecast() -> None:
+    found = advise(ask(gpt(), A100, 1, 4, 8, 16, 32, measured=MEASURED))
+    row = row_of(found, "ddp", 32)
+    assert row.forecast is not None
+    assert row.forecast.seconds == pytest.approx(0.25)
+    assert row.step == row.forecast.band
+    assert row_of(found, "ddp", 16).measured
+    assert row_of(found, "fsdp", 32).forecast is None
+    assert not found.not_forecast
+
+
+def test_a_size_out_of_reach_has_bounds_and_the_reason() -> None:
+    program = gpt(global_batch=1024)
+    measured = tuple(step(128 / ranks, ranks, 1024) for ranks in (1, 4, 8, 16))
+    found = advise(ask(program, A100, 16, 128, measured=measured))
+    assert row_of(found, "ddp", 128).forecast is None
+    (reason,) = found.not_forecast
+    assert reason == (
+        "ddp: no forecast beyond 64, 4 times the largest measured size: measure 32 first"
+    )
+
+
+def test_another_batch_is_another_curve() -> None:
+    mixed = (*MEASURED[:3], step(0.5, 16, 128))
+    found = advise(ask(gpt(), A100, 32, measured=mixed))
+    assert row_of(found, "ddp", 32).forecast is None
+    weak = tuple(step(1.0, ranks, 16.0 * ranks) for ranks in (4, 8, 16))
+    row = row_of(advise(ask(gpt(global_batch=512), A100, 32, measured=weak)), "ddp", 32)
+    assert row.forecast is not None
+    assert row.forecast.seconds == pytest.approx(1.0)
