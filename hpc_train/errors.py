@@ -128,8 +128,9 @@ def newer_version(where: str, schema: object, known: int) -> tuple[str, str]:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """Return `; did you mean 'x'?` for the closest known name, or nothing."""
+    """Return `; did you mean 'x'?` for the closest known name in any case, or nothing."""
     import difflib
 
-    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
-    return f"; did you mean {matches[0]!r}?" if matches else ""
+    spelled = {one.lower(): one for one in known}
+    matches = difflib.get_close_matches(name.lower(), spelled, n=1, cutoff=0.6)
+    return f"; did you mean {spelled[matches[0]]!r}?" if matches else ""

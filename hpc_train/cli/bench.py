@@ -119,8 +119,8 @@ def _bench(
 
     names = [key for key in BenchOptions.__struct_fields__ if key != "collective"]
     options = BenchOptions(collective=collective, **{key: given.pop(key) for key in names})
-    own = bench_overrides(options)
-    given = _with_ranks(given, ranks)
+    _check_one_number_of_ranks(given, ranks)
+    own = bench_overrides(options, ranks)
     prepared = prepare_and_warn(Path("bench"), (), site, given, starts=not dry_run, own=own)
     check_ranks(prepared, options)
     if dry_run:
@@ -131,13 +131,10 @@ def _bench(
         _submit(prepared, results, wait=wait)
 
 
-def _with_ranks(given: dict[str, Any], ranks: str | None) -> dict[str, Any]:
-    if ranks is None:
-        return given
+def _check_one_number_of_ranks(given: dict[str, Any], ranks: str | None) -> None:
     for key in ("tasks_per_node", "nproc_per_node"):
-        if given.get(key) is not None:
+        if ranks is not None and given.get(key) is not None:
             raise click.UsageError(f"--ranks is the same as --{key.replace('_', '-')}; give one")
-    return {**given, "tasks_per_node": ranks}
 
 
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:

@@ -161,7 +161,8 @@ def prepare_and_warn(
         click.echo(f"hpctrain: {prepared.choice.notice}", err=True)
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
-    if prepared.study is not None and any("," in str(options.get(key)) for key in _SIZES):
+    sizes = (str(one.value) for one in overrides if one.key in _SIZES)
+    if prepared.study is not None and any("," in size for size in sizes):
         _say_study(prepared.study)
     return prepared
 

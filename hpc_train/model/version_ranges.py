@@ -29,7 +29,7 @@ class GdrLevel(str):
         if raw in DISTANCES:
             return cls(raw)
         text = str(raw)
-        hint = nearest(text.upper(), DISTANCES)
+        hint = nearest(text, DISTANCES)
         if re.fullmatch(r"\d{1,9}", text):
             word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
             hint = f", and the numbers have changed their meaning; write {word!r}"

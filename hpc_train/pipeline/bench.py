@@ -13,7 +13,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Prepared
 from hpc_train.records.collect import logs_of
-from hpc_train.specs.override import Override
+from hpc_train.specs.override import Override, option_override
 
 MODULE = "hpc_train.workload.collectives"
 _ORIGIN = "hpctrain bench"
@@ -55,8 +55,10 @@ def _size(option: str, text: str) -> int:
         raise SpecError(f"--{option}: {failure}") from None
 
 
-def bench_overrides(options: BenchOptions) -> tuple[Override, ...]:
+def bench_overrides(options: BenchOptions, ranks: str | None = None) -> tuple[Override, ...]:
     """Return the keys of the job that measures, which options of the command line override.
+
+    `ranks` is the value of --ranks, as it was typed.
 
     Raises:
         SpecError: a size is wrong.
@@ -68,7 +70,10 @@ def bench_overrides(options: BenchOptions) -> tuple[Override, ...]:
         "time": _TIME,
         **{f"env.{name}": value for name, value in _NCCL.items()},
     }
-    return tuple(Override(key=key, value=value, origin=_ORIGIN) for key, value in keys.items())
+    own = (Override(key=key, value=value, origin=_ORIGIN) for key, value in keys.items())
+    if ranks is None:
+        return tuple(own)
+    return (*own, option_override("tasks_per_node", ranks, "--ranks"))
 
 
 def python_command() -> str:

@@ -54,13 +54,15 @@ def parse_setting(text: str) -> Override:
     return Override(key=key.strip(), value=read, origin=origin, text=value)
 
 
-def option_override(key: str, text: str) -> Override:
+def option_override(key: str, text: str, option: str = "") -> Override:
     """Return the override of an option that sets a key: `--tasks-per-node 4`.
+
+    `option` is the name of the option, if it is not that of the key.
 
     Raises:
         SpecError: a value that is not YAML.
     """
-    option = f"--{key.replace('_', '-')}"
+    option = option or f"--{key.replace('_', '-')}"
     value = text if key in _TEXTS else value_of(text, option, SpecError)
     return Override(key=key, value=value, origin=option)
 

@@ -188,7 +188,7 @@ def _write(
     state = {"model": weights, "optimizer": moments, f"rank{rank_and_count()[0]}": _of_rank(own)}
     with _without_warning():
         state_dict_saver.save(state, checkpoint_id=new, no_dist=not distributed.is_initialized())
-    write_sums(new, rank_and_count()[0])
+    write_sums(new, *rank_and_count())
 
 
 @contextmanager

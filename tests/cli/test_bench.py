@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.cli.bench import bench
 from hpc_train.model.collectives import COLLECTIVES, parse_size
-from hpc_train.workload.collectives.benchmark_options import parse_options
+from hpc_train.workload.collectives.sweep_options import parse_options
 from tests.cli.conftest import Hpctrain
 from tests.records.parse_text import parse
 
@@ -78,6 +78,7 @@ def test_options_go_before_what_the_command_chooses(hpctrain: Hpctrain) -> None:
         (("allreduce", "--ranks", "1,2"), "allreduce needs at least 2 ranks"),
         (("broadcast", "--ranks", "2", "-r", "2"), "--root 2: the ranks are 0 to 1"),
         (("alltoall", "--ranks", "2", "-b", "8", "-e", "31"), "16 B for each rank"),
+        (("allreduce", "--ranks", "99999999"), "hpctrain: --ranks: resources.tasks_per_node: must"),
         (("allreduce", "-e", "8X"), "--largest: '8X' is not a message size; examples: 8, 64K"),
         (("allreduce", "-e", "8"), "--smallest 1K is more than --largest 8"),
         (("allreduce", "-f", "0"), "0 is not in the range x>=1"),

@@ -6,9 +6,9 @@ import sys
 from functools import partial
 
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.collectives.benchmark_options import (
+from hpc_train.workload.collectives.sweep_options import (
     PROGRAM,
-    BenchmarkOptions,
+    SweepOptions,
     parse_options,
 )
 from hpc_train.workload.spawn_ranks import run_ranks, world_size
@@ -27,7 +27,7 @@ def main() -> int:
         return _refuse(error)
 
 
-def benchmark(options: BenchmarkOptions) -> int:
+def benchmark(options: SweepOptions) -> int:
     """Run the benchmark as one rank; return its exit code."""
     # A process that only starts ranks does not need torch.
     from hpc_train.workload.collectives.sweep import sweep
@@ -40,7 +40,7 @@ def benchmark(options: BenchmarkOptions) -> int:
         return _refuse(error)
 
 
-def _check_ranks(options: BenchmarkOptions, ranks: int) -> None:
+def _check_ranks(options: SweepOptions, ranks: int) -> None:
     if ranks < 2:
         raise WorkloadError(
             f"{options.collective} needs at least 2 ranks, and RANK and WORLD_SIZE describe one: "

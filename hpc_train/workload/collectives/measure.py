@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, distributed
 
 from hpc_train.model.collectives import COLLECTIVES, Message
-from hpc_train.workload.collectives.benchmark_options import BenchmarkOptions
+from hpc_train.workload.collectives.sweep_options import SweepOptions
 from hpc_train.workload.collectives.calls import TENSOR_TYPES, call_of
 from hpc_train.workload.collectives.known_values import count_wrong, fill
 from hpc_train.workload.collectives.nccl_tests_format import Placement
@@ -27,7 +27,7 @@ Pair = tuple[Tensor, Tensor]
 class CollectiveTimer:
     """The buffers of a rank for messages of up to `capacity` elements."""
 
-    def __init__(self, options: BenchmarkOptions, group: RankGroup, capacity: int) -> None:
+    def __init__(self, options: SweepOptions, group: RankGroup, capacity: int) -> None:
         self._options, self._group = options, group
         self._collective = COLLECTIVES[options.collective]
         self._call = call_of(options.collective, group.rank, group.world_size, options.root)

@@ -18,7 +18,7 @@ from hpc_train.model.collectives import (
     message_sizes,
 )
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.collectives.benchmark_options import BenchmarkOptions
+from hpc_train.workload.collectives.sweep_options import SweepOptions
 from hpc_train.workload.collectives.measure import CollectiveTimer
 from hpc_train.workload.collectives.nccl_tests_format import NcclTestsTable, RankDevice, head
 from hpc_train.workload.emit import emit, write_line
@@ -27,7 +27,7 @@ from hpc_train.workload.process_group import RankGroup, conditions
 _COPIED = "# out-of-place: with the time to copy the input, as torch has this in-place only"
 
 
-def sweep(options: BenchmarkOptions, group: RankGroup) -> int:
+def sweep(options: SweepOptions, group: RankGroup) -> int:
     """Measure and print all sizes; return 1 if a result was wrong, else 0.
 
     Raises:
@@ -56,7 +56,7 @@ def sweep(options: BenchmarkOptions, group: RankGroup) -> int:
     return int(wrong > 0)
 
 
-def messages_of(options: BenchmarkOptions, ranks: int) -> list[Message]:
+def messages_of(options: SweepOptions, ranks: int) -> list[Message]:
     """Return the messages of all sizes, without those that have no part for each rank.
 
     Raises:
@@ -73,22 +73,20 @@ def messages_of(options: BenchmarkOptions, ranks: int) -> list[Message]:
     return messages
 
 
-def _all_messages(options: BenchmarkOptions, ranks: int) -> Iterator[tuple[int, Message]]:
+def _all_messages(options: SweepOptions, ranks: int) -> Iterator[tuple[int, Message]]:
     """Yield each requested size with its message, which may be empty."""
     collective = COLLECTIVES[options.collective]
     for size in message_sizes(options.smallest, options.largest, options.factor):
         yield size, message_of(collective, size, options.dtype, ranks)
 
 
-def _left_out(options: BenchmarkOptions, ranks: int) -> str:
+def _left_out(options: SweepOptions, ranks: int) -> str:
     """Return the sizes without a message, for a line of the head."""
     empty = [size for size, one in _all_messages(options, ranks) if not one.elements]
     return ", ".join(f"{size} B" for size in empty)
 
 
-def _timer(
-    options: BenchmarkOptions, group: RankGroup, messages: Sequence[Message]
-) -> CollectiveTimer:
+def _timer(options: SweepOptions, group: RankGroup, messages: Sequence[Message]) -> CollectiveTimer:
     capacity = max(message.elements for message in messages)
     try:
         timer = CollectiveTimer(options, group, capacity)
@@ -115,7 +113,7 @@ def _print(group: RankGroup, lines: Iterable[str]) -> None:
             write_line(line)
 
 
-def _head(options: BenchmarkOptions, group: RankGroup) -> Iterator[str]:
+def _head(options: SweepOptions, group: RankGroup) -> Iterator[str]:
     """Yield what precedes the rows; every rank must call it."""
     collective = COLLECTIVES[options.collective]
     devices: list[str] = [""] * group.world_size
@@ -148,7 +146,7 @@ def _device(group: RankGroup) -> str:
     return RankDevice(group.rank, process, host, group.device.index or 0, bus, found.name).line()
 
 
-def _emit_conditions(options: BenchmarkOptions, group: RankGroup) -> None:
+def _emit_conditions(options: SweepOptions, group: RankGroup) -> None:
     emit(
         event="conditions",
         conditions={

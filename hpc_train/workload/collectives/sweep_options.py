@@ -16,7 +16,7 @@ SMALLEST, LARGEST, FACTOR, ITERATIONS, WARMUP = "1K", "64M", 4, 20, 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BenchmarkOptions:
+class SweepOptions:
     """The checked command line; sizes in bytes."""
 
     collective: str
@@ -39,14 +39,14 @@ class _Parser(argparse.ArgumentParser):
         sys.exit(2)
 
 
-def parse_options(arguments: Sequence[str] | None = None) -> BenchmarkOptions:
+def parse_options(arguments: Sequence[str] | None = None) -> SweepOptions:
     """Read the command line, `sys.argv` by default.
 
     Raises:
         SystemExit: 2, with one line on stderr: an option is unknown or out of range.
     """
     parser = _parser()
-    options = BenchmarkOptions(**vars(parser.parse_args(arguments)))
+    options = SweepOptions(**vars(parser.parse_args(arguments)))
     if options.smallest > options.largest:
         parser.error(
             f"--smallest is {options.smallest} B, more than --largest, {options.largest} B"
