@@ -15,10 +15,10 @@ import torch
 from torch import Tensor, distributed
 
 from hpc_train.model.collectives import COLLECTIVES, Message
-from hpc_train.workload.collectives.sweep_options import SweepOptions
 from hpc_train.workload.collectives.calls import TENSOR_TYPES, call_of
 from hpc_train.workload.collectives.known_values import count_wrong, fill
 from hpc_train.workload.collectives.nccl_tests_format import Placement
+from hpc_train.workload.collectives.sweep_options import SweepOptions
 from hpc_train.workload.process_group import RankGroup
 
 Pair = tuple[Tensor, Tensor]

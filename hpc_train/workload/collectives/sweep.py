@@ -18,9 +18,9 @@ from hpc_train.model.collectives import (
     message_sizes,
 )
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.collectives.sweep_options import SweepOptions
 from hpc_train.workload.collectives.measure import CollectiveTimer
 from hpc_train.workload.collectives.nccl_tests_format import NcclTestsTable, RankDevice, head
+from hpc_train.workload.collectives.sweep_options import SweepOptions
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.process_group import RankGroup, conditions
 
