@@ -1,41 +1,44 @@
-"""Checkpoints that a training resumes from: `save`, `resume`, and `should_stop` of its job."""
+"""Checkpoints that a training resumes from: saved, resumed; and the request of the job to stop."""
 
 from __future__ import annotations
 
 import os
 import pickle
 import random
-import shutil
 import sys
-import warnings
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import distributed, nn
-from torch.distributed.checkpoint import state_dict_loader, state_dict_saver
-from torch.distributed.checkpoint.api import CheckpointException
+from torch.distributed.checkpoint import state_dict_loader
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
-from hpc_train.atomicfile import write_atomic
 from hpc_train.workload import hang_watch
-from hpc_train.workload.checkpoint_files import damage, sync, write_sums
+from hpc_train.workload.checkpoint_files import damage
+from hpc_train.workload.checkpoint_writing import (
+    DONE,
+    BackgroundWrite,
+    CheckpointFolder,
+    can_write_beside,
+    copied,
+    ignore_warning_of_one_process,
+    made,
+    together,
+    write,
+)
+from hpc_train.workload.checkpoint_writing import CheckpointError as CheckpointError
 from hpc_train.workload.process_group import any_rank, rank_and_count
 from hpc_train.workload.stop_request import listen
 from hpc_train.workload.stop_request import should_stop as should_stop
+from hpc_train.workload.stop_request import stop_or_due as stop_or_due
 
 RESUBMIT = 75
 """Exit code of a program that saved its state and has more to do (EX_TEMPFAIL of sysexits.h)."""
 FOLDER = "HPCTRAIN_CHECKPOINTS"
-_DONE, _NEW = "step-", ".new"
-_made: set[Path] = set()
-
-
-class CheckpointError(Exception):
-    """A checkpoint cannot be written, or belongs to another training."""
+_background = BackgroundWrite()
 
 
 def checkpoints_folder() -> Path:
@@ -60,26 +63,54 @@ def save(
     Raises:
         CheckpointError: it cannot be written; the earlier ones remain.
     """
-    final = checkpoints_folder() / f"{_DONE}{step:010d}"
-    new = final.with_name(final.name + _NEW)
-    _together(final, _empty, new)
-    _together(final, _write, new, model, optimizer, own)
-    _together(final, _publish, new, final, step, keep)
+    folder = _next_folder(step, keep)
+    write(folder, together(folder.final, lambda: _state(model, optimizer, own)))
     hang_watch.progress()
-    return final
+    return folder.final
 
 
-def _together(final: Path, action: Callable[..., None], *arguments: Any) -> None:
-    """Do a part of a checkpoint on every rank; if one fails, all raise."""
-    failure = ""
-    try:
-        action(*arguments)
-    except (OSError, RuntimeError, ValueError, CheckpointException) as error:
-        failure = _cause(error)
-    if any_rank(bool(failure)):
-        if rank_and_count()[0] == 0:
-            _remove_unfinished(final.parent)
-        raise CheckpointError(f"{final}: not written: {failure or 'another rank failed'}")
+def async_save(
+    step: int,
+    model: nn.Module,
+    optimizer: torch.optim.Optimizer,
+    own: Mapping[str, Any] | None = None,
+    *,
+    keep: int = 2,
+) -> Path:
+    """Do as `save`, but return as soon as the state is copied in the memory of the host.
+
+    A thread writes the copy. It prints a failure, which `finish` raises; the next save waits for
+    its end. With the backend mpi it is `save`.
+
+    Raises:
+        CheckpointError: the state cannot be copied.
+    """
+    if not can_write_beside():
+        return save(step, model, optimizer, own, keep=keep)
+    folder = _next_folder(step, keep)
+    state = together(folder.final, lambda: copied(_state(model, optimizer, own)))
+    _background.start(folder, state)
+    hang_watch.progress()
+    return folder.final
+
+
+def _next_folder(step: int, keep: int) -> CheckpointFolder:
+    """Return the folder of a checkpoint, when the one before is written."""
+    hang_watch.progress()
+    _background.wait()
+    final = checkpoints_folder() / f"{DONE}{step:010d}"
+    return CheckpointFolder(final=final, step=step, keep=keep)
+
+
+def finish() -> None:
+    """Wait until a checkpoint that is under way is written; call it before the program ends.
+
+    Raises:
+        CheckpointError: it could not be written.
+    """
+    hang_watch.progress()
+    _background.finish()
+    hang_watch.progress()
 
 
 def resume(
@@ -95,12 +126,12 @@ def resume(
     """
     listen()
     if checkpoints_folder().exists():
-        _made.add(checkpoints_folder())
-    for folder in sorted(checkpoints_folder().glob(f"{_DONE}*[0-9]"), reverse=True):
+        made.add(checkpoints_folder())
+    for folder in sorted(checkpoints_folder().glob(f"{DONE}*[0-9]"), reverse=True):
         found = damage(folder, *rank_and_count())
         if not any_rank(bool(found)):
             _load(folder, model, optimizer, own)
-            return int(folder.name.removeprefix(_DONE))
+            return int(folder.name.removeprefix(DONE))
         if found:
             print(f"checkpoint {folder} is damaged and left out: {found}", file=sys.stderr)
     return 0
@@ -108,7 +139,7 @@ def resume(
 
 def ranks_of(step: int) -> int:
     """Return the number of ranks that saved the checkpoint of a step."""
-    folder = checkpoints_folder() / f"{_DONE}{step:010d}"
+    folder = checkpoints_folder() / f"{DONE}{step:010d}"
     return _ranks(FileSystemReader(folder).read_metadata().state_dict_metadata)
 
 
@@ -131,8 +162,9 @@ def _load(
         text = f"checkpoint {folder} of {saved_by} ranks is resumed by {ranks}"
         print(f"{text}: parameters and optimiser, not the values of a rank", file=sys.stderr)
     alone = not distributed.is_initialized()
-    with _without_warning():
-        state_dict_loader.load(state, checkpoint_id=folder, no_dist=alone)
+    if alone:
+        ignore_warning_of_one_process()
+    state_dict_loader.load(state, checkpoint_id=folder, no_dist=alone)
     set_state_dict(
         model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
     )
@@ -156,6 +188,14 @@ def _check_same_model(folder: Path, weights: Mapping[str, Any], stored: Mapping[
             )
 
 
+def _state(
+    model: nn.Module, optimizer: torch.optim.Optimizer, own: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Return what a checkpoint has of this rank."""
+    weights, moments = get_state_dict(model, optimizer)
+    return {"model": weights, "optimizer": moments, f"rank{rank_and_count()[0]}": _of_rank(own)}
+
+
 def _of_rank(own: Mapping[str, Any] | None) -> dict[str, Any]:
     generators: dict[str, Any] = {"cpu": torch.get_rng_state(), "python": random.getstate()}
     if torch.cuda.is_available():
@@ -171,57 +211,3 @@ def _restore(state: Mapping[str, Any], own: dict[str, Any] | None) -> None:
         torch.cuda.set_rng_state(state["cuda"])
     if own is not None:
         own.update(pickle.loads(state["own"]))  # noqa: S301  # written by this program
-
-
-def _empty(new: Path) -> None:
-    if rank_and_count()[0] == 0:
-        shutil.rmtree(new, ignore_errors=True)
-        # Made once only: where a file system is gone for a while, its folders would hide it later.
-        new.mkdir(parents=new.parent not in _made)
-        _made.add(new.parent)
-
-
-def _write(
-    new: Path, model: nn.Module, optimizer: torch.optim.Optimizer, own: Mapping[str, Any] | None
-) -> None:
-    weights, moments = get_state_dict(model, optimizer)
-    state = {"model": weights, "optimizer": moments, f"rank{rank_and_count()[0]}": _of_rank(own)}
-    with _without_warning():
-        state_dict_saver.save(state, checkpoint_id=new, no_dist=not distributed.is_initialized())
-    write_sums(new, *rank_and_count())
-
-
-@contextmanager
-def _without_warning() -> Iterator[None]:
-    """A single process is what is meant here; torch warns of it all the same."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="torch.distributed is disabled")
-        yield
-
-
-def _publish(new: Path, final: Path, step: int, keep: int) -> None:
-    """Give a whole checkpoint its name, note its step, and remove the older ones."""
-    if rank_and_count()[0] != 0:
-        return
-    sync(new)
-    shutil.rmtree(final, ignore_errors=True)
-    new.rename(final)
-    write_atomic(final.with_name("step"), f"{step}\n".encode())
-    sync(final.parent)
-    whole = sorted(final.parent.glob(f"{_DONE}*[0-9]"), reverse=True)
-    for old in whole[keep:]:
-        shutil.rmtree(old, ignore_errors=True)
-    _remove_unfinished(final.parent)
-
-
-def _remove_unfinished(folder: Path) -> None:
-    """A disk may be full of them."""
-    for new in folder.glob(f"{_DONE}*{_NEW}"):
-        shutil.rmtree(new, ignore_errors=True)
-
-
-def _cause(error: BaseException) -> str:
-    """Return the message; torch's exception has those of all ranks."""
-    if isinstance(error, CheckpointException) and error.failures:
-        error = next(iter(error.failures.values()))[0]
-    return str(error).strip().splitlines()[-1] if str(error).strip() else type(error).__name__

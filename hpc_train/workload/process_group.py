@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import distributed
+from torch.distributed import ProcessGroup
 
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.spawn_ranks import SPAWNED, env_int, world_size
@@ -97,14 +98,19 @@ def rank_and_count() -> tuple[int, int]:
     return distributed.get_rank(), distributed.get_world_size()
 
 
-def any_rank(flag: bool) -> bool:
+def any_rank(flag: bool, group: ProcessGroup | None = None) -> bool:
     """Whether the flag is set on any rank: one all-reduce, which every rank must call."""
+    return any_ranks((flag,), group)[0]
+
+
+def any_ranks(flags: Sequence[bool], group: ProcessGroup | None = None) -> tuple[bool, ...]:
+    """Return for each flag whether it is set on any rank, in one all-reduce."""
     if not distributed.is_initialized():
-        return flag
-    on_cpu = any(name in distributed.get_backend() for name in ("gloo", "mpi"))
-    number = torch.tensor(int(flag), device="cpu" if on_cpu else "cuda")
-    distributed.all_reduce(number, distributed.ReduceOp.MAX)
-    return bool(number.item())
+        return tuple(flags)
+    on_cpu = any(name in distributed.get_backend(group) for name in ("gloo", "mpi"))
+    numbers = torch.tensor(flags, dtype=torch.int64, device="cpu" if on_cpu else "cuda")
+    distributed.all_reduce(numbers, distributed.ReduceOp.MAX, group)
+    return tuple(map(bool, numbers.tolist()))
 
 
 def launcher_of(environment: Mapping[str, str], size: int) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FrameType
 
 from hpc_train.workload import hang_watch
-from hpc_train.workload.process_group import any_rank
+from hpc_train.workload.process_group import any_ranks
 
 STOP_FILE = "HPCTRAIN_STOP_FILE"
 _stop = False
@@ -20,10 +20,16 @@ def should_stop() -> bool:
     A rank is asked by the signal USR1, or by a file whose path is $HPCTRAIN_STOP_FILE. The ranks
     agree by one all-reduce of a number.
     """
+    return stop_or_due(due=False)[0]
+
+
+def stop_or_due(*, due: bool) -> tuple[bool, bool]:
+    """Return `should_stop()`, and whether a checkpoint is due on any rank."""
     listen()
     hang_watch.progress()
     file = os.environ.get(STOP_FILE)
-    return any_rank(_stop or bool(file and Path(file).exists()))
+    stop, on_any = any_ranks((_stop or bool(file and Path(file).exists()), due))
+    return stop, on_any
 
 
 def listen() -> None:

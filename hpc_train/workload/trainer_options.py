@@ -43,6 +43,7 @@ CHECKPOINT_HELP = (
     "save a checkpoint after every N steps, in $HPCTRAIN_CHECKPOINTS, else ./checkpoints; the "
     "newest one is resumed, also without this option where the variable is set"
 )
+MINUTES_HELP = "the same by time, where the variable is set (default: 10)"
 CLIP_HELP = "scale gradients whose norm, over the whole model, is larger (default: no limit)"
 WARMUP_HELP = "the learning rate grows linearly in the first N steps (default: 0)"
 COMPILE_HELP = "block: compile the blocks of the model (default: none)"
@@ -73,6 +74,7 @@ class Options:
     device: str
     no_accuracy: bool
     checkpoint_steps: int | None
+    checkpoint_minutes: float
     fail_rank: int | None
     fail_step: int
     fail_code: int
@@ -132,6 +134,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     add("--seed", type=_natural, default=0, help="seed of the weights and of the sample order")
     add("--width", type=_positive, default=48, help="number of channels of the CNN")
     add("--checkpoint-steps", type=_positive, metavar="N", help=CHECKPOINT_HELP)
+    add("--checkpoint-minutes", type=_rate, default=10.0, metavar="N", help=MINUTES_HELP)
     add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
 
 

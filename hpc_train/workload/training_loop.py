@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,6 +70,7 @@ class Trainer:
         self.epochs = math.ceil(self.steps / self.per_epoch)
         self.progress = Progress()
         self.resumed = 0  # steps of earlier starts of the job
+        self.saved_at = time.monotonic()
 
     def train(self, model: ParallelModel) -> TrainingResult:
         """Train `model` in place, from its last checkpoint; emit the step and epoch events.
@@ -81,20 +83,17 @@ class Trainer:
         self.resumed = self.progress.done
         self.group.sums([0.0])  # all ranks have started; the first step opens no connections
         self.progress.started = time.perf_counter()
-        loss, loader = 0.0, self._loader(model)
-        first = (self.progress.done - self.progress.steps) // self.per_epoch + 1
-        for epoch in range(first, self.epochs + 1):
-            epoch_started = time.perf_counter()
-            self._epoch(epoch, model, loader)
-            loss = self._mean_loss()
-            self._report_epoch(epoch, time.perf_counter() - epoch_started, loss)
-        return TrainingResult(
-            steps=self.progress.done,
-            samples=self.progress.done * self.batch.global_size,
-            first_step_time=self.progress.first_step_time,
-            time_to_train=self.progress.so_far(),
-            loss=loss,
-        )
+        try:
+            loss = self._epochs(model)
+            return TrainingResult(
+                steps=self.progress.done,
+                samples=self.progress.done * self.batch.global_size,
+                first_step_time=self.progress.first_step_time,
+                time_to_train=self.progress.so_far(),
+                loss=loss,
+            )
+        finally:
+            _finish_checkpoint()
 
     def _resumed(self, model: ParallelModel) -> Progress:
         if not self.options.checkpoints or not isinstance(model, LocalStep):
@@ -118,6 +117,17 @@ class Trainer:
         place = Place(self.group.device, parameter_type(options.precision))
         return Loader(self.train_set, order, place, options.workers)
 
+    def _epochs(self, model: ParallelModel) -> float:
+        """Train the epochs that are left; return the mean loss of the last one."""
+        loss, loader = 0.0, self._loader(model)
+        first = (self.progress.done - self.progress.steps) // self.per_epoch + 1
+        for epoch in range(first, self.epochs + 1):
+            epoch_started = time.perf_counter()
+            self._epoch(epoch, model, loader)
+            loss = self._mean_loss()
+            self._report_epoch(epoch, time.perf_counter() - epoch_started, loss)
+        return loss
+
     def _epoch(self, epoch: int, model: ParallelModel, loader: Loader) -> None:
         trained = self.progress.done - (epoch - 1) * self.per_epoch
         batches = loader.epoch(epoch, trained)
@@ -139,28 +149,37 @@ class Trainer:
             self._save_if_due(model)
 
     def _save_if_due(self, model: ParallelModel) -> None:
-        """Save if the job asks to stop, or at the interval; without space, the training goes on.
+        """Save if the job asks to stop, or when due; without space, the training goes on.
 
         Raises:
             Stopped: it was asked.
         """
-        done, every = self.progress.done, self.options.checkpoint_steps
+        done = self.progress.done
         if not (self.options.checkpoints and isinstance(model, LocalStep)) or done == self.steps:
             return
-        stop, failure = checkpoint.should_stop(), ""
-        if stop or (every and done % every == 0):
-            try:
-                own = {**self.progress.saved(), "loss_scale": model.updates.scaler.get_scale()}
-                checkpoint.save(done, model.model, model.updates.optimizer, own)
-            except checkpoint.CheckpointError as error:
-                failure = str(error)
+        stop, due = checkpoint.stop_or_due(due=self._due())
+        failure = self._save(model, wait=stop) if stop or due else ""
         if failure and self.group.rank == 0:
             write_line(f"no checkpoint: {failure}")
         if stop:
-            state = "is not saved" if failure else "is saved"
-            raise Stopped(
-                f"stopped after step {done} of {self.steps}, which {state}", saved=not failure
-            )
+            text = f"stopped after step {done} of {self.steps}, which is"
+            raise Stopped(f"{text}{' not' * bool(failure)} saved", saved=not failure)
+
+    def _due(self) -> bool:
+        if (every := self.options.checkpoint_steps) is not None:
+            return self.progress.done % every == 0
+        return time.monotonic() - self.saved_at >= self.options.checkpoint_minutes * 60
+
+    def _save(self, model: LocalStep, *, wait: bool) -> str:
+        """Save the state after this step; return why that was not possible."""
+        self.saved_at = time.monotonic()
+        own = {**self.progress.saved(), "loss_scale": model.updates.scaler.get_scale()}
+        save = checkpoint.save if wait else checkpoint.async_save
+        try:
+            save(self.progress.done, model.model, model.updates.optimizer, own)
+        except checkpoint.CheckpointError as error:
+            return str(error)
+        return ""
 
     def _step(self, batches: Iterator[Pair], model: ParallelModel) -> Step | None:
         started = time.perf_counter()
@@ -194,13 +213,16 @@ class Trainer:
     def _fail_if_asked(self) -> None:
         asked = (self.options.fail_rank, self.options.fail_step)
         if asked == (self.group.rank, self.progress.done + 1):
-            print(
-                f"rank {self.group.rank}: exits as requested by --fail-rank",
-                file=sys.stderr,
-                flush=True,
-            )
+            _finish_checkpoint()  # so that a test knows from which step it is resumed
+            text = f"rank {self.group.rank}: exits as requested by --fail-rank"
+            print(text, file=sys.stderr, flush=True)
             # Like a crash: without clean-up and without notifying the other ranks.
             os._exit(self.options.fail_code)
+
+
+def _finish_checkpoint() -> None:
+    with suppress(checkpoint.CheckpointError):  # it was printed
+        checkpoint.finish()
 
 
 @torch.no_grad()

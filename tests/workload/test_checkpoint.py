@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # torch is an extra
 
 from hpc_train.model.job import JobLifecycle  # noqa: E402
-from hpc_train.workload import checkpoint, stop_request  # noqa: E402
+from hpc_train.workload import checkpoint, checkpoint_files, checkpoint_writing, stop_request  # noqa: E402
 from hpc_train.workload.checkpoint import CheckpointError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*weights_only.*")
@@ -46,6 +47,12 @@ class Training:
 
     def save(self, step: int, **own: Any) -> Path:
         return checkpoint.save(step, self.model, self.optimizer, own)
+
+    def async_save(self, step: int) -> Path:
+        return checkpoint.async_save(step, self.model, self.optimizer)
+
+    def weights(self) -> list[list[float]]:
+        return [value.flatten().tolist() for value in self.model.parameters()]
 
     def resume(self, own: dict[str, Any] | None = None) -> int:
         return checkpoint.resume(self.model, self.optimizer, own)
@@ -143,11 +150,80 @@ def test_a_failed_save_keeps_the_one_before(folder: Path, monkeypatch: pytest.Mo
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint, "write_sums", full)
+    monkeypatch.setattr(checkpoint_writing, "write_sums", full)
     with pytest.raises(CheckpointError, match="No space left on device"):
         training.save(2)
     assert not list(folder.glob("*.new"))
     assert Training().resume() == 1
+
+
+class Disk:
+    """Holds the write of a checkpoint, once all its bytes are written."""
+
+    def __init__(self) -> None:
+        self.asked, self.ready = threading.Event(), threading.Event()
+
+    def write_sums(self, new: Path, rank: int, ranks: int) -> None:
+        self.asked.set()
+        assert self.ready.wait(60)
+        checkpoint_files.write_sums(new, rank, ranks)
+
+
+@pytest.fixture
+def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
+    held = Disk()
+    monkeypatch.setattr(checkpoint_writing, "write_sums", held.write_sums)
+    yield held
+    held.ready.set()
+    checkpoint.finish()
+
+
+def test_a_training_goes_on_while_its_state_is_written(disk: Disk, folder: Path) -> None:
+    training = Training()
+    training.step()
+    saved = training.weights()
+    training.async_save(1)
+    assert disk.asked.wait(60)
+    training.step()
+    assert training.weights() != saved
+    assert [path.name for path in folder.iterdir()] == ["step-0000000001.new"]
+    disk.ready.set()
+    checkpoint.finish()
+    resumed = Training()
+    assert resumed.resume() == 1
+    assert resumed.weights() == saved
+
+
+def test_a_save_waits_for_the_one_that_is_under_way(disk: Disk, folder: Path) -> None:
+    training = Training()
+    training.step()
+    training.async_save(1)
+    assert disk.asked.wait(60)
+    second = threading.Thread(target=training.save, args=(2,))
+    second.start()
+    assert [path.name for path in folder.iterdir()] == ["step-0000000001.new"]
+    disk.ready.set()
+    second.join()
+    names = ["step", "step-0000000001", "step-0000000002"]
+    assert sorted(path.name for path in folder.iterdir()) == names
+    assert (folder / "step").read_text() == "2\n"
+
+
+def test_a_failure_beside_the_training_is_printed_and_raised_once(
+    folder: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    training = Training()
+    training.step()
+    folder.write_text("a file")
+    training.async_save(1)
+    with pytest.raises(CheckpointError, match="step-0000000001: not written: "):
+        checkpoint.finish()
+    assert capfd.readouterr().out.count("no checkpoint: ") == 1
+    checkpoint.finish()
+    folder.unlink()
+    training.async_save(2)
+    checkpoint.finish()
+    assert Training().resume() == 2
 
 
 def test_usr1_asks_a_rank_to_stop() -> None:

@@ -39,6 +39,12 @@ class Training:
     def save(self, step: int) -> None:
         checkpoint.save(step, self.model, self.optimizer)
 
+    def save_beside(self, step: int) -> None:
+        """Save, and train on."""
+        checkpoint.async_save(step, self.model, self.optimizer)
+        self.step()
+        checkpoint.finish()
+
     def weights(self) -> list[list[float]]:
         return [value.flatten().tolist() for value in self.model.parameters()]
 
@@ -80,19 +86,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "ckpt"
 
 
-def test_a_save_is_killed_at_fifty_moments(folder: Path) -> None:
+@pytest.mark.parametrize("save", [Training.save, Training.save_beside])
+def test_a_save_is_killed_at_fifty_moments(
+    folder: Path, save: Callable[[Training, int], None]
+) -> None:
     """What is resumed is always one of two whole states, and the next save works."""
     training = Training()
     training.step()
+    calls = counted(partial(save, training, 1))
     training.save(1)
-    calls = counted(partial(training.save, 1))
     states, chosen = {1: training.weights()}, random.Random(7)  # noqa: S311
     killed = 0
     for step in range(2, MOMENTS + 2):
         training.step()
         states[step] = training.weights()
         moment = chosen.randint(1, calls)
-        ended = in_a_process(partial(counted, partial(training.save, step), moment))
+        ended = in_a_process(partial(counted, partial(save, training, step), moment))
         # A save may make fewer calls than the one that was counted.
         killed += os.WTERMSIG(ended) == signal.SIGKILL
         resumed = Training()

@@ -66,6 +66,14 @@ def test_a_training_that_is_asked_to_stop_saves_and_asks_to_be_resubmitted(
     assert (code, result(out)) == (0, undisturbed)
 
 
+def test_a_training_saves_by_time(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
+    aid = ("--fail-rank", "1", "--fail-step", "50")
+    assert run(tmp_path, "--checkpoint-minutes", "1e-6", *aid)[0] != 0
+    code, out, _ = run(tmp_path)
+    assert (code, "resumed after step 49\n" in out) == (0, True)
+    assert result(out) == undisturbed
+
+
 def test_another_number_of_ranks_continues_with_the_same_global_batch(
     tmp_path: Path, undisturbed: dict[str, Any]
 ) -> None:
