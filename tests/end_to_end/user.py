@@ -94,6 +94,14 @@ class User:
         (row,) = self.runs(word, *words).values()
         return row
 
+    def all_completed(self, word: str, *words: str | Path) -> dict[str, dict[str, Any]]:
+        """Return the rows by run, of which each is COMPLETED; what failed shows its output."""
+        rows = self.runs(word, *words)
+        failed = {run: row for run, row in rows.items() if row["state"] != "COMPLETED"}
+        shown = {run: (row["reason"], self._outputs(row)) for run, row in failed.items()}
+        assert rows and not failed, shown
+        return rows
+
     def records(self, word: str, metric: str) -> list[dict[str, Any]]:
         """Return what `collect` finds of a metric."""
         done = self.hpctrain("collect", word, "--json")
@@ -103,7 +111,10 @@ class User:
 
     def logs(self, word: str) -> dict[str, str]:
         """Return the logs of a run or of the only run of a job, by file name."""
-        path = Path(self.folder, self.run(word)["folder"], "logs")
+        return self._outputs(self.run(word))
+
+    def _outputs(self, row: Mapping[str, Any]) -> dict[str, str]:
+        path = Path(self.folder, row["folder"], "logs")
         return {log.name: log.read_text() for log in path.iterdir()}
 
 
