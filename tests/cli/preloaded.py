@@ -13,17 +13,21 @@ import importlib
 import json
 import os
 import runpy
+import select
 import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import traceback
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from threading import Lock
-from typing import NoReturn
+from typing import IO, NoReturn
+
+from tests.cli.ask_preloaded import ask
 
 # Nobody waits longer for a command.
 SECONDS = 240
@@ -35,38 +39,41 @@ LIBRARIES = (
 
 
 class Preloaded:
-    """A process with the libraries, which runs one command at a time."""
+    """A process with the libraries, which runs commands for all that connect to its socket."""
 
     def __init__(self) -> None:
-        self._turn = Lock()
-        self._connection, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        with theirs:
+        self._folder = tempfile.TemporaryDirectory()
+        self.socket = Path(self._folder.name, "socket")
+        with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
+            listener.bind(str(self.socket))
+            listener.listen()
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.cli.preloaded", str(theirs.fileno())],
+                [sys.executable, "-m", "tests.cli.preloaded", str(listener.fileno())],
                 cwd=Path(__file__).parents[2],
-                pass_fds=[theirs.fileno()],
-                stdin=subprocess.DEVNULL,
+                pass_fds=[listener.fileno()],
+                stdin=subprocess.PIPE,
             )
 
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
         """Run `hpctrain WORDS` in a folder, or this one; return when its outputs are closed."""
-        request = json.dumps([words, dict(environment), str(folder or Path.cwd())]).encode()
-        with self._turn:
-            (out, for_out), (err, for_err) = os.pipe(), os.pipe()
-            socket.send_fds(self._connection, [request], [for_out, for_err])
-            os.close(for_out)
-            os.close(for_err)
-            with ThreadPoolExecutor(2) as readers:
-                stdout, stderr = readers.map(_text, (out, err))
-            code = int(self._connection.recv(64))
+        (out, for_out), (err, for_err) = os.pipe(), os.pipe()
+        with Path(os.devnull).open("rb") as nothing:
+            streams = (nothing.fileno(), for_out, for_err)
+            connection = ask(self.socket, words, environment, folder or Path.cwd(), streams)
+        os.close(for_out)
+        os.close(for_err)
+        with connection, ThreadPoolExecutor(2) as readers:
+            stdout, stderr = readers.map(_text, (out, err))
+            code = int(connection.recv(64))
         return subprocess.CompletedProcess(["hpctrain", *words], code, stdout, stderr)
 
     def end(self) -> None:
         """End the process; it notices that nobody asks any more."""
-        self._connection.close()
+        self._process.communicate()
         assert self._process.wait(SECONDS) == 0
+        self._folder.cleanup()
 
 
 @cache
@@ -82,31 +89,47 @@ def _text(descriptor: int) -> str:
         return stream.read()
 
 
-def serve(connection: socket.socket) -> None:
-    """Fork for each command that is asked for; return when there are no more."""
+def serve(listener: socket.socket, asked_for: IO[bytes]) -> None:
+    """Fork for each command, and send its exit code when it ends; return when `asked_for` ends."""
+    running: dict[int, tuple[int, socket.socket]] = {}
     while True:
-        request, outputs, _, _ = socket.recv_fds(connection, 1 << 20, 2)
-        if not request:
-            return
-        if (child := os.fork()) == 0:
-            connection.close()
-            words, environment, folder = json.loads(request)
-            become(words, environment, folder, outputs)
-        for descriptor in outputs:
-            os.close(descriptor)
-        _, status = os.waitpid(child, 0)
-        connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+        watched = [asked_for.fileno(), listener.fileno(), *running]
+        for one in select.select(watched, [], [])[0]:
+            if one == asked_for.fileno():
+                return
+            if one == listener.fileno():
+                connection, _ = listener.accept()
+                child = _start(connection)
+                running[os.pidfd_open(child)] = (child, connection)
+            else:
+                os.close(one)
+                child, connection = running.pop(one)
+                _, status = os.waitpid(child, 0)
+                with connection, suppress(BrokenPipeError):
+                    connection.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _start(connection: socket.socket) -> int:
+    """Fork; the child becomes the command."""
+    request, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
+    child = os.fork()
+    if child == 0:
+        words, environment, folder = json.loads(request)
+        become(words, environment, folder, streams)
+    for descriptor in streams:
+        os.close(descriptor)
+    return child
 
 
 def become(
-    words: Sequence[str], environment: Mapping[str, str], folder: str, outputs: Sequence[int]
+    words: Sequence[str], environment: Mapping[str, str], folder: str, streams: Sequence[int]
 ) -> NoReturn:
     """Be `python -m hpc_train WORDS` from here on."""
     signal.alarm(SECONDS)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
-    for descriptor, number in zip(outputs, (1, 2), strict=True):
+    for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
     sys.argv = ["hpctrain", *words]
@@ -130,4 +153,4 @@ if __name__ == "__main__":
     for name in LIBRARIES:
         importlib.import_module(name)
     gc.freeze()
-    serve(socket.socket(fileno=int(sys.argv[1])))
+    serve(socket.socket(fileno=int(sys.argv[1])), sys.stdin.buffer)

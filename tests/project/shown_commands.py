@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.cli.preloaded import preloaded
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 LEFT_OUT = "…"
@@ -39,10 +41,16 @@ def shown(page: Path, prompt: str = "$") -> Iterator[Shown]:
             yield Shown(line, tuple(output))
 
 
-def environment_with(programs: Path) -> dict[str, str]:
-    """Return an environment in which `hpctrain` is this checkout's, installed or not."""
+def preloaded_environment(programs: Path) -> dict[str, str]:
+    """Return an environment in which `hpctrain` is this checkout's, with its libraries imported."""
+    asks = ROOT / "tests/cli/ask_preloaded.py"
+    return environment_with(programs, f'-I -S "{asks}" "{preloaded().socket}"')
+
+
+def environment_with(programs: Path, options: str = "-m hpc_train") -> dict[str, str]:
+    """Return an environment in which `hpctrain` is Python with these options."""
     command = programs / "hpctrain"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hpc_train "$@"\n')
+    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" {options} "$@"\n')
     command.chmod(0o755)
     search = [str(programs), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
     return {**os.environ, "PATH": os.pathsep.join(search), "PYTHONPATH": str(ROOT)}

@@ -14,7 +14,7 @@ from tests.project.shown_commands import (
     ROOT,
     Shown,
     check_output,
-    environment_with,
+    preloaded_environment,
     printed,
     shown,
 )
@@ -39,7 +39,7 @@ def commands(page: Path, program: str, prompt: str = "$") -> list[str]:
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    return environment_with(tmp_path_factory.mktemp("bin"))
+    return preloaded_environment(tmp_path_factory.mktemp("bin"))
 
 
 def test_readme_is_short_and_shows_commands() -> None:

@@ -32,7 +32,7 @@ from hpc_train.reports.figure_files import IMAGES
 from hpc_train.reports.figures import FIGURES
 from hpc_train.reports.point_columns import compact_columns, wide_columns
 from hpc_train.tables.runs import UNPARSED
-from tests.project.shown_commands import ROOT, environment_with, run_page
+from tests.project.shown_commands import ROOT, preloaded_environment, run_page
 
 READING = ROOT / "docs" / "reading-a-report.md"
 STUDY = ROOT / "results" / "studies" / "digits-two-cores"
@@ -174,4 +174,4 @@ def test_examples_print_what_is_shown(page: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copytree(STUDY, tmp_path / "results" / "digits-strong")
-    assert run_page(ROOT / "docs" / page, tmp_path, environment_with(tmp_path / "bin")) >= 8
+    assert run_page(ROOT / "docs" / page, tmp_path, preloaded_environment(tmp_path / "bin")) >= 8

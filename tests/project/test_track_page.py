@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.cli.track import add, show
-from tests.project.shown_commands import ROOT, environment_with, run_page
+from tests.project.shown_commands import ROOT, preloaded_environment, run_page
 
 PAGE = ROOT / "docs" / "track.md"
 
@@ -17,7 +17,7 @@ def test_the_example_prints_what_is_shown(tmp_path: Path) -> None:
     programs.mkdir()
     desk = tmp_path / "desk"
     desk.mkdir()
-    environment = {**environment_with(programs), "COLUMNS": "100"}
+    environment = {**preloaded_environment(programs), "COLUMNS": "100"}
     environment.pop("HPCTRAIN_HISTORY", None)
     assert run_page(PAGE, desk, environment) == 4
 
