@@ -40,7 +40,7 @@ from hpc_train.plain_text import plain, plain_json
 )
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
-@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …")
+@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …", stdout=True)
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def advise(
     file: Path,

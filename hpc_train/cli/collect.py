@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("paths", metavar="PATH…", nargs=-1, shell_complete=runs_or_files)
 @results_option
-@path_option("-o", "--output", help="FILE.csv, .jsonl or .parquet.")
+@path_option("-o", "--output", help="FILE.csv, .jsonl or .parquet.", stdout=True)
 @click.option(
     "--format",
     "form",

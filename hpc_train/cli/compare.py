@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @click.argument("b", metavar="B", shell_complete=runs_or_files)
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
-@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …")
+@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …", stdout=True)
 @click.option(
     "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -113,24 +114,32 @@ def pattern_options(command: F) -> F:
     )(command)
 
 
-def path_option(*names: str, help: str) -> Callable[[F], F]:
-    """Return an option for a file to write; a second one is refused, as only one is written."""
+def path_option(*names: str, help: str, stdout: bool = False) -> Callable[[F], F]:
+    """Return an option for a file to write; a second one is refused, as only one is written.
+
+    `stdout`: the command writes to stdout without the option, and `-` means the same.
+    """
     return click.option(
         *names,
         type=click.Path(path_type=Path),
         multiple=True,
-        callback=_only_one,
+        callback=partial(_only_one, stdout=stdout),
         help=help,
     )
 
 
 def _only_one(
-    context: click.Context, option: click.Parameter, paths: tuple[Path, ...]
+    context: click.Context, option: click.Parameter, paths: tuple[Path, ...], *, stdout: bool
 ) -> Path | None:
     if len(paths) > 1:
         named = ", ".join(map(str, paths))
         raise click.UsageError(f"{option.opts[-1]} is given {len(paths)} times ({named}); give one")
-    return paths[0] if paths else None
+    path = paths[0] if paths else None
+    if path != Path("-"):
+        return path
+    if not stdout:
+        raise click.UsageError(f"{option.opts[-1]} writes a file, not to stdout; name one")
+    return None
 
 
 def prepare_and_warn(

@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 @click.command(cls=JobCommand)
 @job_options
 @path_option(
-    "-o", "--output", help="Write to this file; for a study, one file per point into this folder."
+    "-o",
+    "--output",
+    help="Write to this file; for a study, one file per point into this folder.",
+    stdout=True,
 )
 @click.option(
     "--plain",

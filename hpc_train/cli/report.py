@@ -39,6 +39,7 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     "-o",
     "--output",
     help="A file: .html, .md (figures beside it), .csv, .svg … No extension: a folder for all.",
+    stdout=True,
 )
 @click.option(
     "--parser",

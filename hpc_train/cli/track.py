@@ -84,7 +84,7 @@ def add(
 @click.argument("word", metavar="[SITE|STUDY]", required=False)
 @_history_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
-@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …")
+@path_option("-o", "--output", help="A file: .html, .md, .csv, .json …", stdout=True)
 @click.option("--since", metavar="DATE", help="Only entries of this day (UTC) or later.")
 @click.option(
     "--threshold",

@@ -11,6 +11,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from hpc_train.binary_kinds import BINARY, START, binary_kind
 from hpc_train.errors import LogParseError
 from hpc_train.imports.exported_headings import names_a_result
 
@@ -19,13 +20,13 @@ if TYPE_CHECKING:
 
 _REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
-_SEPARATORS = ",;\t"
-_COMMENT = ("# ", "##", "#,", "#;", "#\t")
+_SEPARATORS = ",;\t|"
+_COMMENT = ("# ", "##", "#,", "#;", "#\t", "#|")
 # The first line that Excel reads the separator from; the header shows it as well.
-_SEP = re.compile(r'\ufeff?"?sep="?[,;\t]?"?[,;\t ]*[\r\n]*', re.IGNORECASE)
+_SEP = re.compile(r'\ufeff?"?sep="?[,;\t|]?"?[,;\t| ]*[\r\n]*', re.IGNORECASE)
 # A line that is no row, or may be none: empty cells, a comment, `sep=`, or other blank characters.
-_UNUSUAL = re.compile(rb"\n[ \t,;\v\f\x1c-\x1f]*(?:#|sep=|[\x80-\xff]|\n|\Z)", re.IGNORECASE)
-_MAYBE = re.compile(rb"[ \t,;\v\f\x1c-\x1f#sS\x80-\xff\n]")
+_UNUSUAL = re.compile(rb"\n[ \t,;|\v\f\x1c-\x1f]*(?:#|sep=|[\x80-\xff]|\n|\Z)", re.IGNORECASE)
+_MAYBE = re.compile(rb"[ \t,;|\v\f\x1c-\x1f#sS\x80-\xff\n]")
 _EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
 
 
@@ -96,7 +97,7 @@ def is_csv_of_results(name: str, head: bytes) -> bool:
 def parse_csv(path: Path, raw: bytes) -> ResultTable:
     """Read a table from the bytes of a file.
 
-    A byte order mark (UTF-16 needs one), CRLF, and `;` or tabs between cells are accepted.
+    A byte order mark (UTF-16 needs one), CRLF, and `;`, tabs or `|` between cells are accepted.
 
     Raises:
         LogParseError: it is empty, no such text, has rows of different lengths, or is a report.
@@ -166,16 +167,24 @@ def _content(path: Path, raw: bytes) -> bytes:
     try:
         raw.decode()
     except UnicodeDecodeError as failure:
-        line = raw[: failure.start].count(b"\n") + 1
-        message = f"{path}:{line}: not UTF-8 text (byte {failure.start})"
-        raise LogParseError(message, "save it as CSV in UTF-8") from None
+        raise _not_text(
+            path, raw, failure.start, f"not UTF-8 text (byte {failure.start})"
+        ) from None
     if b"\0" in raw:
-        line = raw[: raw.index(b"\0")].count(b"\n") + 1
-        raise LogParseError(f"{path}:{line}: not text: a NUL byte", "save it as CSV in UTF-8")
+        raise _not_text(path, raw, raw.index(b"\0"), "not text: a NUL byte")
     raw = raw.removeprefix(codecs.BOM_UTF8)
     if b"\r" in raw:
         raw = raw.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     return raw.removesuffix(b"\n")
+
+
+def _not_text(path: Path, raw: bytes, place: int, what: str) -> LogParseError:
+    """Return the error for a byte that no text has; a file of another kind is named."""
+    kind = binary_kind(raw[:START], path.suffix)
+    if kind not in ("", BINARY):
+        return LogParseError(f"{path}: {kind}")
+    line = raw[:place].count(b"\n") + 1
+    return LogParseError(f"{path}:{line}: {what}", "save it as CSV in UTF-8")
 
 
 def _as_utf8(path: Path, raw: bytes) -> bytes:

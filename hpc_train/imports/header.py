@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Literal, NamedTuple, get_args
 
 import msgspec
@@ -23,6 +23,7 @@ from hpc_train.model.result_columns import (
     RATES_PER_GPU,
     RESULTS,
     SIZES,
+    UNAMBIGUOUS,
     UNUSED,
     heading,
     misspelt,
@@ -64,7 +65,9 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
             "state one mean of each job, without the warm-up, and call the column `steps` or "
             "`epochs` if it is the number of all steps or epochs",
         )
-    found = tuple(_column(name, where) for name in plain_headings(table.names))
+    names = plain_headings(table.names)
+    words = frozenset(map(plain_name, names))
+    found = tuple(_column("" if _is_needless(name, words) else name, where) for name in names)
     positions: dict[str, int] = {}
     for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
         first = table.names[positions.setdefault(column.name, place)]
@@ -73,6 +76,11 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
             raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
     _check_enough(found, table.names, where)
     return found
+
+
+def _is_needless(name: str, words: Set[str]) -> bool:
+    """Whether a heading is ambiguous, and another column states one of its meanings."""
+    return not words.isdisjoint(UNAMBIGUOUS.get(plain_name(name), ()))
 
 
 def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:

@@ -1,7 +1,8 @@
 """JSON lines, or a JSON array of objects -> the columns and rows of a table of results.
 
 Objects within objects become columns `outer.inner`. The columns are those of all rows, in the order
-in which they appear.
+in which they appear. An object of columns, `{"nodes": {"0": 1, "1": 2}}`, is what pandas writes
+unless told otherwise.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ def is_json_of_results(head: str) -> bool:
     """
     if head.split(maxsplit=2) in (["[]"], ["[", "]"]):
         return True
-    rows = _objects(head)
+    rows = _rows(head)
     try:
         _, first = next(rows)
         names = tuple(_cells(first)) if isinstance(first, dict) else ()
@@ -54,7 +56,7 @@ def parse_json(path: Path, text: str) -> ResultTable:
     names: dict[str, int] = {}
     rows: list[tuple[int, dict[str, str]]] = []
     try:
-        for line, value in _objects(text):
+        for line, value in _rows(text):
             rows.append((line, _row(f"{path}:{line}", value)))
             for name in rows[-1][1]:
                 names.setdefault(name, len(names))
@@ -79,6 +81,28 @@ def _row(where: str, value: Any) -> dict[str, str]:
         return _cells(value)
     except ValueError as wrong:
         raise LogParseError(f"{where}: {wrong}", _ROWS) from None
+
+
+def _rows(text: str) -> Iterator[tuple[int, Any]]:
+    """Yield the value of each row, with the line on which it begins."""
+    objects = _objects(text)
+    first = next(objects, None)
+    second = next(objects, None)
+    if first is not None and second is None and _has_columns(first[1]):
+        line, columns = first
+        for number in next(iter(columns.values())):
+            yield line, {name: column[number] for name, column in columns.items()}
+        return
+    yield from chain(filter(None, (first, second)), objects)
+
+
+def _has_columns(value: Any) -> bool:
+    """Whether a value is an object of columns, each with the same numbers of rows."""
+    columns = list(value.values()) if isinstance(value, dict) else []
+    if not columns or not all(isinstance(column, dict) for column in columns):
+        return False
+    numbers = columns[0].keys()
+    return all(map(str.isdecimal, numbers)) and all(one.keys() == numbers for one in columns)
 
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:

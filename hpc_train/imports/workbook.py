@@ -48,7 +48,10 @@ def read_workbook(path: Path, sheet: str = "") -> ResultTable:
     kept = []
     for number, cells in others:
         if len(cells) > width and any(cell is not None for cell in cells[width:]):
-            raise LogParseError(f"{path}:{number}: a cell beyond the last column of the header")
+            raise LogParseError(
+                f"{path}:{number}: a cell beyond the last column of the header in row {line}",
+                "the first row with cells is the header: begin other rows above it with `# `",
+            )
         kept.append((number, tuple(map(_text, (*cells, *[None] * width)[:width]))))
     if any("" in cells for _, cells in kept):
         _refuse_formulas(path, sheet, {number for number, _ in kept}, width)

@@ -48,6 +48,12 @@ AMBIGUOUS = {
     "batch_size": "global_batch_size (of all ranks) or micro_batch_size (of one)",
     "batch": "global_batch_size (of all ranks) or micro_batch_size (of one)",
 }
+# A table with one of these columns does not need the ambiguous one.
+UNAMBIGUOUS = {
+    "throughput": (*metrics.RATE_RECORDS, *RATES_PER_GPU),
+    **dict.fromkeys(("time", "runtime"), ("step_time", "epoch_time", "time_to_train")),
+    **dict.fromkeys(("batch_size", "batch"), (BATCH,)),
+}
 # A name this similar to a known one is a typing error, not an axis.
 _NEAR = 0.85
 
@@ -136,6 +142,7 @@ _ALIASES = {
     # An axis would count a failed run as ok.
     **dict.fromkeys(("status", "job_state", "job_status", "run_status", "run_state"), "state"),
     **dict.fromkeys(("exitcode", "exit_status", "return_code", "returncode"), "exit_code"),
+    **dict.fromkeys(("exit", "exitstatus", "status_code", "retcode", "rc"), "exit_code"),
     "elapsedraw": "wall_s", "nnodes": "nodes",
     **dict.fromkeys(("consumedenergy", "consumedenergyraw"), JOB_ENERGY),
     **dict.fromkeys(("consumed_energy", "consumed_energy_raw"), JOB_ENERGY),

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _NAMED = r"[A-Za-z_][\w.]*="
+_REPORT = re.compile(rb'\s{0,9}\{\s{0,9}"schema": ?\d{1,9},\s{0,9}"name": ')
 _SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
 
 
@@ -202,7 +203,7 @@ def stored_report(path: Path) -> dict[str, Any] | None:
     """Return a report that was written as JSON; None for any other file.
 
     Raises:
-        ReportError: it is a comparison, or was written by a newer hpctrain.
+        ReportError: it is a comparison, was written by a newer hpctrain, or is cut.
     """
     if path.suffix != ".json" or not path.is_file():
         return None
@@ -217,10 +218,19 @@ def stored_report(path: Path) -> dict[str, Any] | None:
 
 
 def _json(path: Path) -> Any:
+    """Return the contents of a JSON file; None for others, which the reader of logs refuses."""
     try:
-        return json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError):
-        # Not a report; the reader of logs reports the error.
+        content = path.read_bytes()
+    except OSError:
+        return None
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        if _REPORT.match(content):
+            message = f"{path}: a report that is cut or damaged: not valid JSON"
+            raise ReportError(
+                message, "write it again: hpctrain report STUDY -o FILE.json"
+            ) from None
         return None
 
 

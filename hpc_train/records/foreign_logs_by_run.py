@@ -8,11 +8,10 @@ from itertools import islice
 from pathlib import Path
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.records.binary_kinds import first_bytes
 from hpc_train.records.collect import logs_of
 from hpc_train.records.event_file import is_event_file
 from hpc_train.records.find_logs import NAMES, event_files, log_files, rank_of, readable
-from hpc_train.records.log_file import open_log
+from hpc_train.records.log_file import first_bytes, open_log
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.wandb_chart import charted_runs
 from hpc_train.records.pattern_suggestions import suggested_for

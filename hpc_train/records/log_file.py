@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
 
+from hpc_train import binary_kinds
 from hpc_train.compressed_files import DAMAGE, START, UNPACK, Unpacker, packed_kind
 from hpc_train.errors import LogParseError
-from hpc_train.records.binary_kinds import binary_kind, first_bytes
 from hpc_train.records.event_file import EventLines, is_event_file
 from hpc_train.records.log_blocks import Stream
 from hpc_train.regularfile import open_regular, open_stream
@@ -76,7 +76,13 @@ def unreadable_kind(path: Path) -> str:
     if not path.is_file():
         return ""
     with open_log(path) as stream:
-        return binary_kind(first_bytes(stream), path.suffix)
+        return binary_kinds.binary_kind(first_bytes(stream), path.suffix)
+
+
+def first_bytes(stream: Stream) -> bytes:
+    """Return at most the first 4096 bytes of a file, decompressed."""
+    buffer = bytearray(binary_kinds.START)
+    return bytes(buffer[: stream.readinto(memoryview(buffer)) or 0])
 
 
 def is_plain(path: Path) -> bool:

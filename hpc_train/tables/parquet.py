@@ -141,8 +141,25 @@ def read_texts(path: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
         raise ReportError(f"{path}: the column {nested[0]!r} has lists or objects", "leave it out")
     if not table.num_rows:
         raise ReportError(f"{path}: no row in it", "one row for each job")
-    columns = [list(map(_text, column.to_pylist())) for column in table.columns]
-    return tuple(table.column_names), list(zip(*columns, strict=True))
+    index = _counted_index(table)
+    columns = [*index.values(), *(column.to_pylist() for column in table.columns)]
+    cells = (map(_text, column) for column in columns)
+    return (*index, *table.column_names), list(zip(*cells, strict=True))
+
+
+def _counted_index(table: Any) -> dict[str, range]:
+    """Return an index of pandas with a name that is stored as the numbers of a range only."""
+    try:
+        stated = (table.schema.pandas_metadata or {}).get("index_columns", ())
+        ranges = {
+            str(one["name"]): range(one["start"], one["stop"], one["step"])
+            for one in stated
+            if isinstance(one, dict) and one.get("name")
+        }
+    except (KeyError, TypeError, ValueError):
+        # Of another program, which does not describe its columns as pandas does.
+        return {}
+    return {name: rows for name, rows in ranges.items() if len(rows) == table.num_rows}
 
 
 def _text(cell: object) -> str:

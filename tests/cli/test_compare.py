@@ -63,6 +63,9 @@ def test_a_report_is_a_reference_and_junit_is_written_when_the_check_fails(
     assert made.returncode == 1, made.stderr
     assert "check: gate not met: 2 ranks: 0.800 [" in made.stderr
     assert 'failures="1"' in (tmp_path / "checks.xml").read_text()
+    (tmp_path / "cut.json").write_bytes((tmp_path / "old.json").read_bytes()[:500])
+    cut = hpctrain("report", new, "--check", "--against", "cut.json")
+    assert (cut.returncode, "cut.json: a report that is cut" in cut.stderr) == (2, True)
     (tmp_path / "old.json").write_text('{"schema": 2, "rows": [], "runs": []}')
     newer = hpctrain("report", new, "--check", "--against", "old.json")
     assert newer.returncode == 2

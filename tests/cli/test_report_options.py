@@ -106,3 +106,20 @@ def test_of_two_files_none_is_lost_without_a_word(hpctrain: Hpctrain, option: st
     assert done.returncode == 2
     assert "is given 2 times (a.tar.zst, b.tar.zst); give one" in done.stderr
     assert sorted(Path().iterdir()) == before
+
+
+@pytest.mark.parametrize("words", [("report", "t.csv"), ("compare", "t.csv", "t.csv")])
+def test_a_dash_is_stdout_and_no_folder(hpctrain: Hpctrain, words: tuple[str, ...]) -> None:
+    Path("t.csv").write_text(TABLE)
+    plain = hpctrain(*words, "-f", "json")
+    dash = hpctrain(*words, "-f", "json", "-o", "-")
+    assert (dash.stdout, dash.returncode) == (plain.stdout, plain.returncode)
+    assert not Path("-").exists()
+
+
+@pytest.mark.parametrize("option", ["--junit", "--bundle"])
+def test_a_file_that_is_not_written_to_stdout_needs_a_name(hpctrain: Hpctrain, option: str) -> None:
+    Path("t.csv").write_text(TABLE)
+    done = hpctrain("report", "t.csv", option, "-")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"{option} writes a file, not to stdout" in done.stderr

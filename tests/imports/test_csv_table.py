@@ -61,7 +61,7 @@ def test_utf_16_with_a_byte_order_mark_is_read(tmp_path: Path, codec: str) -> No
     assert not is_result_table(path)
 
 
-@pytest.mark.parametrize("separator", [",", ";", "\t"])
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
 def test_rows_have_the_line_on_which_they_begin(tmp_path: Path, separator: str) -> None:
     rows = ("# first", "", " nodes ,x", "1, a ", "# a comment", '2,"b\nc"', ",", "3,d")
     path = tmp_path / "t.csv"
@@ -71,10 +71,12 @@ def test_rows_have_the_line_on_which_they_begin(tmp_path: Path, separator: str) 
     assert table.rows == ((4, ("1", "a")), (6, ("2", "b\nc")), (9, ("3", "d")))
 
 
-@pytest.mark.parametrize("line", ["sep=;", "\ufeffSEP=;", '"sep=;"'])
-def test_the_line_of_excel_names_no_column(tmp_path: Path, line: str) -> None:
+@pytest.mark.parametrize("separator", [";", "|"])
+@pytest.mark.parametrize("line", ["sep={}", "\ufeffSEP={}", '"sep={}"'])
+def test_the_line_of_excel_names_no_column(tmp_path: Path, line: str, separator: str) -> None:
     path = tmp_path / "t.csv"
-    path.write_text(f"{line}\r\nnodes;x\r\n1;a\r\n", encoding="utf-8")
+    lines = (line.format(separator), f"nodes{separator}x", f"1{separator}a", "")
+    path.write_text("\r\n".join(lines), encoding="utf-8")
     assert is_result_table(path)
     table = read_table(path)
     assert (table.line, table.names, table.rows) == (2, ("nodes", "x"), ((3, ("1", "a")),))
@@ -140,3 +142,22 @@ def test_what_is_no_number_is_said(text: str, message: str) -> None:
 def test_a_count_is_whole_and_within_its_bounds(text: str, least: int) -> None:
     with pytest.raises(ValueError, match=f"must be a whole number from {least} up"):
         whole(text, least)
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"PK\x03\x04\x14\0\xff\xff", "zip archive"),
+        (b"SQLite format 3\0", "SQLite database"),
+        (b"ARROW1\0\0", "Feather or Arrow file"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5 file"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "Microsoft Office 97 document"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_whatever_it_is_called(
+    tmp_path: Path, start: bytes, kind: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(start)
+    with pytest.raises(LogParseError, match=rf"t\.csv: {kind}: "):
+        read_table(path)

@@ -132,6 +132,24 @@ def test_a_header_that_does_not_suffice_is_refused(names: tuple[str, ...], messa
         kinds(*names)
 
 
+@pytest.mark.parametrize(
+    ("ambiguous", "beside"),
+    [
+        ("batch_size", "global_batch_size"),
+        ("Batch", "gbs"),
+        ("throughput", "tokens_per_second_per_gpu"),
+        ("time", "step_time"),
+    ],
+)
+def test_an_ambiguous_column_is_not_used_beside_one_that_is_not(
+    ambiguous: str, beside: str
+) -> None:
+    other = "samples_per_second" if beside == "step_time" else "epoch_time"
+    assert kinds("nodes", other, ambiguous, beside)[2:] == ["unused", "measure"]
+    with pytest.raises(LogParseError, match="is ambiguous"):
+        kinds("nodes", other, ambiguous)
+
+
 def test_a_unit_in_a_heading_is_a_factor() -> None:
     table = ResultTable(Path("t.csv"), 1, ("gpus", "Step time [ms]", "accuracy [%]", "img/s"), ())
     assert columns(table)[1] == TableColumn("measure", "step_time", 1e-3, "ms")

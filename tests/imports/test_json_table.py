@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.json_table import parse_json
+from hpc_train.imports.table_file import is_result_table, read_table
 
 T = Path("t.json")
 
@@ -62,3 +64,25 @@ def test_rows_without_common_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -
     assert parse_json(T, '{"a": 1, "b": 1}\n{"a": 1}\n{"b": 2}')
     with pytest.raises(LogParseError, match="3 rows with 3 different keys"):
         parse_json(T, '{"a": 1}\n{"b": 1}\n{"c": 2}')
+
+
+def test_columns_as_pandas_writes_them_are_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    pd.DataFrame({"nodes": [1, 2], "step_time": [0.5, None]}).to_json(path)
+    assert is_result_table(path)
+    table = read_table(path)
+    assert table.names == ("nodes", "step_time")
+    assert table.rows == ((1, ("1", "0.5")), (1, ("2", "")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"config": {"nodes": 1}, "summary": {"nodes": 1}}',
+        '{"a": {"0": 1}, "b": {"1": 1}}',
+        '{"a": {"0": 1}, "b": 1}',
+        '{"a": {"0": 1}}\n{"a": {"0": 2}}',
+    ],
+)
+def test_a_row_of_objects_has_no_columns_of_rows(text: str) -> None:
+    assert all("." in name or name == "b" for name in parse_json(T, text).names)

@@ -47,7 +47,9 @@ def test_a_failed_run_is_not_ok_under_another_heading(tmp_path: Path, heading: s
     assert [(run.state, run.axes) for run in runs] == [("COMPLETED", {}), ("FAILED", {})]
 
 
-@pytest.mark.parametrize("heading", ["exit_code", "ExitCode", "exit status", "returncode"])
+@pytest.mark.parametrize(
+    "heading", ["exit_code", "ExitCode", "exit status", "returncode", "exitStatus", "rc", "exit"]
+)
 @pytest.mark.parametrize(
     ("code", "state", "problem"),
     [

@@ -44,6 +44,13 @@ def test_empty_rows_comments_and_narrow_rows(tmp_path: Path) -> None:
     assert table.rows == ((5, ("1", "")), (6, ("2", "true")))
 
 
+def test_a_title_above_the_header_is_named(tmp_path: Path) -> None:
+    path = written(tmp_path, Runs=[["Scaling in May"], [], *ROWS])
+    with pytest.raises(LogParseError, match="beyond the last column of the header in row 1") as bad:
+        read_workbook(path)
+    assert bad.value.hint.startswith("the first row with cells is the header")
+
+
 def test_several_sheets_with_cells_need_a_name(tmp_path: Path) -> None:
     path = written(tmp_path, Runs=ROWS, Notes=[["by me"]])
     with pytest.raises(LogParseError, match="2 sheets have cells: Runs, Notes") as caught:

@@ -141,3 +141,26 @@ def test_a_foreign_file_that_is_no_table_is_refused(
 ) -> None:
     with pytest.raises(ReportError, match=message):
         read_texts(foreign(tmp_path, **columns))
+
+
+@pytest.mark.parametrize("nodes", [[1, 2, 3], [1, 2, 4]], ids=["range", "numbers"])
+def test_an_index_of_pandas_with_a_name_is_a_column(tmp_path: Path, nodes: list[int]) -> None:
+    frame = pd.DataFrame({"nodes": nodes, "step_time": [0.5, 0.3, 0.2]}).set_index("nodes")
+    frame.to_parquet(tmp_path / "t.parquet")
+    names, rows = read_texts(tmp_path / "t.parquet")
+    column = names.index("nodes")
+    assert [row[column] for row in rows] == list(map(str, nodes))
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [b"{", b"[]", b'{"index_columns": [{"name": "n"}]}', b'{"index_columns": 1}',
+     b'{"index_columns": [{"name": "n", "start": 0, "stop": 9, "step": 1}]}',
+     b'{"index_columns": [{"name": "n", "start": 0, "stop": 9, "step": 0}]}'],
+)  # fmt: skip
+def test_an_index_that_is_not_described_as_by_pandas_is_none(tmp_path: Path, stated: bytes) -> None:
+    from pyarrow import parquet
+
+    table = pyarrow.table({"nodes": [1, 2]}).replace_schema_metadata({b"pandas": stated})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert read_texts(tmp_path / "t.parquet") == (("nodes",), [("1",), ("2",)])

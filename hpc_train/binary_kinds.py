@@ -8,10 +8,8 @@ from __future__ import annotations
 import re
 import zlib
 
-from hpc_train.records.log_blocks import Stream
-
 BINARY = "is no text, but a binary file: export the results as CSV, or name the log as text"
-_START = 4096
+START = 4096
 # Without the characters that terminals use: backspace to carriage return, escape.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
 _SAVE = "save the sheet with the results as CSV"
@@ -50,12 +48,6 @@ _PICKLE = re.compile(rb"\x80[\x02-\x05](?:\x95.{8})?[\x8a-\x8ec}\](X\x4b]", re.D
 _HTML = re.compile(rb"(?:<\?xml[^>]{0,200}>\s{0,9})?<(?:!doctype\s{1,9}html|html)\b", re.IGNORECASE)
 _GIT = re.compile(rb"(?:blob|tree|commit|tag) \d+\0")
 _TAR = slice(257, 262)
-
-
-def first_bytes(stream: Stream) -> bytes:
-    """Return at most the first 4096 bytes of a file, decompressed."""
-    buffer = bytearray(_START)
-    return bytes(buffer[: stream.readinto(memoryview(buffer)) or 0])
 
 
 def binary_kind(start: bytes, ending: str = "") -> str:
