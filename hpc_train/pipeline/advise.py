@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
 from hpc_train.errors import PlanError, SpecError
+from hpc_train.model.advice import Advice
 from hpc_train.model.machine_size import MachineSize
 from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Report
@@ -95,15 +96,27 @@ def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
         deadline_s=_deadline(options.deadline),
         budget_gpu_hours=_budget(options.budget),
     )
+    advice = advise(question)
     return advice_report(
         AdviceInput(
-            advice=advise(question),
+            advice=advice,
             program=program,
             machine=machine,
             measured=earlier.steps,
-            notes=earlier.notes,
+            notes=(*earlier.notes, *_recorded(advice, machine, program.name, options.results)),
         )
     )
+
+
+def _recorded(advice: Advice, machine: MachineSize, name: str, results: Path) -> tuple[str, ...]:
+    """Store the forecasts for later runs; return the record of earlier ones on this site."""
+    bounded = any(row.step.high is not None for row in advice.rows)
+    if not bounded and not (results / "forecasts").is_dir():
+        return ()
+    # The record reads runs, which needs pandas.
+    from hpc_train.pipeline.forecast_record import site_record, store
+
+    return (*site_record(results, machine.site), *store(advice, machine, name, results))
 
 
 def sizes(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:

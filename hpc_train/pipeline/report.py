@@ -9,6 +9,7 @@ import msgspec
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import Paper, ReportOptions, Target
+from hpc_train.pipeline.forecast_record import forecasts_of_study
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_gates import with_gate_results, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
@@ -47,7 +48,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
     report = with_strategies(report, study, strategy_rows(runs, inputs.records))
-    report = _with_caveats(report, runs, points)
+    report = _with_caveats(_with_forecasts(report, inputs, runs, points), runs, points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
@@ -73,6 +74,14 @@ def _with_caveats(report: Report, runs: pd.DataFrame, points: pd.DataFrame) -> R
 
     report = with_order_caveats(report, run_order(runs))
     return with_node_caveats(report, node_sets(runs, points), points)
+
+
+def _with_forecasts(
+    report: Report, inputs: ReportInputs, runs: pd.DataFrame, points: pd.DataFrame
+) -> Report:
+    from hpc_train.reports.forecast_check_table import with_checked_forecasts
+
+    return with_checked_forecasts(report, forecasts_of_study(inputs, runs, points))
 
 
 def _with_figures(
