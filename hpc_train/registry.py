@@ -1,4 +1,5 @@
-"""Names -> code: launchers, log parsers, executors and report formats, built in and from plug-ins.
+"""Names -> code: launchers, log parsers, executors, batch systems and report formats,
+built in and from plug-ins.
 
 A built-in is a `module:attr` string, imported when it is used. A plug-in is an entry point of the
 group `hpctrain.<group>`; plug-ins are searched for a name that is not built in, and for lists.
@@ -11,7 +12,7 @@ from typing import Literal, NamedTuple
 
 from hpc_train.errors import HpcTrainError, UnknownNameError
 
-PluginGroup = Literal["launchers", "parsers", "executors", "formats"]
+PluginGroup = Literal["launchers", "parsers", "executors", "batch_systems", "formats"]
 
 BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     "launchers": {
@@ -88,6 +89,11 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "local": "hpc_train.submissions.local_executor:LocalExecutor",
         "slurm": "hpc_train.submissions.slurm.executor:SlurmExecutor",
     },
+    # Executors by what they give inside a job; separate, because a script needs no executor.
+    "batch_systems": {
+        "local": "hpc_train.submissions.local_in_job:LOCAL",
+        "slurm": "hpc_train.submissions.slurm.in_job:SLURM",
+    },
     "formats": {
         "text": "hpc_train.reports.formats.text:render",
         "markdown": "hpc_train.reports.formats.markdown:render",
@@ -133,12 +139,12 @@ def load(group: PluginGroup, name: str) -> object:
     """
     target = BUILT_IN[group].get(name)
     if target is not None:
-        return _resolve(target)
+        return resolve(target)
     plugins = _plugins(group)
     if name not in plugins:
         raise UnknownNameError(group[:-1], name, [*BUILT_IN[group], *plugins])
     try:
-        return _resolve(plugins[name].target)
+        return resolve(plugins[name].target)
     except _BROKEN as error:
         raise PluginError(_broken(group, name, plugins[name], error)) from error
 
@@ -157,7 +163,7 @@ def names(group: PluginGroup) -> tuple[str, ...]:
     working = []
     for name, plugin in sorted(_plugins(group).items()):
         try:
-            _resolve(plugin.target)
+            resolve(plugin.target)
         except _BROKEN as error:
             logging.getLogger(__name__).warning(_broken(group, name, plugin, error))
         else:
@@ -165,7 +171,8 @@ def names(group: PluginGroup) -> tuple[str, ...]:
     return (*BUILT_IN[group], *working)
 
 
-def _resolve(target: str) -> object:
+def resolve(target: str) -> object:
+    """Return the object of a `module:attr` string."""
     module, _, attribute = target.partition(":")
     found: object = importlib.import_module(module.strip())
     for part in attribute.strip().split("."):

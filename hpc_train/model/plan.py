@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.job import Elastic, JobLifecycle
 from hpc_train.model.launchers_and_preflight import PluginCheck, Rendezvous
 from hpc_train.model.site_network import EnvScope, Mode, Separator
@@ -113,14 +114,13 @@ class Binding(Value, frozen=True, kw_only=True):
 class LaunchRequest(Value, frozen=True, kw_only=True):
     """The input of a launcher; `exported` names the variables that every rank must see.
 
-    With `nested`, the job's allocation may have more nodes and GPUs than `topology`: the ranks run
-    on the first nodes, and the number of their GPUs must be stated (`gpu_request` is the option,
-    `gpu_type` the type of GPU in it). With `plain`, the script does not track the run.
+    With `nested`, the allocation may have more nodes and GPUs than `topology`: the ranks run on its
+    first nodes and state their GPUs (`gpu_request`, `gpu_type`). `plain`: the run is not tracked.
     """
 
     topology: Topology
     command: tuple[str, ...]
-    scheduler: str
+    batch: BatchSystem
     srun_args: tuple[str, ...]
     mpi: str | None
     exported: tuple[str, ...]

@@ -71,8 +71,6 @@ from hpc_train.plans.resource_requests import memory_warnings, request_settings
 from hpc_train.plans.site_differences import default_settings, default_warnings, openmpi_warnings
 from hpc_train.plans.storage import with_storage
 
-_TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
-
 
 def make_plan(
     job: SourcedJob, site: SourcedSite, *, nested: bool = False, plain: bool = False
@@ -156,7 +154,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         name=job.value.name,
         site=site.value.name,
         scheduler=site.value.scheduler,
-        template=site.value.template or _TEMPLATES.get(site.value.scheduler, _TEMPLATES["local"]),
+        template=site.value.template or context.batch.template,
         launcher=context.launcher.name,
         topology=topology,
         time_s=int(settings["time"].value) if "time" in settings else None,
@@ -183,7 +181,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         passes_signal=passes_signal(directives),
         plugin=made.environment.plugin,
         plugin_argv=plugin_argv(made.request, made.environment.plugin),
-        lifecycle=job.value.lifecycle if site.value.scheduler == "slurm" else None,
+        lifecycle=job.value.lifecycle if context.batch.requeues else None,
     )
 
 
@@ -196,7 +194,7 @@ def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ..
         *signal_directives(context),
         *requeue_directives(context),
     )
-    extra = extra_directives(settings, own) if site.value.scheduler == "slurm" else ()
+    extra = extra_directives(settings, own) if context.batch.prefix else ()
     directives = with_storage((*own, *extra), job, site)
     check_forbidden(directives, site, settings)
     check_version(directives, site, settings)

@@ -9,7 +9,9 @@ from typing import Any
 
 import msgspec
 
+from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.plan import Setting, Topology
@@ -29,6 +31,7 @@ class Context(Value, frozen=True, kw_only=True):
 
     job: SourcedJob
     site: SourcedSite
+    batch: BatchSystem
     launcher: Launcher
     chosen: Setting
     queue: JobQueue
@@ -38,7 +41,7 @@ class Context(Value, frozen=True, kw_only=True):
     @property
     def by_srun(self) -> bool:
         """Whether Slurm's srun starts the ranks, or the agents that start them."""
-        return self.launcher.through_srun and self.site.value.scheduler == "slurm"
+        return self.launcher.through_srun and self.batch.steps
 
     def key(self, name: str) -> str:
         """Return the key of a value of the partition: `partitions.2.gpu_type`."""
@@ -67,6 +70,7 @@ def resolve_context(job: SourcedJob, site: SourcedSite, *, plain: bool = False) 
     return Context(
         job=job,
         site=site,
+        batch=find_batch_system(site.value.scheduler),
         launcher=launcher,
         chosen=chosen,
         queue=queue,
@@ -81,7 +85,7 @@ def check_placement(site: SourcedSite, *, nested: bool) -> None:
     Raises:
         PlanError: the site has no Slurm.
     """
-    if nested and site.value.scheduler != "slurm":
+    if nested and not find_batch_system(site.value.scheduler).allocations:
         raise PlanError(
             f"placement nested needs one allocation for all runs, which {site.value.name} "
             "does not have",

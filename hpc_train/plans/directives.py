@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.live_cluster import gres
@@ -45,7 +46,7 @@ def resolve_directives(
     """Return sbatch options in order; a launcher that starts one process a node gets one slot
     with all the cores of its ranks.
     """
-    if site.value.scheduler != "slurm":
+    if not find_batch_system(site.value.scheduler).prefix:
         return ()
     _check_words(settings)
     ranks_per_slot = topology.tasks_per_node // launch.slots_per_node

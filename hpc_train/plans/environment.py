@@ -93,7 +93,7 @@ def _forced_plugin(
         setting = environment.env.get(name)
         if setting is None or name in context.job.value.env or facts.container:
             continue
-        if facts.scheduler == "slurm" and setting.value not in _BUILT_IN:
+        if facts.batch.starter and setting.value not in _BUILT_IN:
             return PluginCheck(name=name, value=str(setting.value), provider=provider)
     return None
 
@@ -128,7 +128,7 @@ def resolve_env(
 def network_option(environment: Environment, facts: NetworkContext) -> dict[str, Setting]:
     """Return the option of sbatch that alt_read requires, independent of its origin."""
     chosen = _protocols(environment)
-    if facts.scheduler != "slurm":
+    if not facts.batch.network_option:
         return {}
     if ALT_READ in chosen:
         why = f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone"

@@ -12,7 +12,8 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
 from hpc_train.plans.containers.resolve import container_setup
 from hpc_train.plans.context import Context
-from hpc_train.plans.launchers.base import srun, texts
+from hpc_train.plans.launchers.base import texts
+from hpc_train.plans.launchers.node_starter import each_node
 
 
 def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
@@ -112,5 +113,4 @@ def _argv(request: LaunchRequest) -> tuple[Token, ...]:
 
 def _on_each_node(request: LaunchRequest, checks: JobVar) -> tuple[Token, ...]:
     bare = msgspec.structs.replace(request, container=None)
-    starter = srun(bare, 1, "--cpu-bind=none") if request.scheduler == "slurm" else ()
-    return (*starter, *texts("bash", "-c"), checks)
+    return (*each_node(bare), *texts("bash", "-c"), checks)

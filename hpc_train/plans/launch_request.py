@@ -53,7 +53,7 @@ def make_request(
     return LaunchRequest(
         topology=topology,
         command=job.command,
-        scheduler=site.scheduler,
+        batch=context.batch,
         srun_args=launchers.srun_args,
         mpi=_mpi(context, environment.backend, inside=container is not None),
         exported=(*env, *job.secrets),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
+from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import JobVar, Setting
@@ -51,7 +52,7 @@ def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
         before the start.
     """
     lead = context.job.value.signal_before_end
-    if lead is None or context.site.value.scheduler != "slurm":
+    if lead is None or not context.batch.signals:
         return ()
     _check(context)
     who = "" if context.by_srun else "B:"
@@ -77,7 +78,7 @@ def check_signal(job: SourcedJob, site: SourcedSite, *, nested: bool) -> tuple[s
             "nested the allocation has it",
             "leave placement out: independent is the default",
         )
-    if site.value.scheduler != "slurm":
+    if not find_batch_system(site.value.scheduler).signals:
         return (f"{job.origin(_KEY)}: {site.value.name} sends no signal before the time limit",)
     return ()
 
@@ -115,7 +116,7 @@ def flight_recorder(context: Context) -> dict[str, Setting]:
     Names: FlightRecorder.hpp and ProcessGroupNCCL.hpp of torch 2.13, and their names before 2.9.
     """
     job, site = context.job.value, context.site.value
-    if job.lifecycle is None or site.scheduler != "slurm":
+    if job.lifecycle is None or not context.batch.requeues:
         return {}
     renamed = within(parts(job.torch or site.torch or _OLDER), _RENAMED)
     size = "TORCH_FR_BUFFER_SIZE" if renamed else "TORCH_NCCL_TRACE_BUFFER_SIZE"
@@ -132,7 +133,7 @@ def requeue_directives(context: Context) -> tuple[tuple[str, str], ...]:
     """Let Slurm itself queue the job again, after a preemption or the loss of a node."""
     job, site = context.job.value, context.site.value
     stated = "requeue" in job.directives or "requeue" in site.directives
-    asked = job.lifecycle is not None and site.scheduler == "slurm" and not stated
+    asked = job.lifecycle is not None and context.batch.requeues and not stated
     return (("requeue", ""),) if asked else ()
 
 
@@ -147,7 +148,7 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
         return ()
     for why, hint in _obstacles(context, nested=nested):
         raise PlanError(f"{job.near(_LIFECYCLE)}: {why}", hint)
-    if context.site.value.scheduler != "slurm":
+    if not context.batch.requeues:
         return (f"{job.near(_LIFECYCLE)}: {context.site.value.name} queues no job again",)
     return ()
 

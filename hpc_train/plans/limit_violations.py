@@ -52,7 +52,7 @@ def violations(context: Context) -> Iterator[LimitViolation]:
             yield from _above(size, wanted, context, topology.nodes)
             yield from _below(size, wanted, context)
     yield from _on_a_node(context, topology)
-    if context.site.value.scheduler != "local":
+    if not context.batch.this_machine:
         for violation in core_violations(context, topology):
             # On whole nodes, no share is reserved for other jobs.
             shared = not context.job.value.resources.exclusive

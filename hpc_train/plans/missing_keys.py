@@ -53,7 +53,7 @@ def check_missing(context: Context) -> None:
 
 def missing_keys(context: Context) -> tuple[MissingKey, ...]:
     """Return the keys that the job lacks; if it names no partition, those on the example's."""
-    if context.site.value.scheduler != "slurm":
+    if not context.batch.prefix:
         return ()
     asked = [*_partition(context)]
     there = _on_example(context)

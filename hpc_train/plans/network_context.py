@@ -6,6 +6,7 @@ import re
 
 import msgspec
 
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.plan import Topology
 from hpc_train.model.site_network import Network, Runtime, Vendor
 from hpc_train.model.value import Value
@@ -31,7 +32,7 @@ class NetworkContext(Value, frozen=True, kw_only=True):
     nodes: int
     partition: str | None
     launcher: Launcher
-    scheduler: str
+    batch: BatchSystem
     vendor: Vendor | None
     nccl: Parts | None
     runtimes: tuple[Runtime, ...]
@@ -48,7 +49,7 @@ def network_context(context: Context, topology: Topology, backend: str) -> Netwo
         nodes=topology.nodes,
         partition=context.job.value.partition,
         launcher=context.launcher,
-        scheduler=context.site.value.scheduler,
+        batch=context.batch,
         vendor=vendor,
         nccl=parts(network.nccl) if network.nccl else None,
         runtimes=_runtimes(network, vendor, context.launcher, backend),

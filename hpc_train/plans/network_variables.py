@@ -166,7 +166,7 @@ def _slingshot(facts: NetworkContext) -> Iterator[Rule]:
         yield Rule(name, value, why, SLINGSHOT_DOCS)
     why = "the NIC reads GPU memory up to this distance"
     yield Rule("NCCL_NET_GDR_LEVEL", level, why, SLINGSHOT_DOCS, key)
-    if network.alt_read and facts.scheduler == "slurm":
+    if network.alt_read and facts.batch.network_option:
         yield from _alternative_rendezvous()
 
 

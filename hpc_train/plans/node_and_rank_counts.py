@@ -61,7 +61,7 @@ def _gpus(context: Context) -> Setting:
     if given:
         return given
     here, site = context.partition.gpus_per_node or 0, context.site.value
-    if site.scheduler == "local":
+    if context.batch.this_machine:
         tasks = context.job.value.resources.tasks_per_node or 1
         return rule(min(tasks, here), f"one for each rank while there are some; here: {here}")
     # If no option requests GPUs, a job gets all GPUs of its nodes.
@@ -92,7 +92,7 @@ def _cpus(context: Context, tasks: int, gpus: int) -> Setting:
 def _counted_in_job(context: Context) -> Setting | None:
     """Return None as the number of cores if they come with the nodes, or by the site's own rule."""
     site, asked = context.site, from_job(context.job, "resources.exclusive")
-    if site.value.scheduler != "slurm":
+    if not context.batch.cores:
         return None
     if takes_whole_nodes(context):
         why = "all cores of whole nodes, divided by the ranks of a node in the job"

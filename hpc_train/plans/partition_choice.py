@@ -56,7 +56,7 @@ def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
         hints = (_other_qos(context), _elsewhere(context))
         sentences = (found[0].sentence(context), *(one.clause for one in found[1:]))
         raise PlanError("; ".join(sentences), "; or ".join(filter(None, hints)))
-    if context.site.value.scheduler != "local":
+    if not context.batch.this_machine:
         return ()
     return tuple(
         f"{crowd.asked}, but {context.site.value.name} {crowd.who} {crowd.limit}: the ranks will "

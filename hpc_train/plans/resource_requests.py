@@ -111,7 +111,7 @@ def memory_warnings(context: Context, topology: Topology) -> tuple[str, ...]:
             f"no memory request: {profile.name} gives {each} for each core, {given} on each node "
             f"({context.site.near('default_mem_per_cpu')}); name resources.mem",
         )
-    if not resources.exclusive or resources.mem or profile.scheduler != "slurm":
+    if not resources.exclusive or resources.mem or not context.batch.memory_by_request:
         return ()
     if profile.mem_request in ("forbidden", "zero"):
         return ()

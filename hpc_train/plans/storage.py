@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
+from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
@@ -70,7 +71,7 @@ def needed_options(settings: Mapping[str, Setting]) -> tuple[str, ...]:
 
 
 def _requests(job: SourcedJob, site: SourcedSite) -> Iterator[tuple[str, str, str]]:
-    if site.value.scheduler != "slurm":
+    if not find_batch_system(site.value.scheduler).prefix:
         return
     for name in job.value.storage:
         for option, value in site.value.storage[name].request.items():

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+from hpc_train.batch_systems import find_batch_system
 from hpc_train.data_folders import template_folder
 from hpc_train.errors import RenderError
 from hpc_train.model.plan import LaunchPlan, Setting
@@ -34,7 +35,8 @@ def render_script(plan: LaunchPlan, folders: Sequence[Path] = (), *, plain: bool
             cannot be written; the site's template has no plain form.
     """
     named = plan.settings.get("template") or Setting(value=plan.template, origin="")
-    script = _render(named, (folders, plain), plan=plan)
+    batch = find_batch_system(plan.scheduler)
+    script = _render(named, (folders, plain), plan=plan, batch=batch)
     if plain and not any(Path(file.path).name in _WHOLE.values() for file in script.templates):
         raise RenderError(
             f"{named.origin}: the template {named.value} is a whole script without a plain form",

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.launchers_and_preflight import Rendezvous
 from hpc_train.model.plan import Launch, LaunchPlan, Topology
 from hpc_train.model.submission import Script
@@ -92,6 +93,17 @@ def test_the_words_of_a_field_are_on_the_page(field: str, words: tuple[str, ...]
     table = PAGE.partition("| `plan.…` |")[2]
     row = re.findall(rf"^\| `{field}` \| (.+) \|$", table, re.M)[0]
     assert sorted(re.findall(r"`([^`]+)`", row)) == sorted(words)
+
+
+def test_the_fields_of_the_batch_system_on_the_page_exist() -> None:
+    table = PAGE.partition("| `batch.…` |")[2].partition("\n\n")[0]
+    named = [
+        name
+        for row in table.splitlines()[2:]
+        for name in re.findall(r"`(\w+)`", row[: row[1:].index("|")])
+    ]
+    computed = [name for name, part in vars(BatchSystem).items() if isinstance(part, property)]
+    assert sorted(named) == sorted([*BatchSystem.__struct_fields__, *computed])
 
 
 def test_the_filters_on_the_page_exist() -> None:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Text, Token
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import (
     SRUN,
     Launcher,
     Program,
-    agents,
     only_rank,
     python_of,
     texts,
     wrapped_inside,
 )
+from hpc_train.plans.launchers.node_starter import agents, node_rank
 
 # With one of these options, accelerate reads the training type elsewhere and refuses ours.
 _OWN_WAY = ("--config_file", "--use_", "--multi_gpu", "--cpu", "--tpu")
@@ -24,14 +24,12 @@ def command(request: LaunchRequest) -> Launch:
 
     The machine rank must expand on its node: in the batch script it would be 0 everywhere.
     """
-    slurm = request.scheduler == "slurm"
-    machine: Token = JobVar(name="SLURM_NODEID") if slurm else Text(text="0")
     around = request.container.around if request.container else ()
-    agent = (*around, *_agent(request, machine))
+    agent = (*around, *_agent(request, node_rank(request)))
     # A single process is started without torch's agent, which would have set its variables.
     rank_env = only_rank() if request.topology.world_size == 1 else ()
     shell = LaunchShell(module="accelerate" if python_of(request.command) else "")
-    if not slurm:
+    if not request.batch.starter:
         argv = (*agent, *wrapped_inside(request))
         return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, shell=shell)
     argv = (*agents(request, ()), *wrapped_inside(request))

@@ -9,7 +9,15 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, Text, Token, Topology
+from hpc_train.model.plan import (
+    JobVar,
+    Joined,
+    Launch,
+    LaunchRequest,
+    Text,
+    Token,
+    Topology,
+)
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options
@@ -22,7 +30,6 @@ _GUARDS = {
     "--wait=60": re.compile(r"--wait(=.*)?|-W[0-9]*"),
 }
 RANK_WRAPPER = JobVar(name="rank_wrapper")
-NODE_WRAPPER = JobVar(name="node_wrapper")
 
 
 class Program(Value, frozen=True, kw_only=True):
@@ -113,17 +120,6 @@ def _wrapper(request: LaunchRequest) -> tuple[Token, ...]:
     return (*texts("sh" if request.container else "bash", "-c"), RANK_WRAPPER, Text(text="rank"))
 
 
-def agents(request: LaunchRequest, agent: tuple[Token, ...], *srun_words: str) -> tuple[Token, ...]:
-    """Return argv that starts `agent` once on each node, under the wrapper of a node.
-
-    Without an agent the node's wrapper starts the following command. `--cpu-bind=none`: otherwise
-    every rank inherits the agent's first core set.
-    """
-    starter = srun(request, 1, "--cpu-bind=none", *srun_words)
-    shell = "sh" if request.container and request.container.step else "bash"
-    return (*starter, *texts(shell, "-c"), NODE_WRAPPER, *texts("node"), *agent)
-
-
 def only_rank() -> tuple[tuple[str, Token], ...]:
     """Return the variables of the only rank of a job."""
     counts = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
@@ -141,16 +137,6 @@ def no_options(name: str, request: LaunchRequest) -> None:
             f"launcher_args {' '.join(request.args)}: {name} starts the program itself here",
             "options of the program belong to its command",
         )
-
-
-def slurm_names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
-    """Return the variables of a rank that Slurm starts."""
-    return (
-        ("RANK", JobVar(name="SLURM_PROCID")),
-        ("WORLD_SIZE", JobVar(name="SLURM_NTASKS")),
-        ("LOCAL_RANK", JobVar(name="SLURM_LOCALID")),
-        ("LOCAL_WORLD_SIZE", Text(text=str(request.topology.tasks_per_node))),
-    )
 
 
 def python_of(command: tuple[str, ...]) -> str | None:

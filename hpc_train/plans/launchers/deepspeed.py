@@ -22,6 +22,7 @@ from hpc_train.model.plan import (
 )
 from hpc_train.plans.launchers import torchrun
 from hpc_train.plans.launchers.base import SRUN, Launcher, texts
+from hpc_train.plans.launchers.node_starter import node_rank
 from hpc_train.plans.launchers.srun import every_rank
 
 _WITHOUT = "--no_local_rank"
@@ -41,7 +42,7 @@ def command(request: LaunchRequest) -> Launch:
     before = () if _WITHOUT in request.args else _ADD_LOCAL_RANK
     args = tuple(word for word in request.args if word != _WITHOUT)
     with_local_rank = msgspec.structs.replace(request, args=args)
-    if request.scheduler == "slurm":
+    if request.batch.steps:
         launch = every_rank(with_local_rank, args, before)
     else:
         launch = Launch(argv=torchrun.agent_here(with_local_rank, *before), slots_per_node=1)
@@ -54,10 +55,9 @@ def command(request: LaunchRequest) -> Launch:
 
 def _names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
     """Return the remaining variables that DeepSpeed's launcher sets for a rank."""
-    slurm = request.scheduler == "slurm"
     return (
         ("LOCAL_SIZE", Text(text=str(request.topology.tasks_per_node))),
-        ("CROSS_RANK", JobVar(name="SLURM_NODEID") if slurm else Text(text="0")),
+        ("CROSS_RANK", node_rank(request)),
         ("CROSS_SIZE", Text(text=str(request.topology.nodes))),
     )
 

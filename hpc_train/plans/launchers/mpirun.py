@@ -30,7 +30,7 @@ def command(request: LaunchRequest) -> Launch:
     names = dict.fromkeys((*of_script, *request.exported, *passed))
     argv = (
         *texts("mpirun", "-np", topology.world_size),
-        *(hosts if request.scheduler == "local" else ()),
+        *(hosts if request.batch.this_machine else ()),
         *_places(request),
         *(token for name in names for token in texts("-x", name)),
         *texts(*request.mpirun_args, *request.args),

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import SRUN, Launcher, no_options, srun, texts, wrapped
+from hpc_train.model.plan import Launch, LaunchRequest, Text, Token
+from hpc_train.plans.launchers.base import SRUN, Launcher, no_options, wrapped
+from hpc_train.plans.launchers.node_starter import each_node, node_rank
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -13,20 +14,18 @@ def command(request: LaunchRequest) -> Launch:
         PlanError: `launcher_args` are given.
     """
     topology = request.topology
-    slurm = request.scheduler == "slurm"
-    node: Token = JobVar(name="SLURM_NODEID") if slurm else Text(text="0")
+    starter = each_node(request, *request.args)
     rank_env: tuple[tuple[str, Token], ...] = (
-        ("NODE_RANK", node),
+        ("NODE_RANK", node_rank(request)),
         ("NNODES", Text(text=str(topology.nodes))),
         ("WORLD_SIZE", Text(text=str(topology.world_size))),
         ("LOCAL_WORLD_SIZE", Text(text=str(topology.tasks_per_node))),
     )
-    if not slurm:
+    if not starter:
         no_options("spawn", request)
-    starter = srun(request, 1, "--cpu-bind=none", *request.args) if slurm else texts()
     argv = (*starter, *wrapped(request))
     return Launch(
-        argv=argv, rank_env=rank_env, slots_per_node=1, forks_ranks=True, direct=not slurm
+        argv=argv, rank_env=rank_env, slots_per_node=1, forks_ranks=True, direct=not starter
     )
 
 

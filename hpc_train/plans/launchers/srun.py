@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import Launch, LaunchRequest, Token
-from hpc_train.plans.launchers.base import SRUN, Launcher, slurm_names, srun, wrapped
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.plans.launchers.base import SRUN, Launcher, srun, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -24,6 +24,24 @@ def every_rank(
     )
     argv = (*srun(request, tasks, *words), *wrapped(request, *before))
     return Launch(argv=argv, rank_env=slurm_names(request), slots_per_node=tasks)
+
+
+def on_each_node(request: LaunchRequest, *words: str) -> tuple[Token, ...]:
+    """Return srun with one task on each node.
+
+    `--cpu-bind=none`: otherwise every rank inherits its agent's first core set.
+    """
+    return srun(request, 1, "--cpu-bind=none", *words)
+
+
+def slurm_names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
+    """Return the variables of a rank that Slurm starts."""
+    return (
+        ("RANK", JobVar(name="SLURM_PROCID")),
+        ("WORLD_SIZE", JobVar(name="SLURM_NTASKS")),
+        ("LOCAL_RANK", JobVar(name="SLURM_LOCALID")),
+        ("LOCAL_WORLD_SIZE", Text(text=str(request.topology.tasks_per_node))),
+    )
 
 
 LAUNCHER = Launcher(

@@ -24,25 +24,14 @@ from hpc_train.plans.launchers.base import (
     SRUN,
     Launcher,
     Program,
-    agents,
     python_of,
     texts,
     wrapped_inside,
 )
+from hpc_train.plans.launchers.node_starter import agents, node_rank
 
 _ENDPOINT = Joined(parts=(JobVar(name="MASTER_ADDR"), Text(text=":"), JobVar(name="MASTER_PORT")))
-# A requeued job has the same id, and must not join the rendezvous of the previous attempt.
-_MEETING = Joined(parts=(JobVar(name="SLURM_JOB_ID"), Text(text="."), JobVar(name="restarts")))
 _IS_HOST = Joined(parts=(Text(text="is_host="), JobVar(name="is_host")))
-_NODE_WRAPPER = Definition(
-    name="node_wrapper",
-    text='export PET_NODE_RANK=$SLURM_NODEID; trap "" USR1 USR2; exec "$@"',
-    comments=(
-        "The node rank expands on its node; the agent ignores the signals that are meant for the "
-        "ranks.",
-        "shellcheck disable=SC2016",
-    ),
-)
 # The first version of torch with the option; an unknown version gets options that all have.
 _SINCE = {"local-addr": ">=2.0", "numa-binding": ">=2.9"}
 _SUPPORTED = "2.4"
@@ -53,7 +42,7 @@ def command(request: LaunchRequest) -> Launch:
     """Return `python -m torch.distributed.run …`, below srun on a cluster."""
     around = request.container.around if request.container else ()
     shell = _shell(request)
-    if request.scheduler != "slurm":
+    if not request.batch.starter:
         return Launch(argv=agent_here(request), slots_per_node=1, shell=shell)
     elastic = request.elastic
     if elastic and request.topology.nodes > 1:
@@ -61,12 +50,12 @@ def command(request: LaunchRequest) -> Launch:
         agent = (*around, *_agent(request, _elastic(elastic, request)))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     if request.container:
-        node_rank = (Text(text=_option("node-rank", request.torch)), JobVar(name="SLURM_NODEID"))
-        agent = (*around, *_agent(request, (*_fixed(request), *node_rank)))
+        number = (Text(text=_option("node-rank", request.torch)), node_rank(request))
+        agent = (*around, *_agent(request, (*_fixed(request), *number)))
         argv = (*agents(request, ()), *wrapped_inside(request))
         return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     argv = (*agents(request, _agent(request, _fixed(request))), *wrapped_inside(request))
-    shell = LaunchShell(definitions=(_NODE_WRAPPER,), module=shell.module)
+    shell = LaunchShell(definitions=(_node_wrapper(request),), module=shell.module)
     return Launch(argv=argv, slots_per_node=1, shell=shell)
 
 
@@ -126,10 +115,28 @@ def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
         *texts(_option("rdzv-backend", torch), "c10d", _option("rdzv-endpoint", torch)),
         _ENDPOINT,
         *texts(_option("rdzv-id", torch)),
-        _MEETING,
+        Joined(parts=_meeting(request)),
         *texts(_option("rdzv-conf", torch)),
         _IS_HOST,
         *(address if _has_option("local-addr", torch) else ()),
+    )
+
+
+def _meeting(request: LaunchRequest) -> tuple[Text | JobVar, ...]:
+    """A requeued job has the same id, and must not join the rendezvous of the previous attempt."""
+    return (JobVar(name=request.batch.job_id), Text(text="."), JobVar(name="restarts"))
+
+
+def _node_wrapper(request: LaunchRequest) -> Definition:
+    number = request.batch.rank_of_node
+    return Definition(
+        name="node_wrapper",
+        text=f'export PET_NODE_RANK={number}; trap "" USR1 USR2; exec "$@"',
+        comments=(
+            "The node rank expands on its node; the agent ignores the signals that are meant for "
+            "the ranks.",
+            "shellcheck disable=SC2016",
+        ),
     )
 
 

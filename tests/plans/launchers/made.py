@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from hpc_train.batch_systems import find_batch_system
 from hpc_train.model.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Token, Topology
 
 
@@ -13,7 +14,7 @@ def request(
     values = {
         "topology": Topology(nodes=nodes, tasks_per_node=tasks, gpus_per_node=0, cpus_per_task=3),
         "command": ("python", "t.py"),
-        "scheduler": scheduler,
+        "batch": find_batch_system(scheduler),
         "srun_args": (),
         "mpi": None,
         "exported": ("OMP_NUM_THREADS",),
