@@ -8,9 +8,12 @@ group `hpctrain.<group>`; plug-ins are searched for a name that is not built in,
 from __future__ import annotations
 
 import importlib
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from hpc_train.errors import HpcTrainError, UnknownNameError
+
+if TYPE_CHECKING:
+    from hpc_train.model.batch_system import BatchSystem
 
 PluginGroup = Literal["launchers", "parsers", "executors", "batch_systems", "formats"]
 
@@ -91,7 +94,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     },
     # Executors by what they give inside a job; separate, because a script needs no executor.
     "batch_systems": {
-        "local": "hpc_train.submissions.local_in_job:LOCAL",
+        "local": "hpc_train.model.batch_system:LOCAL",
         "slurm": "hpc_train.submissions.slurm.in_job:SLURM",
     },
     "formats": {
@@ -147,6 +150,27 @@ def load(group: PluginGroup, name: str) -> object:
         return resolve(plugins[name].target)
     except _BROKEN as error:
         raise PluginError(_broken(group, name, plugins[name], error)) from error
+
+
+def find_batch_system(name: str) -> BatchSystem:
+    """Return what the scheduler of that name gives inside a job.
+
+    If a package registers an executor and no batch system, its jobs have what those of this machine
+    have, except that they may run elsewhere.
+
+    Raises:
+        PluginError: the plug-in cannot be loaded.
+    """
+    # `hpctrain --help` reads names without msgspec.
+    from msgspec.structs import replace
+
+    from hpc_train.model.batch_system import LOCAL
+
+    try:
+        found = cast("BatchSystem", load("batch_systems", name))
+    except UnknownNameError:
+        found = replace(LOCAL, this_machine=False)
+    return replace(found, name=name)
 
 
 def names(group: PluginGroup) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     a scheduler does not have it; names of variables are without `$`.
 
     Args:
-        name: its name in profiles; that of the registry, set by `find_batch_system`.
+        name: its name in profiles; that of the registry, set by `registry.find_batch_system`.
         title: its name in messages.
         template: the template of its scripts, unless the profile names another.
         prefix: what a directive begins with, such as `#SBATCH --`.
@@ -92,3 +92,16 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         for name in reversed(others):
             word = f"${{{name}:-{word}}}"
         return word
+
+
+# A job by hand in an allocation of Slurm has its variables.
+LOCAL = BatchSystem(
+    title="this machine",
+    template="local.sh.j2",
+    this_machine=True,
+    node_list="SLURM_JOB_NODELIST",
+    job_id="SLURM_JOB_ID",
+    restart_count="SLURM_RESTART_COUNT",
+    array_job="SLURM_ARRAY_JOB_ID",
+    array_task="SLURM_ARRAY_TASK_ID",
+)

@@ -9,7 +9,6 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.job import SourcedJob
@@ -19,7 +18,7 @@ from hpc_train.model.queue_limits import JobQueue, partition_named, qos_named
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.plans.launchers.base import Launcher, find_launcher
-from hpc_train.registry import names
+from hpc_train.registry import find_batch_system, names
 
 
 class Context(Value, frozen=True, kw_only=True):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.live_cluster import gres
@@ -16,6 +15,7 @@ from hpc_train.model.value import Value
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
 from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
+from hpc_train.registry import find_batch_system
 from hpc_train.slurm_options import directive_text
 from hpc_train.slurm_versions import missing_option
 

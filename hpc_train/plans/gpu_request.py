@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Setting
+from hpc_train.model.plan import LaunchRequest, Setting
 from hpc_train.model.value import Value
 
 
@@ -44,3 +44,17 @@ def gpu_options(
             )
         return {"gpus-per-task": f"{kind}{gpus_per_node // slots_per_node}"}
     return {"gpus-per-node": f"{kind}{gpus_per_node}"}
+
+
+def step_gpus(request: LaunchRequest, slots_per_node: int) -> tuple[str, ...]:
+    """State the number of GPUs of the step, because the allocation may be larger.
+
+    A step without a request gets all GPUs of the job; if the job requests GPUs per task, the step
+    inherits that number even with fewer tasks.
+    """
+    if not request.nested and request.gpu_request != "gpus-per-task":
+        return ()
+    asked = GpuRequest(form=request.gpu_request, kind=request.gpu_type)
+    topology = request.topology
+    gpus = gpu_options(asked, topology.gpus_per_node, topology.nodes, slots_per_node)
+    return tuple(f"--{option}={value}" for option, value in gpus.items())

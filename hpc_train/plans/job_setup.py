@@ -12,8 +12,7 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
 from hpc_train.plans.containers.resolve import container_setup
 from hpc_train.plans.context import Context
-from hpc_train.plans.launchers.base import texts
-from hpc_train.plans.launchers.node_starter import each_node
+from hpc_train.plans.launchers.base import each_node, texts
 
 
 def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:

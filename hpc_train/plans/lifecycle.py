@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import JobVar, Setting
@@ -14,6 +13,7 @@ from hpc_train.model.version_ranges import parts, within
 from hpc_train.plans.context import Context, from_job, rule
 from hpc_train.plans.directives import refused_option
 from hpc_train.plans.other_launchers import other_launchers
+from hpc_train.registry import find_batch_system
 
 # Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535

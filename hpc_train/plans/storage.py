@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from hpc_train.batch_systems import find_batch_system
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
 from hpc_train.model.site import SourcedSite
+from hpc_train.registry import find_batch_system
 
 _OPTION = re.compile(r"[a-z][a-z-]*")
 # Options whose value is a list.

@@ -8,12 +8,13 @@ from hpc_train.plans.launchers.base import (
     SRUN,
     Launcher,
     Program,
+    agents,
+    node_rank,
     only_rank,
     python_of,
     texts,
     wrapped_inside,
 )
-from hpc_train.plans.launchers.node_starter import agents, node_rank
 
 # With one of these options, accelerate reads the training type elsewhere and refuses ours.
 _OWN_WAY = ("--config_file", "--use_", "--multi_gpu", "--cpu", "--tpu")

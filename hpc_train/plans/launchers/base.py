@@ -10,6 +10,7 @@ import msgspec
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import (
+    FirstOf,
     JobVar,
     Joined,
     Launch,
@@ -20,8 +21,8 @@ from hpc_train.model.plan import (
 )
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import Reason
-from hpc_train.plans.gpu_request import GpuRequest, gpu_options
-from hpc_train.registry import load
+from hpc_train.plans.gpu_request import step_gpus
+from hpc_train.registry import load, resolve
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
 # Options of srun that end a step after a failure, and their spellings.
@@ -30,6 +31,7 @@ _GUARDS = {
     "--wait=60": re.compile(r"--wait(=.*)?|-W[0-9]*"),
 }
 RANK_WRAPPER = JobVar(name="rank_wrapper")
+NODE_WRAPPER = JobVar(name="node_wrapper")
 
 
 class Program(Value, frozen=True, kw_only=True):
@@ -120,6 +122,35 @@ def _wrapper(request: LaunchRequest) -> tuple[Token, ...]:
     return (*texts("sh" if request.container else "bash", "-c"), RANK_WRAPPER, Text(text="rank"))
 
 
+def each_node(request: LaunchRequest, *words: str) -> tuple[Token, ...]:
+    """Return the words that start one process on each node; none if a job has only this machine.
+
+    `words` are options of the program that starts them.
+    """
+    if not request.batch.starter:
+        return ()
+    starter = cast(Callable[..., tuple[Token, ...]], resolve(request.batch.starter))
+    return starter(request, *words)
+
+
+def node_rank(request: LaunchRequest) -> Token:
+    """Return the number of the node, in a process that `each_node` starts."""
+    names = request.batch.node_rank
+    if not names:
+        return Text(text="0")
+    return FirstOf(names=names) if names[1:] else JobVar(name=names[0])
+
+
+def agents(request: LaunchRequest, agent: tuple[Token, ...], *words: str) -> tuple[Token, ...]:
+    """Return argv that starts `agent` once on each node, under the wrapper of a node.
+
+    Without an agent the node's wrapper starts the following command.
+    """
+    starter = each_node(request, *words)
+    shell = "sh" if request.container and request.container.step else "bash"
+    return (*starter, *texts(shell, "-c"), NODE_WRAPPER, *texts("node"), *agent)
+
+
 def only_rank() -> tuple[tuple[str, Token], ...]:
     """Return the variables of the only rank of a job."""
     counts = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
@@ -192,7 +223,7 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
         *texts(*mpi),
     )
     options = texts(
-        *_gpus(request, slots_per_node),
+        *step_gpus(request, slots_per_node),
         *_guards((*request.srun_args, *extra)),
         *request.srun_args,
         *extra,
@@ -216,17 +247,3 @@ def _cores(topology: Topology, slots_per_node: int) -> Token:
         return Text(text=f"--cpus-per-task={cpus}")
     name = "cpus_per_rank" if slots_per_node > 1 else "cpus_on_node"
     return Joined(parts=(Text(text="--cpus-per-task="), JobVar(name=name)))
-
-
-def _gpus(request: LaunchRequest, slots_per_node: int) -> tuple[str, ...]:
-    """State the number of GPUs of the step, because the allocation may be larger.
-
-    A step without a request gets all GPUs of the job; if the job requests GPUs per task, the step
-    inherits that number even with fewer tasks.
-    """
-    if not request.nested and request.gpu_request != "gpus-per-task":
-        return ()
-    asked = GpuRequest(form=request.gpu_request, kind=request.gpu_type)
-    topology = request.topology
-    gpus = gpu_options(asked, topology.gpus_per_node, topology.nodes, slots_per_node)
-    return tuple(f"--{option}={value}" for option, value in gpus.items())

@@ -21,8 +21,7 @@ from hpc_train.model.plan import (
     Token,
 )
 from hpc_train.plans.launchers import torchrun
-from hpc_train.plans.launchers.base import SRUN, Launcher, texts
-from hpc_train.plans.launchers.node_starter import node_rank
+from hpc_train.plans.launchers.base import SRUN, Launcher, node_rank, texts
 from hpc_train.plans.launchers.srun import every_rank
 
 _WITHOUT = "--no_local_rank"

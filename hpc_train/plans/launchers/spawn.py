@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.plan import Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import SRUN, Launcher, no_options, wrapped
-from hpc_train.plans.launchers.node_starter import each_node, node_rank
+from hpc_train.plans.launchers.base import SRUN, Launcher, each_node, no_options, node_rank, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:

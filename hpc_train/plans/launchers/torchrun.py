@@ -24,11 +24,12 @@ from hpc_train.plans.launchers.base import (
     SRUN,
     Launcher,
     Program,
+    agents,
+    node_rank,
     python_of,
     texts,
     wrapped_inside,
 )
-from hpc_train.plans.launchers.node_starter import agents, node_rank
 
 _ENDPOINT = Joined(parts=(JobVar(name="MASTER_ADDR"), Text(text=":"), JobVar(name="MASTER_PORT")))
 _IS_HOST = Joined(parts=(Text(text="is_host="), JobVar(name="is_host")))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpc_train.batch_systems import find_batch_system
 from hpc_train.model.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Token, Topology
+from hpc_train.registry import find_batch_system
 
 
 def request(
