@@ -3,7 +3,7 @@
 The job sets $HPCTRAIN_HANG_AFTER [s]. Both timers run without the interpreter, which may be held by
 a call that does not return: faulthandler writes from a thread of its own, and the kernel sends
 SIGALRM. The ranks arm them within about a second of one another, so that all of them write before
-the first one ends and its launcher ends the others.
+the first one ends and its launcher ends the others. py-spy, if it is installed, does so too.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ import signal
 import sys
 import time
 
+from hpc_train.workload.external_stacks import ExternalStacks
+
 SECONDS = "HPCTRAIN_HANG_AFTER"
 # From the stacks to the end of the rank [s].
 _GRACE_S = 5.0
 # Each thread of faulthandler takes 0.1 ms to start: not at each step [s].
 _EVERY_S = 0.5
 _armed_at = float("-inf")
+_external = ExternalStacks()
 
 
 def progress() -> None:
@@ -34,6 +37,7 @@ def progress() -> None:
     _armed_at = now
     faulthandler.dump_traceback_later(seconds, file=sys.__stderr__ or 2)
     signal.setitimer(signal.ITIMER_REAL, seconds + _GRACE_S)
+    _external.step(seconds)
 
 
 def stop() -> None:
@@ -43,6 +47,7 @@ def stop() -> None:
         _armed_at = float("-inf")
         faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
+        _external.stop()
 
 
 def hang_after_s() -> float | None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -26,10 +29,12 @@ for _ in range(5):
     sys.exit(3)"""
 
 
-def run(last: str, seconds: str = "1", before: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    last: str, seconds: str = "1", before: str = "", **more: str
+) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [sys.executable, "-c", before + PROGRAM.format(last=last)],
-        env={"PYTHONPATH": str(ROOT), "HPCTRAIN_HANG_AFTER": seconds},
+        env={"PYTHONPATH": str(ROOT), "HPCTRAIN_HANG_AFTER": seconds, **more},
         capture_output=True,
         text=True,
         timeout=120,
@@ -64,3 +69,46 @@ def test_the_watch_can_be_ended() -> None:
 def test_a_timer_of_the_program_stays() -> None:
     own = "import signal; signal.signal(signal.SIGALRM, lambda *_: 0); signal.alarm(60)\n"
     assert run("sys.exit(signal.alarm(0) > 50)", before=own).returncode == 1
+
+
+@pytest.fixture
+def py_spy(tmp_path: Path) -> dict[str, str]:
+    """Return a PATH with a program of this name; `dumped` is what it was asked."""
+    program = tmp_path / "py-spy"
+    program.write_text(f'#!/bin/sh\necho "$*" >>{tmp_path}/dumped\necho stacks of C functions\n')
+    program.chmod(0o755)
+    return {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+
+
+WAITS = """\
+import pathlib
+    while not pathlib.Path(sys.argv[1]).exists():
+        time.sleep(0.05)
+    print(__import__("os").getpid())"""
+ENDS = """\
+hang_watch.stop()
+    sys.exit(__import__("os").wait()[1])"""
+
+
+def test_py_spy_looks_into_a_process_that_hangs(tmp_path: Path, py_spy: dict[str, str]) -> None:
+    later = PROGRAM.replace("_GRACE_S = 0.2", "_GRACE_S = 100").format(last=WAITS)
+    done = subprocess.run(
+        [sys.executable, "-c", later, str(tmp_path / "dumped")],
+        env={"PYTHONPATH": str(ROOT), "HPCTRAIN_HANG_AFTER": "1", **py_spy},
+        capture_output=True,
+        text=True,
+        timeout=90,
+    )
+    pid = done.stdout.split()[-1]
+    assert (tmp_path / "dumped").read_text() == f"dump --native --pid {pid}\n"
+
+
+def test_py_spy_is_not_started_after_the_last_step(tmp_path: Path, py_spy: dict[str, str]) -> None:
+    assert run(ENDS, **py_spy).returncode == 0
+    assert not (tmp_path / "dumped").exists()
+
+
+@pytest.mark.skipif(shutil.which("py-spy") is None, reason="py-spy is not installed")
+def test_the_stacks_of_py_spy_are_in_the_log() -> None:
+    done = run("time.sleep(60)", PATH=os.environ["PATH"])
+    assert re.search(r"last \(.*\)", done.stderr), done.stderr
