@@ -115,6 +115,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
     from hpc_train.pipeline.failure_causes import causes
+    from hpc_train.pipeline.status import slow_ranks_of
     from hpc_train.restart_table import HEADS as RESTART_HEADS
     from hpc_train.restart_table import rows as restart_rows
     from hpc_train.run_table import HEADS, counts, rows
@@ -124,6 +125,9 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     if len(runs) == 1 and runs[0].starts:
         click.echo()
         echo_table(RESTART_HEADS, restart_rows(runs[0].starts))
+    if len(runs) == 1:
+        for one in slow_ranks_of(runs[0]):
+            click.echo(f"slow: {one.text()}")
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
 

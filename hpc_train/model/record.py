@@ -18,6 +18,7 @@ UNITS: dict[str, str] = {
     **{metric.record: metric.unit for metric in METRICS if metric.record},
     "global_batch_size": "1",
     "phase_time": "s",
+    "compute_time": "s",
     "iteration_time": "s",
     "not_finite": "1",
     "grad_norm": "1",

@@ -34,6 +34,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     from hpc_train.reports.strategy_tables import with_strategies
     from hpc_train.reports.table_layout import all_columns
     from hpc_train.tables.fastest_series import fastest_frame
+    from hpc_train.tables.node_step_times import node_frame
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
     from hpc_train.tables.strategy_comparison import strategy_rows
@@ -48,7 +49,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
     report = with_strategies(report, study, strategy_rows(runs, inputs.records))
-    report = _with_caveats(_with_forecasts(report, inputs, runs, points), runs, points)
+    nodes = node_frame(study, inputs.records)
+    report = _with_caveats(_with_forecasts(report, inputs, runs, points), runs, points, nodes)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
@@ -59,20 +61,21 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     if not options.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures.plot_data import Measured
-    from hpc_train.tables.node_step_times import node_frame
 
-    measured = Measured(runs, points, laws, node_frame(study, inputs.records))
-    return _with_figures(report, study, measured, options)
+    return _with_figures(report, study, Measured(runs, points, laws, nodes), options)
 
 
-def _with_caveats(report: Report, runs: pd.DataFrame, points: pd.DataFrame) -> Report:
+def _with_caveats(
+    report: Report, runs: pd.DataFrame, points: pd.DataFrame, nodes: pd.DataFrame
+) -> Report:
     """Put what the order and the nodes of the runs show before the summary."""
-    from hpc_train.reports.node_set_caveats import with_node_caveats
+    from hpc_train.reports.node_set_caveats import with_node_caveats, with_slow_nodes
     from hpc_train.reports.run_order_caveats import with_order_caveats
     from hpc_train.tables.node_sets import node_sets
     from hpc_train.tables.run_order import run_order
+    from hpc_train.tables.slow_nodes import slow_nodes
 
-    report = with_order_caveats(report, run_order(runs))
+    report = with_slow_nodes(with_order_caveats(report, run_order(runs)), slow_nodes(nodes))
     return with_node_caveats(report, node_sets(runs, points), points)
 
 

@@ -12,6 +12,7 @@ import msgspec
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.run_states import combine, query_executors, read_runs, runs_of
+from hpc_train.records.slow_ranks import SlowRank, slow_ranks
 from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.find_runs import find, homes
 from hpc_train.runs.node_faults import NodeFault, bad_nodes, node_faults
@@ -48,6 +49,11 @@ def faults_of_nodes(
     runs = [run for one in found.values() for run in one.runs]
     faults = node_faults(runs, time.time())
     return faults, bad_nodes(faults)
+
+
+def slow_ranks_of(run: Run) -> tuple[SlowRank, ...]:
+    """Return the ranks of a run that take much longer for a step than the others."""
+    return slow_ranks(run.folder.logs)
 
 
 def folder_of(word: str, root: Path) -> Path:

@@ -54,7 +54,7 @@ class Packer:
         for hit in hits:
             if hit.once:
                 self._once[len(kinds)] = hit.once
-            kinds.append(self._kind(parser, node, hit))
+            kinds.append(self._kind(parser, hit.node or node, hit))
             lines.append(number)
             values.append(hit.value)
             steps.append(hit.step)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpc_train.tables.node_sets import ApartPoints, NodeSets
+    from hpc_train.tables.slow_nodes import SlowNode
 
 _ALIKE = (
     "share no node, and their repetitions are on the same nodes, so that a difference between "
@@ -29,6 +30,18 @@ def with_node_caveats(report: Report, found: NodeSets, points: pd.DataFrame) -> 
         return report
     caveats = _caveats(found, plain_rows(points))
     return msgspec.structs.replace(report, summary=(*caveats, *report.summary))
+
+
+def with_slow_nodes(report: Report, slow: Sequence[SlowNode]) -> Report:
+    """Put a caveat that names the slow nodes before the summary of a report."""
+    if not slow:
+        return report
+    shown = (
+        f"{one.node} {one.times:.2g} times ({counted(one.runs, 'run')})" for one in slow[:NAMED]
+    )
+    text = "Caveats: a node is slower than the others of its runs, which wait for it: "
+    line = f"{text}{_and_more(shown, len(slow))}."
+    return msgspec.structs.replace(report, summary=(line, *report.summary))
 
 
 def sides_apart(

@@ -32,9 +32,9 @@ def node_frame(
 
     The time of a step on a node is the mean over its ranks. Where ranks wait for one another in
     each step, all of them take as long as the slowest, and only what they do alone tells them
-    apart: `measure` is `compute time`, the sum of the timers forward-compute and backward-compute,
-    where these are logged on all nodes, else `step time`. A line that names no node is of the node
-    that other lines of its rank name.
+    apart: `measure` is `compute time`, the metric of this name or the sum of the timers
+    forward-compute and backward-compute, where these are logged on all nodes, else `step time`. A
+    line that names no node is of the node that other lines of its rank name.
     """
     names = [run.run_id for run in study.runs]
     fields = record_arrays(records)
@@ -66,7 +66,9 @@ def _timed(fields: RecordArrays, runs: int) -> Rows:
     steps = (fields.metric.among(["step_time"]) == 0) & plain
     phases = fields.metric.among(["phase_time"]) == 0
     part = np.where(phases, fields.variant.among(parts), -1)
+    alone = (fields.metric.among(["compute_time"]) == 0) & plain
     kinds = np.where(steps, 0, np.where(part >= 0, 1 + part, -1))
+    kinds = np.where(alone, 1 + len(parts), kinds)
     rows = once(stated(fields, kinds))
     mine = rows.stepped & (rows.scope == PER_RANK) & (rows.run < runs)
     return rows.take(mine & usable(rows.value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import socket
 import sys
 import time
 from collections.abc import Iterator
@@ -27,6 +28,7 @@ from hpc_train.workload.trainer_options import Options
 from hpc_train.workload.training_data import Pair, TrainingData
 from hpc_train.workload.training_progress import Progress, Step, Stopped
 
+NODE = (os.environ.get("SLURMD_NODENAME") or socket.gethostname()).partition(".")[0]
 TEST_BATCH = 512
 TEST_TOKENS = 4096
 
@@ -141,10 +143,7 @@ class Trainer:
                 event="step",
                 epoch=epoch,
                 step=self.progress.done,
-                step_time=step.time,
-                samples=step.samples,
-                **({} if step.loss is None else {"loss": step.loss}),
-                **({} if step.grad_norm is None else {"grad_norm": step.grad_norm}),
+                **step.values() | {"node": NODE},
             )
             self._save_if_due(model)
 
@@ -197,6 +196,7 @@ class Trainer:
             samples=samples,
             loss=None if loss is None else float(loss),
             grad_norm=None if norm is None else float(norm),
+            compute=model.forward.seconds() if isinstance(model, LocalStep) else None,
         )
 
     def _mean_loss(self) -> float:

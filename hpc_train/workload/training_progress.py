@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 class Step:
     """One optimiser step of this rank: seconds, its share of the samples, and its mean loss.
 
+    `compute` are the seconds of its forward passes, if they wait for no other rank.
+
     Ranks that train on the same samples have equal shares of them. None: another rank has the loss,
     or gradients are not clipped.
     """
@@ -18,6 +20,18 @@ class Step:
     samples: float
     loss: float | None
     grad_norm: float | None = None
+    compute: float | None = None
+
+    def values(self) -> dict[str, float]:
+        """Return what is known of it, by the names of events."""
+        found = {
+            "step_time": self.time,
+            "samples": self.samples,
+            "loss": self.loss,
+            "grad_norm": self.grad_norm,
+            "compute_time": self.compute,
+        }
+        return {name: value for name, value in found.items() if value is not None}
 
 
 @dataclass(slots=True, kw_only=True)

@@ -3,7 +3,8 @@
 The key `event` is the kind of the line: `start` and `end` describe the run (global), `epoch` an
 epoch (global, its number is the step), `step` a step (per rank). Without `event`, `step_time` and
 `samples` are per rank if there is a `step`, and everything else is global. The key `scope`
-overrides these defaults. `conditions` is an object with properties of the run (`torch`, `gpu`).
+overrides these defaults. `node` is the host of the rank. `conditions` is an object with properties
+of the run (`torch`, `gpu`).
 Metrics have the names and units of `model.record.UNITS`; other keys, null and values that are not
 finite numbers are ignored.
 """
@@ -33,7 +34,8 @@ _LONGEST = 16_384
 _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
 _BODY = len(b"@hpct ")
 _SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
-_RANKS_OWN = frozenset({"step_time", "samples"})
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+_RANKS_OWN = frozenset({"step_time", "samples", "compute_time"})
 _FREE_METRICS = frozenset(UNITS) - {"condition"}
 # Measured with messages of one size.
 _OF_A_SIZE = frozenset({"algbw", "busbw", "latency"})
@@ -120,7 +122,7 @@ def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
 def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     kind = event.get("event")
     key, scope = _KINDS.get(kind, _FREE) if isinstance(kind, str) else _FREE
-    step = whole(event.get(key)) if key else None
+    step, node = whole(event.get(key)) if key else None, host_name(event.get("node"))
     if "scope" in event:
         scope = _stated_scope(event["scope"]) or scope
     # In an event with a kind, `epoch` is its position in the run.
@@ -135,6 +137,7 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
             step,
             rank,
             message_size=size if metric in _OF_A_SIZE else None,
+            node=node,
         )
         for metric, raw in event.items()
         if metric in metrics and (value := finite(raw)) is not None
@@ -160,6 +163,8 @@ class StepEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     step_time: float | None = None
     samples: float | None = None
     loss: float | None = None
+    compute_time: float | None = None
+    node: str = ""
 
 
 _decode_step = msgspec.json.Decoder(StepEvent).decode
@@ -178,15 +183,23 @@ def step_event(body: bytes) -> StepEvent | None:
 
 def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
     """Return the values of a step, in the order in which the workload writes them."""
-    step, hits = event.step, []
+    step, node, hits = event.step, host_name(event.node), []
     # Written out, because a loop over the names would double the time of the function.
     if event.step_time is not None:
-        hits.append(Hit("step_time", event.step_time, "per_rank", step, rank))
+        hits.append(Hit("step_time", event.step_time, "per_rank", step, rank, node=node))
     if event.samples is not None:
-        hits.append(Hit("samples", event.samples, "per_rank", step, rank))
+        hits.append(Hit("samples", event.samples, "per_rank", step, rank, node=node))
     if event.loss is not None:
-        hits.append(Hit("loss", event.loss, "per_rank", step, rank))
+        hits.append(Hit("loss", event.loss, "per_rank", step, rank, node=node))
+    if (alone := event.compute_time) is not None:
+        hits.append(Hit("compute_time", alone, "per_rank", step, rank, node=node))
     return hits
+
+
+def host_name(stated: object) -> str:
+    """Return the short name of the host that an event states; empty if that is none."""
+    found = _HOST.match(stated) if isinstance(stated, str) else None
+    return found[0] if found else ""
 
 
 def condition_hits(stated: object, rank: int | None) -> list[Hit]:

@@ -21,7 +21,8 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     `unit` may be empty for the metrics of `model.record.UNITS`. `rank` is only needed if the text
     itself contains a rank. `steps` is the number of steps that the value is the mean of. `variant`
     distinguishes two values of one metric (`in_place`, `max`). Hits with the same parser, metric
-    and `once` are one measurement that several ranks print: the first one is used.
+    and `once` are one measurement that several ranks print: the first one is used. `node` is only
+    needed if the text itself names one.
     """
 
     metric: str
@@ -34,6 +35,7 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     message_size: int | None = None
     variant: str = ""
     once: str = ""
+    node: str = ""
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):

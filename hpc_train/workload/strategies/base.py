@@ -15,6 +15,7 @@ from torch.distributed.tensor import DTensor
 from hpc_train.model.strategy_checks import strategy_problem
 from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.workload.blocks import CHECKPOINT_PREFIX, prepare_blocks
+from hpc_train.workload.forward_time import ForwardTime
 from hpc_train.workload.models import mean_loss
 from hpc_train.workload.optimizer import OptimizerChoice, Parameters, Updates
 from hpc_train.workload.precision import autocast, loss_scaler
@@ -108,6 +109,7 @@ class LocalStep:
     ) -> None:
         self.model, self.updates, self.setup = model, updates, setup
         self.data_rank, self.sync = data_rank, sync
+        self.forward = ForwardTime(model, setup.group.device)
 
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Train on this rank's part of a global batch; return its mean loss."""
