@@ -68,7 +68,8 @@ def test_every_rank_reports_every_step(by_environment: Outputs) -> None:
         assert {step["rank"] for step in steps} == {rank}
         assert {step["samples"] for step in steps} == {32}
         assert all(step["step_time"] > 0 for step in steps)
-        assert list(steps[0]) == "v event rank epoch step step_time samples loss".split()
+        keys = "v event rank epoch step step_time samples loss compute_time node"
+        assert list(steps[0]) == keys.split()
 
 
 def test_only_rank_0_reports_the_whole(by_environment: Outputs) -> None:
