@@ -31,7 +31,10 @@ def rank_memory(
     if program.parameters is None:
         return None
     size = training_size(program, 1)
-    activations, logits = _of_samples(request, program.shape, micro_batch)
+    if program.shape is None and program.activation_bytes is not None:
+        activations, logits = _of_counted(request, program, micro_batch), exactly(0.0)
+    else:
+        activations, logits = _of_samples(request, program.shape, micro_batch)
     return RankMemory(
         states=_states(request, program, size),
         gathered=_gathered(request, program, size),
@@ -68,6 +71,8 @@ def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize
     if not ("fsdp" in request.strategy or request.strategy == "hsdp"):
         return exactly(0.0)
     shape, parameters = program.shape, float(size.parameters)
+    if shape is None and program.gathered_parameters is not None:
+        return exactly(float(size.gathered * program.gathered_parameters))
     if shape is None:
         return Range(low=0.0, high=parameters * size.gathered)
     block = block_parameters(shape.width)
@@ -102,6 +107,16 @@ def _of_samples(
         activations = Range(low=least, high=most * _MORE)
     vocabulary = tokens * shape.vocabulary / divided
     return activations, Range(low=8.0 * vocabulary, high=12.0 * vocabulary)
+
+
+def _of_counted(request: TrainingRequest, program: ProgramSize, samples: float) -> Range:
+    """Return the activations of a counted model.
+
+    Autocast keeps some in half the bytes; checkpointing keeps at least nothing.
+    """
+    whole = samples * (program.activation_bytes or 0.0)
+    least = whole / 2 if request.precision in _HALF else whole
+    return Range(low=0.0 if request.checkpointing != "none" else least, high=whole * _MORE)
 
 
 def _with_more(least: float) -> Range:

@@ -34,6 +34,11 @@ from hpc_train.plain_text import plain, plain_json
     help="Results of this program: a study, run, log or table, as for `hpctrain report`.",
 )
 @click.option(
+    "--program",
+    metavar="MODULE:FUNCTION",
+    help="Count parameters, FLOP and activations of the model that this function returns.",
+)
+@click.option(
     "--calibrate",
     is_flag=True,
     help="First run the job on one GPU, one node and two nodes, and wait for the results.",

@@ -12,14 +12,17 @@ class ProgramSize(Value, frozen=True, kw_only=True):
     """A training; None is unknown.
 
     `global_batch` are the samples of a step of all ranks, or `batch` those of each rank; `steps` of
-    the whole training; `model` is one of the reference trainer. `sources` are the name of each
-    value and where it comes from.
+    the whole training; `model` is one of the reference trainer. `activation_bytes` are those of a
+    sample, `gathered_parameters` what fsdp gathers at once, of a model without a known shape.
+    `sources` are the name of each value and where it comes from.
     """
 
     name: str
     model: ModelName | None = None
     parameters: int | None = None
     flops_per_sample: float | None = None
+    activation_bytes: float | None = None
+    gathered_parameters: int | None = None
     global_batch: int | None = None
     batch: int | None = None
     steps: int | None = None

@@ -19,6 +19,7 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.study import Study
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
+from hpc_train.pipeline.count_program import count_program
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice
 from hpc_train.pipeline.earlier_steps import own_steps, stated_steps
 from hpc_train.reports.advice_report import AdviceInput, advice_report
@@ -40,6 +41,7 @@ class AdviceOptions(Value, frozen=True, kw_only=True):
     budget: str | None = None
     conditions: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
+    program: str | None = None
     results: Path = Path("runs")
 
 
@@ -88,6 +90,8 @@ def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
     else:
         earlier = own_steps(program.name, machine.site, options.results)
     program = completed(program, earlier.conditions, "conditions of the measured runs")
+    if options.program is not None:
+        program = completed(program, count_program(options.program), f"--program {options.program}")
     question = Question(
         program=program,
         machine=machine,

@@ -34,9 +34,16 @@ _OPTIONS = {
     "--batch-size": "batch",
     "--steps": "steps",
 }
-_NUMBERS = ("parameters", "global_batch", "batch", "steps", "accumulate")
-CONDITIONS = (*_NUMBERS, "flops_per_sample", "precision", "optimizer", "checkpointing")
-_REAL = frozenset({*_NUMBERS, "flops_per_sample"})
+_NUMBERS = ("parameters", "global_batch", "batch", "steps", "accumulate", "gathered_parameters")
+CONDITIONS = (
+    *_NUMBERS,
+    "flops_per_sample",
+    "activation_bytes",
+    "precision",
+    "optimizer",
+    "checkpointing",
+)
+_REAL = frozenset({*_NUMBERS, "flops_per_sample", "activation_bytes"})
 _WORDS = {
     "model": MODELS,
     "precision": PRECISIONS,

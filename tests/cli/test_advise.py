@@ -147,3 +147,43 @@ def test_three_measured_sizes_give_a_forecast(hpctrain: Hpctrain, job: str, tmp_
     assert "Forecasts from the measured sizes" in text
     far = " ".join(hpctrain(*asked, "--gpus", "128").stdout.split())
     assert "ddp: no forecast beyond 64, 4 times the largest measured size: measure 32" in far
+
+
+PROGRAM = """\
+import torch
+from torch import nn
+
+def make_model():
+    blocks = [nn.Sequential(nn.Linear(64, 256), nn.GELU(), nn.Linear(256, 64)) for _ in range(4)]
+    return nn.Sequential(*blocks), torch.zeros(2, 64)
+
+def make_other():
+    model, inputs = make_model()
+    return model if inputs.sum() > 0 else None
+"""
+OWN_JOB = """\
+name: own
+command: [python, train.py]
+resources: {nodes: 1, gpus_per_node: 4, time: 5m}
+"""
+
+
+def test_a_program_is_counted(hpctrain: Hpctrain, tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(OWN_JOB)
+    (tmp_path / "train.py").write_text(PROGRAM)
+    asked = ("advise", "job.yaml", "--site", "juwels-booster", "--condition", "global_batch=64")
+    made = hpctrain(*asked, "--program", "train:make_model", "--json")
+    assert made.returncode == 0, made.stderr
+    sources = {row["name"]: row for row in json.loads(made.stdout)["sources"]}
+    assert sources["parameters"]["value"] == 4 * (64 * 256 + 256 + 256 * 64 + 64)
+    assert sources["parameters"]["source"] == "--program train:make_model"
+    single = rows(made.stdout)["single", 1]
+    assert single["fits"] == "yes"
+    assert single["memory_bytes"]["activations"]["high"] is not None
+    refused = hpctrain(*asked, "--program", "train:make_other")
+    assert refused.returncode == 2
+    assert "train.py:10: return model if inputs.sum() > 0" in " ".join(refused.stderr.split())
+    assert "x.is_meta" in refused.stderr
+    wrong = hpctrain(*asked, "--program", "train.make_model")
+    assert wrong.returncode == 2
+    assert "not MODULE:FUNCTION" in wrong.stderr
