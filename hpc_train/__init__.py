@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
+    from hpc_train.api.advise import AdviceReport, advise
     from hpc_train.api.collect import collect
     from hpc_train.api.compare import Comparison, compare
     from hpc_train.api.diagnose import DiagnosedJobs, diagnose
@@ -35,6 +36,7 @@ if sys.version_info < (3, 10):  # noqa: UP036
 __version__ = VERSION
 
 __all__ = [
+    "AdviceReport",
     "Comparison",
     "DiagnosedJobs",
     "HpcTrainError",
@@ -42,6 +44,7 @@ __all__ = [
     "SubmittedRun",
     "SubmittedStudy",
     "__version__",
+    "advise",
     "collect",
     "compare",
     "diagnose",
@@ -53,12 +56,14 @@ __all__ = [
 
 # The module of each name: a command line needs none of them, and pandas takes half a second.
 _MODULES = {
+    "AdviceReport": "api.advise",
     "Comparison": "api.compare",
     "DiagnosedJobs": "api.diagnose",
     "HpcTrainError": "errors",
     "ScalingReport": "api.report",
     "SubmittedRun": "api.run",
     "SubmittedStudy": "api.study",
+    "advise": "api.advise",
     "collect": "api.collect",
     "compare": "api.compare",
     "diagnose": "api.diagnose",

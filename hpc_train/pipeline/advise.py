@@ -76,7 +76,12 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
 
 
 def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
-    """Return the advice on the program of a job or study file.
+    """Return the report of `advice_of`."""
+    return advice_of(path, site, options)[1]
+
+
+def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Advice, Report]:
+    """Return the advice on the program of a job or study file, and its report.
 
     Without results that are stated, those of runs of the same name on the same site are used.
 
@@ -101,15 +106,14 @@ def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
         budget_gpu_hours=_budget(options.budget),
     )
     advice = advise(question)
-    return advice_report(
-        AdviceInput(
-            advice=advice,
-            program=program,
-            machine=machine,
-            measured=earlier.steps,
-            notes=(*earlier.notes, *_recorded(advice, machine, program.name, options.results)),
-        )
+    about = AdviceInput(
+        advice=advice,
+        program=program,
+        machine=machine,
+        measured=earlier.steps,
+        notes=(*earlier.notes, *_recorded(advice, machine, program.name, options.results)),
     )
+    return advice, advice_report(about)
 
 
 def _recorded(advice: Advice, machine: MachineSize, name: str, results: Path) -> tuple[str, ...]:
