@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
+from hpc_train.advice.choices import choices
 from hpc_train.advice.measured_curve import forecast_refusals
 from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.advice.rows import CHECKPOINTED, make_rows
@@ -42,6 +43,7 @@ def advise(question: Question) -> Advice:
         one_rank=_one_rank(judged, question, refused.get("single", "it is not among the sizes")),
         recommended=_said(best, judged, question),
         limit=_limit(judged, question),
+        choices=tuple(choices(judged, question)),
         refused=tuple(refused.items()),
         missing=tuple(_missing(question)),
         not_forecast=forecast_refusals(rows, question),

@@ -46,7 +46,7 @@ def advice_report(found: AdviceInput) -> Report:
     )
     return Report(
         title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
-        summary=(advice.one_rank, advice.recommended, advice.limit),
+        summary=(advice.one_rank, advice.recommended, *advice.choices, advice.limit),
         tables=(_rows(advice.rows, found), *forecast_tables(advice.rows), _sources(found)),
         notes=tuple(_notes(found)),
         name=found.program.name,
@@ -80,20 +80,22 @@ def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
         Column(key="speedup", heading="speedup", drop=6),
         Column(key="end", heading="time [h]", drop=5),
         Column(key="gpu_hours", heading=f"{unit[:-1]}-hours", drop=4),
+        Column(key="cost", heading=f"cost\n[{found.machine.currency or ABSENT}]", drop=7),
         Column(key="verdict", heading="verdict", align="left", prose=True),
     )
-    cells = [_cells(row) for row in rows]
+    price = found.machine.price_per_gpu_hour
+    cells = [_cells(row, price) for row in rows]
     known = [n for n, _ in enumerate(columns) if any(row[n].text != ABSENT for row in cells)]
     return ReportTable(
         title="Strategies",
         columns=tuple(columns[n] for n in known),
         rows=tuple(tuple(row[n] for n in known) for row in cells),
         key="rows",
-        records=tuple(_record(row) for row in rows),
+        records=tuple(_record(row, price) for row in rows),
     )
 
 
-def _cells(row: AdviceRow) -> tuple[Cell, ...]:
+def _cells(row: AdviceRow, price: float | None) -> tuple[Cell, ...]:
     memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
     sent = ABSENT if row.sent is None else significant(row.sent / 1e9, 3)
     step = significant(row.step.low) if row.measured else bounds_text(row.step)
@@ -110,6 +112,7 @@ def _cells(row: AdviceRow) -> tuple[Cell, ...]:
         Cell(text=bounds_text(row.speedup), value=_ends(row.speedup)),
         Cell(text=bounds_text(hours), value=_ends(hours)),
         Cell(text=bounds_text(row.gpu_hours), value=_ends(row.gpu_hours)),
+        Cell(text=bounds_text(_cost(row, price)), value=_ends(_cost(row, price))),
         Cell(text=verdict, value=row.verdict),
     )
 
@@ -131,7 +134,14 @@ def _ends(bounds: Range | None) -> dict[str, float | None] | None:
     return None if bounds is None else {"low": bounds.low, "high": bounds.high}
 
 
-def _record(row: AdviceRow) -> dict[str, Any]:
+def _cost(row: AdviceRow, price: float | None) -> Range | None:
+    """Return the cost of a training in the currency of the site."""
+    if price is None or row.gpu_hours is None:
+        return None
+    return row.gpu_hours.times(price)
+
+
+def _record(row: AdviceRow, price: float | None) -> dict[str, Any]:
     kinds = {} if row.memory is None else row.memory.kinds
     return {
         "strategy": row.strategy,
@@ -148,6 +158,7 @@ def _record(row: AdviceRow) -> dict[str, Any]:
         "efficiency": _ends(row.efficiency),
         "end_s": _ends(row.end),
         "gpu_hours": _ends(row.gpu_hours),
+        "cost": _ends(_cost(row, price)),
         "change": row.change or None,
         "verdict": row.verdict,
         "reason": row.reason,
