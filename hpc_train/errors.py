@@ -10,9 +10,13 @@ from collections.abc import Iterable
 
 
 class HpcTrainError(Exception):
-    """Base of every error that a user can cause; `exit_code` is that of the command."""
+    """Base of every error that a user can cause; `exit_code` is that of the command.
+
+    `page` is the page of the documentation on the values that are refused.
+    """
 
     exit_code = 2
+    page = ""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -28,6 +32,8 @@ class HpcTrainError(Exception):
 class SpecError(HpcTrainError):
     """A job file, study file or command-line setting is wrong."""
 
+    page = "files"
+
 
 class ArgumentError(HpcTrainError):
     """An argument of a Python function has a wrong type or value."""
@@ -35,6 +41,8 @@ class ArgumentError(HpcTrainError):
 
 class SiteProfileError(HpcTrainError):
     """A site profile is wrong or cannot be found."""
+
+    page = "site-reference"
 
 
 class PlanError(HpcTrainError):

@@ -128,6 +128,11 @@ def exclusive(path: Path) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         # In a shared folder, the umask may give write access to the group.
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+    except PermissionError as failure:
+        raise StoreError(
+            f"{path.parent}: cannot be written: {failure.strerror}",
+            "for runs of your own, name another folder: hpctrain submit FILE --results FOLDER",
+        ) from None
     except OSError as failure:
         raise cannot_write(path, failure) from None
     try:

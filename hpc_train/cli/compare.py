@@ -56,7 +56,7 @@ def compare(
 
     A and B are any input of `hpctrain report`, a report as JSON, or runs of a study that share a
     value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
-    implausible; 3 if a run of either side has no result. Verdicts: docs/compare.md.
+    implausible; 3 if a run of either side has no result. Verdicts: hpctrain help compare.
     """
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import show_warnings

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import os
 import re
@@ -37,14 +38,22 @@ def main() -> None:
         code = 0
     except OSError as failure:
         # A folder without permission, or a full disk to which stdout is written, is not a bug.
-        where = failure.filename or "output"
-        _complain(HpcTrainError(f"{where}: {failure.strerror or failure}", "name another place"))
+        _complain(_system_error(failure))
         if failure.filename is None:
             _discard_output()
         code = 2
     # At the exit, Python would search all objects for cycles once more.
     gc.freeze()
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _system_error(failure: OSError) -> HpcTrainError:
+    where, hint = failure.filename or "output", "name another place"
+    if failure.errno in (errno.ENOSPC, errno.EDQUOT):
+        hint = "free some space, or write to another place; df -h prints what is free"
+    elif isinstance(failure, PermissionError) and failure.filename:
+        hint = f"ls -ld {where!s} prints who has access; its owner can give it to you"
+    return HpcTrainError(f"{where}: {failure.strerror or failure}", hint)
 
 
 def _discard_output() -> None:

@@ -90,7 +90,8 @@ def _default_results() -> Path:
 
 results_option = click.option(
     "--results",
-    type=click.Path(path_type=Path),
+    # Our own error for a folder that cannot be read names the next command.
+    type=click.Path(path_type=Path, readable=False),
     default=_default_results,
     help="Folder of all results (default: $HPCTRAIN_RESULTS or ./results).",
 )

@@ -113,7 +113,7 @@ def report(
 
     Exit code 1 with --check, if a gate or check is not met, and 2 if a gate cannot be read; 3 if a
     requested run has no result, or a log cannot be read. Columns, flags and files:
-    docs/reading-a-report.md.
+    hpctrain help reading-a-report.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.extras import need

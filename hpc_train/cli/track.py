@@ -58,7 +58,7 @@ def add(
     """Store the results of a study as one file; adding them twice changes nothing.
 
     The word is a study, a bundle, report.json, or any other input of `hpctrain report`. See
-    docs/track.md.
+    hpctrain help track.
     """
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.extras import need
@@ -106,7 +106,7 @@ def show(
     """Print each point over time, with the changes of its level.
 
     Exit code 1 with --check, if the newest level of a point is worse than the one before; 3 if an
-    entry cannot be read. See docs/track.md.
+    entry cannot be read. See hpctrain help track.
     """
     from hpc_train.cli.output import say
     from hpc_train.extras import need

@@ -223,6 +223,6 @@ def _problem(metrics: AbstractSet[str]) -> str:
     if metrics <= _OF_BENCHMARKS:
         names = ", ".join(sorted(metrics - {"world_size"}))
         if not names:
-            return "a number of ranks, but no time or rate of training; see docs/events.md"
+            return "a number of ranks, but no time or rate of training; see hpctrain help events"
         return f"a benchmark ({names}), not a training; hpctrain collect prints its values"
     return ""

@@ -49,7 +49,7 @@ def _lines(home: Path, run: Run, found: tuple[Path, list[Suggestion]] | None) ->
     name = run.folder.run_id
     yield f"{name} ended well, and none of its lines states a time or a rate that hpctrain reads"
     if found is None:
-        yield "  print one in the script: docs/events.md"
+        yield "  print one in the script: hpctrain help events"
         return
     path, suggestions = found
     for one in suggestions:

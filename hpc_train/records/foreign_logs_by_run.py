@@ -27,11 +27,14 @@ def no_such_file(word: str) -> LogParseError | None:
     """Return the error for an argument that can only be a file that does not exist."""
     path = Path(word)
     if any(letter in word for letter in "*?["):
-        return LogParseError(f"{word}: no file matches this pattern")
+        return LogParseError(f"{word}: no file matches this pattern", f"ls {path.parent}")
     if not path.suffix and len(path.parts) == 1 and not word.endswith("/"):
         return None
     if not path.parent.is_dir():
-        return LogParseError(f"{word}: no such file; there is no folder {path.parent}")
+        return LogParseError(
+            f"{word}: no such file; there is no folder {path.parent}",
+            "hpctrain status lists the runs and studies in ./results, or in --results FOLDER",
+        )
     there = sorted(entry.name for entry in path.parent.iterdir())
     return LogParseError(
         f"{word}: no such file{nearest(path.name, there)}",
@@ -69,7 +72,7 @@ def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogP
     near = sorted(census.nearly.items(), key=lambda item: -item[1].lines)[:_NEAREST]
     places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
     what = "a known format" if form == "auto" else f"the format {form}"
-    hint = "hpctrain collect --list shows the formats; a script can print events: docs/events.md"
+    hint = "hpctrain collect --list shows the formats, hpctrain help events how to print events"
     if str(paths[0]) == _STDIN:
         hint = f"for a table of results on stdin: hpctrain report - --parser table; {hint}"
     if form == "auto" and (found := suggested_for(path for path in paths if path.is_file())):

@@ -177,7 +177,7 @@ def _alone(where: str) -> str:
     if where == UNKNOWN:
         return (
             "The number of ranks is not known: nothing to compare; "
-            "let the run print world_size (docs/events.md)."
+            "let the run print world_size (hpctrain help events)."
         )
     return f"One size only ({where}): no speedup; a study measures several sizes."
 

@@ -98,5 +98,5 @@ def _lacking(rows: Sequence[Row], target: Target) -> tuple[str, ...]:
     more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
     return (
         f"not measured: {unknown[0]}{more} did not print {target.metric} and the global batch; "
-        "print an event with step and global_batch_size (docs/events.md).",
+        "print an event with step and global_batch_size (hpctrain help events).",
     )

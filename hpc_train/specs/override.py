@@ -104,7 +104,8 @@ def check_key(key: str, where: str) -> None:
             every = [f"{head}.{name}" for name in known]
         raise SpecError(
             f"{where}: {key!r} is not a key of a job{nearest(key, every)}; "
-            f"allowed: {', '.join(every)}{'' if inner else ', env.NAME'}"
+            f"allowed: {', '.join(every)}{'' if inner else ', env.NAME'}",
+            "hpctrain help files describes each key",
         )
 
 
@@ -145,4 +146,15 @@ def _put(data: dict[str, Any], override: Override) -> None:
     elif isinstance(target, dict):
         target[last] = override.value
     else:
-        raise SpecError(f"{override.origin}: {override.key!r} is not a value that can be set")
+        raise SpecError(
+            f"{override.origin}: {'.'.join(parents)} {_extent(target)}",
+            "hpctrain explain FILE prints its value",
+        )
+
+
+def _extent(target: Any) -> str:
+    """Return why a value has no such part."""
+    if not isinstance(target, list):
+        return "is one value, which has no parts"
+    count = len(target)
+    return f"is a list of {count} item{'s' * (count != 1)}, from 0 on"

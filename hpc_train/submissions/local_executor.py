@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -73,7 +74,7 @@ class LocalExecutor:
         }
         held = {queue: is_held(queue.file("lock")) for queue in set(queues.values())}
         active = [run for run in runs if not has_ended(status_of(run))]
-        return {run: _report(run, held[queues[run]]) for run in active}
+        return {run: _report(run, queues[run], held[queues[run]]) for run in active}
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """Mark all runs first, so that none of them is started; see `Executor.cancel`."""
@@ -84,12 +85,21 @@ class LocalExecutor:
                 terminate(run)
 
 
-def _report(run: RunFolder, held: bool | None) -> JobReport:
+def _report(run: RunFolder, queue: LocalQueue, held: bool | None) -> JobReport:
     if held is None:
         return JobReport(state=JobState.UNKNOWN, reason="its queue cannot be read")
     if not held:
-        return JobReport(state=JobState.LOST)
+        return JobReport(state=JobState.LOST, reason=_reason_in_log(queue, run.run_id))
     return JobReport(state=JobState.RUNNING if run.status.exists() else JobState.PENDING)
+
+
+def _reason_in_log(queue: LocalQueue, run_id: str) -> str:
+    """Return why the supervisor did not run it; empty if it did, or does not say."""
+    with suppress(OSError):
+        for line in queue.file("log").read_text(errors="replace").splitlines():
+            if line.startswith(f"{run_id}: "):
+                return line.removeprefix(f"{run_id}: ")
+    return ""
 
 
 def _check_machine_lock() -> None:

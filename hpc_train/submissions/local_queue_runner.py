@@ -10,12 +10,14 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.job_state import has_ended
+from hpc_train.json_files import cannot_write
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
@@ -37,6 +39,8 @@ def main(home: str, queue_id: str, lock: str) -> None:
     """Run the queue's runs that were not cancelled, one at a time."""
     queue = LocalQueue(home=Path(home), queue_id=queue_id)
     run_ids = msgspec.json.decode(queue.file("json").read_bytes(), type=list[str])
+    # This line gets the log a block of the disk, so that reasons fit when the disk is full.
+    sys.stderr.write(f"runs: {len(run_ids)}\n")
     _detach()
     for run_id in run_ids:
         run = RunFolder(path=queue.home / run_id)
@@ -49,8 +53,16 @@ def main(home: str, queue_id: str, lock: str) -> None:
                 _supervise(run, submission, (int(lock), machine))
         except (OSError, StoreError, msgspec.DecodeError) as failure:
             # A damaged folder must not prevent the others from running.
-            sys.stderr.write(f"{run_id}: {failure}\n")
+            with suppress(OSError):
+                sys.stderr.write(f"{run_id}: {_reason(failure, queue.home)}\n")
         os.close(machine)
+
+
+def _reason(failure: Exception, home: Path) -> str:
+    """Return the sentence that `status` prints."""
+    if isinstance(failure, OSError):
+        failure = cannot_write(Path(failure.filename or home), failure)
+    return f"{failure}; mend it before hpctrain retry {home.name}"
 
 
 def _detach() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hpc_train.atomicfile import write_atomic
-from hpc_train.errors import StoreError
+from hpc_train.json_files import cannot_write
 from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import encode_unit
@@ -22,7 +22,7 @@ def write(run: RunFolder, submission: Submission) -> None:
     try:
         write_atomic(run.submission, content, flush=False)
     except OSError as failure:
-        raise StoreError(f"{run.submission}: {failure.strerror or failure}") from None
+        raise cannot_write(run.submission, failure) from None
 
 
 def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:

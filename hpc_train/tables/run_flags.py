@@ -19,7 +19,7 @@ from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.shared_objects import Shared
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary
 
-NO_RATE = ", but no time or rate of training; see docs/events.md"
+NO_RATE = ", but no time or rate of training; see hpctrain help events"
 _SINGLE_VALUED = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
 
 
@@ -128,7 +128,7 @@ def _in_warmup(seen: int, study: ExpectedStudy) -> str:
 
 def _unusable(rows: Rows) -> str:
     if not len(rows.run):
-        return "no line with a time or rate that any parser knows; see docs/events.md"
+        return "no line with a time or rate that any parser knows; see hpctrain help events"
     rates = rows.take(np.isin(rows.kind, [KINDS.index(name) for name in RATE_RECORDS]))
     if not len(rates.run):
         found = ", ".join(_in_order(rows.kind))
@@ -137,7 +137,7 @@ def _unusable(rows: Rows) -> str:
     if (rates.scope == PER_GPU).any():
         return (
             f"{name} is per GPU, and no line says how many GPUs there were; "
-            "let the run print world_size (docs/events.md)"
+            "let the run print world_size (hpctrain help events)"
         )
     return (
         f"{name} of {len(np.unique(rates.who))} of several ranks only, or not "

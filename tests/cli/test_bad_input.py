@@ -211,7 +211,8 @@ def test_output_that_cannot_be_written_has_no_traceback(hpctrain: Hpctrain) -> N
             stderr=subprocess.PIPE,
             text=True,
         )
-    message = "hpctrain: output: No space left on device\n  name another place\n"
+    advice = "free some space, or write to another place; df -h prints what is free"
+    message = f"hpctrain: output: No space left on device\n  {advice}\n"
     assert (done.returncode, done.stderr) == (2, message)
 
 

@@ -9,9 +9,35 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
+from hpc_train.cli.commands import COMMANDS
 from tests.pipeline.waiting import finished
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+
+# Ctrl-C in the first function of the pipeline that a command calls. Class bodies are no functions.
+INTERRUPTED = """
+import inspect, os, signal, sys
+def interrupt(frame, event, argument):
+    name = frame.f_globals.get("__name__", "")
+    is_function = frame.f_code.co_flags & inspect.CO_OPTIMIZED
+    if event == "call" and is_function and name.startswith("hpc_train.pipeline."):
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGINT)
+sys.setprofile(interrupt)
+from hpc_train.cli.main import main
+main()
+"""
+TYPED = (
+    *("submit train.py --site local", "render train.py --site local -o script.sh"),
+    *("explain train.py --site local", "advise job.yaml --site local", "lint job.yaml"),
+    *("status", "logs train", "cancel train", "retry train", "collect a.log -o records.csv"),
+    *("report a.log -o report.html", "compare a.log a.log", "track add a.log", "diagnose a.log"),
+    *("site list", "bench allreduce --ranks 2 --site local", "doctor", "lab status"),
+)
+# They call no function of the pipeline, and end at once.
+WITHOUT_PIPELINE = {"help", "completion"}
 
 
 def test_the_runs_go_on(hpctrain: Hpctrain, tmp_path: Path) -> None:
@@ -36,3 +62,28 @@ def test_the_runs_go_on(hpctrain: Hpctrain, tmp_path: Path) -> None:
     Path("go").touch()
     (run,) = finished(tmp_path / "results" / "train").values()
     assert run.state.value == "COMPLETED"
+
+
+def test_each_command_is_interrupted() -> None:
+    assert {words.split()[0] for words in TYPED} == COMMANDS.keys() - WITHOUT_PIPELINE
+
+
+@pytest.mark.parametrize("words", TYPED)
+def test_an_interrupted_command_prints_no_traceback_and_leaves_no_file(
+    words: str, tmp_path: Path
+) -> None:
+    (tmp_path / "train.py").write_text("print('done')\n")
+    (tmp_path / "job.yaml").write_text("command: [python, train.py]\nlauncher: single\n")
+    (tmp_path / "a.log").write_text("step 1: 8 samples/s\n")
+    before = sorted(tmp_path.rglob("*"))
+    done = subprocess.run(
+        [sys.executable, "-c", INTERRUPTED, *words.split()],
+        cwd=tmp_path,
+        env={**os.environ, "XDG_CACHE_HOME": str(tmp_path / "none/of/these")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (130, ""), done.stderr
+    assert "Traceback" not in done.stderr
+    assert sorted(tmp_path.rglob("*")) == before

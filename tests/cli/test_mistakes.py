@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.cli.conftest import Hpctrain
+from tests.project.test_homes import STRANGER, isolates
 
 STORED = Path(__file__).parents[1] / "stored/schema-1"
 OLD = "import sys; sys.version_info = (3, 6, 8); sys.version = '3.6.8 x'; import hpc_train"
@@ -118,7 +120,14 @@ MISTAKES = {
     ),
     "wrong path of --set": Mistake(
         f"{LOCAL} --set resources.node=2", 2,
-        ("--set resources.node", "is not a key", "did you mean 'resources.nodes'?"),
+        ("--set resources.node", "did you mean 'resources.nodes'?", "hpctrain help files"),
+    ),
+    "type of GPU": Mistake(
+        f"{LOCAL} --gpus a100:4", 2, ("from 0 to 64, not 'a100:4'", "hpctrain help files"),
+    ),
+    "item that is not there": Mistake(
+        "render job.yaml --site local --set command.9=x", 2,
+        ("--set command.9", "a list of 2 items, from 0 on", "hpctrain explain FILE"),
     ),
     "profile with a typo": Mistake(
         "submit train.py --site sites/clustr.yaml", 2,
@@ -126,7 +135,9 @@ MISTAKES = {
         sites,
     ),
     "collect of no folder": Mistake("collect no/", 2, ("no/: no such file", "hpctrain status")),
-    "report of no folder": Mistake("report old/nothing", 2, ("old/nothing: no such", "folder old")),
+    "report of no folder": Mistake(
+        "report old/nothing", 2, ("old/nothing: no such", "folder old", "hpctrain status")
+    ),
     "empty folder": Mistake(
         "report logs", 2, ("logs: no log files", "contains nothing", "name other files"),
         lambda: Path("logs").mkdir(),
@@ -173,10 +184,11 @@ MISTAKES = {
         f"{LOCAL} --dry-run", 0, ("#!/bin/bash",), variables={"HOME": "/proc/none"}
     ),
     "full disk": Mistake(
-        "help", 2, ("No space left on device", "name another place"), start=("-c", FULL)
+        "help", 2, ("output: No space left on device", "df -h prints"), start=("-c", FULL)
     ),
     "no permission": Mistake(
-        f"{LOCAL} --results /sys/results", 2, ("/sys/results", "cannot be written", "name another")
+        f"{LOCAL} --results /sys/results", 2,
+        ("/sys/results", "cannot be written", "hpctrain submit FILE --results"),
     ),
     "CRLF": Mistake(
         "lint job.sh", 1, ("job.sh:1", "DOS line breaks", "lint --fix"),
@@ -217,3 +229,17 @@ def test_a_mistake_is_answered(hpctrain: Hpctrain, name: str) -> None:
     assert [part for part in mistake.parts if part not in said] == [], said
     # The dump of all run ids was the answer to a folder that is not there.
     assert mistake.code != 2 or len(done.stderr) < 1200
+
+
+@pytest.mark.skipif(not isolates(), reason="no namespaces of users here")
+@pytest.mark.parametrize("words", ["status", "report bad", "logs bad", "retry bad"])
+def test_results_that_another_user_keeps_to_himself(tmp_path: Path, words: str) -> None:
+    shutil.copytree(STORED / "results", tmp_path / "theirs")
+    (tmp_path / "theirs").chmod(0)
+    command = [*STRANGER, *HPCTRAIN, *words.split(), "--results", "theirs"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert re.fullmatch(
+        r"hpctrain: theirs\S*: Permission denied\n  ls -ld theirs\S* prints who has access; .+\n",
+        done.stderr,
+    )

@@ -108,7 +108,7 @@ def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job_without_times(
 def test_a_run_without_any_line_is_told_how_to_print_one(hpctrain: Hpctrain) -> None:
     study("s", "true")
     done = hpctrain("submit", "study.yaml", "--wait")
-    assert "print one in the script: docs/events.md" in done.stderr
+    assert "print one in the script: hpctrain help events" in done.stderr
 
 
 def test_a_foreign_log_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:

@@ -47,6 +47,12 @@ COMMANDS = (
     "submit job.yaml --site local --wait",
     "collect steps.log -o steps.csv",
     "lint --fix crlf.sh",
+    "site init mine",
+)
+ANSWERS = ROOT / "tests/probe/fixtures"
+SCONTROL = "".join(
+    f'case "$*" in *{word}*) exec cat {ANSWERS}/lab.{word}*.txt;; esac\n'
+    for word in ("config", "partition", "node")
 )
 
 
@@ -62,7 +68,13 @@ def run_in(folder: Path, before: str, *commands: str) -> dict[str, tuple[int, st
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_one_sentence_and_nothing_half_written(kind: str, tmp_path: Path) -> None:
+def test_one_sentence_and_nothing_half_written(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin/scontrol").write_text(f"#!/bin/sh\n{SCONTROL}exit 1\n")
+    (tmp_path / "bin/scontrol").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin:{os.environ['PATH']}")
     (tmp_path / "job.yaml").write_text(JOB.format(code="print(1)"))
     (tmp_path / "grid.yaml").write_text(STUDY)
     (tmp_path / "steps.log").write_text(STEPS)
@@ -74,6 +86,19 @@ def test_one_sentence_and_nothing_half_written(kind: str, tmp_path: Path) -> Non
         assert (words, code) == (words, 2), output
         assert re.fullmatch(rf"hpctrain: \S+: cannot be written: {reason}", output), output
     assert (tmp_path / "after").read_text() == (tmp_path / "before").read_text()
+
+
+def test_of_a_study_that_fills_the_disk_each_run_is_lost_for_this_reason(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text(JOB.format(code='print("x" * 2_000_000)'))
+    text = "name: grid\njob: job.yaml\nscaling: weak\nrepetitions: 2\naxes: {env.X: [1, 2]}\n"
+    (tmp_path / "grid.yaml").write_text(text)
+    found = run_in(tmp_path, "true", "submit grid.yaml --site local --wait", "status grid")
+    for _, output in found.values():
+        lines = [line for line in output.splitlines() if " LOST  " in line or line[:4] == "LOST"]
+        assert len(lines) > 2, output
+        for line in lines:
+            assert "disk was full" in line or "No space left on device" in line, output
+            assert "hpctrain retry" in line
 
 
 def test_a_job_that_fills_the_disk_is_lost_for_this_reason(tmp_path: Path) -> None:

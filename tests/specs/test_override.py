@@ -76,7 +76,13 @@ def test_an_override_replaces_what_was_below_it() -> None:
     assert origins["command.1"] == "--set command.1"
 
 
-@pytest.mark.parametrize("setting", ["command.7=x", "name.x.y=3"])
-def test_an_override_that_leads_nowhere(setting: str) -> None:
-    with pytest.raises(SpecError, match="not a value"):
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("command.7=x", r"command\.7: command is a list of 1 item, from 0 on"),
+        ("name.x.y=3", r"name\.x\.y: name\.x is one value, which has no parts"),
+    ],
+)
+def test_an_override_that_leads_nowhere(setting: str, reason: str) -> None:
+    with pytest.raises(SpecError, match=reason):
         apply({"command": ["a"], "name": "n"}, {}, [parse_setting(setting)])

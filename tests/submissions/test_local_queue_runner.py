@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,8 @@ import pytest
 from hpc_train.json_files import read_json, to_json
 from hpc_train.model.submission import JobState, Script, Submission
 from hpc_train.runs.run_folders import create_runs
+from hpc_train.submissions.local_executor import LocalExecutor
+from hpc_train.submissions.local_queue import LocalQueue, take
 from hpc_train.submissions.local_queue_runner import _supervise
 from tests.pipeline.runs_of import manifest
 
@@ -42,3 +46,33 @@ def test_the_end_of_a_cancelled_run_is_not_a_failure(
             os.close(lock)
     found = read_json(run.submission, Submission)
     assert (found.state, found.reason) == (state, reason)
+
+
+def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path) -> None:
+    queue = LocalQueue(home=tmp_path, queue_id="q")
+    script = Script(text="exit 3\n", digest="d" * 64, template_digest="t" * 64)
+    (run,) = create_runs(tmp_path, [(manifest("j-1"), script)])
+    run.submission.write_bytes(to_json(SUBMITTED))
+    run.logs.rmdir()
+    run.logs.write_text("no folder")
+    queue.file("json").parent.mkdir()
+    queue.file("json").write_bytes(to_json([run.run_id]))
+    lock = take(queue.file("lock"), wait=True)
+    assert lock is not None
+    words = [sys.executable, "-m", "hpc_train.submissions.local_queue_runner"]
+    with queue.file("log").open("wb") as log:
+        started = subprocess.run(
+            [*words, str(tmp_path), "q", str(lock)], stderr=log, pass_fds=[lock], check=True
+        )
+    assert started.returncode == 0
+    os.close(lock)
+    # The supervisor holds the lock until its end.
+    again = take(queue.file("lock"), wait=True)
+    assert again is not None
+    os.close(again)
+    (report,) = LocalExecutor().query({run: SUBMITTED}).values()
+    assert report.state is JobState.LOST
+    assert report.reason == (
+        f"{run.logs}/job.out: cannot be written: Not a directory; "
+        f"mend it before hpctrain retry {tmp_path.name}"
+    )

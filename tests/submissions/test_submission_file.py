@@ -43,7 +43,9 @@ def test_an_end_is_added_to_what_was_there(run: RunFolder) -> None:
 
 
 def test_a_folder_that_is_gone(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"no/submission\.json: No such file or directory"):
+    with pytest.raises(
+        StoreError, match=r"no/submission\.json: cannot be written: there is no folder"
+    ):
         write(RunFolder(path=tmp_path / "no"), ASKED)
 
 

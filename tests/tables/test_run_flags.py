@@ -115,7 +115,7 @@ def problem(*records: Record, gpus: int = 1, warmup: Warmup = NO_WARMUP) -> str:
 @pytest.mark.parametrize(
     ("records", "text"),
     [
-        ([], "no line with a time or rate that any parser knows; see docs/events.md"),
+        ([], "no line with a time or rate that any parser knows; see hpctrain help events"),
         (
             [record("a", "loss", 1), record("a", "accuracy", 0.5)],
             "the log has loss, accuracy, but no time or rate of training",

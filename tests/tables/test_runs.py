@@ -78,10 +78,10 @@ def test_fewer_steps_than_the_warmup_of_a_study_say_what_to_change() -> None:
 @pytest.mark.parametrize(
     ("records", "problem"),
     [
-        ([], "no line with a time or rate that any parser knows; see docs/events.md"),
+        ([], "no line with a time or rate that any parser knows; see hpctrain help events"),
         (
             [record("a", "loss", 1.0), record("a", "accuracy", 0.5)],
-            "the log has loss, accuracy, but no time or rate of training; see docs/events.md",
+            "the log has loss, accuracy, but no time or rate of training; see hpctrain help events",
         ),
         (steps("a", [[0.0] * 30]), "step times are not positive"),
         (rate("a", 0), "samples_per_second of 1 of several ranks only, or not positive"),

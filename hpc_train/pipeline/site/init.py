@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.atomicfile import write_atomic
@@ -117,7 +118,8 @@ def _check(name: str, text: str, cluster: Cluster) -> None:
 
 
 def _write(path: Path, text: str, options: InitOptions) -> None:
-    """Write atomically."""
+    """Write atomically; a folder that was made for the file is removed if that fails."""
+    made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without --force it fails if another process has written the file meanwhile.
@@ -125,4 +127,7 @@ def _write(path: Path, text: str, options: InitOptions) -> None:
     except OSError as failure:
         if isinstance(failure, FileExistsError) and path.exists():
             raise SpecError(f"{path} exists already", "another one: -o FILE") from None
+        if made:
+            with suppress(OSError):
+                path.parent.rmdir()
         raise cannot_write(path, failure) from None
