@@ -74,11 +74,14 @@ def _dry_run(prepared: Prepared, options: SubmitOptions) -> None:
 
 
 def wait_for(done: Submitted) -> NoReturn:
-    """Follow the submitted runs to their end, and exit."""
+    """Follow the submitted runs to their end, print the next command, and exit."""
     from hpc_train.cli.follow_runs import follow
 
     known = {run.folder.run_id: run.state for run in done.kept}
-    sys.exit(follow(done.home, {run.run_id for run in done.new} | set(known), known))
+    code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
+    if code == 0 and _is_study(done):
+        click.echo(f"next: hpctrain report {_typed(done.home, done)}", err=True)
+    sys.exit(code)
 
 
 def announce(done: Submitted, *, as_json: bool) -> None:
@@ -95,17 +98,20 @@ def announce(done: Submitted, *, as_json: bool) -> None:
         return
     for run in done.new:
         click.echo(run.run_id)
-    if (done.home / "study.json").exists():
+    if _is_study(done):
         click.echo(_summary(done), err=True)
-    click.echo(f"next: hpctrain status {_word(done)}", err=True)
+    path = done.new[0].path if len(done.new) == 1 and not done.kept else done.home
+    click.echo(f"next: hpctrain status {_typed(path, done)}", err=True)
 
 
-def _word(done: Submitted) -> str:
-    """Return the argument that selects the new runs on the command line, from this folder."""
+def _is_study(done: Submitted) -> bool:
+    return (done.home / "study.json").exists()
 
+
+def _typed(path: Path, done: Submitted) -> str:
+    """Return the argument that selects a run or a study on the command line, from this folder."""
     from hpc_train.json_files import default_results
 
-    path = done.new[0].path if len(done.new) == 1 and not done.kept else done.home
     return path.name if done.home.parent == default_results() else shlex.quote(str(path))
 
 

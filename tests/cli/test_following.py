@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.conftest import Hpctrain
+
 TRAIN = """\
 import os, time
 step = 0
@@ -42,3 +44,27 @@ def test_the_last_measurement_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
     os.close(ours)
     assert process.returncode == 0
     assert Path("go").exists(), sent.decode()
+
+
+@pytest.mark.parametrize(
+    ("command", "typed"),
+    [
+        ("print('step 1: 8 samples/s')", "next: hpctrain report sizes\n"),
+        ("exit(1)", "next: hpctrain diagnose sizes\n"),
+    ],
+)
+def test_after_a_study_the_next_command_is_printed(
+    hpctrain: Hpctrain, command: str, typed: str
+) -> None:
+    Path("train.py").write_text(command)
+    options = "--name sizes --launcher spawn --cpus-per-task 1 --tasks-per-node 1,2 --wait"
+    done = hpctrain("submit", "train.py", "--site", "local", *options.split())
+    assert done.stderr.endswith(typed), done.stderr
+    assert done.stderr.count("next: hpctrain status sizes\n") == 1
+
+
+def test_after_a_job_no_report_is_offered(hpctrain: Hpctrain) -> None:
+    Path("train.py").write_text("print('step 1: 8 samples/s')")
+    done = hpctrain("submit", "train.py", *"--site local --cpus-per-task 1 --wait".split())
+    assert done.returncode == 0, done.stderr
+    assert "hpctrain report" not in done.stderr

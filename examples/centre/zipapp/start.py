@@ -2,7 +2,8 @@
 
 The folder in the cache is an environment as `python -m venv` makes it, for processes that hpctrain
 starts. This process imports from one more file there, with all compiled modules: a parallel file
-system needs a request to its server for each path.
+system needs a request to its server for each path. (The bootstrap of shiv, which unpacks as well,
+makes about twice as many for `--help`, `status` and `render`.)
 """
 
 # Python 3.6 must be able to read this file, and print the sentence of `names_for_this_python`.
