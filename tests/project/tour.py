@@ -56,7 +56,9 @@ def desk(folder: Path) -> dict[str, str]:
     shutil.copy(ROOT / "examples/book/train.py", folder)
     (folder / "bin").mkdir()
     homes = {name: str(folder / name) for name in ("XDG_CONFIG_HOME", "XDG_CACHE_HOME")}
-    return {**environment_with(folder / "bin"), **homes}
+    # Where its cache of fonts takes seconds to make, Matplotlib says so on stderr.
+    fonts = os.environ.get("MPLCONFIGDIR") or str(Path.home() / ".cache/matplotlib")
+    return {**environment_with(folder / "bin"), **homes, "MPLCONFIGDIR": fonts}
 
 
 def walk_the_lab(folder: Path, environment: Mapping[str, str]) -> Iterator[tuple[str, Typed]]:
