@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,12 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
 from hpc_train.workload import checkpoint
-from hpc_train.workload.emit import emit, write_line
+from hpc_train.workload.emit import emit
 from hpc_train.workload.process_group import any_rank
 from hpc_train.workload.spawn_ranks import leave
 
 SAMPLES, BATCH = 64, 4
+NODE = os.environ.get("SLURMD_NODENAME", "")
 _hangs = False
 
 
@@ -42,18 +44,21 @@ def main(steps: int, every: int, gate: int, gates: Path) -> int:
         schedule.load_state_dict(own["schedule"])
     emit(event="start", pid=os.getpid(), resumed=done)
     for step in range(done + 1, steps + 1):
+        began = time.perf_counter()
+        compute(gates / f"slow-{distributed.get_rank()}")
+        computed = time.perf_counter() - began
         loss, samples = train_step(step, model, optimizer)
         schedule.step()
-        emit(event="step", step=step, loss=loss, seen=samples)
+        times = {"compute_time": computed, "step_time": time.perf_counter() - began}
+        emit(event="step", step=step, loss=loss, seen=samples, node=NODE, **times)
         if gate and step % gate == 0:
             wait_for_file(gates / f"go-{step}")
-        if checkpoint.should_stop() or step % every == 0:
-            try:
-                checkpoint.save(step, model, optimizer, {"schedule": schedule.state_dict()})
-            except checkpoint.CheckpointError as error:
-                write_line(f"no checkpoint: {error}")
-        if checkpoint.should_stop():
+        if (stop := checkpoint.should_stop()) or step % every == 0:
+            save = checkpoint.save if stop else checkpoint.async_save
+            save(step, model, optimizer, {"schedule": schedule.state_dict()})
+        if stop:
             return checkpoint.RESUBMIT
+    checkpoint.finish()
     weights = b"".join(value.numpy().tobytes() for value in net.state_dict().values())
     emit(event="end", weights=hashlib.sha256(weights).hexdigest())
     return 0
@@ -76,6 +81,11 @@ def train_step(
     return float(loss.detach()), samples
 
 
+def compute(slow: Path) -> None:
+    """Take as long as a forward pass of a small model, or three times that."""
+    time.sleep(0.06 if slow.exists() else 0.02)
+
+
 def note_hang(*_: object) -> None:
     """Hang outside the collective that the signal may interrupt."""
     global _hangs  # a handler has no other place
@@ -88,11 +98,19 @@ def hang() -> None:
 
 
 def wait_for_file(path: Path) -> None:
-    """Wait until the test makes it, or until the job asks to stop."""
+    """Wait until the test makes it, or until the job asks to stop.
+
+    First for the checkpoint that is under way: the test knows from which step a start resumes.
+    """
+    with suppress(checkpoint.CheckpointError):
+        checkpoint.finish()
+    filled: list[bytes] = []
     while not checkpoint.should_stop() and not any_rank(path.exists()):
         time.sleep(0.02)
         if _hangs:
             hang()
+        if path.with_name(f"fill-{distributed.get_rank()}").exists():
+            filled.append(b"\1" * (1 << 24))
 
 
 if __name__ == "__main__":

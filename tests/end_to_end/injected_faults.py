@@ -7,7 +7,9 @@ import re
 import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from tests.end_to_end import daemons, gated
@@ -76,6 +78,66 @@ def corrupted(training: Training) -> None:
 
 def rank_killed(training: Training) -> None:
     os.kill(training.pid(1), signal.SIGKILL)
+
+
+def out_of_memory(training: Training) -> None:
+    """Limit what a rank may allocate from now on, and let it ask for more.
+
+    Where no memory cgroup can be made, the rank is killed as the kernel would do.
+    """
+    rank = training.pid(1)
+    fill = training.user.folder / training.name / "fill-1"
+    if (group := memory_cgroup()) is None:
+        os.kill(rank, signal.SIGKILL)
+    else:
+        limit_memory(group, rank)
+        fill.touch()
+        wait_for(lambda: ended(str(rank)))
+        events = [file for file in group.glob("memory.*") if file.name in OOM_EVENTS]
+        assert any("oom_kill 1" in file.read_text().splitlines() for file in events)
+        fill.unlink()
+        wait_for(lambda: not (group / "cgroup.procs").read_text())
+        group.rmdir()
+    wait_for(
+        lambda: "memory ran out" in training.user.hpctrain("diagnose", training.folder).stdout,
+        every_s=2 * gated.POLL_S,
+    )
+
+
+# Of the first and the second version of cgroups.
+OOM_EVENTS = ("memory.oom_control", "memory.events")
+LIMITS = {"memory.limit_in_bytes": 64 << 20, "memory.max": 64 << 20, "memory.swap.max": 0}
+
+
+def memory_cgroup() -> Path | None:
+    """Make a cgroup with a limit of memory, of either version; None without the right."""
+    for parent in (Path("/sys/fs/cgroup/memory"), Path("/sys/fs/cgroup")):
+        group = parent / "hpctrain-out-of-memory"
+        with suppress(OSError):
+            group.mkdir()
+            if any((group / name).exists() for name in OOM_EVENTS):
+                return group
+            group.rmdir()
+    return None
+
+
+def limit_memory(group: Path, process: int) -> None:
+    for name, limit in LIMITS.items():
+        if (group / name).exists():
+            (group / name).write_text(str(limit))
+    (group / "cgroup.procs").write_text(f"{process}\n")
+
+
+def rank_is_slow(training: Training) -> None:
+    """Let a rank compute for three times as long as the other."""
+    slow = training.user.folder / training.name / "slow-1"
+    slow.touch()
+    training.open_gate()
+    training.reaches_gate()
+    slow.unlink()
+    said = training.user.hpctrain("status", training.name).stdout
+    node = last_node(training)
+    assert re.search(rf"slow: rank 1 on {node} takes 0\.\d+ s a step, [23]", said), said
 
 
 def agent_killed(training: Training) -> None:
@@ -161,6 +223,7 @@ FAULTS = {
             inject=signalled_without_accounting,
             end=SAVED,
         ),
+        Fault(name="a rank 3 times slower", inject=rank_is_slow, end=None),
         Fault(name="SIGKILL of a rank", inject=rank_killed, end="exit code "),
         Fault(name="results folder gone for 10 s", inject=results_gone, end=None),
         Fault(name="SIGKILL of torchrun's agent", inject=agent_killed, end="exit code "),
@@ -172,6 +235,7 @@ FAULTS = {
     ),
     "three": (
         Fault(name="scontrol requeue, newest checkpoint damaged", inject=corrupted, end=BY_SLURM),
+        Fault(name="out of memory", inject=out_of_memory, end="exit code "),
         Fault(name="network cut for 5 s", inject=network_cut_for_a_while, end=None),
         Fault(name="a node lost", inject=node_lost, end=""),
         Fault(name="network cut", inject=network_cut, end=""),
