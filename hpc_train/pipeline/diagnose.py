@@ -8,6 +8,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.diagnosis import Diagnosis, FirstFailure, JobEnd
 from hpc_train.model.run import Run
@@ -30,6 +32,7 @@ from hpc_train.regularfile import is_folder
 from hpc_train.runs.expected_runs import latest_attempts
 
 _log = logging.getLogger(__name__)
+OUT_OF_MEMORY = "cuda_oom"
 # States of a run that count as a failure.
 FAILED = (
     JobState.FAILED,
@@ -110,7 +113,23 @@ def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str,
     folder = run.folder
     files = log_files([folder.logs]) if is_folder(folder.logs) else []
     names = [path.relative_to(folder.path).as_posix() for path in files]
-    return diagnose_logs(files, names, _end_of(run), tally)
+    found, unreadable = diagnose_logs(files, names, _end_of(run), tally)
+    return _with_strategy(run, found), unreadable
+
+
+def _with_strategy(run: Run, found: Diagnosis) -> Diagnosis:
+    """Add what would fit to the advice on a GPU that ran out of memory."""
+    root = found.root
+    if root is None or run.manifest is None or root.id != OUT_OF_MEMORY:
+        return found
+    from hpc_train.pipeline.fitting_strategy import strategy_that_fits
+
+    sentence = strategy_that_fits(run.manifest, root)
+    if not sentence:
+        return found
+    better = replace(root, advice=f"{root.advice} {sentence}")
+    findings = tuple(better if one is root else one for one in found.findings)
+    return replace(found, findings=findings)
 
 
 def diagnosis_of(run: Run) -> Diagnosis:

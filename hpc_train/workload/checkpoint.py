@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import os
 import pickle
-import random
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
-from torch import distributed, nn
+from torch import nn
 from torch.distributed.checkpoint import state_dict_loader
+from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
-from torch.distributed.checkpoint.state_dict import get_state_dict, set_state_dict
 
 from hpc_train.workload import hang_watch
 from hpc_train.workload.checkpoint_files import damage
+from hpc_train.workload.checkpoint_state import CheckpointError as CheckpointError
+from hpc_train.workload.checkpoint_state import (
+    load_training,
+    rank_values,
+    restore_rank,
+    training_state,
+)
 from hpc_train.workload.checkpoint_writing import (
     DONE,
     BackgroundWrite,
     CheckpointFolder,
     can_write_beside,
+    cause,
     copied,
     ignore_warning_of_one_process,
     made,
     together,
     write,
 )
-from hpc_train.workload.checkpoint_writing import CheckpointError as CheckpointError
 from hpc_train.workload.process_group import any_rank, rank_and_count
 from hpc_train.workload.stop_request import listen
 from hpc_train.workload.stop_request import should_stop as should_stop
@@ -57,8 +63,9 @@ def save(
     """Write the state after `step` steps; every rank must call it. Return the folder.
 
     Saved are model, optimiser, the generators of random numbers of each rank, and `own`: values of
-    this rank, such as the state of a scheduler or a position. A checkpoint is whole or absent: it
-    is written under another name, synced and renamed. The last `keep` remain.
+    this rank, such as the state of a scheduler or a position. The model may be a part of one, as a
+    stage of a pipeline, if its parameters have their names in the whole model. A checkpoint is
+    whole or absent: it is written under another name, synced and renamed. The last `keep` remain.
 
     Raises:
         CheckpointError: it cannot be written; the earlier ones remain.
@@ -122,7 +129,7 @@ def resume(
     and left out. With another number of ranks, `own` and the generators stay as they are.
 
     Raises:
-        CheckpointError: the checkpoint is of another model; the first name that differs is given.
+        CheckpointError: it is of another model or optimiser; the first name that differs is given.
     """
     listen()
     if checkpoints_folder().exists():
@@ -137,77 +144,41 @@ def resume(
     return 0
 
 
-def ranks_of(step: int) -> int:
-    """Return the number of ranks that saved the checkpoint of a step."""
+def saved_values(step: int) -> dict[str, Any]:
+    """Return what rank 0 gave as `own` to the checkpoint of a step."""
+    state: dict[str, Any] = {"rank0": {"own": b""}}
+    ignore_warning_of_one_process()
     folder = checkpoints_folder() / f"{DONE}{step:010d}"
-    return _ranks(FileSystemReader(folder).read_metadata().state_dict_metadata)
-
-
-def _ranks(stored: Mapping[str, Any]) -> int:
-    return sum(1 for name in stored if name.startswith("rank") and name.endswith(".cpu"))
+    state_dict_loader.load(state, checkpoint_id=folder, no_dist=True)
+    values: dict[str, Any] = pickle.loads(state["rank0"]["own"])  # noqa: S301  # of this program
+    return values
 
 
 def _load(
     folder: Path, model: nn.Module, optimizer: torch.optim.Optimizer, own: dict[str, Any] | None
 ) -> None:
-    weights, moments = get_state_dict(model, optimizer)
-    state: dict[str, Any] = {"model": weights, "optimizer": moments}
     stored = FileSystemReader(folder).read_metadata().state_dict_metadata
-    _check_same_model(folder, weights, stored)
-    (rank, ranks), saved_by = rank_and_count(), _ranks(stored)
-    mine = f"rank{rank}"
-    if saved_by == ranks:
-        state[mine] = _of_rank(own)
-    elif rank == 0:
+    saved_by = sum(1 for name in stored if name.startswith("rank") and name.endswith(".cpu"))
+    rank, ranks = rank_and_count()
+    values = {f"rank{rank}": rank_values(own)} if saved_by == ranks else {}
+    if not values and rank == 0:
         text = f"checkpoint {folder} of {saved_by} ranks is resumed by {ranks}"
         print(f"{text}: parameters and optimiser, not the values of a rank", file=sys.stderr)
-    alone = not distributed.is_initialized()
-    if alone:
+    if ranks == 1:
         ignore_warning_of_one_process()
-    state_dict_loader.load(state, checkpoint_id=folder, no_dist=alone)
-    set_state_dict(
-        model, optimizer, model_state_dict=state["model"], optim_state_dict=state["optimizer"]
-    )
-    if mine in state:
-        _restore(state[mine], own)
-
-
-def _check_same_model(folder: Path, weights: Mapping[str, Any], stored: Mapping[str, Any]) -> None:
-    """Compare names and shapes of the parameters."""
-    saved = {
-        name.removeprefix("model."): tuple(getattr(entry, "size", ()))
-        for name, entry in stored.items()
-        if name.startswith("model.")
-    }
-    mine = {name: tuple(getattr(value, "shape", ())) for name, value in weights.items()}
-    for name in sorted(saved.keys() | mine.keys()):
-        if saved.get(name) != mine.get(name):
-            shapes = [str(list(s[name])) if name in s else "absent" for s in (saved, mine)]
-            raise CheckpointError(
-                f"{folder}: of another model: {name} is {shapes[0]} there, {shapes[1]} here"
-            )
+    try:
+        load_training(folder, model, optimizer, values)
+    except CheckpointException as error:
+        raise CheckpointError(f"{folder}: not read: {cause(error)}") from error
+    for state in values.values():
+        restore_rank(state, own)
 
 
 def _state(
     model: nn.Module, optimizer: torch.optim.Optimizer, own: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Return what a checkpoint has of this rank."""
-    weights, moments = get_state_dict(model, optimizer)
-    return {"model": weights, "optimizer": moments, f"rank{rank_and_count()[0]}": _of_rank(own)}
-
-
-def _of_rank(own: Mapping[str, Any] | None) -> dict[str, Any]:
-    generators: dict[str, Any] = {"cpu": torch.get_rng_state(), "python": random.getstate()}
-    if torch.cuda.is_available():
-        generators["cuda"] = torch.cuda.get_rng_state()
-    # As one value, because only entries that exist before are loaded.
-    return {**generators, "own": pickle.dumps(dict(own or {}))}
-
-
-def _restore(state: Mapping[str, Any], own: dict[str, Any] | None) -> None:
-    torch.set_rng_state(state["cpu"])
-    random.setstate(state["python"])
-    if "cuda" in state:
-        torch.cuda.set_rng_state(state["cuda"])
-    if own is not None:
-        own.update(pickle.loads(state["own"]))  # noqa: S301  # written by this program
+    return {
+        **training_state(model, optimizer),
+        f"rank{rank_and_count()[0]}": rank_values(own),
+    }

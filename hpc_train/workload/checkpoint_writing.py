@@ -23,18 +23,14 @@ from torch.distributed.checkpoint.api import CheckpointException
 
 from hpc_train.atomicfile import write_atomic
 from hpc_train.workload.checkpoint_files import sync, write_sums
+from hpc_train.workload.checkpoint_state import CheckpointError, State
 from hpc_train.workload.emit import write_line
 from hpc_train.workload.process_group import any_rank, rank_and_count
 
 DONE, NEW = "step-", ".new"
 made: set[Path] = set()
 """Folders of checkpoints that have existed in this process."""
-State = dict[str, Any]
 T = TypeVar("T")
-
-
-class CheckpointError(Exception):
-    """A checkpoint cannot be written, or belongs to another training."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +64,7 @@ def together(final: Path, action: Callable[[], T], group: ProcessGroup | None = 
     try:
         value = action()
     except (OSError, RuntimeError, ValueError, CheckpointException) as error:
-        failure = _cause(error)
+        failure = cause(error)
     if any_rank(bool(failure), group):
         if rank_and_count()[0] == 0:
             _remove_unfinished(final.parent)
@@ -120,7 +116,7 @@ class BackgroundWrite:
         except CheckpointError as error:
             self._failure = error
         except RuntimeError as error:  # a rank has ended
-            self._failure = CheckpointError(f"{folder.final}: not written: {_cause(error)}")
+            self._failure = CheckpointError(f"{folder.final}: not written: {cause(error)}")
         if self._failure is not None and rank_and_count()[0] == 0:
             write_line(f"no checkpoint: {self._failure}")
 
@@ -187,7 +183,7 @@ def _remove_unfinished(folder: Path) -> None:
         shutil.rmtree(new, ignore_errors=True)
 
 
-def _cause(error: BaseException) -> str:
+def cause(error: BaseException) -> str:
     """Return the message; torch's exception has those of all ranks."""
     if isinstance(error, CheckpointException) and error.failures:
         error = next(iter(error.failures.values()))[0]

@@ -12,9 +12,7 @@ from hpc_train.workload import WorkloadError
 from hpc_train.workload.batch_size import BatchSize, share_batch
 from hpc_train.workload.trainer_options import Options
 
-# Their resume is tested; the optimiser of zero1 and the stages of pipelines need another form.
 IMAGES = ("digits", "synthetic-imagenet")
-CHECKPOINTED = ("single", "ddp", "fsdp", "hsdp")
 
 
 def check_job(options: Options, world_size: int) -> None:
@@ -27,11 +25,6 @@ def check_job(options: Options, world_size: int) -> None:
     _check_process_group(options)
     _check_compiler(options)
     _check_data(options)
-    if options.checkpoints and options.strategy not in CHECKPOINTED:
-        raise WorkloadError(
-            f"--strategy {options.strategy} saves no checkpoints; {', '.join(CHECKPOINTED)} do; or "
-            "leave out --checkpoint-steps, and lifecycle of the job"
-        )
 
 
 def training_request(options: Options, world_size: int, device: str) -> TrainingRequest:

@@ -63,12 +63,13 @@ def train(options: Options) -> int:
 
 def _train_in(group: RankGroup, options: Options) -> int:
     from hpc_train.workload import hang_watch
+    from hpc_train.workload.accuracy import measure_accuracy
     from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
     from hpc_train.workload.model_operations import report_model
     from hpc_train.workload.resource_use import ResourceUse
     from hpc_train.workload.strategies import load_strategy
     from hpc_train.workload.strategies.base import Setup
-    from hpc_train.workload.training_loop import Trainer, measure_accuracy
+    from hpc_train.workload.training_loop import Trainer
     from hpc_train.workload.training_progress import Stopped
 
     request = training_request(options, group.world_size, group.device.type)

@@ -12,9 +12,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-import torch
-from torch import nn
-
 from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.workload import WorkloadError, checkpoint
 from hpc_train.workload.batch_size import BatchSize
@@ -22,15 +19,18 @@ from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.loader import Loader, Order, Place
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
-from hpc_train.workload.strategies.base import LocalStep, ParallelModel
-from hpc_train.workload.text_data import Tokens
+from hpc_train.workload.strategies.base import ParallelModel
 from hpc_train.workload.trainer_options import Options
 from hpc_train.workload.training_data import Pair, TrainingData
-from hpc_train.workload.training_progress import Progress, Step, Stopped
+from hpc_train.workload.training_progress import (
+    GLOBAL_BATCH,
+    Progress,
+    Step,
+    Stopped,
+    check_global_batch,
+)
 
 NODE = (os.environ.get("SLURMD_NODENAME") or socket.gethostname()).partition(".")[0]
-TEST_BATCH = 512
-TEST_TOKENS = 4096
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,16 +98,13 @@ class Trainer:
             _finish_checkpoint()
 
     def _resumed(self, model: ParallelModel) -> Progress:
-        if not self.options.checkpoints or not isinstance(model, LocalStep):
+        if not self.options.checkpoints:
             return Progress()
         own: dict[str, Any] = {}
         done = checkpoint.resume(model.model, model.updates.optimizer, own)
-        if done and not own and self.options.batch_size is not None:
-            raise checkpoint.CheckpointError(
-                f"the checkpoint after step {done} is of {checkpoint.ranks_of(done)} ranks, these "
-                f"are {self.group.world_size}: with --batch-size they would train another global "
-                "batch; --global-batch-size keeps it for any number of ranks"
-            )
+        if done:
+            check_global_batch(done, self.batch.global_size)
+            own.pop(GLOBAL_BATCH, None)
         model.updates.resume(done, own.pop("loss_scale", None))
         if done and self.group.rank == 0:
             write_line(f"resumed after step {done}")
@@ -154,7 +151,7 @@ class Trainer:
             Stopped: it was asked.
         """
         done = self.progress.done
-        if not (self.options.checkpoints and isinstance(model, LocalStep)) or done == self.steps:
+        if not self.options.checkpoints or done == self.steps:
             return
         stop, due = checkpoint.stop_or_due(due=self._due())
         failure = self._save(model, wait=stop) if stop or due else ""
@@ -169,10 +166,11 @@ class Trainer:
             return self.progress.done % every == 0
         return time.monotonic() - self.saved_at >= self.options.checkpoint_minutes * 60
 
-    def _save(self, model: LocalStep, *, wait: bool) -> str:
+    def _save(self, model: ParallelModel, *, wait: bool) -> str:
         """Save the state after this step; return why that was not possible."""
         self.saved_at = time.monotonic()
-        own = {**self.progress.saved(), "loss_scale": model.updates.scaler.get_scale()}
+        scale = model.updates.scaler.get_scale()
+        own = {**self.progress.saved(), "loss_scale": scale, GLOBAL_BATCH: self.batch.global_size}
         save = checkpoint.save if wait else checkpoint.async_save
         try:
             save(self.progress.done, model.model, model.updates.optimizer, own)
@@ -223,28 +221,3 @@ class Trainer:
 def _finish_checkpoint() -> None:
     with suppress(checkpoint.CheckpointError):  # it was printed
         checkpoint.finish()
-
-
-@torch.no_grad()
-def measure_accuracy(
-    model: nn.Module, test: TrainingData, group: RankGroup, precision: str
-) -> float:
-    """Return the fraction, 0..1, of the labels or tokens of the test set that is predicted right.
-
-    Each sample is counted once: rank r takes samples r, r + world_size, ... and the counts are
-    summed. Rank 0 alone would take world_size times as long while the others hold their devices
-    and wait. `model` must be whole and not wrapped: the shares may differ by a sample.
-    """
-    model.eval()
-    mine = list(range(group.rank, len(test), group.world_size))
-    correct = predicted = 0
-    size = TEST_BATCH
-    if isinstance(test, Tokens):
-        size = max(1, TEST_TOKENS // test.length)
-    for start in range(0, len(mine), size):
-        pair = test.__getitems__(mine[start : start + size])
-        inputs, targets = test.prepare(pair, group.device, parameter_type(precision))
-        correct += int((model(inputs).argmax(dim=-1) == targets).sum())
-        predicted += targets.numel()
-    right, seen = group.sums([correct, predicted])
-    return right / seen

@@ -5,6 +5,10 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass, field
 
+from hpc_train.workload import checkpoint
+
+GLOBAL_BATCH = "global_batch_size"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
@@ -79,3 +83,19 @@ class Stopped(Exception):
     def __init__(self, message: str, *, saved: bool) -> None:
         super().__init__(message)
         self.saved = saved
+
+
+def check_global_batch(done: int, size: int) -> None:
+    """Check that a checkpoint, after `done` steps, is of global batches of `size` samples.
+
+    Otherwise the steps after it would train some samples of the epoch twice, others never.
+
+    Raises:
+        CheckpointError: it is of others.
+    """
+    saved = checkpoint.saved_values(done).get(GLOBAL_BATCH, size)
+    if saved != size:
+        raise checkpoint.CheckpointError(
+            f"the checkpoint after step {done} is of global batches of {saved} samples, these are "
+            f"of {size}; --global-batch-size {saved} keeps them with any ranks and strategy"
+        )

@@ -41,8 +41,8 @@ GPT_SHAPES["gpt-test"] = GptShape(blocks=2, heads=4, width=16, context=16, vocab
 Batches = list[tuple[Tensor, Tensor]]
 
 
-def make(model: str, dtype: torch.dtype) -> nn.Sequential:
-    torch.manual_seed(0)
+def make(model: str, dtype: torch.dtype, seed: int = 0) -> nn.Sequential:
+    torch.manual_seed(seed)
     return make_model(model, channels=1, classes=10, width=4, dtype=dtype)
 
 

@@ -93,7 +93,10 @@ def test_another_number_of_ranks_would_change_the_global_batch(tmp_path: Path) -
     assert finish(start((*work, *more), **where, LOCAL_WORLD_SIZE=2))[0] == 0
     code, _, err = finish(start((*work, *more), **where))
     assert code == 2
-    assert "the checkpoint after step 4 is of 2 ranks, these are 1: with --batch-size" in err
+    assert (
+        "the checkpoint after step 4 is of global batches of 128 samples, these are of 64; "
+        "--global-batch-size 128 keeps them with any ranks and strategy"
+    ) in err
 
 
 def test_a_checkpoint_of_another_width_is_refused(tmp_path: Path) -> None:
@@ -116,12 +119,24 @@ def test_a_training_goes_on_without_a_checkpoint_that_cannot_be_written(
     assert (code, "stopped after step 1 of 60, which is not saved\n" in out) == (1, True)
 
 
-@pytest.mark.parametrize("strategy", ["zero1", "naive"])
-def test_a_strategy_without_checkpoints_is_refused(tmp_path: Path, strategy: str) -> None:
-    command = (*WORK, "--strategy", strategy, "--checkpoint-steps", "4")
-    code, _, err = finish(start(command, **meeting_point(), LOCAL_WORLD_SIZE=2))
-    assert code == 2
-    assert f"--strategy {strategy} saves no checkpoints; single, ddp, fsdp, hsdp do" in err
+@pytest.mark.parametrize("strategy", ["zero1", "pipeline"])
+def test_a_divided_training_continues_from_its_checkpoint(tmp_path: Path, strategy: str) -> None:
+    whole = tmp_path / "whole"
+    whole.mkdir()
+    work = ("--strategy", strategy, "--checkpoint-steps", "16")
+    expected = run(whole, *work)[1]
+    aid = ("--fail-rank", "1", "--fail-step", "40")
+    assert run(tmp_path, *work, *aid)[0] != 0
+    code, out, _ = run(tmp_path, *work)
+    assert (code, "resumed after step 32\n" in out) == (0, True)
+    assert result(out) == result(expected)
+
+
+def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path: Path) -> None:
+    assert run(tmp_path, "--checkpoint-steps", "2", "--fail-rank", "0", "--fail-step", "4")[0]
+    code, out, err = run(tmp_path, "--optimizer", "adamw")
+    assert (code, "Traceback" in err) == (2, False)
+    assert "of another optimiser: 0.bias.exp_avg is absent there, [2] here" in out
 
 
 def test_shards_are_resumed_by_whole_models(tmp_path: Path, undisturbed: dict[str, Any]) -> None:

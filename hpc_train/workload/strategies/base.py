@@ -54,8 +54,12 @@ class Setup:
 
 
 class ParallelModel(Protocol):
-    """A model on this rank, ready to train; `data_rank` numbers the parts of the global batch."""
+    """A model on this rank, ready to train; `data_rank` numbers the parts of the global batch.
 
+    `model` has the layers of this rank, with their names in the whole model.
+    """
+
+    model: nn.Module
     data_rank: int
     updates: Updates
 

@@ -7,6 +7,7 @@ ones with the gradients of weights in the gaps.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,12 +38,13 @@ class StageState:
 
     def __init__(self, modules: Sequence[nn.Module], group: ProcessGroup | None = None) -> None:
         self.modules, self.group = modules, group
+        self.model: nn.Module = nn.Sequential(
+            OrderedDict(layer for module in modules for layer in module.named_children())
+        )
 
     def state(self, *, gradients: bool = False) -> dict[str, Tensor]:
         """Return all parameters or gradients, whole and by name."""
-        mine = {}
-        for module in self.modules:
-            mine.update(whole_tensors(module, gradients=gradients))
+        mine = whole_tensors(self.model, gradients=gradients)
         parts: list[Any] = [None] * distributed.get_world_size(self.group)
         distributed.all_gather_object(parts, mine, group=self.group)
         return {name: value for part in parts for name, value in part.items()}
