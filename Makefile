@@ -29,7 +29,7 @@ NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
 ZIPAPP ?= build/hpctrain.pyz
 PYTHONS ?= 3.10 3.11 3.12 3.13
 
-.PHONY: help demo test tour portable lint bench docs man zipapp clean system
+.PHONY: help demo test tour portable gpu lint bench docs man zipapp clean system
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -78,6 +78,11 @@ portable: $(VENV)/.dev-installed ## run the numeric tests as on an old processor
 	export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-FMA,-FMA4,-BMI2,-ERMS
 	env | grep -E '^(NPY|OPENBLAS|ATEN|GLIBC)_'
 	$(BIN)/pytest -n $(WORKERS) $(NUMERIC)
+
+gpu: $(VENV)/.dev-installed ## run the tests that need a GPU of NVIDIA, and the benchmark of the trainer on it
+	@export HPCTRAIN_REQUIRE_GPU=1 PATH="$(CURDIR)/$(BIN):$$PATH"
+	pytest -m gpu tests
+	python -m tests.bench.bench_trainer single
 
 lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"

@@ -139,6 +139,11 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
         if reason:
             refuse(reason)
 
+    if item.get_closest_marker("gpu") and not any(Path("/dev").glob("nvidia[0-9]*")):
+        if os.environ.get("HPCTRAIN_REQUIRE_GPU") == "1":
+            pytest.fail("no GPU of NVIDIA here (HPCTRAIN_REQUIRE_GPU=1)", pytrace=False)
+        pytest.skip("no GPU of NVIDIA here")
+
 
 def refuse(reason: str) -> NoReturn:
     """Skip, or fail where nothing may be skipped."""

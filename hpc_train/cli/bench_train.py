@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -16,10 +17,31 @@ if TYPE_CHECKING:
     from hpc_train.pipeline.render import Prepared
 
 
+# A month; with more than 292 years a timer of Python fails.
+MOST_MINUTES = 43_200
+
+
+class Minutes(click.FloatRange):
+    """A number of minutes; NaN is in no range, but click compares and accepts it."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        """Return the number.
+
+        Raises:
+            click.BadParameter: it is not in the range.
+        """
+        number: float = super().convert(value, param, ctx)
+        if math.isnan(number):
+            self.fail(f"{value!r} is not a valid float.", param, ctx)
+        return number
+
+
 @click.command()
 @click.option(
     "--minutes",
-    type=click.FloatRange(min=0.5),
+    type=Minutes(min=0.5, max=MOST_MINUTES),
     default=10.0,
     show_default=True,
     help="The time for all runs: it decides how many steps each has.",
@@ -75,7 +97,7 @@ def train(
     own = train_overrides(results, strategies, steps)
     request = request_of(strategies_study(), (), site, {}, settings)
     prepared = prepare(replace(request, overrides=(*own, *request.overrides), starts=True))
-    _run(prepared, results, minutes * 60)
+    run_study(prepared, results, minutes * 60)
 
 
 def _echo(prepared: Prepared) -> None:
@@ -84,8 +106,12 @@ def _echo(prepared: Prepared) -> None:
     echo_scripts(prepared)
 
 
-def _run(prepared: Prepared, results: Path, seconds: float) -> None:
-    """Submit the study, follow it until its time is over, and report it."""
+def run_study(prepared: Prepared, results: Path, seconds: float) -> None:
+    """Submit a study, follow it, cancel what has not ended after some time, and report it.
+
+    Raises:
+        SystemExit: the exit code of the command.
+    """
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.report import report

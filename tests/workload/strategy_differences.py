@@ -1,8 +1,9 @@
 """Trains with strategies on several ranks, and prints how they differ from one process.
 
-Arguments: "RANKS STRATEGY MODEL OPTIMIZER [KEY=VALUE]..." for each case. Prints one line of JSON
-for each number of ranks, with the largest difference over all ranks of the loss, any gradient and
-any parameter of each of its cases. The process that imports torch forks the ranks: a start of torch
+Arguments: "RANKS STRATEGY MODEL OPTIMIZER [KEY=VALUE]..." for each case; after `--nccl` the ranks
+share the first GPU, which NCCL accepts of different hosts only. Prints one line of JSON for each
+number of ranks, with the largest difference over all ranks of the loss, any gradient and any
+parameter of each of its cases. The process that imports torch forks the ranks: a start of torch
 takes longer than most cases.
 """
 
@@ -65,7 +66,7 @@ def prepare(case: str, group: RankGroup) -> Setup:
         strategy=strategy,
         model=model,
         world_size=group.world_size,
-        device="cpu",
+        device=group.device.type,
         mesh=tuple(map(int, given["mesh"].split(","))) if "mesh" in given else (),
         schedule=given.get("schedule", "1F1B"),
         accumulate=int(given["accumulate"]) if "accumulate" in given else None,
@@ -92,7 +93,7 @@ def train(setup: Setup, group: RankGroup) -> tuple[list[float], ParallelModel]:
     losses = []
     for inputs, targets in batches(request.model, dtype):
         mine = slice(model.data_rank, None, request.data_size)
-        loss = model.step(inputs[mine].contiguous(), targets[mine].contiguous())
+        loss = model.step(*(part[mine].contiguous().to(group.device) for part in (inputs, targets)))
         known = [0.0, 0.0] if loss is None else [float(loss), 1.0]
         total, count = group.sums(known)
         losses.append(total / count)
@@ -114,7 +115,7 @@ _alone = cache(lambda setup: train(setup, ALONE))
 
 def furthest(one: dict[str, Tensor], other: dict[str, Tensor]) -> float:
     assert one.keys() == other.keys(), set(one) ^ set(other)
-    return max(float((one[name] - other[name]).abs().max()) for name in one)
+    return max(float((one[name].cpu() - other[name].cpu()).abs().max()) for name in one)
 
 
 def differences(case: str, group: RankGroup) -> list[float]:
@@ -126,21 +127,21 @@ def differences(case: str, group: RankGroup) -> list[float]:
         furthest(model.state(gradients=True), reference.state(gradients=True)),
         furthest(model.state(), reference.state()),
     ]
-    most = torch.tensor(mine, dtype=torch.float64)
+    most = torch.tensor(mine, dtype=torch.float64, device=group.device)
     distributed.all_reduce(most, distributed.ReduceOp.MAX)
     return [float(value) for value in most]
 
 
-def one_rank(rank: int, size: int, cases: Sequence[str]) -> None:
-    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank))
-    with joined("gloo", "cpu") as group:
+def one_rank(rank: int, size: int, cases: Sequence[str], backend: str) -> None:
+    os.environ.update(RANK=str(rank), LOCAL_RANK=str(rank), NCCL_HOSTID=f"host{rank}")
+    with joined(backend, "cuda" if backend == "nccl" else "cpu") as group:
         found = {case: differences(case, group) for case in cases}
     if rank == 0:
         sys.stdout.write(json.dumps(found) + "\n")
         sys.stdout.flush()
 
 
-def main(cases: Sequence[str]) -> None:
+def main(cases: Sequence[str], backend: str = "gloo") -> None:
     torch.set_num_threads(1)
     blocks.COMPILER = "aot_eager"  # the graphs of inductor, without its code
     warnings.simplefilter("ignore")
@@ -152,8 +153,13 @@ def main(cases: Sequence[str]) -> None:
     for ranks, group in groupby(cases, lambda case: int(case.split()[0])):
         os.environ.update({key: str(value) for key, value in meeting_point().items()})
         os.environ["WORLD_SIZE"] = str(ranks)
-        fork(one_rank, (ranks, list(group)), nprocs=ranks, start_method="fork")
+        fork(one_rank, (ranks, list(group), backend), nprocs=ranks, start_method="fork")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    words = sys.argv[1:]
+    if words[0] == "--nccl":
+        os.environ["CUDA_VISIBLE_DEVICES"] = "0"
+        main(words[1:], "nccl")
+    else:
+        main(words)
