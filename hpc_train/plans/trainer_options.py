@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from msgspec.structs import replace
 
 from hpc_train.errors import PlanError, StrategyError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Topology
-from hpc_train.model.strategy_checks import strategy_problem
+from hpc_train.model.strategy_checks import batch_problem, strategy_problem
 from hpc_train.model.trainer_keys import TrainerOptions
 from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.model.value import Sourced
@@ -76,6 +77,22 @@ def _check_strategy(job: SourcedJob, topology: Topology) -> None:
     problem = strategy_problem(request)
     if problem is not None:
         raise StrategyError(job.near("trainer.strategy"), problem)
+    problem = _problem_of_batch(request, job.value.command)
+    if problem is not None:
+        raise StrategyError(job.near("trainer.accumulate"), problem)
+
+
+def _problem_of_batch(request: TrainingRequest, command: Sequence[str]) -> str | None:
+    """Return why the batch that a command states is no whole number of micro-batches, or None.
+
+    Whether all ranks have equal parts of it is the trainer's own check.
+    """
+    given = dict(pairwise(command))
+    for option, parts in (("--batch-size", 1), ("--global-batch-size", request.data_size)):
+        size = given.get(option, "")
+        if size.isdecimal() and int(size) % parts == 0:
+            return batch_problem(request, int(size) // parts)
+    return None
 
 
 def schedule_warning(jobs: Sequence[SourcedJob]) -> Iterator[str]:

@@ -23,6 +23,7 @@ def check_job(options: Options, world_size: int) -> None:
     """
     batch_of(options, training_request(options, world_size, _expected_device(options)))
     _check_process_group(options)
+    _check_backend(options)
     _check_compiler(options)
     _check_data(options)
 
@@ -102,6 +103,11 @@ def _check_process_group(options: Options) -> None:
             f"--strategy {options.strategy} needs a process group; "
             "start the trainer with a launcher such as torchrun, or use single"
         )
+
+
+def _check_backend(options: Options) -> None:
+    if options.backend == "nccl" and _expected_device(options) == "cpu":
+        raise WorkloadError("--backend nccl needs a CUDA device; use gloo on the CPU")
 
 
 def _expected_device(options: Options) -> str:
