@@ -134,36 +134,6 @@ def test_a_checkpoint_of_another_model_is_refused() -> None:
         Training(width=5).resume()
 
 
-def test_a_checkpoint_of_another_optimizer_is_refused() -> None:
-    training = Training()
-    training.step()
-    training.save(1)
-    other = Training()
-    other.optimizer = torch.optim.SGD(other.model.parameters(), lr=0.1)
-    with pytest.raises(
-        CheckpointError, match=r"optimiser: 0\.bias\.exp_avg is \[4\] there, absent"
-    ):
-        other.resume()
-
-
-def test_a_model_that_is_copied_to_gpus_has_its_own_names() -> None:
-    training = Training()
-    training.step()
-    training.save(1)
-    copied = Training()
-    copied.optimizer.param_groups[0]["lr"] = 5.0
-    assert checkpoint.resume(nn.DataParallel(copied.model), copied.optimizer) == 1
-    assert copied.optimizer.param_groups[0]["lr"] == 0.1
-    assert torch.equal(copied.model[0].weight, training.model[0].weight)
-
-
-def test_the_values_of_rank_0_can_be_read_alone() -> None:
-    training = Training()
-    training.step()
-    training.save(1, batch=8)
-    assert checkpoint.saved_values(1) == {"batch": 8}
-
-
 def test_a_folder_that_cannot_be_written_is_an_error(folder: Path) -> None:
     folder.write_text("a file")
     training = Training()
