@@ -19,7 +19,7 @@ from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.loader import Loader, Order, Place
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
-from hpc_train.workload.strategies.base import ParallelModel
+from hpc_train.workload.strategies.base import LocalStep, ParallelModel
 from hpc_train.workload.trainer_options import Options
 from hpc_train.workload.training_data import Pair, TrainingData
 from hpc_train.workload.training_progress import (
