@@ -8,6 +8,7 @@ group `hpctrain.<group>`; plug-ins are searched for a name that is not built in,
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 from hpc_train.errors import HpcTrainError, UnknownNameError
@@ -152,6 +153,7 @@ def load(group: PluginGroup, name: str) -> object:
         raise PluginError(_broken(group, name, plugins[name], error)) from error
 
 
+@cache
 def find_batch_system(name: str) -> BatchSystem:
     """Return what the scheduler of that name gives inside a job.
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from hpc_train.model.run import JobStatus, Run, RunName
 from hpc_train.model.submission import JobState
+from hpc_train.registry import find_batch_system
 from hpc_train.restart_table import json_rows, restarted
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")
@@ -114,7 +115,11 @@ def why(run: Run) -> str:
 
 def _job(run: Run) -> str:
     submission = run.submission
-    if submission is None or submission.executor == "local" or not submission.answered:
+    if (
+        submission is None
+        or find_batch_system(submission.executor).this_machine
+        or not submission.answered
+    ):
         return ""
     return submission.native_id
 

@@ -149,7 +149,7 @@ def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     show_warnings()
     with busy("submitting"):
         done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
-    if not (prepared.site.value.scheduler == "local" if wait is None else wait):
+    if not (prepared.batch.this_machine if wait is None else wait):
         announce(done, as_json=False)
         return
     known = {run.folder.run_id: run.state for run in done.kept}

@@ -20,6 +20,7 @@ from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.probe.parse_slurm_output import associations, nodes, partitions
 from hpc_train.probe.scontrol_fields import settings, word
+from hpc_train.registry import find_batch_system
 from hpc_train.submissions.slurm.sbatch_test_only import answer_of, ask_sbatch, shell_variables
 from hpc_train.submissions.slurm.slurm_commands import call_slurm
 from hpc_train.subprocesses import Finished
@@ -37,7 +38,7 @@ class SlurmJudge:
 
     def judge(self, text: str, site: SiteProfile | None, name: str, subject: str) -> SlurmAnswer:
         """Return the answer about a script; `name` is that of its file."""
-        if site is not None and site.scheduler != "slurm":
+        if site is not None and not find_batch_system(site.scheduler).steps:
             return _not_slurm(site, subject)
         cluster = cluster_of(site) if site else SlurmEndpoint()
         if cluster in self._silent:

@@ -79,7 +79,7 @@ def probe(prepared: Prepared) -> Probe:
     Raises:
         PlanError: the site is a cluster, or the trainer does not run here.
     """
-    if prepared.site.value.scheduler != "local":
+    if not prepared.batch.this_machine:
         raise PlanError(
             f"bench train measures this machine, but the site is {prepared.site.value.name}",
             "hpctrain bench train --site local, in a job of the cluster",

@@ -9,6 +9,7 @@ from hpc_train.model.machine_size import MachineSize
 from hpc_train.pipeline.advise import subject
 from hpc_train.pipeline.earlier_steps import CALIBRATION
 from hpc_train.pipeline.render import Prepared, Request, prepare
+from hpc_train.registry import find_batch_system
 from hpc_train.specs.override import Override
 
 _ORIGIN = "--calibrate"
@@ -31,7 +32,9 @@ def calibration(path: Path, site: str | None, conditions: tuple[str, ...] = ()) 
         "name": CALIBRATION.format(found.program.name),
         "scaling": "weak" if weak else "strong",
         "repetitions": 1,
-        **_sizes(found.machine, local=found.profile.value.scheduler == "local"),
+        **_sizes(
+            found.machine, local=find_batch_system(found.profile.value.scheduler).this_machine
+        ),
     }
     overrides = tuple(
         Override(key=key, value=value, origin=_ORIGIN) for key, value in wanted.items()

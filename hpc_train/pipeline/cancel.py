@@ -9,6 +9,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.run_states import executor_of, runs_below
+from hpc_train.registry import find_batch_system
 from hpc_train.runs.run_state_and_reason import never_submitted
 
 
@@ -55,7 +56,9 @@ def cancel(path: Path) -> Cancelled:
 def _has_job(run: Run) -> bool:
     """Whether a run of unknown state has a job id by which it can be cancelled."""
     submission = run.submission
-    return submission is not None and submission.executor != "local" and submission.answered
+    if submission is None or find_batch_system(submission.executor).this_machine:
+        return False
+    return submission.answered
 
 
 def _may_be_active(run: Run) -> bool:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.study_precision import preview
 from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import check_budget, cost_line, cost_of
-from hpc_train.submissions.slurm.sbatch_environment import notices_before
 from hpc_train.submissions.slurm.sbatch_test_only import test_only
 
 
@@ -28,11 +28,11 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
     plans = [point.plan for point in prepared.points for _ in range(repetitions)]
     cost = cost_of(plans)
     check_budget(cost, options.max_gpu_hours)
-    if prepared.site.value.scheduler != "slurm":
+    if not prepared.batch.steps:
         check_start(prepared)
         yield from preview(prepared)
         return
-    yield from notices_before(prepared.site, plans[0])
+    yield from executor_of(prepared.site.value.scheduler).notices(plans[0])
     # Existing runs would be kept; whether there are any depends on the results folder.
     whole = " for the whole study" if prepared.study else ""
     yield f"cost{whole}: {cost_line(cost, prepared.site.value.report)}"

@@ -14,6 +14,7 @@ from hpc_train.json_files import to_json
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.run import JobEnergy, JobStatus, Run
 from hpc_train.model.submission import SlurmEndpoint, Submission
+from hpc_train.registry import find_batch_system
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.submissions.slurm.job_energy import AccountedJob, accounted_jobs
 
@@ -47,7 +48,7 @@ def with_job_energies(study: ExpectedStudy, runs: Sequence[Run], *, ask: bool) -
 
 
 def _is_job(submission: Submission | None) -> bool:
-    if submission is None or submission.executor != "slurm":
+    if submission is None or not find_batch_system(submission.executor).steps:
         return False
     return submission.answered and not submission.shared
 

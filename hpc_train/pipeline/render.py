@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar
 from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError
 from hpc_train.lint.setup_lines import check_setup
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
@@ -21,6 +22,7 @@ from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.detection.default_site import SiteChoice, choose_site, load_choice
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan_digest import plan_digest
+from hpc_train.registry import find_batch_system
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.search import announcement
@@ -69,6 +71,11 @@ class Prepared(Value, frozen=True, kw_only=True):
     allocation: Script | None = None
     warnings: tuple[str, ...] = ()
     choice: SiteChoice | None = None
+
+    @property
+    def batch(self) -> BatchSystem:
+        """What the scheduler of the site gives inside a job."""
+        return find_batch_system(self.site.value.scheduler)
 
 
 def request_of(
@@ -144,12 +151,12 @@ def _other_sites(points: Sequence[Point], site: SiteProfile) -> str:
     from hpc_train.pipeline.detection.sites_with_nodes import other_sites
 
     nodes = (point.job.value.resources.nodes for point in points)
-    return other_sites(nodes) if site.scheduler == "local" else ""
+    return other_sites(nodes) if find_batch_system(site.scheduler).this_machine else ""
 
 
 def _is_nested(request: Request, study: Study | None, site: Sourced[SiteProfile]) -> bool:
     nested = study is not None and study.spec.placement == "nested" and not request.plain
-    if nested and site.value.scheduler == "local":
+    if nested and find_batch_system(site.value.scheduler).this_machine:
         raise PlanError(
             f"{request.path}: placement nested needs one allocation of several nodes, "
             f"which {site.value.name} cannot give",

@@ -15,6 +15,7 @@ from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.registry import find_batch_system
 from hpc_train.runs.provenance import run_facts
 from hpc_train.version import VERSION
 
@@ -131,7 +132,7 @@ def _times(runs: Sequence[Run]) -> Iterator[Fact]:
 
 def _job(run: Run) -> str:
     """Return the scheduler's id of a run; a process id has no meaning later."""
-    if run.submission is None or run.submission.executor == "local":
+    if run.submission is None or find_batch_system(run.submission.executor).this_machine:
         return ""
     return (run.status.job if run.status else "") or run.submission.native_id
 

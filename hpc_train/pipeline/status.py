@@ -13,6 +13,7 @@ from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.run_states import combine, query_executors, read_runs, runs_of
 from hpc_train.records.slow_ranks import SlowRank, slow_ranks
+from hpc_train.registry import find_batch_system
 from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.find_runs import find, homes
 from hpc_train.runs.node_faults import NodeFault, bad_nodes, node_faults
@@ -150,6 +151,7 @@ def _poll_s(files: Sequence[RunFiles]) -> float:
     polls = [
         item.submission.cluster.poll_s
         for item in files
-        if item.submission is not None and item.submission.executor != "local"
+        if item.submission is not None
+        and not find_batch_system(item.submission.executor).this_machine
     ]
     return max(polls, default=0.0)

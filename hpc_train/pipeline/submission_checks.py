@@ -1,4 +1,4 @@
-"""Checks before anything is written: Slurm; secrets, folder, program and launcher of each job."""
+"""Checks before anything is written: scheduler; secrets, folder, program, launcher of each job."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ import shutil
 import stat
 from pathlib import Path
 
-from hpc_train.errors import SiteProfileError, SpecError, SubmitError, nearest
+from hpc_train.errors import SpecError, SubmitError, nearest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.pipeline.render import Prepared, PreparedPoint
+from hpc_train.pipeline.run_states import executor_of
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.sites.submit_folder import check_place
 
 
 def check_start(prepared: Prepared) -> None:
-    """Check the site, Slurm, and the secrets, folder, program, script and launcher of each job.
+    """Check the scheduler, and the secrets, folder, program, script and launcher of each job.
 
     Raises:
         SpecError: a secret, program or script does not exist, or is not executable.
-        SiteProfileError: Slurm's commands are not installed, or find no slurm.conf. SubmitError:
+        SiteProfileError: the scheduler's commands do not exist here. SubmitError:
         the launcher is not installed.
     """
     if prepared.choice is not None:
         prepared.choice.check()
-    local = prepared.site.value.scheduler == "local"
-    if prepared.site.value.scheduler == "slurm":
-        check_slurm(prepared.site)
+    local = prepared.batch.this_machine
+    check_site(prepared.site)
     check_secrets(prepared)
     for point in prepared.points:
         _check_folder(point)
@@ -40,26 +40,15 @@ def check_start(prepared: Prepared) -> None:
             _check_launcher(point)
 
 
-def check_slurm(site: Sourced[SiteProfile]) -> None:
-    """Check for sbatch, for its slurm.conf, and for the folder of the submission.
+def check_site(site: Sourced[SiteProfile]) -> None:
+    """Check the folder of the submission, and whether this host can submit to the scheduler.
 
     Raises:
-        SiteProfileError: one of them does not exist. PlanError: the site requires another folder.
+        SiteProfileError: its commands do not exist here. PlanError: the site requires another
+        folder.
     """
     check_place(site)
-    name = site.value.name
-    if not shutil.which("sbatch"):
-        raise SiteProfileError(
-            f"{name}: sbatch is not on PATH, so this is not a login node of a Slurm cluster",
-            "on Debian: apt-get install slurm-client; without Slurm: --site local",
-        )
-    given = os.environ.get("SLURM_CONF")
-    if given is not None and not Path(given).is_file():
-        raise SiteProfileError(f"SLURM_CONF={given}: there is no such file", "unset SLURM_CONF")
-    conf = site.value.slurm_conf
-    if given is None and conf is not None and not Path(conf).is_file():
-        hint = "hpctrain lab up" if name == "lab" else "ask the site, or set SLURM_CONF"
-        raise SiteProfileError(f"{site.origin('slurm_conf')}: {conf} does not exist", hint)
+    executor_of(site.value.scheduler).refuse(site)
 
 
 def _check_launcher(point: PreparedPoint) -> None:

@@ -21,7 +21,7 @@ from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Prepared, PreparedPoint, randomised_blocks
-from hpc_train.pipeline.run_states import runs_below
+from hpc_train.pipeline.run_states import executor_of, runs_below
 from hpc_train.pipeline.study_precision import preview
 from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit_runs import (
@@ -36,7 +36,6 @@ from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import STUDY_FILE, remove_home, remove_root, remove_runs
 from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
-from hpc_train.submissions.slurm.sbatch_environment import notices_before
 
 # States without a result that are not failures of the job; a study reruns them.
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
@@ -110,9 +109,12 @@ def _announce(
     if not entries:
         return
     texts: list[str] = []
-    if prepared.site.value.scheduler != "local":
+    if not prepared.batch.this_machine:
         cost_text = cost_line(cost, prepared.site.value.report)
-        texts += [*notices_before(prepared.site, entries[0][0].plan), f"cost: {cost_text}"]
+        texts += [
+            *executor_of(prepared.site.value.scheduler).notices(entries[0][0].plan),
+            f"cost: {cost_text}",
+        ]
     for text in (*texts, *preview(prepared)):
         say(text)
 

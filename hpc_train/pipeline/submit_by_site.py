@@ -13,13 +13,14 @@ from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.submission_checks import check_slurm
+from hpc_train.pipeline.run_states import executor_of
+from hpc_train.pipeline.submission_checks import check_site
 from hpc_train.pipeline.submit_runs import Entry, executor_options, submit_runs
 from hpc_train.plans.cost import Cost, check_budget, cost_of
+from hpc_train.registry import find_batch_system
 from hpc_train.runs.node_faults import bad_nodes, node_faults
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.sbatch_environment import notices_before
 from hpc_train.submissions.slurm.slurm_commands import broken_nodes
 
 
@@ -33,7 +34,7 @@ class SiteBatch(Value, frozen=True, kw_only=True):
     @property
     def is_local(self) -> bool:
         """Whether the runs use no scheduler."""
-        return self.site.value.scheduler == "local"
+        return find_batch_system(self.site.value.scheduler).this_machine
 
 
 def batch_of(entries: Sequence[Entry]) -> SiteBatch:
@@ -43,8 +44,7 @@ def batch_of(entries: Sequence[Entry]) -> SiteBatch:
         HpcTrainError: the profile, or its scheduler, does not exist.
     """
     site = _site_of(entries[0][0])
-    if site.value.scheduler == "slurm":
-        check_slurm(site)
+    check_site(site)
     return SiteBatch(site=site, entries=tuple(entries), options=executor_options(site, entries))
 
 
@@ -99,7 +99,9 @@ def submission_notices(
     if not scheduled:
         return ()
     texts = (
-        text for batch in scheduled for text in notices_before(batch.site, batch.entries[0][0].plan)
+        text
+        for batch in scheduled
+        for text in executor_of(batch.site.value.scheduler).notices(batch.entries[0][0].plan)
     )
     return (*dict.fromkeys(texts), f"cost: {_cost(scheduled)}")
 

@@ -15,7 +15,7 @@ from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.model.site import SourcedSite
-from hpc_train.pipeline.submission_checks import check_slurm
+from hpc_train.pipeline.submission_checks import check_site
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import is_for_one_node
@@ -91,7 +91,7 @@ class HpctrainExecutor(FunctionExecutor):
             )
         profile = find_profile(name)
         site = load_site(str(profile))
-        check_slurm(site)
+        check_site(site)
         environment = {**self.parameters.get("env", {}), "SUBMITIT_EXECUTOR": self.name()}
         job = self._job({**self.parameters, "env": environment}, command)
         plan = make_plan(job, site)

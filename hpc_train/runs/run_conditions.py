@@ -10,6 +10,7 @@ from typing import Any
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Manifest, Run
 from hpc_train.model.transport import Transport
+from hpc_train.registry import find_batch_system
 
 # Variables that change data transfers between GPUs, or the library that does them.
 FABRIC = re.compile(r"^(?:R?NCCL|UCX|FI|OFI|GLOO|TORCH_NCCL|TORCH_DIST|MPICH|OMPI_MCA)_")
@@ -133,7 +134,7 @@ def _variables(manifest: Manifest, axes: frozenset[str]) -> str:
 
 def _torch(manifest: Manifest) -> str:
     """Return the local version if the job runs on this machine; else only the job knows it."""
-    if manifest.plan.scheduler != "local" or manifest.plan.container:
+    if not find_batch_system(manifest.plan.scheduler).this_machine or manifest.plan.container:
         return ""
     packages = manifest.provenance.get("packages")
     return str(packages.get("torch", "")).partition("+")[0] if isinstance(packages, dict) else ""

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hpc_train.errors import PlanError
 from hpc_train.model.site import SourcedSite
+from hpc_train.registry import find_batch_system
 
 
 def wrong_place(site: SourcedSite) -> str:
@@ -15,7 +16,7 @@ def wrong_place(site: SourcedSite) -> str:
     Variables in the profile's value are those of this shell.
     """
     wanted = site.value.submit_from
-    if wanted is None or site.value.scheduler == "local":
+    if wanted is None or find_batch_system(site.value.scheduler).this_machine:
         return ""
     start = f"{site.near('submit_from')}: {site.value.name} accepts jobs from {wanted} only"
     folder = os.path.expandvars(os.path.expanduser(wanted))  # noqa: PTH111 - a variable may be first

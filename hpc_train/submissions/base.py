@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
-from hpc_train.model.site import Limits
+from hpc_train.model.site import Limits, SourcedSite
 from hpc_train.model.submission import JobReport, Script, SlurmEndpoint, Submission
 from hpc_train.model.value import Value
 
@@ -27,7 +28,22 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
 
 
 class Executor(Protocol):
-    """Submits scripts to a scheduler or runs them; keeps no state."""
+    """What a scheduler does outside a job; `BatchSystem` is what it gives inside. Keeps no state.
+
+    Executors derive from it: `refuse` and `notices` have a default.
+    """
+
+    def refuse(self, site: SourcedSite) -> None:
+        """Check whether this host can submit for a site, before anything is written.
+
+        Raises:
+            SiteProfileError: with the reason, such as a command that does not exist.
+        """
+        return None
+
+    def notices(self, plan: LaunchPlan) -> tuple[str, ...]:
+        """Return what a user should know of this shell before a job is submitted."""
+        return ()
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Submit runs, in order, and write the submission.json of each.

@@ -16,7 +16,7 @@ from hpc_train.job_state import has_ended
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
-from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.local_queue import FOLDER, LocalQueue, is_held, machine_lock, take
 from hpc_train.submissions.run_processes import terminate
 from hpc_train.submissions.submission_file import mark, status_of, write
@@ -25,7 +25,7 @@ from hpc_train.subprocesses import clean_environment, ended, start
 _START_S = 60.0
 
 
-class LocalExecutor:
+class LocalExecutor(Executor):
     """Starts one detached supervisor for the runs of a submission."""
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:

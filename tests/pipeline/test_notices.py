@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import pytest
 
+from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.submit import submit
-from hpc_train.submissions.slurm.sbatch_environment import notices_before
 from tests.pipeline.on_slurm import RESULTS, job
 from tests.submissions.slurm.fake_slurm import FakeSlurm
+
+
+def notices_of(prepared: Prepared) -> tuple[str, ...]:
+    return executor_of(prepared.site.value.scheduler).notices(prepared.points[0].plan)
 
 
 def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SBATCH_PARTITION", "long")
     monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
     prepared = job("partition=short")
-    assert notices_before(prepared.site, prepared.points[0].plan) == (
+    assert notices_of(prepared) == (
         "SBATCH_ACCOUNT=mine is effective: sbatch reads it as --account",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
     )
@@ -32,14 +37,12 @@ def test_they_are_said_before_the_cost(slurm: FakeSlurm, monkeypatch: pytest.Mon
 def test_a_shell_of_mpirun_is_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMIX_RANK", "0")
     prepared = job()
-    assert notices_before(prepared.site, prepared.points[0].plan) == (
-        "PMIX_RANK of this shell is not passed on",
-    )
+    assert notices_of(prepared) == ("PMIX_RANK of this shell is not passed on",)
 
 
 def test_an_ordinary_shell_needs_none(slurm: FakeSlurm) -> None:
     prepared = job()
-    assert notices_before(prepared.site, prepared.points[0].plan) == ()
+    assert notices_of(prepared) == ()
 
 
 def test_a_machine_without_a_scheduler_needs_none(
@@ -48,4 +51,4 @@ def test_a_machine_without_a_scheduler_needs_none(
     monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     prepared = job(site="local")
-    assert notices_before(prepared.site, prepared.points[0].plan) == ()
+    assert notices_of(prepared) == ()

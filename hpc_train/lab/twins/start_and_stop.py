@@ -32,6 +32,7 @@ from hpc_train.lab.twins.slurm_conf import MARK, TwinPaths, slurm_conf, slurmdbd
 from hpc_train.lab.twins.state_file import Twin
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
+from hpc_train.registry import find_batch_system
 
 FOLDERS = "/var/tmp/hpctrain-twins"  # noqa: S108 - root's own folder, checked before use
 # A socket path is limited to 107 bytes.
@@ -96,7 +97,7 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
 
 def _check(profile: SiteProfile, prefix: str) -> None:
     check_root()
-    if profile.scheduler != "slurm":
+    if not find_batch_system(profile.scheduler).steps:
         raise LabError(f"{profile.name} has no Slurm; only a Slurm site can have a twin")
     if len(profile.name) > _LONGEST_NAME:
         raise LabError(f"{profile.name}: the name of a twin has at most {_LONGEST_NAME} characters")

@@ -17,6 +17,7 @@ from hpc_train.lint.placeholders import is_placeholder
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
+from hpc_train.registry import find_batch_system
 
 _SIMILAR: Severity = "info"
 # A bare srun also starts other launchers, and python is none.
@@ -25,7 +26,11 @@ _NAMED_LAUNCHERS = ("mpirun", "torchrun", "accelerate", "deepspeed")
 
 def _site(subject: Subject) -> SiteProfile | None:
     site = subject.context.site
-    return site if site and site.scheduler == "slurm" and subject.script.asked.batch else None
+    return (
+        site
+        if site and find_batch_system(site.scheduler).steps and subject.script.asked.batch
+        else None
+    )
 
 
 @rule(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.site import SiteProfile
 from hpc_train.pipeline.detection.detection_cache import found_here
+from hpc_train.registry import find_batch_system
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile, layer_of, profile_files
 
@@ -49,7 +50,7 @@ def _loaded(names: dict[str, None]) -> Iterator[SiteProfile]:
 
 def _has(profile: SiteProfile, nodes: int) -> bool:
     """Whether a partition takes the nodes; one without a limit, or no list of them, does."""
-    if profile.scheduler == "local":
+    if find_batch_system(profile.scheduler).this_machine:
         return False
     most = [partition.max_nodes for partition in profile.partitions]
     return not most or any(one is None or one >= nodes for one in most)

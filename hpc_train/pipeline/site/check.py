@@ -26,6 +26,7 @@ from hpc_train.plans.sample_jobs import (
     sample,
     sample_jobs,
 )
+from hpc_train.registry import find_batch_system
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.cited_sources import unknown_covers
 from hpc_train.sites.load import load_site
@@ -148,7 +149,7 @@ def _lint(text: str, linter: Linter, place: str) -> Iterator[ProfileFinding]:
 
 def _age(site: SourcedSite, today: datetime.date) -> Iterator[ProfileFinding]:
     verified = site.value.verified_on
-    if site.value.scheduler == "local":
+    if find_batch_system(site.value.scheduler).this_machine:
         return
     if verified is None:
         yield ProfileFinding(

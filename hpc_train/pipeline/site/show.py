@@ -11,6 +11,7 @@ import msgspec
 from hpc_train.errors import HpcTrainError, SiteProfileError
 from hpc_train.model.site import Confidence, SiteProfile, Source, SourcedSite
 from hpc_train.model.value import Value, encode_unit
+from hpc_train.registry import find_batch_system
 from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
@@ -53,7 +54,7 @@ def _listed(profile: SiteProfile, path: Path) -> ProfileSummary:
     nodes = [
         f"{one.gpus_per_node} {one.gpu_type or one.gpu_model or 'GPUs'}"
         for one in profile.partitions
-        if one.gpus_per_node and profile.scheduler != "local"
+        if one.gpus_per_node and not find_batch_system(profile.scheduler).this_machine
     ]
     network = profile.network
     return ProfileSummary(

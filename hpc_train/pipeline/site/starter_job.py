@@ -15,6 +15,7 @@ from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import QueueSlot, is_for_one_node, queue_slots, sample
 from hpc_train.probe import yaml_text
+from hpc_train.registry import find_batch_system
 from hpc_train.sites.load import load_site
 
 _NODES = 2
@@ -74,7 +75,7 @@ def _rank(slot: QueueSlot, job: SourcedJob) -> tuple[bool, bool]:
 def _for_an_hour(slot: QueueSlot, job: SourcedJob, profile: SiteProfile) -> SourcedJob:
     resources = job.value.resources
     most = slot.most("time", resources.nodes) or _TIME
-    unknown = not profile.partitions and profile.scheduler == "slurm"
+    unknown = not profile.partitions and find_batch_system(profile.scheduler).prefix
     gpus = _GPUS if unknown else resources.gpus_per_node
     sized = msgspec.structs.replace(
         resources,

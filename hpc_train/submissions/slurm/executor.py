@@ -12,11 +12,15 @@ from pathlib import Path
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.job_state import is_ending, nested_report
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
-from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.slurm.job_arrays import SbatchCall, allocation, batches
 from hpc_train.submissions.slurm.job_states import job_reports, search
+from hpc_train.submissions.slurm.login_node import check_login_node
+from hpc_train.submissions.slurm.sbatch_environment import notices
 from hpc_train.submissions.slurm.slurm_commands import call_slurm
 from hpc_train.submissions.slurm.submit_batches import submit_batches
 from hpc_train.submissions.submission_file import mark, status_of
@@ -28,7 +32,7 @@ _ARRAY_SIZE = 1001
 _MAX_QUERIES = 12
 
 
-class SlurmExecutor:
+class SlurmExecutor(Executor):
     """Submits scripts with sbatch; keeps no state and leaves no process."""
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
@@ -42,6 +46,14 @@ class SlurmExecutor:
                 "fewer repetitions or points, or placement: nested, which is one job",
             )
         submit_batches(todo, options)
+
+    def refuse(self, site: SourcedSite) -> None:
+        """Refuse a host without sbatch or its slurm.conf; see `Executor.refuse`."""
+        check_login_node(site)
+
+    def notices(self, plan: LaunchPlan) -> tuple[str, ...]:
+        """Name the variables of this shell that sbatch reads or ignores; see `Executor.notices`."""
+        return notices(os.environ, [name for name, _ in plan.directives])
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Query each cluster once; see `Executor.query`."""

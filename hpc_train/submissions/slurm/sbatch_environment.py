@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Collection, Mapping, Sequence
 
 from hpc_train.errors import nearest
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.slurm_options import sbatch_variables
 from hpc_train.subprocesses import clean_environment
@@ -77,13 +74,6 @@ def _overrides(name: str, options: Collection[str]) -> bool:
 
 def _set_by_user(name: str) -> bool:
     return name.startswith(_USER_PREFIXES) and name not in _RANKS
-
-
-def notices_before(site: SourcedSite, plan: LaunchPlan) -> tuple[str, ...]:
-    """Return the notices for this shell before a job is submitted to a scheduler."""
-    if site.value.scheduler != "slurm":
-        return ()
-    return notices(os.environ, [name for name, _ in plan.directives])
 
 
 def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[str, ...]:
