@@ -105,7 +105,8 @@ def serve(listener: socket.socket, asked_for: IO[bytes]) -> None:
                 os.close(one)
                 child, connection = running.pop(one)
                 _, status = os.waitpid(child, 0)
-                with connection, suppress(BrokenPipeError):
+                # Who asked may be gone, and must not end the others.
+                with connection, suppress(OSError):
                     connection.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
