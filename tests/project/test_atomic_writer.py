@@ -15,8 +15,8 @@ FOLDERS = {
     "runs/run_folders.py: fresh.path.rename(final.path)",
     "runs/run_folders.py: folder.path.rename(gone)",
     # A checkpoint is a folder too, whose files torch writes.
-    "workload/checkpoint.py: new.rename(final)",
     "workload/checkpoint_files.py: os.fsync(descriptor)",
+    "workload/checkpoint_writing.py: folder.new.rename(final)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 

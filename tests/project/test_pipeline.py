@@ -10,8 +10,8 @@ import pytest
 
 PACKAGE = Path(__file__).resolve().parents[2] / "hpc_train"
 STAGES = {
-    "sites", "specs", "imports", "plans", "scripts", "lint", "submissions", "runs", "records",
-    "tables", "reports", "lab", "probe",
+    "advice", "sites", "specs", "imports", "plans", "scripts", "lint", "submissions", "runs",
+    "records", "tables", "reports", "lab", "probe",
 }  # fmt: skip
 MODULES = sorted(
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts)
