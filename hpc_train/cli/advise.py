@@ -4,16 +4,52 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.advise_backend import backend
 from hpc_train.cli.options import path_option, results_option, site_option
 from hpc_train.cli.terminal import columns
 from hpc_train.plain_text import plain, plain_json
 
+if TYPE_CHECKING:
+    from hpc_train.model.report import Report
 
-@click.command()
+
+class AdviseGroup(click.Group):
+    """A command with an argument and options of its own, beside the command `backend`."""
+
+    allow_extra_args = False
+    allow_interspersed_args = True
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:
+        """Return the context of `backend` if that is the first word, else that of FILE."""
+        command = self.commands.get(args[0]) if args else None
+        if command is None:
+            return super().make_context(info_name, args, parent, **extra)
+        return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse FILE and options; no word is the name of a command."""
+        return click.Command.parse_args(self, ctx, args)
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Advise on FILE."""
+        return click.Command.invoke(self, ctx)
+
+    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
+        """Return the words of the usage line, without those of a group."""
+        return click.Command.collect_usage_pieces(self, ctx)
+
+
+@click.group(cls=AdviseGroup, commands={"backend": backend}, no_args_is_help=False)
 @click.argument("file", type=click.Path(path_type=Path))
 @site_option
 @click.option("--gpus", type=int, metavar="N", help="Look at sizes up to so many GPUs (or ranks).")
@@ -65,7 +101,7 @@ def advise(
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.advise import AdviceOptions, advice_on
-    from hpc_train.pipeline.write_report import check_format, render_report, write_report
+    from hpc_train.pipeline.write_report import check_format
 
     form = "json" if as_json else form
     check_format(form, output)
@@ -74,6 +110,13 @@ def advise(
         _calibrate(file, site, asked["conditions"], results)
     options = AdviceOptions(results=results, **asked)
     report = advice_on(file, site, options)
+    show_report(report, form, output)
+
+
+def show_report(report: Report, form: str | None, output: Path | None) -> None:
+    """Print a report, or write it to a file and print its path."""
+    from hpc_train.pipeline.write_report import render_report, write_report
+
     if output is None:
         safe = plain_json if form == "json" else plain
         click.echo(safe(render_report(report, form or "text", columns())), nl=False)

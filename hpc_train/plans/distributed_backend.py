@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
+from hpc_train.model.backend_rules import SOURCE
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.site import SourcedSite
@@ -14,7 +15,6 @@ from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.other_launchers import other_launchers
 
 VARIABLE = "HPCTRAIN_BACKEND"
-SOURCE = "PyTorch, torch.distributed: which backend to use"
 _FSDP = ("fsdp", "fsdp2")
 _GLOO_ON_GPUS = "backend gloo with GPUs: it is slower there than nccl, which is made for them"
 _MPI_ON_GPUS = "backend mpi with GPUs: only an MPI that was built for them can send their memory"
@@ -57,22 +57,37 @@ def asks_for_fsdp(command: Sequence[str]) -> bool:
 
 def _automatic(context: Context, topology: Topology) -> Setting:
     job, network = context.job, context.site.value.network or Network()
-    if topology.gpus_per_node:
+    obstacle = _obstacle(job, network, context.launcher)
+    return automatic_backend(network, gpus=topology.gpus_per_node > 0, obstacle=obstacle)
+
+
+def automatic_backend(network: Network, *, gpus: bool, obstacle: str | None = None) -> Setting:
+    """Return the backend that `auto` selects on a network, with the reason.
+
+    `obstacle` is why mpi cannot be selected, empty if it can; by default what the profile says.
+    """
+    if gpus:
         why = "GPUs: nccl alone reaches InfiniBand and GPUs directly; AMD's RCCL has that name, too"
         return Setting(value="nccl", origin="rule", why=why, source=SOURCE)
     if network.fabric != "infiniband" or network.ip_over_ib is not False:
         return Setting(value="gloo", origin="rule", why="CPUs: gloo", source=SOURCE)
     without_ip = "CPUs, and InfiniBand that carries no IP"
-    obstacle = _obstacle(job, network, context.launcher)
+    obstacle = _no_mpi(network) if obstacle is None else obstacle
     if obstacle:
         return rule("gloo", f"{without_ip}, but {obstacle}: gloo, over another network")
     return Setting(value="mpi", origin="rule", why=f"{without_ip}: mpi", source=SOURCE)
 
 
+def _no_mpi(network: Network) -> str:
+    if network.torch_mpi:
+        return ""
+    return "the profile does not say that torch has MPI (network.torch_mpi)"
+
+
 def _obstacle(job: SourcedJob, network: Network, launcher: Launcher) -> str:
     """Return why mpi, which would use InfiniBand, cannot be selected automatically."""
     if not network.torch_mpi:
-        return "the profile does not say that torch has MPI (network.torch_mpi)"
+        return _no_mpi(network)
     if not launcher.mpi:
         return f"{launcher.name} does not start MPI's ranks"
     return "mpi cannot carry FSDP" if asks_for_fsdp(job.value.command) else ""

@@ -45,11 +45,11 @@ echo "memlock $(ulimit -l)"
 echo "open_files $(ulimit -n)"
 echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB.*/\1/p' /proc/meminfo)"
 """
-_TORCH = r"""
+TORCH = r"""
 import json, torch, torch.distributed as dist
 there = dist.is_available()
 has = lambda name: getattr(dist, f"is_{name}_available", bool)()
-names = [name for name in ("nccl", "gloo", "mpi", "ucc") if there and has(name)]
+names = [name for name in ("nccl", "xccl", "gloo", "mpi", "ucc") if there and has(name)]
 nccl = ".".join(map(str, torch.cuda.nccl.version())) if "nccl" in names else ""
 print(json.dumps({
     "version": torch.__version__, "backends": names, "cuda": torch.version.cuda or "",
@@ -75,7 +75,7 @@ _SECTIONS = {
     "pyxis": (10, "srun --help | grep -c -e --container-image"),
     "mpirun": (10, "mpirun --version"),
     "ompi_info": (20, "ompi_info --parsable | grep -c -e ':plm:slurm' -e ':ras:slurm'"),
-    "torch": (90, f"python -c {shlex.quote(_TORCH)}"),
+    "torch": (90, f"python -c {shlex.quote(TORCH)}"),
 }
 _ABSENT = 127
 _LATE = (124, 137)
