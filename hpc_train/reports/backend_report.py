@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.model.backend_rules import BUILDS, CARRIERS, OPERATIONS, RULES, SOURCE
 from hpc_train.model.hardware import Torch
@@ -91,7 +91,7 @@ def _builds(torch: Torch) -> ReportTable:
 
 
 def _table(
-    title: str, key: str, names: tuple[str, ...], rows: list[tuple[str, ...]]
+    title: str, key: str, names: Sequence[str], rows: Sequence[tuple[str, ...]]
 ) -> ReportTable:
     """Return a table of texts, whose first and last columns may be wrapped."""
     last = len(names) - 1
