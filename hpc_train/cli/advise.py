@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from hpc_train.cli.advise_backend import backend
 from hpc_train.cli.options import path_option, results_option, site_option
-from hpc_train.cli.terminal import columns
-from hpc_train.plain_text import plain, plain_json
-
-if TYPE_CHECKING:
-    from hpc_train.model.report import Report
+from hpc_train.cli.show_report import show_report
 
 
 class AdviseGroup(click.Group):
@@ -111,18 +107,6 @@ def advise(
     options = AdviceOptions(results=results, **asked)
     report = advice_on(file, site, options)
     show_report(report, form, output)
-
-
-def show_report(report: Report, form: str | None, output: Path | None) -> None:
-    """Print a report, or write it to a file and print its path."""
-    from hpc_train.pipeline.write_report import render_report, write_report
-
-    if output is None:
-        safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(report, form or "text", columns())), nl=False)
-        return
-    for path in write_report(report, output, form):
-        click.echo(path)
 
 
 def _calibrate(file: Path, site: str | None, conditions: tuple[str, ...], results: Path) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hpc_train.cli.options import path_option, site_option
+from hpc_train.cli.show_report import show_report
 
 
 @click.command(short_help="Which backend of torch.distributed to use, and why.")
@@ -20,7 +21,6 @@ def backend(site: str | None, form: str | None, output: Path | None, as_json: bo
     Needs no job. The rules are those of PyTorch; beside them is what `backend: auto` selects on
     the site, and which backends the torch of this environment has.
     """
-    from hpc_train.cli.advise import show_report
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.advise_backend import advise_backend
     from hpc_train.pipeline.write_report import check_format

@@ -10,8 +10,8 @@ import click
 
 from hpc_train.cli.complete import runs_or_files
 from hpc_train.cli.options import path_option, results_option
-from hpc_train.cli.terminal import columns
-from hpc_train.plain_text import plain, plain_json
+from hpc_train.cli.show_report import show_report
+from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.compare import ComparedReport
@@ -74,22 +74,11 @@ def compare(
     options = CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed)
     with busy("reading results"):
         comparison = compared(a, b, search, options)
-    _write(comparison, output, form)
+    show_report(comparison.report, form, output)
     if check:
         _check(comparison)
     if comparison.partial:
         sys.exit(3)
-
-
-def _write(comparison: ComparedReport, output: Path | None, form: str | None) -> None:
-    from hpc_train.pipeline.write_report import render_report, write_report
-
-    if output is None:
-        safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(comparison.report, form or "text", columns())), nl=False)
-        return
-    for path in write_report(comparison.report, output, form):
-        click.echo(path)
 
 
 def _check(comparison: ComparedReport) -> None:

@@ -11,8 +11,9 @@ import click
 
 from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
+from hpc_train.cli.show_report import show_report
 from hpc_train.cli.terminal import WIDTH, columns
-from hpc_train.plain_text import plain, plain_json
+from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
     from hpc_train.model.log_selection import Search
@@ -166,14 +167,10 @@ def _built(
 
 def _write(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.write_report import render_report, write_report
 
+    show_report(built, form, output)
     if output is None:
-        safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(built, form or "text", columns())), nl=False)
         return
-    for path in write_report(built, output, form):
-        click.echo(path)
     for text in warnings:
         say(text)
 

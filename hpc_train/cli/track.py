@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 from hpc_train.cli.options import path_option, results_option
-from hpc_train.cli.terminal import columns
-from hpc_train.plain_text import plain, plain_json
+from hpc_train.cli.show_report import show_report
+from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.track_show import ShownHistory
@@ -123,24 +123,13 @@ def show(
         default_options(output, form),
         values_first=is_csv(output, form),
     )
-    _write(shown, output, form)
+    show_report(shown.report, form, output)
     for line in shown.damaged:
         say(line)
     if check:
         _check(shown)
     if shown.damaged:
         sys.exit(3)
-
-
-def _write(shown: ShownHistory, output: Path | None, form: str | None) -> None:
-    from hpc_train.pipeline.write_report import render_report, write_report
-
-    if output is None:
-        safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(shown.report, form or "text", columns())), nl=False)
-        return
-    for path in write_report(shown.report, output, form):
-        click.echo(path)
 
 
 def _check(shown: ShownHistory) -> None:

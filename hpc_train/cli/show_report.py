@@ -1,0 +1,26 @@
+"""A report on stdout, or in a file whose path is printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hpc_train.cli.terminal import columns
+from hpc_train.plain_text import plain, plain_json
+
+if TYPE_CHECKING:
+    from hpc_train.model.report import Report
+
+
+def show_report(report: Report, form: str | None, output: Path | None) -> None:
+    """Print a report in a format (default: text), or write it and print the paths."""
+    from hpc_train.pipeline.write_report import render_report, write_report
+
+    if output is None:
+        safe = plain_json if form == "json" else plain
+        click.echo(safe(render_report(report, form or "text", columns())), nl=False)
+        return
+    for path in write_report(report, output, form):
+        click.echo(path)
