@@ -7,7 +7,6 @@ from hpc_train.model.value import Value
 
 Device = Literal["NVIDIA GPU", "AMD GPU", "Intel GPU", "CPU"]
 NetworkKind = Literal["InfiniBand", "Ethernet", "any"]
-SOURCE = "PyTorch, torch.distributed: which backend to use"
 _FALLBACK = "gloo is slower on GPUs, and has no send, recv and barrier there"
 
 

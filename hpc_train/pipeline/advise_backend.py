@@ -7,7 +7,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.site_network import Network
 from hpc_train.pipeline.bench import python_command
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice
-from hpc_train.plans.distributed_backend import automatic_backend
+from hpc_train.plans.distributed_backend import SOURCE, automatic_backend
 from hpc_train.probe.software import this_torch
 from hpc_train.reports.backend_report import BackendInput, backend_report
 
@@ -28,6 +28,7 @@ def advise_backend(site: str | None) -> Report:
             for gpus in sorted(_kinds(profile.value), reverse=True)
         },
         torch=this_torch(python_command()),
+        source=SOURCE,
     )
     return backend_report(found)
 

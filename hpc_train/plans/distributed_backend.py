@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
-from hpc_train.model.backend_rules import SOURCE
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.site import SourcedSite
@@ -15,6 +14,7 @@ from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.other_launchers import other_launchers
 
 VARIABLE = "HPCTRAIN_BACKEND"
+SOURCE = "PyTorch, torch.distributed: which backend to use"
 _FSDP = ("fsdp", "fsdp2")
 _GLOO_ON_GPUS = "backend gloo with GPUs: it is slower there than nccl, which is made for them"
 _MPI_ON_GPUS = "backend mpi with GPUs: only an MPI that was built for them can send their memory"

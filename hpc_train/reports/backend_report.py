@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpc_train.model.backend_rules import BUILDS, CARRIERS, OPERATIONS, RULES, SOURCE
+from hpc_train.model.backend_rules import BUILDS, CARRIERS, OPERATIONS, RULES
 from hpc_train.model.hardware import Torch
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.value import Value
 from hpc_train.reports.value_format import ABSENT
 
+_SOURCE = "Rules and operations: {}. MPI: if the MPI that torch was built with can."
 NOTES = (
-    f"Rules and operations: {SOURCE}. MPI: if the MPI that torch was built with can.",
     "gloo and mpi as backends are independent of the launcher: mpirun starts ranks of every one.",
     "From torch 2.15 on, nccl is a new implementation; TORCH_DIST_USE_NCCL2=0 or the name "
     "nccl-legacy selects the former one. Compare times of one implementation only.",
@@ -26,12 +26,14 @@ class BackendInput(Value, frozen=True, kw_only=True):
     """The site, the backend that `auto` selects on its nodes by kind, and the torch of python.
 
     `automatic` is the kind of nodes (`with GPUs`) -> backend and reason; `fabric` may be empty.
+    `source` is that of the rules.
     """
 
     site: str
     fabric: str
     automatic: Mapping[str, tuple[str, str]]
     torch: Torch | None
+    source: str
 
 
 def backend_report(found: BackendInput) -> Report:
@@ -41,7 +43,7 @@ def backend_report(found: BackendInput) -> Report:
         title="Backends of torch.distributed",
         summary=(*_on_site(found), *((_built(torch),) if torch else ())),
         tables=(_rules(), _operations(), *((_builds(torch),) if torch else ())),
-        notes=(*NOTES, *(() if torch else (_NO_TORCH,))),
+        notes=(_SOURCE.format(found.source), *NOTES, *(() if torch else (_NO_TORCH,))),
         name="backend",
         conditions={
             "site": found.site,
