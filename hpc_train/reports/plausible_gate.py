@@ -22,9 +22,9 @@ def plausible(points: Sequence[Row]) -> Iterator[GateResult]:
     """Fail at points with a value that cannot be right or does not belong to its series."""
     name = names(points)
     for row in points:
-        if not row["n_ok"]:
-            continue
         wrong = [flag for flag in row.get("flags") or () if flag.code in IMPLAUSIBLE]
+        if not row["n_ok"] and not wrong:
+            continue
         reasons = [f"{MEANING[flag.code]}: {flag.detail}" for flag in wrong]
         yield GateResult(
             gate="plausible",

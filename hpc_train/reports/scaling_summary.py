@@ -88,6 +88,8 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
         return ""
     known = any(row["global_batch"] is not None for row in points)
     reason = "no two sizes with known batches" if known else "batches not recorded"
+    if not any(row["n_ok"] for row in points):
+        reason = "no run has a result"
     return f"the regime is not known: {reason}"
 
 

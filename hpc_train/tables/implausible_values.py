@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,9 +14,9 @@ from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.group_reductions import Floats, numbers
 from hpc_train.tables.plausible_range import known
 from hpc_train.tables.points import KEY
-from hpc_train.tables.record_arrays import Ints
+from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import codes
-from hpc_train.tables.runs import OK
+from hpc_train.tables.runs import OK, UNPARSED
 from hpc_train.tables.shared_objects import shared
 
 # Values per GPU of one series in two groups this far apart differ by a unit, not by their size.
@@ -36,7 +36,8 @@ def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
 
     memory: above that of the GPU; MFU: above 1; throttled: recorded so; transport: not that of
     most runs of the series on several nodes, or of the point on one node; unit: a rate, a time or
-    memory per GPU that is GAP times or more away from those of most runs of the series.
+    memory per GPU that is GAP times or more away from those of most runs of the series. If rates or
+    times of one point are that far apart, those with this flag have no result: no mean is theirs.
     """
     ok = np.flatnonzero((runs["state"] == OK).to_numpy(dtype=bool))
     own, added = runs if len(ok) == len(runs) else runs.iloc[ok], defaultdict(list)
@@ -48,7 +49,38 @@ def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
     flags = shared(runs["flags"])
     more = {place: (*flags.at(place), *own) for place, own in added.items()}
     flagged: pd.DataFrame = runs.assign(flags=flags.changed(more).column())
-    return flagged
+    return _without_mixed_units(flagged, {place: tuple(own) for place, own in added.items()})
+
+
+def _without_mixed_units(runs: pd.DataFrame, added: Mapping[int, Sequence[Flag]]) -> pd.DataFrame:
+    """Return the runs; those whose unit is not that of other runs of the point have no result."""
+    doubted = {place: f for place, own in added.items() for f in own if f.code == FlagCode.UNIT}
+    if not doubted:
+        return runs
+    is_mixed = _in_two_units(runs)
+    why = {
+        place: f"the unit may be wrong: {flag.detail}; write the values of all runs in one unit"
+        for place, flag in doubted.items()
+        if is_mixed[place]
+    }
+    states, problems = shared(runs["state"]), shared(runs["problem"])
+    without: pd.DataFrame = runs.assign(
+        state=states.changed(dict.fromkeys(why, UNPARSED)).column(),
+        problem=problems.changed(why).column(),
+    )
+    return without
+
+
+def _in_two_units(runs: pd.DataFrame) -> Mask:
+    """Whether rates or times of the ok runs at the point of each run are GAP times apart."""
+    point, ok = codes([runs[name] for name in KEY]), (runs["state"] == OK).to_numpy(dtype=bool)
+    mixed = np.zeros(len(runs), dtype=bool)
+    for name, values in _per_gpu(runs).items():
+        if name == "memory_gib":
+            continue
+        own = pd.Series(np.where(ok, _logarithms(values), np.nan)).groupby(point)
+        mixed |= (own.transform("max") - own.transform("min") >= np.log10(GAP)).to_numpy(dtype=bool)
+    return mixed
 
 
 def _memory(own: pd.DataFrame) -> _Found:
@@ -99,14 +131,17 @@ def _units(own: pd.DataFrame) -> _Found:
     series, found = codes([own["series"]]), dict[int, Flag]()
     for name, values in _per_gpu(own).items():
         shown = numbers(own, name)
-        with np.errstate(all="ignore"):
-            logarithms = np.log10(np.where(known(values) > 0, values, np.nan))
-        for place, factor in far_from_most(logarithms, series):
+        for place, factor in far_from_most(_logarithms(values), series):
             times = f"{10**factor:,.0f}" if 0 < factor < 7 else f"{10**factor:.2g}"
             detail = f"{_digits(shown[place])} {_UNITS[name]}, per GPU {times} times the other runs"
             # A rate that was computed from a wrong time is wrong as well.
             found.setdefault(place, Flag(FlagCode.UNIT, detail))
     yield from found.items()
+
+
+def _logarithms(values: Floats) -> Floats:
+    with np.errstate(all="ignore"):
+        return np.log10(np.where(known(values) > 0, values, np.nan))
 
 
 def _digits(value: float) -> str:

@@ -84,11 +84,12 @@ def _samples(groups: Grouped, name: str) -> list[_Sample]:
 
 
 def _of_runs(groups: Grouped) -> list[set[Flag]]:
-    """Return the flags of each point's ok runs."""
+    """Return the flags of each point's ok runs, and of those without a result for their unit."""
     seen: list[set[Flag]] = [set() for _ in range(groups.size)]
     flags = shared(groups.runs["flags"])
     flagged = np.array([bool(own) for own in flags.objects], dtype=bool)[flags.codes]
-    for run in np.flatnonzero(groups.ok & flagged).tolist():
+    unit = np.array([any(flag.code == FlagCode.UNIT for flag in own) for own in flags.objects])
+    for run in np.flatnonzero(groups.ok & flagged | unit[flags.codes]).tolist():
         seen[groups.point[run]].update(flags.objects[flags.codes[run]])
     return seen
 

@@ -43,6 +43,23 @@ def test_what_cannot_be_right_is_said_first_and_fails_the_check(
     assert hpctrain("report", "t.csv").returncode == 0
 
 
+def test_two_tables_of_one_series_in_two_units_have_no_mean(hpctrain: Hpctrain) -> None:
+    rows = [(nodes, 500 * nodes + i) for nodes in (1, 2) for i in range(3)]
+    for name, factor in (("a", 1.0), ("b", 1000.0)):
+        cells = "".join(f"{n},4,256,{(rate + factor / 9) / factor:.6g}\n" for n, rate in rows)
+        Path(f"{name}.csv").write_text(f"{HEAD},samples_per_second\n{cells}")
+    done = hpctrain("report", "a.csv", "b.csv", "--check")
+    caveat, rest = done.stdout.split("\n\n")[1].split("No run has a result.\n")
+    assert caveat.startswith("Caveats: the unit of a value may be wrong: 4 GPUs (")
+    assert "Measured: 0 of 12 runs ok" in rest
+    assert "times as fast" not in done.stdout
+    assert done.stdout.count("the unit may be wrong: ") == 12
+    assert done.returncode == 1
+    assert "check: gate not met: 8 GPUs: the unit of a value may be wrong: " in done.stderr
+    assert hpctrain("report", "a.csv").returncode == 0
+    assert hpctrain("report", "a.csv", "b.csv").returncode == 3
+
+
 SOUND = f"{HEAD},samples_per_second\n1,4,256,500\n2,4,256,940\n"
 # Without the collapses, which are verdicts on the current study alone.
 WRONG = {words: text for words, text in TABLES.items() if not words.endswith(("fell", "rose"))}

@@ -23,7 +23,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
     nothing: dict[str, Any] = dict.fromkeys(COLUMNS, np.nan)
     usual = {
         "state": "COMPLETED", "series": "all", "nodes": 1, "gpus_per_node": 4, "tasks_per_node": 4,
-        "transport": "", "conditions": {}, "flags": (),
+        "transport": "", "conditions": {}, "flags": (), "problem": "",
     }  # fmt: skip
     every = [{**nothing, **usual, "run_id": f"r{i}", **row} for i, row in enumerate(rows)]
     for row in every:
@@ -93,6 +93,39 @@ def test_a_thousand_is_found_in_every_unit(
     assert list(found) == [wrong]
     # The others are within a factor of 4.
     assert abs(found[wrong] - np.log10(factor)) < np.log10(4.01) < np.log10(GAP)
+
+
+def results(rows: Sequence[Mapping[str, Any]]) -> list[int]:
+    """Return the rows that still have a result."""
+    states = with_implausible(table(rows))["state"]
+    return [i for i, state in enumerate(states) if state == "COMPLETED"]
+
+
+def test_runs_of_one_point_in_two_units_have_no_mean() -> None:
+    names = ["step_time_s", "samples_per_second", "tokens_per_second", "epoch_time_s"]
+    for name in [*names, "time_to_train_s"]:
+        one = [{name: 0.5 + i / 100, "global_batch": 256.0} for i in range(3)]
+        other = [{name: 500.0 + i, "global_batch": 256.0} for i in range(2)]
+        assert results([*one, *other]) == [0, 1, 2], name
+        assert results([*one[:2], *other]) == [], name
+        # A mistake at a size of its own is shown, with its flag.
+        assert results([*one, *({**row, "nodes": 2} for row in other)]) == [0, 1, 2, 3, 4], name
+
+
+def test_memory_in_two_units_costs_no_result() -> None:
+    rows = [{"samples_per_second": 500.0, "memory_gib": gib} for gib in (12.0, 12.5, 12500.0)]
+    assert flagged(rows, FlagCode.UNIT) == [2]
+    assert results(rows) == [0, 1, 2]
+
+
+def test_a_run_in_another_unit_says_why_it_has_no_result() -> None:
+    rows: list[dict[str, Any]] = [{"samples_per_second": rate} for rate in (500.0, 501.0, 0.502)]
+    (wrong,) = with_implausible(table(rows)).query("state != 'COMPLETED'").to_dict("records")
+    assert wrong["state"] == "UNPARSED"
+    assert wrong["problem"] == (
+        "the unit may be wrong: 0.502 samples/s, per GPU 0.001 times the other runs; "
+        "write the values of all runs in one unit"
+    )
 
 
 anything = st.floats() | st.sampled_from([0.0, 5e-324, 1e308, -1.0, float("inf"), float("nan")])
