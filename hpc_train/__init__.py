@@ -9,9 +9,11 @@ the interface, docs/architecture.md is the map of the packages.
 # Python 3.6 must be able to read this file and version.py, and print the sentence below: no newer
 # syntax, and no import of annotations from __future__.
 import sys
-from typing import TYPE_CHECKING
 
 from hpc_train.version import VERSION
+
+# What `typing` has; its import would be the slowest part of the start.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from hpc_train.api.advise import AdviceReport, advise

@@ -1,4 +1,4 @@
-"""`hpctrain`: the entry point, its exit codes and its error messages."""
+"""`hpctrain`: its exit codes and its error messages; `hpc_train.__main__` calls `main`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ import errno
 import gc
 import os
 import re
+import signal
 import sys
+from typing import Any
 
 from hpc_train.cli.commands import help_page
 from hpc_train.errors import HpcTrainError
@@ -42,8 +44,9 @@ def main() -> None:
         if failure.filename is None:
             _discard_output()
         code = 2
-    # At the exit, Python would search all objects for cycles once more.
+    # At the exit, Python would search all objects for cycles once more, and print an interrupt.
     gc.freeze()
+    _replace_handler(signal.default_int_handler, signal.SIG_DFL)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -80,7 +83,14 @@ def _run_command() -> object:
     # The import of click would take most of the time of `--help`.
     from hpc_train.cli.group import run
 
+    # From here, an interrupted command has something to say or to remove.
+    _replace_handler(signal.SIG_DFL, signal.default_int_handler)
     return run()
+
+
+def _replace_handler(old: object, new: Any) -> None:
+    if signal.getsignal(signal.SIGINT) is old:
+        signal.signal(signal.SIGINT, new)
 
 
 def _missing(failure: ModuleNotFoundError) -> int:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import platform
+import re
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +22,10 @@ from hpc_train.subprocesses import run
 from hpc_train.version import VERSION
 
 _PACKAGES = ("torch", "numpy", "submitit")
+_METADATA = re.compile(
+    rf"(?P<name>{'|'.join(_PACKAGES)})-(?P<version>[^-]{{1,64}})(?:-py3[.0-9]*)?\.(?:dist|egg)-info$",
+    re.IGNORECASE,
+)
 
 
 def provenance(folder: Path, argv: Sequence[str]) -> dict[str, Any]:
@@ -37,15 +44,18 @@ def provenance(folder: Path, argv: Sequence[str]) -> dict[str, Any]:
 
 
 def _versions() -> dict[str, str]:
-    from importlib.metadata import PackageNotFoundError, version
+    """Return the versions of packages, by the names of their folders of metadata (PEP 376, 427).
 
-    found = {}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    `importlib.metadata` would read as many files for its own modules as the rest of a submission.
+    """
+    found: dict[str, str] = {}
+    for folder in filter(None, sys.path):
+        # An archive, or a folder that is not there or may not be read.
+        with suppress(OSError):
+            names = (path.name for path in Path(folder).iterdir())
+            for match in filter(None, map(_METADATA.match, names)):
+                found.setdefault(match["name"].lower(), match["version"])
+    return {name: found[name] for name in _PACKAGES if name in found}
 
 
 def _git(folder: Path) -> dict[str, Any] | None:

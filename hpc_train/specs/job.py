@@ -17,7 +17,11 @@ from hpc_train.slurm_options import directive_problem
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.specs.validate_env import check_variables
 from hpc_train.typed_values import decode
-from hpc_train.yamlfile import Document
+from hpc_train.yamlfile import Document, lookup
+
+_GPUS = "resources.gpus_per_node"
+# As in the options of sbatch: a100:4, gpu:a100:4.
+_TYPE_AND_NUMBER = re.compile(r"(?:gpu:)?(?P<type>[A-Za-z][\w.-]{0,63}):(?P<number>[0-9]{1,3})")
 
 
 def is_study(document: Document) -> bool:
@@ -49,12 +53,27 @@ def build_job(
         for o in overrides
     ]
     apply(data, origins, full)
+    _refuse_type_of_gpu(data, origins)
     job = decode(data, JobSpec, origins, SpecError)
     _check_text(job)
     _check_directives(job)
     check_variables(job)
     _check_image(job)
     return _with_paths(job, path)
+
+
+def _refuse_type_of_gpu(data: dict[str, Any], origins: dict[str, str]) -> None:
+    """Refuse a number of GPUs with their type, which the partition or a feature decides."""
+    value = lookup(data, _GPUS)
+    found = _TYPE_AND_NUMBER.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        place, kind = Sourced(value=None, origins=origins).near(_GPUS), found["type"]
+        raise SpecError(
+            f"{place}: {_GPUS}: must be a number, not the type and number {value!r}; the partition "
+            "decides the type, or on some sites a node feature",
+            f"--gpus-per-node {found['number']} --partition NAME, where hpctrain site show SITE "
+            f"prints gpu_type or gpu_model of each partition, or --constraint {kind}",
+        )
 
 
 def command_job(

@@ -123,7 +123,9 @@ MISTAKES = {
         ("--set resources.node", "did you mean 'resources.nodes'?", "hpctrain help files"),
     ),
     "type of GPU": Mistake(
-        f"{LOCAL} --gpus a100:4", 2, ("from 0 to 64, not 'a100:4'", "hpctrain help files"),
+        f"{LOCAL} --gpus a100:4", 2,
+        ("not the type and number 'a100:4'", "--gpus-per-node 4 --partition NAME",
+         "hpctrain site show SITE", "--constraint a100"),
     ),
     "item that is not there": Mistake(
         "render job.yaml --site local --set command.9=x", 2,

@@ -7,6 +7,11 @@ makes about twice as many for `--help`, `status` and `render`.)
 """
 
 # Python 3.6 must be able to read this file, and print the sentence of `names_for_this_python`.
+import signal
+
+# Python would print a traceback for a Ctrl-C during the imports.
+if __name__ == "__main__" and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
 import marshal
 import os
 import stat
@@ -27,12 +32,15 @@ KEEP_S = 7 * 86400.0
 
 
 def main():
-    folder = unpacked(Path(sys.path.pop(0)).absolute())
+    try:
+        folder = unpacked(Path(sys.path.pop(0)).absolute())
+    except KeyboardInterrupt:
+        sys.exit(130)
     ModuleLoader.open(folder)
     sys.meta_path.insert(0, ModuleLoader)
     sys.path.append(str(folder / SITE))
     sys.executable = str(folder / "bin" / "python")
-    from hpc_train.cli.main import main as run
+    from hpc_train.__main__ import main as run
 
     run()
 
@@ -108,6 +116,9 @@ def write(archive, folder):
 
     parent, temporary, mask = folder.parent, "", os.umask(0o077)
     try:
+        # An interrupt now leaves files, which `finally` removes.
+        if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
         parent.mkdir(parents=True, exist_ok=True)
         if os.statvfs(parent).f_flag & os.ST_NOEXEC:
             raise OSError(1, "mounted noexec", str(parent))
