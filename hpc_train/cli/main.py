@@ -8,7 +8,6 @@ import os
 import re
 import signal
 import sys
-from typing import Any
 
 from hpc_train.cli.commands import help_page
 from hpc_train.errors import HpcTrainError
@@ -46,7 +45,8 @@ def main() -> None:
         code = 2
     # At the exit, Python would search all objects for cycles once more, and print an interrupt.
     gc.freeze()
-    _replace_handler(signal.default_int_handler, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.exit(code if isinstance(code, int) else 0)
 
 
@@ -84,13 +84,9 @@ def _run_command() -> object:
     from hpc_train.cli.group import run
 
     # From here, an interrupted command has something to say or to remove.
-    _replace_handler(signal.SIG_DFL, signal.default_int_handler)
+    if signal.getsignal(signal.SIGINT) is signal.SIG_DFL:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     return run()
-
-
-def _replace_handler(old: object, new: Any) -> None:
-    if signal.getsignal(signal.SIGINT) is old:
-        signal.signal(signal.SIGINT, new)
 
 
 def _missing(failure: ModuleNotFoundError) -> int:

@@ -10,7 +10,14 @@ from typing import Any, NamedTuple
 from hpc_train.errors import SiteProfileError, nearest, newer_version
 from hpc_train.model.site import SCHEMA
 from hpc_train.sites.merge import Part, check_locks, overlay
-from hpc_train.sites.search import files_named, label_of, layer_of, profile_files, system_files
+from hpc_train.sites.search import (
+    files_named,
+    label_of,
+    layer_of,
+    profile_files,
+    system_files,
+    without_links,
+)
 from hpc_train.yamlfile import read
 
 LONGEST = 8
@@ -66,7 +73,7 @@ def lineage(path: Path) -> tuple[File, ...]:
 def _parent(name: str, chain: list[Path], child: Part) -> Path:
     """A profile may extend one with the same name further down the path, such as a shipped one."""
     place = child.origins["extends"]
-    seen = {file.resolve() for file in chain}
+    seen = set(map(without_links, chain))
     if len(chain) > LONGEST:
         raise SiteProfileError(f"{place}: extends: more than {LONGEST} files")
     candidates = list(files_named(name))
@@ -84,15 +91,15 @@ def _parent(name: str, chain: list[Path], child: Part) -> Path:
             f"{place}: extends: no profile or family {name!r}{nearest(name, known)}",
             "hpctrain site list",
         )
-    if candidates[0].resolve() in seen:
+    if without_links(candidates[0]) in seen:
         names = " -> ".join([*(file.stem for file in chain), name])
         raise SiteProfileError(f"{place}: extends is circular: {names}")
     return candidates[0]
 
 
 def _after(path: Path, candidates: list[Path]) -> list[Path]:
-    places = [candidate.resolve() for candidate in candidates]
-    here = path.resolve()
+    places = [*map(without_links, candidates)]
+    here = without_links(path)
     return candidates[places.index(here) + 1 :] if here in places else candidates
 
 

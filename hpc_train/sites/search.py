@@ -56,7 +56,7 @@ def files_named(name: str) -> Iterator[Path]:
     seen: set[Path] = set()
     for folder in filter(Path.is_dir, search_path()):
         for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
-            if path.is_file() and (place := path.resolve()) not in seen:
+            if path.is_file() and (place := without_links(path)) not in seen:
                 seen.add(place)
                 yield path
 
@@ -81,7 +81,7 @@ def profile_files() -> Iterator[Path]:
 
 def label_of(path: Path) -> str:
     """Return the path of a shipped profile in the project, independent of the installation."""
-    shipped, place = profile_folder(), path.resolve()
+    shipped, place = profile_folder(), without_links(path)
     if place.is_relative_to(shipped):
         return f"site_profiles/{place.relative_to(shipped)}"
     # The current folder may contain a folder with that name, too.
@@ -92,7 +92,7 @@ def layer_of(path: Path) -> str:
     """Return the layer of a file: family, shipped, system, user, or this folder."""
     if path.parent.name == FAMILIES:
         return "family"
-    place = path.resolve()
+    place = without_links(path)
     if place.is_relative_to(profile_folder()):
         return "shipped"
     if place.is_relative_to(system_folder().resolve()):
@@ -109,6 +109,15 @@ def layer_at(origin: str) -> str:
     if file.startswith("site_profiles/") and path.parent.name != FAMILIES:
         return "shipped"
     return layer_of(path)
+
+
+def without_links(path: Path) -> Path:
+    """Return the absolute path of a profile, with no link in it.
+
+    Files of the package are no links, and each question costs a system call for each folder.
+    """
+    shipped = profile_folder()
+    return path if path.parent in (shipped, shipped / FAMILIES) else path.resolve()
 
 
 def _places(folder: Path) -> tuple[Path, Path]:
