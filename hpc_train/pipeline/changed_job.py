@@ -74,7 +74,7 @@ def _profile(manifest: Manifest) -> Path:
 
 
 def _prepare(job: SourcedJob, profile: Path) -> Prepared:
-    site = load_site(str(profile))
+    site = load_site(profile)
     points, _ = prepare_points(
         (Point(axes={}, job=job),), site, template_path(profile), nested=False, plain=False
     )

@@ -70,7 +70,7 @@ def _unchanged_site(manifest: Manifest) -> SourcedSite | None:
     file = Path(str(manifest.provenance.get(PROFILE, "")))
     try:
         if sha256_of(file) == manifest.provenance.get(PROFILE_DIGEST):
-            return _as_planned(load_site(str(file)), manifest)
+            return _as_planned(load_site(file), manifest)
     except (OSError, HpcTrainError):
         # A file that it inherits from may be gone.
         return None

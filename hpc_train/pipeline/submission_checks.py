@@ -84,7 +84,8 @@ def _check_executable(path: Path, where: str) -> None:
     if path.is_dir():
         raise SpecError(f"{where}: {path} is a folder, not a program")
     if not path.is_file():
-        raise SpecError(f"{where}: {path} does not exist{_near(path)}")
+        hint = "name a script, or a job or study file (.yaml); ls prints the files here"
+        raise SpecError(f"{where}: {path} does not exist{_near(path)}", hint)
     if not os.access(path, os.X_OK):
         raise SpecError(f"{where}: {path} is not executable", f"chmod +x {path}")
 
@@ -100,7 +101,7 @@ def _check_script(path: Path, where: str) -> None:
 def _near(path: Path) -> str:
     if not path.parent.is_dir():
         return ""
-    return nearest(path.name, [entry.name for entry in path.parent.iterdir()])
+    return nearest(path.name, sorted(entry.name for entry in path.parent.iterdir()))
 
 
 def check_secrets(prepared: Prepared) -> None:

@@ -90,7 +90,7 @@ class HpctrainExecutor(FunctionExecutor):
                 'executor.update_parameters(hpctrain_site="…"), or set HPCTRAIN_SITE',
             )
         profile = find_profile(name)
-        site = load_site(str(profile))
+        site = load_site(profile)
         check_site(site)
         environment = {**self.parameters.get("env", {}), "SUBMITIT_EXECUTOR": self.name()}
         job = self._job({**self.parameters, "env": environment}, command)

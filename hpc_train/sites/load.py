@@ -36,8 +36,8 @@ def this_machine() -> Machine:
     return Machine(cpus=len(os.sched_getaffinity(0)), gpus=devices)
 
 
-def load_site(name: str, machine: Machine | None = None) -> SourcedSite:
-    """Load the profile `name`, or the file if it is a path.
+def load_site(named: str | Path, machine: Machine | None = None) -> SourcedSite:
+    """Load a profile by its name or path, as a user writes them, or its file.
 
     A `local` site is completed with the facts of `machine` (default: this one).
 
@@ -45,7 +45,7 @@ def load_site(name: str, machine: Machine | None = None) -> SourcedSite:
         UnknownNameError: no profile of that name.
         SiteProfileError: the profile is invalid, with file:line; or it is a family.
     """
-    path = find_profile(name)
+    path = named if isinstance(named, Path) else find_profile(named)
     whole = read_profile(path)
     if isinstance(whole.values, dict) and whole.values.get("family") is True:
         raise SiteProfileError(

@@ -31,10 +31,15 @@ def find_profile(name: str) -> Path:
     """Return the file of a profile given by name or by path.
 
     Raises:
-        UnknownNameError: no profile of that name.
+        UnknownNameError: no profile of that name. SiteProfileError: a path to no file, whose last
+        part is the name of a profile.
     """
     if "/" in name or name.endswith((".yaml", ".yml")):
-        return Path(name)
+        path = Path(name)
+        if not path.exists() and any(files_named(path.stem)):
+            hint = f"for the profile of that name, type it without a path: --site {path.stem}"
+            raise SiteProfileError(f"{name}: no such file", hint)
+        return path
     for path in files_named(name):
         return path
     known = [path.stem for path in profile_files()]

@@ -136,6 +136,13 @@ MISTAKES = {
         ("sites/clustr.yaml", "did you mean 'cluster.yaml'?", "ls sites"),
         sites,
     ),
+    "file that is not there": Mistake(
+        "submit trian --site local", 2, ("trian does not exist; did you mean 'train.py'?", "ls "),
+    ),
+    "profile with a path": Mistake(
+        f"{LOCAL} --site ./perlmutter --dry-run", 2,
+        ("./perlmutter: no such file", "without a path: --site perlmutter"),
+    ),
     "collect of no folder": Mistake("collect no/", 2, ("no/: no such file", "hpctrain status")),
     "report of no folder": Mistake(
         "report old/nothing", 2, ("old/nothing: no such", "folder old", "hpctrain status")

@@ -66,7 +66,7 @@ def load_choice(choice: SiteChoice) -> tuple[Path, Sourced[SiteProfile]]:
     """
     try:
         profile = find_profile(choice.name)
-        return profile, load_site(str(profile))
+        return profile, load_site(profile)
     except HpcTrainError as failure:
         if choice.variable:
             where = f"the site is that of the environment variable {choice.variable}"

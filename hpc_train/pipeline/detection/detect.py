@@ -70,7 +70,7 @@ def detect_site(host: Host) -> Detection:
             unread.append(f"{path}: left out, as it belongs to another user: --site {path} uses it")
             continue
         try:
-            profile = load_site(str(path)).value
+            profile = load_site(path).value
         except HpcTrainError as failure:
             unread.append(failure.message)
             continue

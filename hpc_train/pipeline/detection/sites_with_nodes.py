@@ -43,7 +43,7 @@ def advice_for(nodes: int) -> str:
 def _loaded(names: dict[str, None]) -> Iterator[SiteProfile]:
     for name in names:
         try:
-            yield load_site(str(find_profile(name))).value
+            yield load_site(find_profile(name)).value
         except HpcTrainError:
             continue  # `hpctrain site list` reports it
 

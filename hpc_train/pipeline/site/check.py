@@ -62,7 +62,7 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
     """
     path = find_profile(name)
     try:
-        site = load_site(str(path))
+        site = load_site(path)
     except HpcTrainError as failure:
         if not path.is_file():
             raise

@@ -26,7 +26,7 @@ Hosts are those on which a command without `--site` uses the profile
 def site_matrix() -> str:
     """Return the page, in Markdown."""
     profiles = [
-        load_site(str(path)).value
+        load_site(path).value
         for path in sorted(profile_folder().glob("*.yaml"))
         if path.stem != "local"
     ]

@@ -39,7 +39,7 @@ def list_sites() -> Iterator[ProfileSummary | HpcTrainError]:
     """Yield each profile on the search path, or its error."""
     for path in profile_files():
         try:
-            yield _listed(load_site(str(path), Machine(cpus=1, gpus=0)).value, path)
+            yield _listed(load_site(path, Machine(cpus=1, gpus=0)).value, path)
         except SiteProfileError as failure:
             yield failure
 

@@ -166,7 +166,7 @@ def _replace(target: Path, text: str) -> None:
     except OSError as failure:
         raise cannot_write(target, failure) from None
     try:
-        load_site(str(trial))
+        load_site(trial)
         write_file(target, text.encode())
     except HpcTrainError as failure:
         raise SiteProfileError(f"{target}: not written: {failure.message}", failure.hint) from None
