@@ -71,6 +71,11 @@ def test_the_functions_have_names_of_their_own(plan: Plans) -> None:
     assert {name for name in names if not name.startswith("hpctrain_")} == set()
 
 
+def test_the_header_names_the_shorter_form(plan: Plans) -> None:
+    head, _, _ = render_script(small(plan, "true")).text.partition("\nset ")
+    assert "render --plain" in head
+
+
 def test_a_script_that_cannot_read_itself_says_so(plan: Plans, tmp_path: Path) -> None:
     text = render_script(small(plan, "touch", "ran", setup=["touch setup"])).text
     done = subprocess.run(
