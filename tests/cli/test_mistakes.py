@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,7 +15,6 @@ from typing import NamedTuple
 import pytest
 
 from tests.cli.conftest import Hpctrain
-from tests.project.test_homes import STRANGER, isolates
 
 STORED = Path(__file__).parents[1] / "stored/schema-1"
 OLD = "import sys; sys.version_info = (3, 6, 8); sys.version = '3.6.8 x'; import hpc_train"
@@ -238,17 +236,3 @@ def test_a_mistake_is_answered(hpctrain: Hpctrain, name: str) -> None:
     assert [part for part in mistake.parts if part not in said] == [], said
     # The dump of all run ids was the answer to a folder that is not there.
     assert mistake.code != 2 or len(done.stderr) < 1200
-
-
-@pytest.mark.skipif(not isolates(), reason="no namespaces of users here")
-@pytest.mark.parametrize("words", ["status", "report bad", "logs bad", "retry bad"])
-def test_results_that_another_user_keeps_to_himself(tmp_path: Path, words: str) -> None:
-    shutil.copytree(STORED / "results", tmp_path / "theirs")
-    (tmp_path / "theirs").chmod(0)
-    command = [*STRANGER, *HPCTRAIN, *words.split(), "--results", "theirs"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 2, done.stderr
-    assert re.fullmatch(
-        r"hpctrain: theirs\S*: Permission denied\n  ls -ld theirs\S* prints who has access; .+\n",
-        done.stderr,
-    )
