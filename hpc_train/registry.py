@@ -92,11 +92,13 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     "executors": {
         "local": "hpc_train.submissions.local_executor:LocalExecutor",
         "slurm": "hpc_train.submissions.slurm.executor:SlurmExecutor",
+        "hosts": "hpc_train.submissions.hosts.executor:HostsExecutor",
     },
     # Executors by what they give inside a job; separate, because a script needs no executor.
     "batch_systems": {
         "local": "hpc_train.model.batch_system:LOCAL",
         "slurm": "hpc_train.submissions.slurm.in_job:SLURM",
+        "hosts": "hpc_train.submissions.hosts.in_job:HOSTS",
     },
     "formats": {
         "text": "hpc_train.reports.formats.text:render",

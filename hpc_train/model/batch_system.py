@@ -33,6 +33,7 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         requeues: it queues a job again, after the loss of a node or when the job asks.
         allocations: one job can run several studies' runs, each on the first nodes.
         network_option: it has sbatch's option `--network`.
+        host_list: its nodes are the hosts of the profile, and the script runs on each of them.
         memory_by_request: a job gets only the memory that it requests, even on whole nodes.
     """
 
@@ -57,6 +58,7 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     requeues: bool = False
     allocations: bool = False
     network_option: bool = False
+    host_list: bool = False
     memory_by_request: bool = False
 
     @property

@@ -13,6 +13,13 @@ HOST_METHOD = (
     r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"
     r"|interface:[A-Za-z0-9][A-Za-z0-9_.-]*)$"
 )
+Template = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$(?!\n)",
+        description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
+    ),
+]
 
 
 class Launchers(Value, frozen=True, kw_only=True):

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.batch_system import BatchSystem
+from hpc_train.model.host_list import HostList
 from hpc_train.model.job import Elastic, JobLifecycle
 from hpc_train.model.launchers_and_preflight import PluginCheck, Rendezvous
 from hpc_train.model.site_network import EnvScope, Mode, Separator
@@ -16,10 +17,7 @@ DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 class Setting(Value, frozen=True, kw_only=True):
-    """One resolved value: where it came from (`job.yaml:7`, `--set`, `rule`) and why.
-
-    `source` names the source of a rule, if it is not a file.
-    """
+    """A resolved value, its `origin` (`job.yaml:7`, `--set`, `rule`), and the source of a rule."""
 
     value: Any
     origin: str
@@ -214,7 +212,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     `nested` the script runs on the first nodes of an allocation. Defaults are not written, so that
     names of runs keep their digest. `changes` follow the exports of `env`; no `backend`: none is
     guaranteed. With `passes_signal` the script forwards USR1, with `lifecycle` it queues its job
-    again. `plugin_argv` looks for `plugin` on the nodes.
+    again. `plugin_argv` looks for `plugin` on the nodes. A `host_list` has the machines of the site.
     """
 
     name: str
@@ -248,3 +246,4 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     plugin: PluginCheck | None = None
     plugin_argv: tuple[Token, ...] = ()
     lifecycle: JobLifecycle | None = None
+    host_list: HostList | None = None

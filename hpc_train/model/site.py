@@ -5,8 +5,9 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.container import Containers, OneLine
+from hpc_train.model.host_list import Hosts, RemoteFolder, SharedFolders
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, OneWord
-from hpc_train.model.launchers_and_preflight import Launchers, Preflight, Rendezvous
+from hpc_train.model.launchers_and_preflight import Launchers, Preflight, Rendezvous, Template
 from hpc_train.model.partition import Arch, Partition, Qos
 from hpc_train.model.site_facilities import (
     Account,
@@ -32,13 +33,6 @@ ProfileKey = Annotated[
     Meta(
         pattern=r"^[A-Za-z0-9_*-]+(\.[^.\s]+)*$(?!\n)",
         description="A key of this file, separated by dots; an item of a list by its name.",
-    ),
-]
-Template = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$(?!\n)",
-        description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
     ),
 ]
 
@@ -151,8 +145,11 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = ()
     detect: Annotated[Detect | None, Meta(description="Rules that detect the site's hosts.")] = None
     scheduler: Annotated[
-        str, Meta(description="The scheduler: `local`, `slurm`, or the name of an added executor.")
+        str, Meta(description="`local`, `slurm`, `hosts`, or the name of an added executor.")
     ]
+    hosts: Hosts = ()
+    shared: SharedFolders = False
+    workdir: RemoteFolder = "~/hpctrain"
     slurm: Annotated[Version | None, Meta(description="Slurm's version: '23.11'.")] = None
     step_manager: Annotated[
         Literal["slurmd", "psid"], Meta(description="What starts the processes of a step.")

@@ -15,6 +15,7 @@ from hpc_train.plans.context import (
     check_placement,
     from_job,
     from_site,
+    host_list,
     launcher_warnings,
     resolve_context,
     rule,
@@ -182,6 +183,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         plugin=made.environment.plugin,
         plugin_argv=plugin_argv(made.request, made.environment.plugin),
         lifecycle=job.value.lifecycle if context.batch.requeues else None,
+        host_list=host_list(context),
     )
 
 

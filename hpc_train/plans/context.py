@@ -11,6 +11,7 @@ import msgspec
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.batch_system import BatchSystem
+from hpc_train.model.host_list import HostList
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.plan import Setting, Topology
@@ -132,6 +133,14 @@ def launcher_warnings(context: Context) -> tuple[str, ...]:
     place = site.near(f"launchers.warned.{chosen.value}")
     name = site.value.name
     return (f"{chosen.origin}: {name} advises against {chosen.value}: {why} ({place})",)
+
+
+def host_list(context: Context) -> HostList | None:
+    """Return the machines of a site without a scheduler."""
+    site = context.site.value
+    if not context.batch.host_list:
+        return None
+    return HostList(hosts=site.hosts, shared=site.shared, workdir=site.workdir)
 
 
 def takes_whole_nodes(context: Context) -> bool:

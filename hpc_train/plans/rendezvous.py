@@ -78,6 +78,12 @@ def check_elastic(context: Context) -> None:
             f"{launcher.name} end with the first one",
             f"{other_launchers(context)}, or leave elastic out",
         )
+    if job.value.elastic and context.batch.host_list and job.value.resources.nodes > 1:
+        raise PlanError(
+            f"{job.near('elastic')}: the job cannot be elastic on several hosts of "
+            f"{context.site.value.name}: a host that fails ends the run on all of them",
+            "leave elastic out, or nodes: 1",
+        )
 
 
 def elastic_directives(elastic: Elastic | None, nodes: int) -> tuple[tuple[str, str], ...]:

@@ -12,6 +12,7 @@ from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.model.value import Sourced, Value
 from hpc_train.registry import BUILT_IN, find_batch_system, names
+from hpc_train.sites.host_list import check_hosts, with_hosts
 from hpc_train.sites.inheritance import read_profile
 from hpc_train.sites.search import find_profile
 from hpc_train.sites.validate_names import check_variables, check_words
@@ -62,6 +63,9 @@ def load_site(named: str | Path, machine: Machine | None = None) -> SourcedSite:
     check_rendezvous(site)
     check_network(site)
     check_blocks(site)
+    check_hosts(site)
+    if site.value.hosts:
+        return with_hosts(site)
     if find_batch_system(site.value.scheduler).this_machine:
         return _on_this_machine(site, machine or this_machine())
     return site

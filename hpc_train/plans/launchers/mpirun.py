@@ -7,6 +7,7 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
+from hpc_train.errors import PlanError
 from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, LaunchShell, Text, Token
 from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.model.version_ranges import at_least
@@ -22,15 +23,25 @@ _AS_ROOT = LaunchShell(
 
 
 def command(request: LaunchRequest) -> Launch:
-    """Return `mpirun -np W …`; inside a Slurm job Open MPI takes the hosts from Slurm."""
+    """Return `mpirun -np W …`; inside a Slurm job Open MPI takes the hosts from Slurm.
+
+    Raises:
+        PlanError: several hosts of a list, on each of which the script runs.
+    """
     topology = request.topology
+    if request.batch.host_list and topology.nodes > 1:
+        raise PlanError(
+            "mpirun starts the ranks of several hosts through its own ssh, which this list of "
+            "hosts does not have",
+            "--launcher torchrun needs no ssh between the hosts",
+        )
     hosts = texts("--host", f"localhost:{topology.tasks_per_node}")
     passed = request.container.passed if request.container else ()
     of_script = RENDEZVOUS if request.plain else FROM_SCRIPT
     names = dict.fromkeys((*of_script, *request.exported, *passed))
     argv = (
         *texts("mpirun", "-np", topology.world_size),
-        *(hosts if request.batch.this_machine else ()),
+        *(hosts if request.batch.this_machine or request.batch.host_list else ()),
         *_places(request),
         *(token for name in names for token in texts("-x", name)),
         *texts(*request.mpirun_args, *request.args),
