@@ -8,6 +8,7 @@ import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from hpc_train.model.value import Value
 
@@ -45,6 +46,14 @@ class Finished(Value, frozen=True, kw_only=True):
     stderr: str
 
 
+class Exchanged(NamedTuple):
+    """The result of `exchange`."""
+
+    returncode: int
+    stdout: bytes
+    stderr: str
+
+
 class _TooMuchError(Exception):
     """A process that prints without end."""
 
@@ -61,6 +70,39 @@ def run(
     shell and timeout(1) do; one that prints without end as 125.
     """
     return collect(launch(argv, cwd, environment), timeout_s)
+
+
+def exchange(argv: Sequence[str], given: bytes, timeout_s: float) -> Exchanged:
+    """Run a program with bytes on its stdin, and return the bytes of its stdout.
+
+    Its output goes to files, because a background process of ssh may keep a pipe open. Codes are
+    those of `run`.
+    """
+    # Other commands need not import it.
+    from tempfile import TemporaryFile
+
+    # In memory, because it may contain secrets.
+    with (
+        os.fdopen(os.memfd_create("stdin"), "w+b") as stdin,
+        TemporaryFile() as out,
+        TemporaryFile() as errors,
+    ):
+        stdin.write(given)
+        stdin.seek(0)
+        try:
+            process = subprocess.Popen(argv, stdin=stdin, stdout=out, stderr=errors)
+        except OSError as failure:
+            return Exchanged(127, b"", str(failure))
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return Exchanged(124, b"", f"no answer within {timeout_s:.0f} s")
+        finally:
+            process.kill()
+            process.wait()
+        out.seek(0)
+        errors.seek(0)
+        return Exchanged(code, out.read(), _text(bytearray(errors.read())))
 
 
 def launch(

@@ -212,7 +212,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     `nested` the script runs on the first nodes of an allocation. Defaults are not written, so that
     names of runs keep their digest. `changes` follow the exports of `env`; no `backend`: none is
     guaranteed. With `passes_signal` the script forwards USR1, with `lifecycle` it queues its job
-    again. `plugin_argv` looks for `plugin` on the nodes. A `host_list` has the machines of the site.
+    again. `plugin_argv` looks for `plugin` on the nodes. `host_list`: the machines of the site.
     """
 
     name: str

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
-from datetime import datetime, timezone
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import StoreError, SubmitError
+from hpc_train.errors import SubmitError
 from hpc_train.job_state import has_ended
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
 from hpc_train.submissions.base import Executor, ExecutorOptions
-from hpc_train.submissions.local_queue import FOLDER, LocalQueue, is_held, machine_lock, take
+from hpc_train.submissions.local_queue import LocalQueue, is_held, machine_lock
 from hpc_train.submissions.run_processes import terminate
-from hpc_train.submissions.submission_file import mark, status_of, write
-from hpc_train.subprocesses import clean_environment, ended, start
+from hpc_train.submissions.submission_file import mark, status_of
+from hpc_train.submissions.supervisor import new_queue, start_queue, submission_of
 
-_START_S = 60.0
+_SUPERVISOR = "hpc_train.submissions.local_queue_runner"
 
 
 class LocalExecutor(Executor):
@@ -31,40 +28,9 @@ class LocalExecutor(Executor):
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
         _check_machine_lock()
-        now = datetime.now(timezone.utc)
-        queue = LocalQueue(home=home, queue_id=f"{now:%Y%m%d-%H%M%S}-{os.getpid()}")
-        try:
-            (home / FOLDER).mkdir(parents=True, exist_ok=True)
-            lock = take(queue.file("lock"), wait=True)
-            queue.file("json").write_bytes(msgspec.json.encode([run.run_id for run in runs]))
-        except OSError as failure:
-            raise StoreError(f"{home / FOLDER}: cannot be written: {failure.strerror}") from None
-        try:
-            for run in runs:
-                write(
-                    run,
-                    Submission(
-                        executor="local",
-                        native_id=queue.queue_id,
-                        submitted=now.isoformat(timespec="seconds"),
-                    ),
-                )
-            self._start(queue, lock)
-        except OSError as failure:
-            raise SubmitError(f"{home}: cannot start: {failure.strerror or failure}") from None
-
-    def _start(self, queue: LocalQueue, lock: int | None) -> None:
-        """Pass the lock to the supervisor, without releasing it in between."""
-        if lock is None:
-            raise SubmitError(f"{queue.file('lock')}: another process holds it")
-        argv = [
-            *(sys.executable, "-m", "hpc_train.submissions.local_queue_runner"),
-            *(str(queue.home.absolute()), queue.queue_id, str(lock)),
-        ]
-        supervisor = start(argv, queue.file("log"), clean_environment(os.environ), [lock])
-        os.close(lock)
-        if not ended(supervisor, _START_S) or supervisor.returncode != 0:
-            raise SubmitError(f"{queue.home}: the supervisor did not start", _last_line(queue))
+        queue = new_queue(home)
+        content = msgspec.json.encode([run.run_id for run in runs])
+        start_queue(queue, runs, content, _SUPERVISOR, submission_of(queue, "local"))
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """A run is active while its queue's lock is held; see `Executor.query`."""
@@ -89,17 +55,8 @@ def _report(run: RunFolder, queue: LocalQueue, held: bool | None) -> JobReport:
     if held is None:
         return JobReport(state=JobState.UNKNOWN, reason="its queue cannot be read")
     if not held:
-        return JobReport(state=JobState.LOST, reason=_reason_in_log(queue, run.run_id))
+        return JobReport(state=JobState.LOST, reason=queue.reason(run.run_id))
     return JobReport(state=JobState.RUNNING if run.status.exists() else JobState.PENDING)
-
-
-def _reason_in_log(queue: LocalQueue, run_id: str) -> str:
-    """Return why the supervisor did not run it; empty if it did, or does not say."""
-    with suppress(OSError):
-        for line in queue.file("log").read_text(errors="replace").splitlines():
-            if line.startswith(f"{run_id}: "):
-                return line.removeprefix(f"{run_id}: ")
-    return ""
 
 
 def _check_machine_lock() -> None:
@@ -115,8 +72,3 @@ def _check_machine_lock() -> None:
             f"{machine_lock()}: cannot be opened: {failure.strerror}",
             "it prevents your runs from overlapping; set TMPDIR to a folder of your own",
         ) from None
-
-
-def _last_line(queue: LocalQueue) -> str:
-    lines = queue.file("log").read_text(errors="replace").splitlines()
-    return lines[-1] if lines else f"see {queue.file('log')}"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.model.value import Value
@@ -25,6 +26,15 @@ class LocalQueue(Value, frozen=True, kw_only=True):
     def file(self, ending: str) -> Path:
         """Return the queue's `lock`, `json` or `log` file."""
         return self.home / FOLDER / f"{self.queue_id}.{ending}"
+
+    def reason(self, run_id: str) -> str:
+        """Return what the supervisor last said of a run in its log; empty if it said nothing."""
+        said = ""
+        with suppress(OSError):
+            for line in self.file("log").read_text(errors="replace").splitlines():
+                if line.startswith(f"{run_id}: "):
+                    said = line.removeprefix(f"{run_id}: ")
+        return said
 
 
 def take(path: Path, *, wait: bool) -> int | None:

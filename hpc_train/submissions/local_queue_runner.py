@@ -25,7 +25,7 @@ from hpc_train.model.value import decode_unit
 from hpc_train.regularfile import read_regular
 from hpc_train.submissions.local_queue import LocalQueue, machine_lock, take
 from hpc_train.submissions.run_processes import kill, terminate
-from hpc_train.submissions.submission_file import mark, status_of
+from hpc_train.submissions.submission_file import mark, read, status_of
 from hpc_train.subprocesses import clean_environment, ended, start
 
 
@@ -73,10 +73,8 @@ def _detach() -> None:
 
 def _wanted(run: RunFolder) -> Submission | None:
     """Return the submission of a run that was not cancelled, removed or already started."""
-    if run.status.exists() or not run.submission.exists():
-        return None
-    submission = msgspec.json.decode(read_regular(run.submission), type=Submission)
-    return submission if submission.state is None else None
+    submission = None if run.status.exists() else read(run)
+    return submission if submission is not None and submission.state is None else None
 
 
 def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -> None:
@@ -107,9 +105,8 @@ def _time_limit(run: RunFolder) -> int | None:
 
 def _cancelled(run: RunFolder) -> bool:
     """Whether the run was cancelled, or its folder removed."""
-    if not run.submission.exists():
-        return True
-    return msgspec.json.decode(read_regular(run.submission), type=Submission).state is not None
+    submission = read(run)
+    return submission is None or submission.state is not None
 
 
 if __name__ == "__main__":

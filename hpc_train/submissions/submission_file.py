@@ -8,7 +8,7 @@ from hpc_train.atomicfile import write_atomic
 from hpc_train.json_files import cannot_write
 from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobState, Submission
-from hpc_train.model.value import encode_unit
+from hpc_train.model.value import decode_unit, encode_unit
 from hpc_train.regularfile import read_regular
 
 
@@ -23,6 +23,18 @@ def write(run: RunFolder, submission: Submission) -> None:
         write_atomic(run.submission, content, flush=False)
     except OSError as failure:
         raise cannot_write(run.submission, failure) from None
+
+
+def read(run: RunFolder) -> Submission | None:
+    """Return the submission of a run; None if it was removed.
+
+    Raises:
+        OSError, msgspec.DecodeError: it cannot be read.
+    """
+    if not run.submission.exists():
+        return None
+    content = read_regular(run.submission)
+    return msgspec.json.decode(content, type=Submission, dec_hook=decode_unit)
 
 
 def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
