@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 # The same as in hpc_train.lab.settings, which is imported only by the commands.
 _FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
+_SSH_FOLDER = "/var/tmp/hpctrain-ssh"  # noqa: S108 - the same
+_SSH_OPTIONS = ("nodes", "folder", "ssh")
 
 
 @click.group()
@@ -38,8 +40,13 @@ def lab() -> None:
 )
 @click.option("--accounting", is_flag=True, help="With MariaDB and slurmdbd: sacct, accounts, QOS.")
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
-def up(**given: Any) -> None:
+@click.option("--ssh", is_flag=True, help="Hosts that ssh reaches, without Slurm.")
+@click.pass_context
+def up(ctx: click.Context, /, ssh: bool, **given: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
+    if ssh:
+        _start_ssh_hosts(ctx, given["nodes"], given["folder"])
+        return
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
     from hpc_train.pipeline.lab import start_lab
@@ -56,10 +63,16 @@ def up(**given: Any) -> None:
 
 @lab.command()
 @click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
-def down(folder: str | None) -> None:
+@click.option("--ssh", is_flag=True, help="The hosts that ssh reaches.")
+def down(folder: str | None, ssh: bool) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.lab import stop_lab
+    from hpc_train.pipeline.lab import stop_lab, stop_ssh_hosts
+
+    if ssh:
+        gone = stop_ssh_hosts()
+        click.echo(f"the hosts in {gone} were stopped" if gone else "there are no hosts")
+        return
 
     with busy("stopping the lab"):
         gone = stop_lab(folder)
@@ -70,10 +83,11 @@ def down(folder: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
-    from hpc_train.pipeline.lab import lab_state, twins
+    from hpc_train.pipeline.lab import lab_state, ssh_hosts, twins
 
     found, state = lab_state() or (None, None)
     running = twins()
+    hosts = ssh_hosts()
     if as_json:
         import msgspec
 
@@ -81,12 +95,18 @@ def status(as_json: bool) -> None:
             {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
             for name, one in running.items()
         ]
-        click.echo(msgspec.json.encode({**_json(found, state), "twins": listed}))
+        click.echo(
+            msgspec.json.encode({**_json(found, state), "twins": listed, "ssh_hosts": hosts})
+        )
         return
     if found is None or state is None:
         click.echo("there is no lab; start one with: hpctrain lab up")
     else:
         _echo_state(found, state)
+    if hosts is not None:
+        state_of_hosts = "" if hosts.running else " (not all of them run)"
+        names = ", ".join(hosts.names)
+        click.echo(f"hosts by ssh: {names}{state_of_hosts}; source {hosts.folder}/env")
     for name, one in running.items():
         click.echo(f"twin of {name}: source {one.folder}/env")
         _echo_assumptions(one.assumptions)
@@ -112,6 +132,25 @@ def twin(site: str | None, ends: bool) -> None:
             click.echo(f"{name}: source {one.folder}/env")
         if not found:
             click.echo("no twin is running; next: hpctrain lab twin SITE", err=True)
+
+
+def _start_ssh_hosts(ctx: click.Context, count: int, folder: str) -> None:
+    from hpc_train.cli.busy import busy
+    from hpc_train.pipeline.lab import start_ssh_hosts
+
+    stated = click.core.ParameterSource.COMMANDLINE
+    for name in ctx.params:
+        if name not in _SSH_OPTIONS and ctx.get_parameter_source(name) is stated:
+            option = f"--{name.replace('_', '-')}"
+            raise click.UsageError(f"{option} is an option of Slurm's nodes, not of --ssh", ctx)
+    begin = time.monotonic()
+    with busy("starting the hosts"):
+        found = start_ssh_hosts(count, _SSH_FOLDER if folder == _FOLDER else folder)
+    took = f"started in {time.monotonic() - begin:.1f} s" if found.is_new else "already running"
+    click.echo(f"hosts: {', '.join(found.names)}; {took}")
+    click.echo(f"profile: {found.profile}")
+    click.echo(f"next: source {found.folder}/env; ssh {found.names[0]}")
+    click.echo("      hpctrain submit FILE --site lab-hosts")
 
 
 def _start_twin(site: str) -> None:

@@ -1,4 +1,4 @@
-"""The lab and the twins of sites: a Slurm on this machine."""
+"""The lab, the twins of sites, and hosts that ssh reaches: on this machine."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from hpc_train.lab.down import down
 from hpc_train.lab.lab_status import LabState, state_of
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.slurm_programs import chosen_prefix
+from hpc_train.lab.ssh_hosts import start_and_stop as ssh_lab
 from hpc_train.lab.state_file import Lab, read
 from hpc_train.lab.twins.start_and_stop import start, stop
 from hpc_train.lab.twins.state_file import read_all
@@ -22,6 +23,16 @@ class StartedLab(NamedTuple):
 
     lab: Lab
     is_new: bool
+
+
+class SshHosts(NamedTuple):
+    """The running hosts that ssh reaches; `is_new` is False if they were running before."""
+
+    names: tuple[str, ...]
+    folder: str
+    profile: str
+    is_new: bool
+    running: bool
 
 
 class StartedTwin(NamedTuple):
@@ -63,6 +74,36 @@ def stop_lab(folder: str | None) -> str:
     if folder is not None and not stopped:
         raise LabError(f"no lab in {folder}", "hpctrain lab status")
     return stopped
+
+
+def start_ssh_hosts(count: int, folder: str) -> SshHosts:
+    """Start hosts that ssh reaches, and wait until they answer.
+
+    Raises:
+        HpcTrainError: others are running, or they cannot be started.
+    """
+    result = ssh_lab.start(count, folder)
+    return _ssh_hosts(result.lab, is_new=result.made)
+
+
+def stop_ssh_hosts() -> str:
+    """Stop the hosts that ssh reaches; return their folder, or an empty string without any.
+
+    Raises:
+        LabError: they cannot be removed.
+    """
+    return ssh_lab.stop()
+
+
+def ssh_hosts() -> SshHosts | None:
+    """Return the hosts that ssh reaches."""
+    found = ssh_lab.read()
+    return _ssh_hosts(found, is_new=False) if found else None
+
+
+def _ssh_hosts(lab: ssh_lab.SshLab, *, is_new: bool) -> SshHosts:
+    names = tuple(host.name for host in lab.hosts)
+    return SshHosts(names, lab.folder, lab.profile, is_new, ssh_lab.is_running(lab))
 
 
 def lab_state() -> tuple[Lab, LabState] | None:
