@@ -131,6 +131,7 @@ system:
 	missing=()
 	for pair in mpirun:openmpi-bin slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge \
 	    slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 tc:iproute2 \
+	    sshd:openssh-server ssh:openssh-client rsync:rsync \
 	    chromium:chromium pdflatex:texlive-latex-recommended \
 	    /usr/share/lmod/lmod/libexec/lmod:lmod
 	do

@@ -34,7 +34,7 @@ def check_launcher(context: Context, topology: Topology) -> None:
             f"the launcher {launcher.name} runs one process, not {topology.world_size} ranks",
             f"{other_launchers(context)}, or one task on one node",
         )
-    if launcher.slurm_only and not context.batch.steps:
+    if _needs_slurm(launcher, context) and not context.batch.steps:
         raise PlanError(
             f"the launcher {launcher.name} starts ranks in a job of Slurm; there is none here",
             other_launchers(context),
@@ -51,8 +51,13 @@ def _suits(launcher: Launcher, context: Context) -> bool:
     return not (
         launcher.one_rank
         or (launcher.one_node and (job.resources.nodes or 1) > 1)
-        or (launcher.slurm_only and not context.batch.steps)
+        or (_needs_slurm(launcher, context) and not context.batch.steps)
         or (asks_for_mpi and not launcher.mpi)
         or (job.elastic and not launcher.elastic)
         or (job.signal_before_end and launcher.signal_obstacle)
     )
+
+
+def _needs_slurm(launcher: Launcher, context: Context) -> bool:
+    """Whether Slurm starts each rank; on this machine, srun may run in an allocation by hand."""
+    return launcher.slurm_only or (launcher.ranks_are_tasks and context.batch.host_list)

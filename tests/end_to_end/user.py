@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
 from hpc_train.lab.state_file import Lab
 from tests.cli.preloaded import preloaded
 
@@ -118,7 +119,7 @@ class User:
         return {log.name: log.read_text() for log in path.iterdir()}
 
 
-def user_of(lab: Lab, folder: Path) -> User:
+def user_of(lab: Lab | SshLab, folder: Path) -> User:
     """Return a user of a lab, with nothing of an outer job or site in the environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     environment = {

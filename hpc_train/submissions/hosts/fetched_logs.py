@@ -29,7 +29,7 @@ def fetch(run: RunFolder, started: StartedHosts) -> bool:
     names = {host.name: rank for rank, host in enumerate(started.hosts)}
 
     def ask(host: StartedHost) -> Answer:
-        sizes = _sizes(run, host, names[host.name])
+        sizes = sizes_there(run, host, names[host.name])
         words = (word for pair in sizes.items() for word in pair)
         return call(host.name, "logs", host.folder, *map(str, words), within_s=_PATIENCE_S)
 
@@ -37,9 +37,9 @@ def fetch(run: RunFolder, started: StartedHosts) -> bool:
     for host, answer in zip(started.hosts, started.each(ask), strict=True):
         if fault(answer):
             continue
-        for name, content in _parts(answer.body):
+        for name, content in parts(answer.body):
             grown = True
-            with (run.logs / _name(name, host, names[host.name])).open("ab") as log:
+            with (run.logs / log_here(name, host, names[host.name])).open("ab") as log:
                 log.write(content)
     return grown
 
@@ -51,7 +51,7 @@ def fetch_all(run: RunFolder, started: StartedHosts) -> None:
             return
 
 
-def _sizes(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
+def sizes_there(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
     """Return what is there of each log of a host, by its name on the host."""
     sizes = {}
     for path in filter(is_regular, run.logs.glob("*.out")):
@@ -60,7 +60,7 @@ def _sizes(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
     return {name: size for name, size in sizes.items() if name}
 
 
-def _name(name: str, host: StartedHost, rank: int) -> str:
+def log_here(name: str, host: StartedHost, rank: int) -> str:
     return f"job-{host.name}.out" if rank and name == "job.out" else name
 
 
@@ -70,7 +70,7 @@ def _name_there(path: Path, host: StartedHost, rank: int) -> str:
     return "job.out" if path.name == f"job-{host.name}.out" else path.name
 
 
-def _parts(body: bytes) -> Iterator[tuple[str, bytes]]:
+def parts(body: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield the name and the new bytes of each log; each follows a line `log SIZE NAME`."""
     while body.startswith(b"log "):
         line, _, body = body.partition(b"\n")

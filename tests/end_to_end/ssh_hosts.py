@@ -1,0 +1,156 @@
+"""Two hosts that ssh reaches, and someone who submits to them."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.lab.run_program import must
+from hpc_train.lab.ssh_hosts import start_and_stop as hosts
+from hpc_train.lab.ssh_hosts.settings import plug
+from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
+from tests.conftest import Hpctrain, refuse
+from tests.end_to_end.user import User, user_of
+from tests.pipeline.waiting import wait_for
+
+SITE = "lab-hosts"
+# A rank that writes a word, and waits for the end of the test.
+WAIT = 'echo here on node "$NODE_RANK"; sleep 600'
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostsUser:
+    """Someone with an empty folder, who may also pull cables."""
+
+    lab: SshLab
+    user: User
+
+    def job(self, program: str, nodes: int = 2, name: str = "j", **keys: Any) -> str:
+        """Write a job whose process on each host runs a program of bash."""
+        (self.user.folder / "program.sh").write_text(program + "\n")
+        resources = {"nodes": nodes, "tasks_per_node": 1, "cpus_per_task": 1, "time": "10m"}
+        resources |= keys.pop("resources", {})
+        job = {"name": name, "command": ["bash", "program.sh"], "launcher": "spawn", **keys}
+        return self.user.write(f"{name}.yaml", {**job, "resources": resources})
+
+    def submit(self, file: str, *words: str | Path, site: str = SITE) -> None:
+        """Submit a file, which has to work."""
+        done = self.user.submit(file, *words, site=site)
+        assert done.returncode == 0, done.stderr
+
+    def row(self, name: str = "j") -> dict[str, Any]:
+        """Return the row of the only run of a job."""
+        return self.user.run(name)
+
+    def wait(self, state: str, name: str = "j") -> dict[str, Any]:
+        """Wait for a state of the only run of a job; return its row."""
+        wait_for(lambda: self.row(name)["state"] == state)
+        return self.row(name)
+
+    def begun(self, name: str = "j", logs: int = 2) -> None:
+        """Wait until a program on each host has written to its log."""
+        wait_for(lambda: len(self.written(name)) == logs)
+
+    def written(self, name: str) -> list[str]:
+        """Return the logs of nodes that are fetched and not empty."""
+        logs = (self.user.folder / "results" / name).glob("*/logs/node-*.out")
+        return [log.name for log in logs if log.stat().st_size]
+
+    def on(self, host: str, command: str) -> str:
+        """Return what a command on a host prints."""
+        argv = (f"{self.lab.folder}/bin/ssh", "-o", "BatchMode=yes", host, command)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, check=False)
+        return done.stdout
+
+    def left(self, host: str) -> list[str]:
+        """Return the processes of runs on a host."""
+        marks = "HPCTRAIN_RUN=|HPCTRAIN_HOLDER="
+        return self.on(host, f"grep -lzE '^({marks})' /proc/[0-9]*/environ 2>/dev/null").split()
+
+    def nothing_left(self) -> None:
+        """Wait until no process of a run is on any host."""
+        wait_for(lambda: not any(self.left(host.name) for host in self.lab.hosts))
+
+    def supervisor(self, name: str = "j") -> int:
+        """Return the process that watches the runs of a job."""
+        home = str(self.user.folder / "results" / name)
+        found = [
+            pid
+            for pid in _pids()
+            if {"hpc_train.submissions.hosts.queue_runner", home} <= _words(pid)
+        ]
+        (pid,) = found
+        return pid
+
+    def connect(self, number: int, *, connected: bool) -> None:
+        """Pull or put back the cable of a host, from 0."""
+        must(plug(self.lab.hosts[number], connected=connected))
+
+    def switch_off(self, number: int) -> None:
+        """Cut the power of a host: no packet says that it ended."""
+        self.connect(number, connected=False)
+        hosts.switch_off(self.lab, self.lab.hosts[number])
+
+    def switch_on(self, number: int) -> None:
+        """Boot a host."""
+        self.connect(number, connected=True)
+        lab = hosts.read()
+        assert lab is not None
+        hosts.switch_on(lab, self.lab.hosts[number])
+        wait_for(lambda: self.on(self.lab.hosts[number].name, "echo up") == "up\n")
+
+    def profile(self, name: str, change: Mapping[str, str]) -> str:
+        """Write a profile like that of the hosts into the folder; return its name."""
+        text = Path(self.lab.profile).read_text()
+        for old, new in {f"name: {SITE}\n": f"name: {name}\n", **change}.items():
+            assert text.count(old) == 1, text
+            text = text.replace(old, new)
+        (self.user.folder / f"{name}.yaml").write_text(text)
+        return name
+
+
+def _pids() -> Iterator[int]:
+    return (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
+
+
+def _words(pid: int) -> set[str]:
+    try:
+        return set(Path(f"/proc/{pid}/cmdline").read_text(errors="replace").split("\0"))
+    except OSError:
+        return set()
+
+
+@pytest.fixture(scope="module")
+def ssh_lab(hpctrain: Hpctrain) -> Iterator[SshLab]:
+    """Return two hosts that run."""
+    if os.geteuid() != 0:
+        refuse("hosts in namespaces need root")
+    if hosts.read() is not None:
+        refuse("hosts are up on this machine; end them with: hpctrain lab down --ssh")
+    done = hpctrain("up", "--ssh", "--nodes", "2")
+    assert done.returncode == 0, done.stderr
+    lab = hosts.read()
+    assert lab is not None
+    yield lab
+    done = hpctrain("down", "--ssh")
+    assert done.returncode == 0, done.stderr
+    assert not Path(lab.folder).exists()
+
+
+@pytest.fixture
+def mine(ssh_lab: SshLab, tmp_path: Path) -> Iterator[HostsUser]:
+    """Return a user of hosts that run nothing, and leave them so."""
+    environment = user_of(ssh_lab, tmp_path).environment
+    environment = {**environment, "PATH": f"{ssh_lab.folder}/bin:{environment['PATH']}"}
+    user = User(folder=tmp_path, environment=environment, profile=Path(ssh_lab.profile))
+    one = HostsUser(lab=ssh_lab, user=user)
+    yield one
+    for path in (tmp_path / "results").glob("*"):
+        user.hpctrain("cancel", path.name)
+    one.nothing_left()

@@ -1,0 +1,226 @@
+"""Runs on machines of a list by ssh: locks, copies, states and ends, on hosts in namespaces."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.end_to_end.ssh_hosts import WAIT, HostsUser, mine, ssh_lab
+from tests.pipeline.waiting import wait_for
+
+__all__ = ["mine", "ssh_lab"]
+pytestmark = [pytest.mark.ssh, pytest.mark.slow]
+
+WORD = "s3cr3t-w0rd"
+TRAINER = """\
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+total = torch.ones(1)
+dist.all_reduce(total)
+print(f"rank {dist.get_rank()} of {dist.get_world_size()}: sum {total.item():.0f}")
+dist.destroy_process_group()
+"""
+
+
+def test_two_hosts_train_together(mine: HostsUser, torch: None) -> None:
+    (mine.user.folder / "train.py").write_text(TRAINER)
+    resources = {"nodes": 2, "tasks_per_node": 2, "cpus_per_task": 1, "time": "10m"}
+    job = {"name": "j", "command": ["python", "train.py"], "resources": resources}
+    mine.submit(mine.user.write("j.yaml", job), "--wait")
+    row = mine.row()
+    assert (row["state"], row["nodes"]) == ("COMPLETED", "host1,host2")
+    logs = mine.user.logs("j")
+    assert all(f"rank {rank} of 4: sum 4" in logs[f"rank-{rank}.out"] for rank in range(4))
+    assert {"job.out", "job-host2.out"} <= logs.keys()
+    mine.nothing_left()
+
+
+def test_a_run_waits_for_a_host_in_use_and_says_whose_it_is(mine: HostsUser) -> None:
+    mine.submit(mine.job(WAIT, name="first"))
+    mine.begun("first")
+    mine.submit(mine.job("echo done", name="second"))
+    run = mine.row("first")["run"]
+    wait_for(lambda: mine.row("second")["reason"] != "")
+    second = mine.row("second")
+    assert second["state"] == "PENDING"
+    assert f"host1 is in use by {run} of root" in second["reason"]
+    assert mine.user.hpctrain("cancel", "first").returncode == 0
+    assert mine.wait("COMPLETED", "second")["nodes"] == "host1,host2"
+    assert mine.row("first")["state"] == "CANCELLED"
+
+
+def test_runs_on_one_host_share_the_list(mine: HostsUser) -> None:
+    mine.submit(mine.job(WAIT, nodes=1, name="first"))
+    mine.begun("first", logs=1)
+    mine.submit(mine.job("echo done", nodes=1, name="second"), "--wait")
+    assert mine.row("second")["nodes"] == "host2"
+
+
+def test_the_first_failure_ends_all_hosts(mine: HostsUser) -> None:
+    program = f'[ "$NODE_RANK" = 0 ] || exit 3\n{WAIT}'
+    mine.submit(mine.job(program))
+    row = mine.wait("FAILED")
+    assert "a rank on host2: exit code 3" in row["problem"]
+    mine.nothing_left()
+
+
+def test_ranks_in_sessions_of_their_own_are_ended_too(mine: HostsUser) -> None:
+    program = f"setsid sleep 600 &\ntrap '' TERM\nsetsid bash -c 'sleep 600' &\n{WAIT}"
+    mine.submit(mine.job(program))
+    mine.begun()
+    assert len(mine.left("host2")) > 3
+    done = mine.user.hpctrain("cancel", "j")
+    assert done.returncode == 0, done.stderr
+    mine.nothing_left()
+    row = mine.row()
+    assert (row["state"], row["problem"]) == ("CANCELLED", "cancelled by the user")
+    wait_for(lambda: "here on node 1" in mine.user.logs("j")["node-1.out"])
+
+
+def test_a_background_process_of_a_run_that_ends_is_ended(mine: HostsUser) -> None:
+    mine.submit(mine.job("setsid sleep 600 & echo done"), "--wait")
+    assert mine.row()["state"] == "COMPLETED"
+    assert not mine.left("host1")
+    assert not mine.left("host2")
+
+
+def test_the_limit_holds_without_the_machine_that_submitted(mine: HostsUser) -> None:
+    mine.submit(mine.job(WAIT, resources={"time": "20s"}))
+    mine.begun()
+    os.kill(mine.supervisor(), signal.SIGKILL)
+    assert mine.row()["state"] == "RUNNING"
+    row = mine.wait("TIMEOUT")
+    assert row["problem"] == "the time limit was reached"
+    assert "here on node 1" in mine.user.logs("j")["node-1.out"]
+    mine.nothing_left()
+
+
+def test_a_run_that_ends_without_a_supervisor_is_recorded(mine: HostsUser) -> None:
+    go = '"$HOME/go"'
+    mine.submit(mine.job(f"echo here; until [ -e {go} ]; do sleep 0.1; done; rm {go}; echo done"))
+    mine.begun()
+    os.kill(mine.supervisor(), signal.SIGKILL)
+    for host in ("host1", "host2"):
+        mine.on(host, "touch ~/go")
+    row = mine.wait("COMPLETED")
+    assert row["nodes"] == "host1,host2"
+    assert "done" in mine.user.logs("j")["node-0.out"]
+
+
+def test_a_silent_host_is_unknown_until_it_answers(mine: HostsUser) -> None:
+    # With one host, no other can tell whether it is lost.
+    mine.submit(mine.job(WAIT, nodes=1))
+    mine.begun(logs=1)
+    mine.connect(0, connected=False)
+    try:
+        row = mine.wait("UNKNOWN")
+        assert row["problem"].startswith("host1 does not answer: ")
+    finally:
+        mine.connect(0, connected=True)
+    mine.wait("RUNNING")
+
+
+def test_a_host_without_power_ends_the_run_on_the_others(mine: HostsUser) -> None:
+    mine.submit(mine.job(WAIT))
+    mine.begun()
+    mine.switch_off(1)
+    try:
+        row = mine.wait("NODE_FAIL")
+        assert row["problem"].startswith("host2 has not answered for ")
+        assert row["problem"].endswith(" s, nor does host1 reach it")
+        assert not mine.left("host1")
+    finally:
+        mine.switch_on(1)
+
+
+def test_a_host_that_was_restarted_ends_the_run(mine: HostsUser) -> None:
+    mine.submit(mine.job(WAIT))
+    mine.begun()
+    mine.switch_off(1)
+    mine.switch_on(1)
+    row = mine.wait("NODE_FAIL")
+    assert row["problem"] == "host2 was restarted during the run"
+    mine.nothing_left()
+
+
+def test_a_file_that_was_removed_is_removed_on_the_hosts(mine: HostsUser) -> None:
+    (mine.user.folder / "old.py").write_text("old")
+    mine.submit(mine.job("ls"), "--wait")
+    assert "old.py" in mine.user.logs("j")["node-1.out"]
+    (mine.user.folder / "old.py").unlink()
+    mine.submit(mine.job("ls", name="k"), "--wait")
+    assert "old.py" not in mine.user.logs("k")["node-1.out"]
+
+
+def test_without_rsync_the_files_go_as_a_tar(mine: HostsUser) -> None:
+    programs = mine.user.folder / "programs"
+    programs.mkdir()
+    for name in ("bash", "git", "sed", "env"):
+        (programs / name).symlink_to(shutil.which(name) or name)
+    path = f"{mine.lab.folder}/bin:{programs}"
+    file = mine.job("ls -l program.sh")
+    done = mine.user.hpctrain("submit", file, "--site", "lab-hosts", "--wait", PATH=path)
+    assert done.returncode == 0, done.stderr
+    assert "program.sh" in mine.user.logs("j")["node-0.out"]
+
+
+def test_a_secret_reaches_the_ranks_and_no_file(mine: HostsUser) -> None:
+    file = mine.job('echo "${#TOKEN} characters"', secrets={"TOKEN": "env"})
+    done = mine.user.hpctrain("submit", file, "--site", "lab-hosts", "--wait", TOKEN=WORD)
+    assert done.returncode == 0, done.stderr
+    assert mine.user.logs("j")["node-1.out"] == "11 characters\n"
+    for host in ("host1", "host2"):
+        assert mine.on(host, f"grep -rl {WORD} ~ /tmp") == ""
+    results = [path for path in (mine.user.folder / "results").rglob("*") if path.is_file()]
+    assert results and not any(WORD.encode() in path.read_bytes() for path in results)
+
+
+def test_retry_runs_a_failed_job_again(mine: HostsUser) -> None:
+    mine.submit(mine.job('[ -e "$HOME/second" ] && exec rm "$HOME/second"; exit 3'))
+    mine.wait("FAILED")
+    for host in ("host1", "host2"):
+        mine.on(host, "touch ~/second")
+    done = mine.user.hpctrain("retry", "j", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert "COMPLETED" in {row["state"] for row in mine.user.runs("j").values()}
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder that all hosts see; each has a /tmp of its own."""
+    folder = Path("/var/tmp", f"hpctrain-{tmp_path.name}")  # noqa: S108 - its point is to be there
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+def test_a_shared_folder_needs_no_copies(mine: HostsUser, shared: Path) -> None:
+    site = mine.profile("together", {"poll: 2s\n": "poll: 2s\nshared: true\n"})
+    mine.job("pwd; ls")
+    for name in ("j.yaml", "program.sh"):
+        shutil.copy(mine.user.folder / name, shared)
+    job = mine.user.write("here.yaml", {**_content(mine, "j.yaml"), "workdir": str(shared)})
+    mine.submit(job, "--results", shared / "results", "--wait", site=site)
+    (log,) = (shared / "results").rglob("logs/node-1.out")
+    assert log.read_text().splitlines() == [str(shared), "j.yaml", "program.sh", "results"]
+
+
+def test_a_folder_that_is_not_shared_is_refused(mine: HostsUser) -> None:
+    site = mine.profile("together", {"poll: 2s\n": "poll: 2s\nshared: true\n"})
+    done = mine.user.submit(mine.job("true"), site=site)
+    assert done.returncode == 1
+    assert "together: 2 hosts are needed, and 0 of 2 can be used:" in done.stderr
+    assert "host2: does not see" in done.stderr
+    assert not list((mine.user.folder / "results").rglob("run.json"))
+
+
+def _content(mine: HostsUser, file: str) -> dict[str, object]:
+    import json
+
+    content: dict[str, object] = json.loads((mine.user.folder / file).read_text())
+    return content

@@ -1,0 +1,91 @@
+"""Calls of a host: with a program in place of ssh that runs them here."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hpc_train.submissions.hosts.transport import Answer, call, options
+
+
+@pytest.fixture
+def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Put a program named ssh on PATH; its last argument is a command of the user's shell."""
+    program = tmp_path / "ssh"
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    write(program, 'echo "welcome to this host"; exec sh -c "${@: -1}"')
+    return program
+
+
+def write(program: Path, text: str) -> None:
+    program.write_text(f"#!/bin/bash\n{text}\n")
+    program.chmod(0o755)
+
+
+def test_words_arrive_as_they_are(ssh: Path, tmp_path: Path) -> None:
+    folder = tmp_path / 'it\'s a $(touch no) "folder"\n*'
+    answer = call("gpu1", "make", str(folder))
+    assert folder.is_dir(), answer
+    assert answer.problem == ""
+    assert not Path("no").exists()
+
+
+def test_what_a_shell_prints_first_is_no_part_of_the_answer(ssh: Path, tmp_path: Path) -> None:
+    answer = call("gpu1", "look")
+    assert answer.get("boot") == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert answer.lines[0][0] in ("has", "boot")
+
+
+def test_the_home_folder_is_that_of_the_host(
+    ssh: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert call("gpu1", "make", "~/a b").get("folder") == f"{tmp_path}/home/a b"
+
+
+@pytest.mark.parametrize(
+    ("said", "problem"),
+    [
+        ("ssh: connect to host gpu1 port 22: Connection refused", ""),
+        ("Host key verification failed.", "does not know the key of this host, or it has changed"),
+        ("root@gpu1: Permission denied (publickey).", "has no key that the host accepts"),
+        ("ssh: Could not resolve hostname gpu1: Name not known", "add it to ~/.ssh/config"),
+    ],
+)
+def test_a_host_that_refuses_says_why(ssh: Path, said: str, problem: str) -> None:
+    write(ssh, f"echo 'Warning: something' >&2; echo '{said}' >&2; exit 255")
+    answer = call("gpu1", "look")
+    assert answer.problem.startswith(said)
+    assert problem in answer.problem
+
+
+def test_an_answer_that_is_cut_off_is_none(ssh: Path) -> None:
+    write(ssh, "echo ANSWER; echo busy; exit 255")
+    assert call("gpu1", "look") == Answer(problem="ssh ended with exit code 255")
+
+
+def test_a_server_with_too_many_connections_is_asked_again(ssh: Path, tmp_path: Path) -> None:
+    write(
+        ssh,
+        f'echo x >>{tmp_path}/calls; [ "$(wc -l <{tmp_path}/calls)" -gt 1 ] && exec bash -s; '
+        "echo 'kex_exchange_identification: read: Connection reset by peer' >&2; exit 255",
+    )
+    assert call("gpu1", "look").problem == ""
+
+
+def test_a_host_without_an_answer_does_not_hold_up_the_others(ssh: Path) -> None:
+    write(ssh, "exec sleep 600")
+    assert call("gpu1", "look", within_s=0.2).problem == "no answer within 0 s"
+
+
+def test_the_options_of_ssh() -> None:
+    words = options()
+    assert {"BatchMode=yes", "ConnectTimeout=10", "ServerAliveInterval=15"} < set(words)
+    assert not any("StrictHostKeyChecking" in word for word in words)
+    (path,) = [word.partition("=")[2] for word in words if word.startswith("ControlPath=")]
+    # ssh replaces %C by 40 characters, and adds 17 while it makes the socket.
+    assert len(path) - 2 + 40 + 17 <= 107
+    folder = Path(path).parent
+    assert folder.stat().st_mode & 0o077 == 0
