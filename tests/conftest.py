@@ -80,12 +80,7 @@ NEEDS = {
     "latex": {"pdflatex": "texlive-latex-recommended"},
     "modules": {"/usr/share/lmod/lmod/libexec/lmod": "lmod"},
     "mpi": {"mpirun": "openmpi-bin"},
-    "ssh": {
-        "sshd": "openssh-server",
-        "ssh": "openssh-client",
-        "rsync": "rsync",
-        "ip": "iproute2",
-    },
+    "ssh": {"sshd": "openssh-server", "ssh": "openssh-client", "rsync": "rsync", "ip": "iproute2"},
     "slurm": {
         "slurmctld": "slurmctld",
         "slurmd": "slurmd",

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.batch_system import BatchSystem
-from hpc_train.model.host_list import HostList
 from hpc_train.model.job import Elastic, JobLifecycle
 from hpc_train.model.launchers_and_preflight import PluginCheck, Rendezvous
+from hpc_train.model.site_facilities import HostList
 from hpc_train.model.site_network import EnvScope, Mode, Separator
 from hpc_train.model.value import Value
 

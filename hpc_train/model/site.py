@@ -5,16 +5,18 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.container import Containers, OneLine
-from hpc_train.model.host_list import Hosts, RemoteFolder, SharedFolders
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, OneWord
 from hpc_train.model.launchers_and_preflight import Launchers, Preflight, Rendezvous, Template
 from hpc_train.model.partition import Arch, Partition, Qos
 from hpc_train.model.site_facilities import (
     Account,
     Detect,
+    Hosts,
     Internet,
     Lifecycle,
     PluginOptions,
+    RemoteFolder,
+    SharedFolders,
     Storage,
 )
 from hpc_train.model.site_network import EnvBlock, Network

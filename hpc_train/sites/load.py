@@ -12,13 +12,14 @@ from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.model.value import Sourced, Value
 from hpc_train.registry import BUILT_IN, find_batch_system, names
-from hpc_train.sites.host_list import check_hosts, with_hosts
 from hpc_train.sites.inheritance import read_profile
 from hpc_train.sites.search import find_profile
 from hpc_train.sites.validate_names import check_variables, check_words
 from hpc_train.sites.validate_network import check_blocks, check_network, check_rendezvous
 from hpc_train.sites.validate_partitions import check_queues
 from hpc_train.typed_values import decode
+
+_OF_HOSTS = frozenset(("hosts", "shared", "workdir"))
 
 
 class Machine(Value, frozen=True, kw_only=True):
@@ -63,10 +64,14 @@ def load_site(named: str | Path, machine: Machine | None = None) -> SourcedSite:
     check_rendezvous(site)
     check_network(site)
     check_blocks(site)
-    check_hosts(site)
-    if site.value.hosts:
+    batch = find_batch_system(site.value.scheduler)
+    if batch.host_list or not _OF_HOSTS.isdisjoint(site.origins):
+        # Few profiles have such a list: each module costs a login node several file accesses.
+        from hpc_train.sites.host_list import check_hosts, with_hosts
+
+        check_hosts(site)
         return with_hosts(site)
-    if find_batch_system(site.value.scheduler).this_machine:
+    if batch.this_machine:
         return _on_this_machine(site, machine or this_machine())
     return site
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,12 @@ from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import wait_for
 
 SITE = "lab-hosts"
+BOOT = """
+import sys
+from hpc_train.lab.ssh_hosts.start_and_stop import read, switch_on
+lab = read()
+switch_on(lab, lab.hosts[int(sys.argv[1])])
+"""
 # A rank that writes a word, and waits for the end of the test.
 WAIT = 'echo here on node "$NODE_RANK"; sleep 600'
 
@@ -100,9 +107,8 @@ class HostsUser:
     def switch_on(self, number: int) -> None:
         """Boot a host."""
         self.connect(number, connected=True)
-        lab = hosts.read()
-        assert lab is not None
-        hosts.switch_on(lab, self.lab.hosts[number])
+        # In another process, because it does not wait for the one that it starts.
+        subprocess.run([sys.executable, "-c", BOOT, str(number)], check=True, timeout=240)
         wait_for(lambda: self.on(self.lab.hosts[number].name, "echo up") == "up\n")
 
     def profile(self, name: str, change: Mapping[str, str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import signal
@@ -206,7 +207,7 @@ def test_a_shared_folder_needs_no_copies(mine: HostsUser, shared: Path) -> None:
         shutil.copy(mine.user.folder / name, shared)
     job = mine.user.write("here.yaml", {**_content(mine, "j.yaml"), "workdir": str(shared)})
     mine.submit(job, "--results", shared / "results", "--wait", site=site)
-    (log,) = (shared / "results").rglob("logs/node-1.out")
+    (log,) = (shared / "results" / "j").glob("*/logs/node-1.out")
     assert log.read_text().splitlines() == [str(shared), "j.yaml", "program.sh", "results"]
 
 
@@ -220,7 +221,5 @@ def test_a_folder_that_is_not_shared_is_refused(mine: HostsUser) -> None:
 
 
 def _content(mine: HostsUser, file: str) -> dict[str, object]:
-    import json
-
     content: dict[str, object] = json.loads((mine.user.folder / file).read_text())
     return content

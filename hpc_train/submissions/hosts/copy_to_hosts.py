@@ -9,9 +9,9 @@ import tarfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from hpc_train.model.host_list import HostList
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
+from hpc_train.model.site_facilities import HostList
 from hpc_train.model.value import Value
 from hpc_train.submissions.hosts.copied_files import files_to_copy
 from hpc_train.submissions.hosts.run_on_hosts import fault, folder_key

@@ -18,9 +18,9 @@ import msgspec
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.json_files import cannot_write
-from hpc_train.model.host_list import Host
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
+from hpc_train.model.site_facilities import Host
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import Value, decode_unit
 from hpc_train.regularfile import read_regular

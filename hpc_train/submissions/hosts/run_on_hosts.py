@@ -9,9 +9,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.model.host_list import Host
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
+from hpc_train.model.site_facilities import Host
 from hpc_train.submissions.hosts.host_states import HostState, states_of
 from hpc_train.submissions.hosts.started_hosts import StartedHost, StartedHosts
 from hpc_train.submissions.hosts.transport import Answer, at_once, call
