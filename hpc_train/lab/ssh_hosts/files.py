@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import Iterator
@@ -80,7 +81,7 @@ def write_files(folder: Path, hosts: tuple[SshHost, ...]) -> None:
     (folder / "ssh_config").write_text(ssh_config(folder, hosts), encoding="utf-8")
     (folder / "log").mkdir()
     _key(folder / "key")
-    (folder / "key.pub").rename(folder / "authorized_keys")
+    shutil.copy(folder / "key.pub", folder / "authorized_keys")
     known = []
     for host in hosts:
         _write_host(folder, host)
