@@ -232,6 +232,8 @@ def schema(kind: Literal["job", "study"]) -> bytes:
 
 def place_problem(prepared: Prepared) -> str:
     """Return why jobs cannot be submitted from this folder, or an empty string."""
+    if prepared.site.value.submit_from is None:
+        return ""
     from hpc_train.sites.submit_folder import wrong_place
 
-    return wrong_place(prepared.site) or ""
+    return wrong_place(prepared.site)
