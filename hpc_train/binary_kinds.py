@@ -25,7 +25,7 @@ _MAGIC: tuple[tuple[bytes, str, str], ...] = (
     (b"SQLite format 3\0", "SQLite database", _DATABASE),
     (b"\x7fELF", "program or library (ELF)", "name the log that it printed"),
     (b"\x93NUMPY", "NumPy array", "export the values as CSV"),
-    (b"PAR1", "Parquet file without the extension .parquet", "rename it to FILE.parquet"),
+    (b"PAR1", "Parquet file without the extension .parquet", "name it FILE.parquet, unpacked"),
     (b"ARROW1\0\0", "Feather or Arrow file", "write it as Parquet: FILE.parquet"),
     (b"ORC", "ORC file", "write it as Parquet: FILE.parquet"),
     (b"Obj\x01", "Avro file", "export the values as CSV"),

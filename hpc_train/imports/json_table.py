@@ -2,7 +2,7 @@
 
 Objects within objects become columns `outer.inner`. The columns are those of all rows, in the order
 in which they appear. An object of columns, `{"nodes": {"0": 1, "1": 2}}`, is what pandas writes
-unless told otherwise.
+unless told otherwise; its other forms (`orient`) with names are read as well.
 """
 
 from __future__ import annotations
@@ -22,6 +22,11 @@ from hpc_train.imports.exported_headings import names_a_result
 _MOST_CELLS = 100_000_000
 _DEEPEST = 20
 _KEY = re.compile(r'"([^"\\]{1,200})"\s*:')
+# The names of columns in the other forms of pandas, which stand before all rows.
+_SPLIT = re.compile(r'\s*\{\s*"columns"\s*:\s*(\[[^\]]{1,60000}\])')
+# Only the first column of many rows stands in the head.
+_COLUMN = re.compile(r'\s*\{\s*"[^"\\]{1,200}"\s*:\s*\{\s*"0"\s*:\s*[^\s{\[]')
+_SCHEMA = re.compile(r'\s*\{\s*"schema"\s*:\s*\{\s*"fields"\s*:\s*(\[[^\]]{1,60000}\])')
 _ROWS = "write one object for each job: a line each, or in an array"
 _BLANK = " \t\r\n"
 _Decode = Callable[[str, int], tuple[Any, int]]
@@ -42,8 +47,22 @@ def is_json_of_results(head: str) -> bool:
         return False
     except ValueError:
         # It is longer than the head, or reading it names what is wrong.
-        names = tuple(_KEY.findall(head.partition("}")[0]))
+        if _COLUMN.match(head):
+            return True
+        names = _named_in_head(head) or tuple(_KEY.findall(head.partition("}")[0]))
     return names_a_result(names, sized=True)
+
+
+def _named_in_head(head: str) -> tuple[str, ...]:
+    """Return the columns of a table that pandas wrote in parts; none for another form."""
+    for pattern in (_SPLIT, _SCHEMA):
+        if match := pattern.match(head):
+            try:
+                names = json.loads(match[1])
+            except ValueError:
+                return ()
+            return tuple(str(one.get("name") if isinstance(one, dict) else one) for one in names)
+    return ()
 
 
 def parse_json(path: Path, text: str) -> ResultTable:
@@ -88,21 +107,58 @@ def _rows(text: str) -> Iterator[tuple[int, Any]]:
     objects = _objects(text)
     first = next(objects, None)
     second = next(objects, None)
-    if first is not None and second is None and _has_columns(first[1]):
-        line, columns = first
-        for number in next(iter(columns.values())):
-            yield line, {name: column[number] for name, column in columns.items()}
-        return
+    if first is not None and second is None and isinstance(first[1], dict):
+        line, value = first
+        if (rows := _rows_of_frame(value)) is not None:
+            yield from ((line, row) for row in rows)
+            return
     yield from chain(filter(None, (first, second)), objects)
 
 
-def _has_columns(value: Any) -> bool:
-    """Whether a value is an object of columns, each with the same numbers of rows."""
-    columns = list(value.values()) if isinstance(value, dict) else []
-    if not columns or not all(isinstance(column, dict) for column in columns):
-        return False
-    numbers = columns[0].keys()
-    return all(map(str.isdecimal, numbers)) and all(one.keys() == numbers for one in columns)
+def _rows_of_frame(value: dict[str, Any]) -> list[Any] | None:
+    """Return the rows of one object that pandas wrote, by its `orient`; None for any other.
+
+    `columns`: {name: {number: cell}}; `index`: {number: row}; `split`: {"columns", "data"};
+    `table`: {"schema", "data"}.
+    """
+    data, names, schema = value.get("data"), value.get("columns"), value.get("schema")
+    if isinstance(data, list) and isinstance(names, list):
+        return [_split_row(names, cells) for cells in data]
+    if isinstance(data, list) and isinstance(schema, dict):
+        return [_without(schema.get("primaryKey"), row) for row in data]
+    return _rows_by_number(value)
+
+
+def _rows_by_number(value: dict[str, Any]) -> list[Any] | None:
+    """Return the rows of an object of columns or of rows, each with the same keys."""
+    parts = list(value.values())
+    if not parts or not all(isinstance(part, dict) for part in parts):
+        return None
+    if not all(part.keys() == parts[0].keys() for part in parts):
+        return None
+    if all(map(str.isdecimal, value)):
+        return parts
+    if all(map(str.isdecimal, parts[0])):
+        return [{name: column[number] for name, column in value.items()} for number in parts[0]]
+    return None
+
+
+def _split_row(names: list[Any], cells: Any) -> Any:
+    """Return a row of `split`; as it is, to be refused, if it has not a cell for each column."""
+    if (
+        not isinstance(cells, list)
+        or len(cells) != len(names)
+        or len(set(map(str, names))) < len(names)
+    ):
+        return cells
+    return dict(zip(map(str, names), cells, strict=True))
+
+
+def _without(keys: Any, row: Any) -> Any:
+    """Return a row of `table` without the numbers of the rows."""
+    if not isinstance(row, dict) or keys != ["index"]:
+        return row
+    return {name: cell for name, cell in row.items() if name != "index"}
 
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:

@@ -54,6 +54,10 @@ def read_table(path: Path, sheet: str = "") -> ResultTable:
     """
     ending = Path(_name(path)).suffix
     if ending in WORKBOOKS:
+        if path.suffix.lower() in UNPACK:
+            raise LogParseError(
+                f"{path}: compressed Excel workbook", f"unpack it: {ending} is a zip"
+            )
         return read_workbook(path, sheet)
     file, named = sheet_of(path)
     if named:

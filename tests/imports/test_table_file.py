@@ -88,3 +88,12 @@ def test_without_an_extension_the_first_character_decides(tmp_path: Path) -> Non
 def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:
     with pytest.raises(LogParseError, match=r"none\.csv: cannot be read: No such file"):
         read_table(tmp_path / "none.csv")
+
+
+def test_a_compressed_workbook_is_refused_by_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "t.xlsx.gz"
+    path.write_bytes(gzip.compress(b"PK\x03\x04", mtime=0))
+    with pytest.raises(LogParseError) as caught:
+        read_table(path)
+    assert caught.value.message == f"{path}: compressed Excel workbook"
+    assert caught.value.hint == "unpack it: .xlsx is a zip"
