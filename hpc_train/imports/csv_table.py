@@ -165,7 +165,8 @@ def _content(path: Path, raw: bytes) -> bytes:
     if raw[:2] in _UTF16:
         raw = _as_utf8(path, raw)
     try:
-        raw.decode()
+        # Most tables are ASCII, which is known without a copy.
+        _ = raw.isascii() or raw.decode()
     except UnicodeDecodeError as failure:
         raise _not_text(
             path, raw, failure.start, f"not UTF-8 text (byte {failure.start})"

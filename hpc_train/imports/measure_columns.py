@@ -93,11 +93,14 @@ def records_of(measures: Measures, gpus: Floats) -> MeasuredRecords:
     """
     columns = list(_scoped(measures, gpus))
     metrics = list(dict.fromkeys(metric for metric, _, _ in columns))
-    value = np.stack([value for _, _, value in columns], axis=1)
-    scope = np.stack([scope for _, scope, _ in columns], axis=1)
-    row, column = np.nonzero(~np.isnan(value))
-    metric = np.array([metrics.index(metric) for metric, _, _ in columns], dtype=np.int64)
-    return MeasuredRecords(metrics, row, metric[column], scope[row, column], value[row, column])
+    value = np.stack([value for _, _, value in columns], axis=1).ravel()
+    scope = np.stack([scope for _, scope, _ in columns], axis=1).ravel()
+    number = np.array([metrics.index(metric) for metric, _, _ in columns], dtype=np.int64)
+    row, metric = np.repeat(np.arange(len(gpus)), len(columns)), np.tile(number, len(gpus))
+    known = ~np.isnan(value)
+    if not known.all():
+        row, metric, scope, value = row[known], metric[known], scope[known], value[known]
+    return MeasuredRecords(metrics, row, metric, scope, value)
 
 
 def _scoped(measures: Measures, gpus: Floats) -> Iterator[tuple[str, NDArray[np.int8], Floats]]:

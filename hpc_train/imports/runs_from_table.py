@@ -185,13 +185,19 @@ def _repetitions(kinds: Sequence[ExpectedRun], kind: Ints) -> Ints:
     return found
 
 
+def _line_numbers(lines: Sequence[int]) -> Ints:
+    if isinstance(lines, range):
+        return np.arange(lines.start, lines.stop, lines.step)
+    return np.asarray(lines, dtype=np.int64)
+
+
 def _records(tables: Sequence[_TableRuns], names: Sequence[str]) -> TableRecords:
     """Return the measurements of all tables, in the order of their rows."""
     metrics = list(dict.fromkeys(metric for one in tables for metric in one.records.metrics))
     parts = [one.records for one in tables]
     first = _starts([len(one.table.lines) for one in tables])
     number = [np.array([metrics.index(m) for m in one.metrics], dtype=np.int64) for one in parts]
-    lines = [np.asarray(one.table.lines, dtype=np.int64) for one in tables]
+    lines = [_line_numbers(one.table.lines) for one in tables]
     return TableRecords(
         runs=names,
         sources=[str(one.table.path) for one in tables],

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.measure_columns import RESULT_COLUMNS
 from hpc_train.imports.table_cells import Floats, Ints, Texts
 from hpc_train.model.result_columns import BATCH
 
@@ -19,6 +20,8 @@ Marks = NDArray[np.uint64]
 _DIGITS = 6
 # Digits in which the values of one job agree, whatever their unit.
 _SAME = 12
+# Values that agree in them differ by less.
+_NEAR = 1e-10
 # Settings, which repetitions share.
 _GIVEN = frozenset({BATCH, "learning_rate", "samples", "steps"})
 _SPREAD = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
@@ -40,6 +43,17 @@ class RowContents(NamedTuple):
     names: Texts | None
     more: Callable[[], Mapping[str, Texts]]
 
+    def take(self, rows: Ints) -> RowContents:
+        """Return some of the rows."""
+        return self._replace(
+            values={name: own[rows] for name, own in self.values.items()},
+            written={name: own[rows] for name, own in self.written.items()},
+            kind=self.kind[rows],
+            texts={name: own.take(rows) for name, own in self.texts.items()},
+            names=None if self.names is None else self.names.take(rows),
+            more=lambda: {name: own.take(rows) for name, own in self.more().items()},
+        )
+
 
 def refuse_same_rows(tables: Sequence[RowContents]) -> None:
     """Refuse rows that hold the same values, in one table or in several, however they are written.
@@ -50,19 +64,39 @@ def refuse_same_rows(tables: Sequence[RowContents]) -> None:
     Raises:
         LogParseError: two rows are the same; the message names both places.
     """
-    digits = np.concatenate([_digits(one.written, len(one.kind)) for one in tables])
-    mark = np.concatenate([_marks(one) for one in tables])
+    place = _near_another(tables)
+    first = np.cumsum([0, *(len(one.kind) for one in tables)])
+    parts = np.split(place, np.searchsorted(place, first[1:-1]))
+    some = [one.take(own - n) for one, own, n in zip(tables, parts, first, strict=False)]
+    digits = np.concatenate([_digits(one.written, len(one.kind)) for one in some])
+    mark = np.concatenate([_marks(one) for one in some])
     rows = np.flatnonzero(digits > 0)
     rows = rows[_repeated(mark[rows])]
     if not len(rows):
         return
     with np.errstate(over="ignore"):
-        mark = mark + np.concatenate([_text_marks(one.more(), len(one.kind)) for one in tables])
-        named = mark + np.concatenate([_name_marks(one) for one in tables])
+        mark = mark + np.concatenate([_text_marks(one.more(), len(one.kind)) for one in some])
+        named = mark + np.concatenate([_name_marks(one) for one in some])
     precise = rows[digits[rows] >= _DIGITS]
     pairs = [*_second(named, rows), *_second(mark, precise)]
     if pairs:
-        raise _same(tables, *min(pairs))
+        raise _same(tables, *place[[*min(pairs)]].tolist())
+
+
+def _near_another(tables: Sequence[RowContents]) -> Ints:
+    """Return the rows of which a result is near that of another row, or absent.
+
+    The results of two jobs seldom agree in so many digits: of few rows all cells are compared.
+    """
+    name = next(name for name in tables[0].values if name in RESULT_COLUMNS)
+    absent = (np.full(len(one.kind), np.nan) for one in tables)
+    columns = [one.values.get(name, none) for one, none in zip(tables, absent, strict=True)]
+    value = np.concatenate(columns)
+    known = np.isfinite(value)
+    ordered = np.sort(value[known])
+    near = np.diff(ordered) <= _NEAR * ordered[1:]
+    close = np.concatenate([ordered[:-1][near], ordered[1:][near]])
+    return np.flatnonzero(~known | pd.Series(value).isin(close).to_numpy())
 
 
 def _second(mark: Marks, rows: Ints) -> list[tuple[int, int]]:

@@ -30,6 +30,10 @@ class Texts(NamedTuple):
         """Return the text in a row, None if the cell is empty."""
         return None if self.codes[row] < 0 else self.names[self.codes[row]]
 
+    def take(self, rows: Ints) -> Texts:
+        """Return the cells of some rows."""
+        return Texts(self.codes[rows], self.names)
+
 
 class Cells(NamedTuple):
     """Columns by their place in the table: numbers, NaN if empty and infinite if none; texts."""

@@ -89,7 +89,7 @@ def _contents(path: Path, most: int) -> bytes:
             # A pipe may deliver fewer bytes than asked for, and cannot be read again.
             start = _all(file, START)
             if not (kind := packed_kind(start)):
-                return start + _all(file, most - len(start))
+                return _all(file, most - len(start), start)
             packed = io.BytesIO(start + _all(file, LARGEST))
             return _all(UNPACK[kind](packed), most)
     except DAMAGE as failure:
@@ -101,8 +101,9 @@ class _Source(Protocol):
     def read(self, size: int = -1, /) -> bytes: ...
 
 
-def _all(file: _Source, most: int) -> bytes:
-    parts: list[bytes] = []
+def _all(file: _Source, most: int, start: bytes = b"") -> bytes:
+    """Return what was read before, and at most so many bytes more."""
+    parts = [start]
     while most > 0 and (part := file.read(min(most, 1 << 20))):
         parts.append(part)
         most -= len(part)

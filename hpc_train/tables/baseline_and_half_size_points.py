@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import cached_property
 from operator import ne
 from typing import Any, NamedTuple
 
@@ -198,12 +199,18 @@ def refused(
 
 
 class _Runs:
-    """Which runs belong to a point or a series: sorted once, as there may be one for each log."""
+    """Which runs belong to a point or a series: sorted once at most, as each may be asked for."""
 
     def __init__(self, groups: Grouped) -> None:
         self._points, self._series = groups.point, groups.series
-        self._by_point = np.argsort(self._points, kind="stable")
-        self._by_series = np.argsort(self._series, kind="stable")
+
+    @cached_property
+    def _by_point(self) -> Ints:
+        return np.argsort(self._points, kind="stable")
+
+    @cached_property
+    def _by_series(self) -> Ints:
+        return np.argsort(self._series, kind="stable")
 
     def of_point(self, point: int) -> Ints:
         return _own(self._points, self._by_point, point)

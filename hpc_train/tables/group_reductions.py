@@ -22,14 +22,17 @@ def packed(*keys: NDArray[Any]) -> Ints:
     """Return one number for each combination of keys, in the sort order of the keys."""
     whole, size = np.zeros(len(keys[0]), dtype=np.int64), 1
     for key in keys if len(whole) else ():
-        low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
+        low, high = int(key.min()), int(key.max())
+        width = high - low + 1
         if width == 1:
             continue
         if size * width >= 2**62:
             key, low = np.unique(key, return_inverse=True)[1], 0
             whole = np.unique(whole, return_inverse=True)[1]
             width, size = int(key.max()) + 1, int(whole.max()) + 1
-        whole = whole * width + (key.astype(np.int64) - low)
+        own = key.astype(np.int64, copy=False)
+        own = own - low if low else own
+        whole = whole * width + own if size > 1 else own
         size *= width
     return whole
 
@@ -183,6 +186,8 @@ def sums(values: Floats, groups: Ints, size: int) -> Floats:
 
 def _known(values: Floats, groups: Ints) -> tuple[Floats, Ints]:
     """Return the values that are not NaN, and their groups."""
+    if is_constant(values) and np.isnan(values[0]):
+        return values[:0], groups[:0]
     known = ~np.isnan(values)
     if known.all():
         return values, groups
@@ -202,11 +207,20 @@ def agree(low: Floats, high: Floats) -> Mask:
     return same
 
 
+def is_constant(values: Floats) -> bool:
+    """Whether an array is one value in one place of memory, as a column without a value is."""
+    return len(values) > 1 and not values.strides[0]
+
+
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
     """Return a column as floats; NaN for missing values, or if there is no such column."""
     if name not in frame:
-        return np.full(len(frame), NAN)
-    return frame[name].to_numpy(dtype=np.float64, na_value=NAN)
+        return np.broadcast_to(NAN, len(frame))
+    column = frame[name]
+    if column.dtype == np.float64:
+        # Without a copy, which a missing value would cost.
+        return column.to_numpy()
+    return column.to_numpy(dtype=np.float64, na_value=NAN)
 
 
 def levels_of(values: Floats, near: float) -> Ints:

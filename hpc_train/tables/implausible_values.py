@@ -11,7 +11,7 @@ import pandas as pd
 
 from hpc_train.model.gpu_specs import most_gib
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.tables.group_reductions import Floats, numbers
+from hpc_train.tables.group_reductions import Floats, least, most, numbers
 from hpc_train.tables.plausible_range import known
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
@@ -112,10 +112,13 @@ def _throttled(own: pd.DataFrame) -> _Found:
 
 
 def _transports(own: pd.DataFrame) -> _Found:
+    known = np.flatnonzero((own["transport"] != "").to_numpy(dtype=bool)).tolist()
+    if not known:
+        return
     one_node = own["nodes"].eq(1).fillna(value=False).to_numpy(dtype=bool)
     series, point = codes([own["series"]]), codes([own[name] for name in KEY])
     groups: dict[tuple[bool, int], list[int]] = defaultdict(list)
-    for place in np.flatnonzero((own["transport"] != "").to_numpy(dtype=bool)).tolist():
+    for place in known:
         group = point if one_node[place] else series
         groups[bool(one_node[place]), int(group[place])].append(place)
     for places in groups.values():
@@ -170,9 +173,8 @@ def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float
     The values of a series form groups with distances of at least log10(GAP). The largest group is
     right; if two are the largest, all values are doubtful.
     """
-    of_series = pd.Series(logarithms).groupby(series)
-    is_wide = of_series.max() - of_series.min() >= np.log10(GAP)
-    wide = is_wide.reindex(range(int(series.max(initial=-1)) + 1), fill_value=False).to_numpy(bool)
+    size = int(series.max(initial=-1)) + 1
+    wide = most(logarithms, series, size) - least(logarithms, series, size) >= np.log10(GAP)
     # Few series are so wide, and sorting the others would take longer than everything else here.
     places = np.flatnonzero(wide[series] & ~np.isnan(logarithms))
     order = places[np.lexsort((logarithms[places], series[places]))]
@@ -182,8 +184,8 @@ def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float
         low, high = np.searchsorted(of, [label, label + 1])
         cuts = low + 1 + np.flatnonzero(apart[low : high - 1])
         groups = np.split(np.arange(low, high), cuts - low)
-        most = max(map(len, groups))
-        right = [group for group in groups if len(group) == most]
+        largest = max(map(len, groups))
+        right = [group for group in groups if len(group) == largest]
         for group in groups:
             others = right[0] if group is not right[0] else right[-1]
             if len(right) > 1 or group is not right[0]:

@@ -106,8 +106,10 @@ def once(rows: Rows) -> Rows:
     below Megatron), the one that prints it more often is used: their values are never added.
     """
     step = _ordinal(rows.step)
-    key = pd.Series(packed(rows.kind, rows.run, rows.scope, step, rows.who))
-    twice = key.duplicated(keep="last").to_numpy() & rows.stepped
+    twice = rows.stepped
+    if twice.any():
+        key = pd.Series(packed(rows.kind, rows.run, rows.scope, step, rows.who))
+        twice &= key.duplicated(keep="last").to_numpy()
     order = np.argsort(packed(rows.kind, rows.run, step), kind="stable")
     order = order[~twice[order]] if twice.any() else order
     in_order = len(order) == len(twice) and bool((order[1:] > order[:-1]).all())
@@ -166,10 +168,10 @@ def _ordinal(step: Ints) -> Ints:
 
 
 def _of_one_parser(rows: Rows) -> Rows:
+    if not len(rows.parser) or (rows.parser == rows.parser[0]).all():
+        return rows
     group = packed(rows.kind, rows.run)
     first = starts(group)
-    if not len(first):
-        return rows
     mixed = np.minimum.reduceat(rows.parser, first) != np.maximum.reduceat(rows.parser, first)
     if not mixed.any():
         return rows

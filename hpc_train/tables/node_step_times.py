@@ -10,6 +10,7 @@ import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
+from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import packed
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
@@ -36,11 +37,11 @@ def node_frame(
     forward-compute and backward-compute, where these are logged on all nodes, else `step time`. A
     line that names no node is of the node that other lines of its rank name.
     """
-    names = [run.run_id for run in study.runs]
     fields = record_arrays(records)
-    fields = fields._replace(run=fields.run.led_by(names))
     if not (fields.node.codes >= 0).any():
         return _frame(pd.DataFrame(columns=pd.Index(COLUMNS)))
+    names = RunColumns.of(study.runs).run_id
+    fields = fields._replace(run=fields.run.led_by(names))
     rows = _timed(fields, len(names))
     table = pd.DataFrame(
         {"alone": rows.kind > 0, "run": rows.run, "node": _nodes(fields, rows)}

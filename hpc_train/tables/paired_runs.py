@@ -69,8 +69,7 @@ def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differen
     valued = ~np.isnan(logs)
     known = np.flatnonzero(valued & (block >= 0))
     if not len(known):
-        none = np.full(size, NAN)
-        return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))
+        return _no_pairs(size)
     width = int(block.max(initial=0)) + 1
     keys, first, twice = np.unique(
         point[known] * width + block[known], return_index=True, return_counts=True
@@ -92,10 +91,17 @@ def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differen
     return Differences(found, complete)
 
 
+def _no_pairs(size: int) -> Differences:
+    none = np.full(size, NAN)
+    return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))
+
+
 def of_bases(
     rates: Sequence[Floats], basis: Ints, point: Ints, block: Ints, other: Ints
 ) -> Differences:
     """Return the differences of each point in its own basis; `rates` has an array for each."""
+    if not (block >= 0).any():
+        return _no_pairs(len(other))
     each = [differences(np.log(own), point, block, other) for own in rates]
     columns = zip(*(own.moments for own in each), strict=True)
     complete = np.choose(basis, [own.complete for own in each])

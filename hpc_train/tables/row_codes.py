@@ -15,7 +15,24 @@ from hpc_train.tables.record_arrays import Ints
 
 def codes(columns: Sequence[pd.Series[float]]) -> Ints:
     """Number the different rows in order of appearance; NA counts as a value."""
-    return pd.factorize(packed(*map(_whole, columns)))[0].astype(np.int64)
+    number = packed(*map(_whole, columns))
+    size = int(number.max(initial=-1)) + 1
+    if size > 4 * len(number):
+        return pd.factorize(number)[0].astype(np.int64)
+    return numbered_in_order(number, size)[0]
+
+
+def numbered_in_order(number: NDArray[Any], size: int) -> tuple[Ints, Ints]:
+    """Number codes below `size` in order of appearance; -1 remains. Return the used codes, too."""
+    places = np.arange(len(number) - 1, -1, -1)
+    first = np.full(size + 1, len(number), dtype=np.int64)
+    # The last place that is written remains: the first one of each code.
+    first[number[places]] = places
+    used = np.argsort(first[:-1], kind="stable")
+    used = used[first[used] < len(number)]
+    new = np.full(size + 1, -1, dtype=np.int64)
+    new[used] = np.arange(len(used))
+    return new[number], used
 
 
 def firsts(code: Ints) -> Ints:

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.tables.group_reductions import NAN, Floats, moments
+from hpc_train.tables.group_reductions import Floats, moments, numbers
 from hpc_train.tables.points import Grouped, bases_of, grouped, rates_of
 from hpc_train.tables.probability_distributions import beta_below, student_below
 from hpc_train.tables.record_arrays import Ints, Mask
+from hpc_train.tables.runs import OK
 
 LEVEL = 0.05
 # Residuals of fewer degrees of freedom show no autocorrelation that is worth a test.
@@ -48,10 +49,11 @@ def run_order(runs: pd.DataFrame) -> RunOrder:
 
     Nothing is returned if the start of a run is not known.
     """
-    groups = grouped(runs)
-    started = groups.ok_only("started") if "started" in runs else np.full(len(runs), NAN)
-    if not len(runs) or np.isnan(started[groups.ok]).any() or not groups.ok.any():
+    ok = (runs["state"] == OK).to_numpy(dtype=bool)
+    started = numbers(runs, "started")
+    if not ok.any() or np.isnan(started[ok]).any():
         return RunOrder()
+    groups = grouped(runs)
     ordered = _in_order(groups, started)
     drift = _drift(ordered)
     shared = None if drift is not None else _autocorrelation(ordered)

@@ -202,7 +202,8 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     }
     sized = {name: getattr(sizes, name) for name in COUNTS}
     cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
-    table = {name: cells[name] for name in COLUMNS[:2]} | axes
+    # Names are read by one or two of a million runs, so they are not packed.
+    table = {"run_id": pd.Series(cells["run_id"], dtype=object), "series": None} | axes
     table |= {name: typed_column(name, cells[name]) for name in COLUMNS[1:]}
     # Columns of their own, so that those without a value need no memory.
     frame: pd.DataFrame = pd.DataFrame(table, copy=False)

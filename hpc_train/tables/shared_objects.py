@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.tables.record_arrays import Ints
+from hpc_train.tables.row_codes import numbered_in_order
 
 _T = TypeVar("_T")
 
@@ -51,9 +52,7 @@ class Shared(NamedTuple, Generic[_T]):
         own = [_Hashable(one) if isinstance(one, dict) else one for one in self.objects]
         place = [-1 if one is None else order.setdefault(one, len(order)) for one in own]
         number = np.array([*place, -1], dtype=np.int64)[self.codes]
-        known = number >= 0
-        codes = np.full(len(number), -1, dtype=np.int64)
-        codes[known], used = pd.factorize(number[known])
+        codes, used = numbered_in_order(number, len(order))
         # A list of tuples would become an index of several levels.
         every = pd.Index(list(order), dtype=object, tupleize_cols=False)
         return pd.Categorical.from_codes(codes, categories=every.take(used))
@@ -76,8 +75,8 @@ def shared(column: Iterable[_T] | Shared[_T]) -> Shared[_T]:
         return column
     own = getattr(column, "array", column)
     if isinstance(own, pd.Categorical):
-        codes, used = pd.factorize(own.codes)
-        return Shared(own.categories.take(used).tolist(), codes.astype(np.int64))
+        codes, used = numbered_in_order(own.codes, len(own.categories))
+        return Shared(own.categories.take(used).tolist(), codes)
     values = list(column)
     numbers = np.fromiter(map(id, values), dtype=np.int64, count=len(values))
     codes = pd.factorize(numbers)[0].astype(np.int64)

@@ -23,7 +23,7 @@ from hpc_train.tables.group_reductions import (
 )
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes
+from hpc_train.tables.row_codes import codes, firsts
 from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batches
 from hpc_train.tables.shared_objects import Shared, shared_texts
@@ -92,9 +92,8 @@ def _differs(level: Ints, series: Ints) -> Mask:
 
 
 def _parts(parts: Ints, series: Ints) -> Ints:
-    """Return how many parts each series has."""
-    _, first = np.unique(parts, return_index=True)
-    return np.bincount(series[first], minlength=int(series.max(initial=-1)) + 1)
+    """Return how many parts each series has; parts are numbered in order of appearance."""
+    return np.bincount(series[firsts(parts)], minlength=int(series.max(initial=-1)) + 1)
 
 
 def _named(names: Shared[str], field: str, shown: Sequence[str], level: Ints) -> Shared[str]:
