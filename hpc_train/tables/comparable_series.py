@@ -12,9 +12,10 @@ from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.tables.baseline_and_half_size_points import matching_runs
 from hpc_train.tables.comparison import MUST_MATCH
 from hpc_train.tables.condition_differences import difference
-from hpc_train.tables.group_reductions import Floats, levels_of, most, numbers, packed
+from hpc_train.tables.group_reductions import Floats, levels_of, most, numbers
 from hpc_train.tables.points import Grouped, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
+from hpc_train.tables.row_codes import packed
 from hpc_train.tables.scaling_regime import ROUNDED
 from hpc_train.tables.shared_objects import shared
 

@@ -13,9 +13,9 @@ from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.metrics import RESULTS
 from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.shared_objects import each_once
-from hpc_train.tables.group_reductions import NAN, levels_of, packed, starts
+from hpc_train.tables.group_reductions import NAN, levels_of, starts
 from hpc_train.tables.record_arrays import Ints, RecordArrays
-from hpc_train.tables.row_codes import codes
+from hpc_train.tables.row_codes import codes, packed
 from hpc_train.tables.shared_objects import Shared, shared
 from hpc_train.tables.word_sets import WordSets, joined_sets, word_sets
 

@@ -18,25 +18,6 @@ SAME = 1e-6
 Rowwise = Callable[[Floats], Floats]
 
 
-def packed(*keys: NDArray[Any]) -> Ints:
-    """Return one number for each combination of keys, in the sort order of the keys."""
-    whole, size = np.zeros(len(keys[0]), dtype=np.int64), 1
-    for key in keys if len(whole) else ():
-        low, high = int(key.min()), int(key.max())
-        width = high - low + 1
-        if width == 1:
-            continue
-        if size * width >= 2**62:
-            key, low = np.unique(key, return_inverse=True)[1], 0
-            whole = np.unique(whole, return_inverse=True)[1]
-            width, size = int(key.max()) + 1, int(whole.max()) + 1
-        own = key.astype(np.int64, copy=False)
-        own = own - low if low else own
-        whole = whole * width + own if size > 1 else own
-        size *= width
-    return whole
-
-
 def starts(*keys: NDArray[Any]) -> Ints:
     """Return the start index of each group of equal neighbours."""
     if not len(keys[0]):

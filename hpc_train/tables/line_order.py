@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pandas as pd
 
-from hpc_train.tables.group_reductions import packed
 from hpc_train.tables.measurements import KINDS, Rows
 from hpc_train.tables.record_arrays import RecordArrays
+from hpc_train.tables.row_codes import packed
 
 _HAND_WRITTEN = "generic"
 _REPEATED = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second")

@@ -9,7 +9,6 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from hpc_train.tables.group_reductions import packed
 from hpc_train.tables.record_arrays import Ints
 
 
@@ -33,6 +32,25 @@ def numbered_in_order(number: NDArray[Any], size: int) -> tuple[Ints, Ints]:
     new = np.full(size + 1, -1, dtype=np.int64)
     new[used] = np.arange(len(used))
     return new[number], used
+
+
+def packed(*keys: NDArray[Any]) -> Ints:
+    """Return one number for each combination of keys, in the sort order of the keys."""
+    whole, size = np.zeros(len(keys[0]), dtype=np.int64), 1
+    for key in keys if len(whole) else ():
+        low, high = int(key.min()), int(key.max())
+        width = high - low + 1
+        if width == 1:
+            continue
+        if size * width >= 2**62:
+            key, low = np.unique(key, return_inverse=True)[1], 0
+            whole = np.unique(whole, return_inverse=True)[1]
+            width, size = int(key.max()) + 1, int(whole.max()) + 1
+        own = key.astype(np.int64, copy=False)
+        own = own - low if low else own
+        whole = whole * width + own if size > 1 else own
+        size *= width
+    return whole
 
 
 def firsts(code: Ints) -> Ints:

@@ -13,9 +13,10 @@ from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
-from hpc_train.tables.group_reductions import Floats, counts, packed, starts
+from hpc_train.tables.group_reductions import Floats, counts, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
+from hpc_train.tables.row_codes import packed
 from hpc_train.tables.shared_objects import Shared
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary
 

@@ -9,8 +9,8 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.record import Record
-from hpc_train.tables.group_reductions import packed
 from hpc_train.tables.record_arrays import RecordArrays
+from hpc_train.tables.row_codes import packed
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
 _IDENTITY = ("run", "parser", "metric", "variant")
