@@ -28,7 +28,7 @@ from hpc_train.plans.resource_requests import type_settings
 # Option of a launcher -> the job's key to use instead.
 _KEYS = {
     "nodes": "resources.nodes",
-    "nnodes": "resources.nodes",
+    "nnodes": "resources.nodes, and elastic.min_nodes for a range",
     "ntasks": "resources.tasks_per_node",
     "ntasks-per-node": "resources.tasks_per_node",
     "nproc-per-node": "resources.tasks_per_node",
