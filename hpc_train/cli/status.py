@@ -71,10 +71,14 @@ def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
     from hpc_train.pipeline.failure_causes import causes
+    from hpc_train.pipeline.status import slow_ranks_of
     from hpc_train.run_table import row
 
-    why = causes([run for one in found.values() for run in one.runs])
-    rows = [row(run, why) for one in found.values() for run in one.runs]
+    runs = [run for one in found.values() for run in one.runs]
+    why = causes(runs)
+    # The log of each rank is opened: as in the table, of a single run only.
+    slow = msgspec.to_builtins(slow_ranks_of(runs[0])) if len(runs) == 1 else None
+    rows = [row(run, why, slow) for run in runs]
     missing = [name for one in found.values() for name in one.missing]
     click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
 

@@ -34,12 +34,13 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     `sizes` are those that a person stated for a log or a row (`nodes`, `gpus_per_node`,
     `tasks_per_node`, `ranks`). `conditions` are the recorded values that must match in a series
     (`torch`, `partition`, `commit`), by name. A run is EXCLUDED by a person; `problem` is then the
-    given reason. `restarts` counts requeues; `wall_s` is the duration of the job in seconds, in any
-    state, and `job_energy_j` its energy [J] from start to end according to Slurm's accounting or a
-    table. `started`, in seconds since the epoch, is the start of its last attempt. Runs of one
-    `block` followed one another in one allocation, with one run of each point; it is empty if that
-    is not known. `node_list` are the names of all its nodes, sorted and with commas between them;
-    empty if they are not known.
+    given reason. `restarts` counts requeues, and `lost_to_restarts_s` is the time [s] that they
+    cost; `wall_s` is the duration of the job in seconds, all its starts together, in any state, and
+    `job_energy_j` its energy [J] from start to end according to Slurm's accounting or a table.
+    `started`, in seconds since the epoch, is its first start that is known. Runs of one `block`
+    followed one another in one allocation, with one run of each point; it is empty if that is not
+    known. `node_list` are the names of all its nodes, sorted and with commas between them; empty if
+    they are not known.
     """
 
     run_id: str
@@ -53,6 +54,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     sizes: dict[str, int] = {}
     conditions: dict[str, str] = {}
     restarts: int = 0
+    lost_to_restarts_s: float | None = None
     wall_s: float | None = None
     job_energy_j: float | None = None
     started: float | None = None

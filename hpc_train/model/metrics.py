@@ -193,6 +193,11 @@ METRICS: tuple[Metric, ...] = (
         key="restarts", name="restarts", direction="lower", of_run="given", over_runs="none",
         counts=True, run_heading="restarts",
     ),
+    Metric(
+        key="lost_to_restarts_s", name="lost_to_restarts", unit="s", direction="lower",
+        of_run="given", run_heading="lost to restarts [s]",
+        text=TextColumn(heading="lost to\nrestarts [s]", compact=True),
+    ),
 )  # fmt: skip
 RUN_METRICS = tuple(metric for metric in METRICS if metric.of_run != "none")
 POINT_METRICS = tuple(metric for metric in METRICS if metric.over_runs != "none")

@@ -143,10 +143,11 @@ class JobStatus(Value, frozen=True, kw_only=True):
 class JobStart(Value, frozen=True, kw_only=True):
     """A line of restarts.jsonl: one start of a job with `lifecycle`, from its first, restart 0.
 
-    Times in seconds since the epoch. `step` is that of the last checkpoint, `reached` the last one
-    that rank 0 printed; `stalled` counts the starts in a row that saved no later step,
-    `by_slurm` is whether Slurm had ended the job, `requeued` whether the script queued it again. A
-    start that could not write its line has no end; the next one writes it.
+    Times in seconds since the epoch. `step` is that of the last checkpoint, which was written at
+    `saved`, perhaps by an earlier start; `resumed` is when ranks last had loaded one. `reached` is
+    the last step that rank 0 printed; `stalled` counts the starts in a row that saved no later
+    step, `by_slurm` is whether Slurm had ended the job, `requeued` whether the script queued it
+    again. A start that could not write its line has no end; the next one writes it.
     """
 
     restart: int
@@ -159,6 +160,8 @@ class JobStart(Value, frozen=True, kw_only=True):
     reached: int | None = None
     by_slurm: bool = False
     requeued: bool = False
+    saved: float | None = None
+    resumed: float | None = None
 
     @property
     def steps_lost(self) -> int | None:

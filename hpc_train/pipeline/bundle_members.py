@@ -55,7 +55,10 @@ def _run_files(
     run: Run, transport: Transport | None, records: Sequence[Record]
 ) -> Iterator[tuple[str, Make]]:
     folder = run.folder
-    for path in (folder.manifest, folder.script, folder.submission, folder.status, folder.cut_off):
+    for path in (
+        folder.manifest, folder.script, folder.submission, folder.status, folder.restarts,
+        folder.cut_off,
+    ):  # fmt: skip
         if is_regular(path):
             yield path.name, path.read_bytes
     if records:

@@ -13,7 +13,9 @@ from hpc_train.model.submission import JobState
 from hpc_train.records.collect import wanted
 from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.read_log import Log, Reading, extend
+from hpc_train.records.slow_ranks import slow_ranks
 from hpc_train.regularfile import is_regular, open_regular
+from hpc_train.runs.restart_times import run_time_s
 from hpc_train.runs.run_folders import read_study
 
 # In this order; the first one of each group that was printed is shown.
@@ -26,6 +28,8 @@ _WORDS = {
 # A training's event `start` says how many steps it will train.
 _TOTAL_STEPS = re.compile(rb'@hpct \{[^{}\r\n]{0,2000}"total_steps": {0,9}(\d{1,12})')
 _HEAD = 1 << 16
+# So often the logs of all ranks are read [s], and so many slow ones are named.
+_SLOW_S, _NAMED = 30.0, 3
 # Of so many runs at most the log is read.
 _SHOWN_RUNS = 20
 
@@ -112,6 +116,16 @@ def time_left(run: Run) -> str:
     return f"{_minutes(left_s)} to the time limit"
 
 
+def hours_used(run: Run) -> str:
+    """Return `3.2 GPU-h` of all starts of a job so far, `node-h` without GPUs; empty if unknown."""
+    plan = run.manifest.plan if run.manifest is not None else None
+    if plan is None or run.status is None:
+        return ""
+    hours = (run_time_s(run.starts, run.status, time.time()) or 0.0) / 3600
+    nodes, gpus = plan.topology.nodes, plan.topology.gpus_per_node
+    return f"{hours * nodes * gpus:.3g} GPU-h" if gpus else f"{hours * nodes:.3g} node-h"
+
+
 def _minutes(seconds: float) -> str:
     minutes = round(max(0.0, seconds) / 60)
     return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
@@ -125,14 +139,20 @@ class RunProgress:
         self._read_at = -every_s
         self._known: dict[str, LastMeasurement] = {}
         self._texts: dict[str, str] = {}
+        self._slow: dict[str, tuple[float | None, str]] = {}
 
     def texts(self, runs: Sequence[Run]) -> dict[str, str]:
-        """Return `step 120, 0.25 s a step, 2 min to step 600, 41 min to the time limit` by run."""
+        """Return `step 120, 0.25 s a step, 2 min to step 600, 41 min to the time limit` by run.
+
+        Then the GPU-hours so far and, of a single run, its slow ranks.
+        """
         now = time.monotonic()
         running = [run for run in runs if run.state is JobState.RUNNING][:_SHOWN_RUNS]
         if now - self._read_at >= self._every_s:
             self._read_at = now
             self._texts = {run.folder.run_id: self.text(run) for run in running}
+            if len(runs) == 1 and running and (slow := self._slow_ranks(running[0])):
+                self._texts = {name: f"{text}; {slow}" for name, text in self._texts.items()}
         names = {run.folder.run_id for run in running}
         return {name: text for name, text in self._texts.items() if name in names and text}
 
@@ -140,8 +160,16 @@ class RunProgress:
         """Return that of one run, read now; empty before its first measurement."""
         last = self._known.setdefault(run.folder.run_id, LastMeasurement(run))
         measured = last.text()
-        parts = (measured, last.steps_left(), time_left(run))
+        parts = (measured, last.steps_left(), time_left(run), hours_used(run))
         return ", ".join(filter(None, parts)) if measured else ""
+
+    def _slow_ranks(self, run: Run) -> str:
+        """Return `slow: rank 1 on n2 takes …`; it opens the log of each rank, so it is kept."""
+        now, (read_at, text) = time.monotonic(), self._slow.get(run.folder.run_id, (None, ""))
+        if read_at is None or now - read_at >= _SLOW_S:
+            text = "; ".join(f"slow: {one.text()}" for one in slow_ranks(run.folder.logs)[:_NAMED])
+            self._slow[run.folder.run_id] = (now, text)
+        return text
 
 
 class Progress:
@@ -149,7 +177,7 @@ class Progress:
 
     def __init__(self, every_s: float) -> None:
         self._every_s = every_s
-        self._read_at = 0.0
+        self._read_at = -every_s
         self._progress = RunProgress(every_s)
         self._line = ""
 

@@ -13,6 +13,7 @@ from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy, 
 from hpc_train.model.run import Run, RunName
 from hpc_train.model.study import StudyManifest
 from hpc_train.runs.node_list import nodes_of
+from hpc_train.runs.restart_times import run_time_s, time_lost_s
 from hpc_train.runs.run_blocks import run_blocks
 from hpc_train.runs.run_folders import read_study
 
@@ -92,12 +93,19 @@ def expected_study(
 
 
 def _of_job(run: Run | None) -> dict[str, Any]:
-    """Return start, number of requeues and duration from the job's own status, and its nodes."""
+    """Return start, requeues, duration and time lost from the files of the job, and its nodes."""
     status, nodes = run.status if run else None, {"node_list": ",".join(nodes_of(run))}
     if status is None:
         return nodes
-    wall = None if status.ended is None else max(0.0, status.ended - status.started)
-    return {**nodes, "started": status.started, "restarts": status.restart_count, "wall_s": wall}
+    starts = run.starts if run else ()
+    lifecycle = run is not None and run.manifest is not None and run.manifest.plan.lifecycle
+    return {
+        **nodes,
+        "started": starts[0].started if starts else status.started,
+        "restarts": status.restart_count,
+        "wall_s": run_time_s(starts, status),
+        "lost_to_restarts_s": time_lost_s(starts, status) if lifecycle else None,
+    }
 
 
 def _blocks(manifest: StudyManifest, latest: Mapping[str, tuple[int, Run]]) -> dict[str, str]:

@@ -50,7 +50,11 @@ def _found(data: Mapping[str, Any]) -> Iterator[tuple[str, str, str]]:
             hint = f"resources: {{nodes: {most}}} with elastic: {{min_nodes: {least}}}"
             yield key, why, hint
         elif text and key.endswith("nnodes"):
-            yield key, "it is torchrun's name of the nodes of a job", f"resources: {{nodes: {text}}}"
+            yield (
+                key,
+                "it is torchrun's name of the nodes of a job",
+                f"resources: {{nodes: {text}}}",
+            )
     for key, hint in _HINTS.items():
         if lookup(data, key) is not None:
             yield key, "a job has no such key", hint

@@ -195,7 +195,14 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     axes = {f"axis.{name}": axis_column([one.get(name) for one in short], kind) for name in keys}
     stated_cells: dict[str, Any] = {
         name: Shared([getattr(one, name) for one in runs.kinds], kind)
-        for name in ("started", "block", "node_list", "transport", "restarts")
+        for name in (
+            "started",
+            "block",
+            "node_list",
+            "transport",
+            "restarts",
+            "lost_to_restarts_s",
+        )
     }
     stated_cells |= {
         name: getattr(runs, name) for name in ("run_id", "repetition", "wall_s", "job_energy_j")

@@ -6,6 +6,7 @@ import os
 import pickle
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from torch.distributed.checkpoint import state_dict_loader
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 
+from hpc_train.atomicfile import write_atomic
 from hpc_train.workload import hang_watch
 from hpc_train.workload.checkpoint_files import damage
 from hpc_train.workload.checkpoint_state import CheckpointError as CheckpointError
@@ -138,10 +140,19 @@ def resume(
         found = damage(folder, *rank_and_count())
         if not any_rank(bool(found)):
             _load(folder, model, optimizer, own)
+            _note_resume()
             return int(folder.name.removeprefix(DONE))
         if found:
             print(f"checkpoint {folder} is damaged and left out: {found}", file=sys.stderr)
+    _note_resume()
     return 0
+
+
+def _note_resume() -> None:
+    """Leave the time of the resume for the script of the job, which knows the other times."""
+    if rank_and_count()[0] == 0 and os.environ.get(FOLDER) and checkpoints_folder().exists():
+        with suppress(OSError):
+            write_atomic(checkpoints_folder() / "resumed", b"")
 
 
 def saved_values(step: int) -> dict[str, Any]:

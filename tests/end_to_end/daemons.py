@@ -43,7 +43,7 @@ def stop_controller() -> None:
 def start_controller() -> None:
     """Start slurmctld again, with the state that it saved."""
     conf = f"{_lab().settings.folder}/slurm.conf"
-    _start(CONTROLLER_DAEMON, CONTROLLER_DAEMON, "-D", "-i", "-f", conf)
+    _start(CONTROLLER_DAEMON, CONTROLLER, CONTROLLER_DAEMON, "-D", "-i", "-f", conf)
 
 
 def stop_accounting() -> None:
@@ -54,7 +54,18 @@ def stop_accounting() -> None:
 def start_accounting() -> None:
     """Start slurmdbd again."""
     socket = f"{_lab().settings.folder}/db/socket"
-    _start(ACCOUNTING_DAEMON, ACCOUNTING_DAEMON, "-D", MYSQL_UNIX_PORT=socket)
+    _start(ACCOUNTING_DAEMON, CONTROLLER, ACCOUNTING_DAEMON, "-D", MYSQL_UNIX_PORT=socket)
+
+
+def kill_slurmd(node: str) -> None:
+    """Kill the slurmd of a node, and nothing of its jobs."""
+    _stop(f"slurmd of {node}", signal.SIGKILL)
+
+
+def start_slurmd(node: str) -> None:
+    """Start the slurmd of a node again; it finds the jobs that still run there."""
+    conf = f"{_lab().settings.folder}/slurm.conf"
+    _start(f"slurmd of {node}", node, "slurmd", "-D", "-f", conf, "-N", node)
 
 
 def set_link(node: str, network: str, state: str) -> None:
@@ -83,15 +94,15 @@ def _signal(pids: Iterable[int], sign: signal.Signals) -> None:
             os.kill(pid, sign)
 
 
-def _stop(name: str) -> None:
+def _stop(name: str, how: signal.Signals = signal.SIGTERM) -> None:
     (daemon,) = [one for one in _lab().daemons if one.name == name]
-    os.kill(daemon.pid, signal.SIGTERM)
+    os.kill(daemon.pid, how)
     wait_for(lambda: not is_alive(daemon))
 
 
-def _start(name: str, *argv: str, **extra: str) -> None:
+def _start(name: str, host: str, *argv: str, **extra: str) -> None:
     """Start it from a process that ends at once, as `lab up` does, so that it is nobody's child."""
-    command = [sys.executable, "-c", _LAUNCH, name, CONTROLLER, *argv]
+    command = [sys.executable, "-c", _LAUNCH, name, host, *argv]
     subprocess.run(command, check=True, cwd=ROOT, env={**os.environ, **extra})
 
 

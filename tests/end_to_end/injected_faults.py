@@ -198,6 +198,41 @@ def controller_restarted(training: Training) -> None:
     training.becomes("RUNNING")
 
 
+def slurmd_killed(training: Training) -> None:
+    """Kill the slurmd of a node, alone, and start it again before Slurm gives the node up."""
+    node = last_node(training)
+    daemons.kill_slurmd(node)
+    training.open_gate()
+    training.reaches_gate()
+    daemons.start_slurmd(node)
+    training.becomes("RUNNING")
+
+
+def slurmd_lost(training: Training) -> None:
+    """Slurm gives the node up after SlurmdTimeout; its rank ends without the other one."""
+    node, rank = last_node(training), str(training.pid(1))
+    daemons.kill_slurmd(node)
+    training.becomes("PENDING")
+    wait_for(lambda: ended(rank))
+    daemons.start_slurmd(node)
+
+
+def disk_full(training: Training) -> None:
+    """Fill the file system of the run while a checkpoint is due, then free it."""
+    filler = training.folder.parent / "filler"
+    newest = max(training.folder.glob(WHOLE))
+    with suppress(OSError), filler.open("wb", buffering=0) as file:
+        while file.write(bytes(PAGE)):
+            pass
+    # The next lines of the logs still fit; no checkpoint does.
+    os.truncate(filler, filler.stat().st_size - 4 * PAGE)
+    training.open_gate()
+    wait_for(lambda: "no checkpoint: " in training.log() and NO_SPACE in training.log())
+    assert max(training.folder.glob(WHOLE)) == newest
+    filler.unlink()
+    training.reaches_gate()
+
+
 def results_gone(training: Training) -> None:
     """Take the run folder away while a checkpoint is due, and bring it back."""
     away = training.folder.with_name("away")
@@ -210,6 +245,8 @@ def results_gone(training: Training) -> None:
     away.rename(training.folder)
 
 
+WHOLE = "checkpoints/step-*[0-9]"
+PAGE, NO_SPACE = 4096, "No space left on device"
 BY_SLURM = "ended by Slurm: preempted, requeued or cancelled"
 HUNG = "no step for the time of lifecycle.hang_after"
 SAVED = "checkpoint saved on request"
@@ -230,12 +267,15 @@ FAULTS = {
     ),
     "two": (
         Fault(name="time limit", inject=time_limit, end=SAVED),
+        Fault(name="slurmd of a node killed", inject=slurmd_killed, end=None),
         Fault(name="preemption by a higher QOS", inject=preempted, end=BY_SLURM),
         Fault(name="a rank hangs", inject=rank_hangs, end=HUNG),
+        Fault(name="slurmd of a node not started again", inject=slurmd_lost, end=""),
     ),
     "three": (
         Fault(name="scontrol requeue, newest checkpoint damaged", inject=corrupted, end=BY_SLURM),
         Fault(name="out of memory", inject=out_of_memory, end="exit code "),
+        Fault(name="disk full", inject=disk_full, end=None),
         Fault(name="network cut for 5 s", inject=network_cut_for_a_while, end=None),
         Fault(name="a node lost", inject=node_lost, end=""),
         Fault(name="network cut", inject=network_cut, end=""),

@@ -6,6 +6,8 @@ faults. At the end their losses and weights are those of an undisturbed one, bit
 
 from __future__ import annotations
 
+import json
+import subprocess
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -38,7 +40,11 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torc
 def user(
     no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> Iterator[User]:
-    """Return somebody on a lab with accounting and spare nodes."""
+    """Return somebody on a lab with accounting and spare nodes, and with a small disk."""
+    disk = tmp_path / "results" / "three"
+    disk.mkdir(parents=True)
+    # Before the daemons start, which have mounts of their own.
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
     done = hpctrain("up", "--nodes", str(gated.NODES), "--accounting")
     assert done.returncode == 0, done.stderr
     lab = state_file.read()
@@ -46,6 +52,7 @@ def user(
     monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
     yield user_of(lab, tmp_path)
     assert hpctrain("down").returncode == 0
+    subprocess.run(["umount", "--lazy", disk], check=True)
 
 
 def test_every_fault_of_the_table(user: User, slurm: Slurm, tmp_path: Path) -> None:
@@ -87,7 +94,21 @@ def finishes(training: Training) -> list[gated.Result]:
     logs = [(training.folder / f"logs/rank-{rank}.out").read_text() for rank in (0, 1)]
     damaged = any(fault.inject is corrupted for fault in FAULTS[training.name])
     assert ("is damaged and left out: " in logs[0] + logs[1]) == damaged
+    check_report(training)
     return [gated.result(log) for log in logs]
+
+
+def check_report(training: Training) -> None:
+    """A report has one run, each of its steps once, and the time that its restarts cost."""
+    done = training.user.hpctrain("report", training.name, "--format", "json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["n_submitted"], row["warmup_steps"] + row["steps"]) == (1, STEPS + 3), row
+    ends = training.user.run(training.name)["restarts"]
+    waited = sum(end["waited_s"] or 0.0 for end in ends)
+    ran = sum(end["ended"] - end["started"] for end in ends if end["ended"] is not None)
+    assert waited < row["lost_to_restarts_s"] < ends[-1]["ended"] - ends[0]["started"], row
+    assert row["wall_s"] >= ran, row
 
 
 def apply(fault: Fault, training: Training) -> None:

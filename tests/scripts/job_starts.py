@@ -13,6 +13,12 @@ if [ "$1 $2" = "show job" ] && [ "$(cat asked 2>/dev/null | wc -l)" -lt "${SILEN
   echo >>asked
   exit 1
 fi
+# A controller that is gone from the first requeue on, for so many of them.
+[ "$1" != show ] || [ ! -e unreached ] || exit 1
+if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACHED:-0}" ]; then
+  echo >>unreached
+  exit 1
+fi
 [ "$1" != show ] || echo "JobId=71 JobName=demo JobState=${STATE:-RUNNING} Reason=None"
 [ "$1" != update ] || echo "$2 $3" >>updated
 [ "$1" = requeue ] || exit 0

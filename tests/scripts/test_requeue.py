@@ -135,6 +135,17 @@ def test_a_refusal_of_slurm_is_said(started: Callable[..., Job]) -> None:
     assert "Slurm did not queue job 71 again; its checkpoints are in " in said
 
 
+@pytest.mark.parametrize(("unreached", "again"), [(5, True), (6, False)])
+def test_a_controller_that_is_gone_is_asked_for_the_requeue_again(
+    started: Callable[..., Job], unreached: int, again: bool
+) -> None:
+    job = started()
+    said, queued = job.start(75, step=1, UNREACHED=str(unreached))
+    assert queued == again
+    assert ("Slurm did not queue job 71 again" in said) != again
+    assert (job.folder / "unreached").read_text() == "\n" * unreached
+
+
 def test_each_start_knows_the_folder_of_the_job(started: Callable[..., Job]) -> None:
     job = started()
     job.start(75, step=1, HPCTRAIN_CHECKPOINTS="/of/an/outer/job")
@@ -162,6 +173,9 @@ def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[...,
     progress = {"step": 20, "reached": 23, "stalled": 0, "nodes": "localhost"}
     progress |= {"requeued": False, "by_slurm": False}
     assert [row["restart"] for row in job.rows()] == [0, 1, 2]
+    # The script looks at the file of the checkpoint, which the test itself wrote.
+    progress |= {"saved": job.rows()[1]["saved"], "resumed": None}
+    assert status["started"] <= progress["saved"] <= status["ended"]
     assert job.rows()[1] == {**lost, **progress}
 
 
@@ -210,3 +224,14 @@ def test_a_hang_queues_the_job_again_and_names_the_rank(
     (job.folder / "logs" / "rank-1.out").write_text("")
     said, again = job.start(1, step=4)
     assert ("hpctrain: hang" in said, again) == (False, False)
+
+
+def test_the_time_of_the_last_checkpoint_is_known(started: Callable[..., Job]) -> None:
+    job = started()
+    job.start(75)
+    job.start(75, step=10)
+    job.start(0)
+    (none, saved, later) = job.rows()
+    assert (none["saved"], none["resumed"]) == (None, None)
+    assert saved["started"] <= saved["saved"] <= saved["ended"]
+    assert later["saved"] == saved["saved"]
