@@ -10,25 +10,32 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+
+# Dimensions of a mesh along which parameters are gathered before they are used.
+_GATHERED = {"shard", "replicate"}
 
 
 class ForwardTime:
     """Counts from the moment when the module itself is called: DDP may send buffers before.
 
-    Modules with shards gather them in the forward pass, and have no such time.
+    A module of FSDP2 gathers its shards before its own forward pass, so its innermost modules are
+    timed, without what they wait for. A module whose ranks compute together has no such time.
     """
 
     def __init__(self, model: nn.Module, device: torch.device) -> None:
         inner = model.module if isinstance(model, DistributedDataParallel) else model
         self._on_gpu = device.type == "cuda"
-        self._alone = not any(isinstance(value, DTensor) for value in inner.parameters())
+        parts = _parts_alone(inner)
+        self._alone = bool(parts)
         self._marks: list[tuple[Any, Any]] = []
         self._began: Any = None
-        if self._alone:
-            inner.register_forward_pre_hook(self._begin)
-            inner.register_forward_hook(self._end)
+        for part in parts:
+            # After the hook of FSDP2 that gathers, and before the one that frees.
+            part.register_forward_pre_hook(self._begin)
+            part.register_forward_hook(self._end, prepend=True)
 
     def seconds(self) -> float | None:
         """Return the time since the last call, when the device has done its work; None: unknown."""
@@ -51,3 +58,15 @@ class ForwardTime:
         mark = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         mark.record(torch.cuda.current_stream())
         return mark
+
+
+def _parts_alone(model: nn.Module) -> list[nn.Module]:
+    """Return the modules in whose forward passes a rank waits for no other."""
+    values = [value for value in model.parameters() if isinstance(value, DTensor)]
+    if not values:
+        return [model]
+    names = {name for value in values for name in value.device_mesh.mesh_dim_names or ("",)}
+    if not names <= _GATHERED:
+        return []
+    sharded = [module for module in model.modules() if isinstance(module, FSDPModule)]
+    return [one for one in sharded if sum(part in sharded for part in one.modules()) == 1]
