@@ -16,7 +16,6 @@ from hpc_train.model.variable_names_and_secrets import ENV
 from hpc_train.slurm_options import directive_problem
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.specs.validate_env import check_variables
-from hpc_train.specs.words_of_torchrun import check_other_words
 from hpc_train.typed_values import decode
 from hpc_train.yamlfile import Document, lookup
 
@@ -55,8 +54,14 @@ def build_job(
     ]
     apply(data, origins, full)
     _refuse_type_of_gpu(data, origins)
-    check_other_words(data, origins)
-    job = decode(data, JobSpec, origins, SpecError)
+    try:
+        job = decode(data, JobSpec, origins, SpecError)
+    except SpecError:
+        # The common words of other programs are known; only looked for after an error.
+        from hpc_train.specs.words_of_torchrun import check_other_words
+
+        check_other_words(data, origins)
+        raise
     _check_text(job)
     _check_directives(job)
     check_variables(job)
