@@ -104,6 +104,10 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
         Duration | None,
         Meta(description="Time before the next start, doubled after each without progress: 10m."),
     ] = None
+    stop_by: Annotated[
+        Literal["signal", "file"],
+        Meta(description="How ranks are asked to stop: USR1, or the file stop of the run folder."),
+    ] = "signal"
     hang_after: Annotated[
         Duration | None,
         Meta(description="Time without a step after which ranks write their stacks and end: 20m."),

@@ -34,14 +34,26 @@ _WHY = {
     "max_stalled": "starts in a row without a later checkpoint, after which the job ends",
     "max_run_time": "after its starts ran so long together, the job is not queued again",
     "restart_delay": "from the end of a start to the next, doubled after each without progress",
+    "stop_by": "how ranks are asked to stop before the time limit",
     "hang_after": "after so long without a step every rank writes its stack and ends",
 }
 
 
-def signal_settings(job: SourcedJob) -> dict[str, Setting]:
-    """Return the job's setting."""
+def signal_settings(context: Context) -> dict[str, Setting]:
+    """Return the job's lead time or, if it queues itself again, the one of the site."""
+    job, site, launcher = context.job, context.site, context.launcher
     found = from_job(job, _KEY, "USR1 reaches every rank, up to a minute earlier than asked")
-    return {_KEY: found} if found else {}
+    if found:
+        return {_KEY: found}
+    lead = site.value.lifecycle.signal_lead if site.value.lifecycle else None
+    limit = job.value.resources.time
+    too_long = lead is not None and limit is not None and lead >= limit
+    if lead is None or job.value.lifecycle is None or too_long:
+        return {}
+    if launcher.signal_obstacle and not _by_file(job):
+        return {}
+    why = "the site recommends it; ranks save before the time limit, and the job is queued again"
+    return {_KEY: Setting(value=lead, origin=site.origin("lifecycle.signal_lead"), why=why)}
 
 
 def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
@@ -51,17 +63,22 @@ def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
         PlanError: the launcher or a shared allocation does not support it, or it would be sent
         before the start.
     """
-    lead = context.job.value.signal_before_end
+    lead = signal_settings(context).get(_KEY)
     if lead is None or not context.batch.signals:
         return ()
     _check(context)
-    who = "" if context.by_srun else "B:"
-    return (("signal", f"{who}USR1@{int(lead)}"),)
+    who = "" if context.by_srun and not _by_file(context.job) else "B:"
+    return (("signal", f"{who}USR1@{int(lead.value)}"),)
 
 
-def passes_signal(directives: tuple[tuple[str, str], ...]) -> bool:
+def passes_signal(job: SourcedJob, directives: tuple[tuple[str, str], ...]) -> bool:
     """Return whether the script receives the signal and must forward it."""
-    return dict(directives).get("signal", "").startswith("B:")
+    return dict(directives).get("signal", "").startswith("B:") and not _by_file(job)
+
+
+def _by_file(job: SourcedJob) -> bool:
+    """Whether the script makes a file instead of sending the signal to the ranks."""
+    return job.value.lifecycle is not None and job.value.lifecycle.stop_by == "file"
 
 
 def check_signal(job: SourcedJob, site: SourcedSite, *, nested: bool) -> tuple[str, ...]:
@@ -92,10 +109,10 @@ def _check(context: Context) -> None:
         raise PlanError(
             f"{job.origin(_KEY)}: {_KEY} = {lead} is too long: at most {most} s ({reason})"
         )
-    if launcher.signal_obstacle:
+    if launcher.signal_obstacle and not _by_file(job):
         raise PlanError(
             f"{job.origin(_KEY)}: {launcher.signal_obstacle}",
-            f"{other_launchers(context)}, or leave {_KEY} out",
+            f"{other_launchers(context)}, or lifecycle: {{stop_by: file}}, or leave {_KEY} out",
         )
 
 
@@ -150,6 +167,11 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
         raise PlanError(f"{job.near(_LIFECYCLE)}: {why}", hint)
     if not context.batch.requeues:
         return (f"{job.near(_LIFECYCLE)}: {context.site.value.name} queues no job again",)
+    if context.batch.signals and not signal_settings(context):
+        return (
+            f"{job.near(_LIFECYCLE)}: the time limit ends the job without a warning to its ranks, "
+            f"and it is not queued again; {_KEY}: 5m sends one before",
+        )
     return ()
 
 

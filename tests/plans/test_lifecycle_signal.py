@@ -12,6 +12,7 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
@@ -71,3 +72,37 @@ def test_no_scheduler_sends_none(job: Jobs, local: Sourced[SiteProfile]) -> None
     plan = make_plan(job(**LEAD), local)
     assert any("local sends no signal" in text for text in plan.warnings)
     assert plan.directives == ()
+
+
+SITE_LEAD = {"lifecycle": {"signal_lead": "5m"}}
+
+
+def test_a_job_that_queues_itself_again_takes_the_lead_of_its_site(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job({"time": "1h"}, lifecycle={}), slurm(**OFFERED, **SITE_LEAD))
+    assert dict(plan.directives)["signal"] == "USR1@300"
+    assert plan.settings["signal_before_end"].why.startswith("the site recommends it")
+    assert plan.warnings == ()
+    # Neither against the job's own key, nor for one that ends at its limit.
+    own = make_plan(job({"time": "1h"}, lifecycle={}, **LEAD), slurm(**OFFERED, **SITE_LEAD))
+    assert dict(own.directives)["signal"] == "USR1@120"
+    assert "signal" not in dict(make_plan(job(), slurm(**OFFERED, **SITE_LEAD)).directives)
+
+
+@pytest.mark.parametrize("limit", ["1h", "4m"])
+def test_without_a_signal_the_time_limit_is_the_end(job: Jobs, slurm: Sites, limit: str) -> None:
+    site = slurm(**OFFERED, **(SITE_LEAD if limit == "4m" else {}))
+    plan = make_plan(job({"time": limit}, lifecycle={}), site)
+    (warning,) = (text for text in plan.warnings if "signal_before_end: 5m" in text)
+    assert warning.startswith("job.yaml:1: the time limit ends the job without a warning")
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "ibrun", "single"])
+def test_a_file_asks_the_ranks_of_any_launcher(job: Jobs, slurm: Sites, launcher: str) -> None:
+    asked = job(launcher=launcher, lifecycle={"stop_by": "file"}, **LEAD)
+    plan = make_plan(asked, slurm(**OFFERED))
+    assert dict(plan.directives)["signal"] == "B:USR1@120"
+    assert not plan.passes_signal
+    text = render_script(plan).text
+    assert """trap ': >"$HPCTRAIN_STOP_FILE"' USR1""" in text
+    assert 'export HPCTRAIN_STOP_FILE="$HPCTRAIN_RUN/stop"' in text
+    assert "STOP_FILE" not in render_script(make_plan(job(lifecycle={}), slurm(**OFFERED))).text

@@ -72,3 +72,39 @@ def test_the_script_itself_is_left_alone_by_slurm(plan: Plans, launcher: str) ->
     text = render_script(plan("slurm-generic", launcher=launcher, signal_before_end="2m")).text
     assert "#SBATCH --signal=USR1@120\n" in text
     assert "kill -s USR1" not in text
+
+
+BY_FILE = """\
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(9))
+print("ready", flush=True)
+while not pathlib.Path(os.environ["HPCTRAIN_STOP_FILE"]).exists():
+    time.sleep(0.1)
+print("saved", flush=True)
+"""
+
+
+@pytest.mark.parametrize("launcher", ["single", "mpirun"])
+def test_a_file_asks_the_ranks_instead(
+    plan: Plans, execute: Execute, tmp_path: Path, launcher: str
+) -> None:
+    (tmp_path / "bin" / "mpirun").write_text(MPIRUN)
+    (tmp_path / "bin" / "mpirun").chmod(0o755)
+    keys = {"signal_before_end": "2m", "lifecycle": {"stop_by": "file"}}
+    command = [sys.executable, "-c", BY_FILE]
+    text = render_script(plan("slurm-generic", command=command, launcher=launcher, **keys)).text
+    (tmp_path / "job.sbatch").write_text(text)
+    # Of the start before, which was asked to stop.
+    (tmp_path / "stop").touch()
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    words = ["bash", str(tmp_path / "job.sbatch"), str(tmp_path)]
+    environment = {"PATH": path, "SLURM_JOB_NODELIST": "localhost", "SLURM_JOB_ID": "71"}
+    log = tmp_path / "logs" / "rank-0.out"
+    with subprocess.Popen(words, env=environment, cwd=tmp_path) as process:
+        try:
+            wait_for(lambda: log.exists() and log.read_text() == "ready\n")
+            process.send_signal(signal.SIGUSR1)
+            assert process.wait(timeout=240) == 0
+        finally:
+            process.terminate()
+    assert log.read_text() == "ready\nsaved\n"
