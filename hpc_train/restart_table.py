@@ -74,11 +74,14 @@ def end_of(start: JobStart) -> str:
         return "no end recorded: node lost, or script killed"
     if start.by_slurm:
         return "ended by Slurm: preempted, requeued or cancelled"
+    if start.left_out and not start.failed:
+        return f"preflight failed on {start.left_out}, left out from then on"
     if start.exit_code == HUNG:
         return "no step for the time of lifecycle.hang_after"
     if start.exit_code == RESUBMIT:
         return "checkpoint saved on request"
-    return f"exit code {start.exit_code}{signal_of(start.exit_code)}"
+    again = f"; {start.left_out} failed first again, left out from then on" * bool(start.left_out)
+    return f"exit code {start.exit_code}{signal_of(start.exit_code)}{again}"
 
 
 def signal_of(code: int) -> str:

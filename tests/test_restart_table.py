@@ -64,3 +64,17 @@ def test_json_has_what_a_program_needs() -> None:
 @pytest.mark.parametrize(("code", "text"), [(137, " (SIGKILL)"), (3, ""), (128, "")])
 def test_the_signal_of_an_exit_code(code: int, text: str) -> None:
     assert signal_of(code) == text
+
+
+@pytest.mark.parametrize(
+    ("failed", "text"),
+    [
+        ("", "preflight failed on n2, left out from then on"),
+        ("n2", "exit code 1; n2 failed first again, left out from then on"),
+    ],
+)
+def test_a_node_that_is_left_out_is_named(failed: str, text: str) -> None:
+    start = JobStart(
+        restart=0, started=1.0, ended=2.0, exit_code=1, failed=failed, left_out="n2", requeued=True
+    )
+    assert restarted([start]) == f"restarted once ({text}), steps lost unknown"

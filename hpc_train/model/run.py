@@ -147,7 +147,9 @@ class JobStart(Value, frozen=True, kw_only=True):
     `saved`, perhaps by an earlier start; `resumed` is when ranks last had loaded one. `reached` is
     the last step that rank 0 printed; `stalled` counts the starts in a row that saved no later
     step, `by_slurm` is whether Slurm had ended the job, `requeued` whether the script queued it
-    again. A start that could not write its line has no end; the next one writes it.
+    again. `failed` is the node whose rank failed first, `left_out` are the nodes that the next
+    start excludes, with commas. A start that could not write its line has no end; the next one
+    writes it.
     """
 
     restart: int
@@ -162,6 +164,8 @@ class JobStart(Value, frozen=True, kw_only=True):
     requeued: bool = False
     saved: float | None = None
     resumed: float | None = None
+    failed: str = ""
+    left_out: str = ""
 
     @property
     def steps_lost(self) -> int | None:

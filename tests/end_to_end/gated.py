@@ -19,7 +19,7 @@ PROGRAM = ("-m", "tests.end_to_end.gated_training")
 ROOT = Path(__file__).resolve().parents[2]
 # Steps between two gates, and between two checkpoints.
 GATE, SAVE = 6, 4
-NODES = 8
+NODES = 9
 # Between two questions to Slurm: each is a process, beside the ranks that import torch [s].
 POLL_S = 0.3
 NODE = {"tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "9m"}

@@ -251,8 +251,8 @@ BY_SLURM = "ended by Slurm: preempted, requeued or cancelled"
 HUNG = "no step for the time of lifecycle.hang_after"
 SAVED = "checkpoint saved on request"
 CONTROLLER = Fault(name="slurmctld restarted", inject=controller_restarted, end=None)
-# By training; one needs spare nodes.
-NODES = {"one": "1,2", "two": "3,4", "three": "5,6,7,8"}
+# By training; one loses nodes, of another a node may be the first to fail twice.
+NODES = {"one": "1,2,9", "two": "3,4", "three": "5,6,7,8"}
 FAULTS = {
     "one": (
         Fault(

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.model.run import Failure, JobStatus, Run, RunFolder
+from hpc_train.model.run import Failure, JobStart, JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobState, SlurmEndpoint, Submission
 from hpc_train.runs.node_faults import bad_nodes, node_faults
 
@@ -53,6 +53,30 @@ def test_the_site_says_how_long_a_failure_counts(days: int, bad: tuple[str, ...]
     runs = [run(name, "n1", ended=NOW - 2 * DAY_S) for name in ("a", "b")]
     runs = [msgspec.structs.replace(one, submission=sent) for one in runs]
     assert bad_nodes(node_faults(runs, NOW)) == bad
+
+
+def starts(*failed: str, requeued: bool = True, **fields: Any) -> Run:
+    """Return a job that goes on, after starts in which a rank failed first on these nodes."""
+    earlier = tuple(
+        JobStart(restart=n, started=NOW - 60, ended=NOW - 50, exit_code=1, failed=node,
+                 requeued=requeued, **fields)
+        for n, node in enumerate(failed)
+    )  # fmt: skip
+    going = msgspec.structs.replace(run("j"), state=JobState.RUNNING, starts=earlier)
+    return msgspec.structs.replace(going, status=JobStatus(started=NOW - 40))
+
+
+@pytest.mark.parametrize(
+    ("found", "bad"),
+    [
+        pytest.param(starts("n1", "n2"), (), id="each once"),
+        pytest.param(starts("n1", "n2", "n1"), ("n1",), id="twice"),
+        pytest.param(starts("n1", "n1", requeued=False), (), id="the end counts by itself"),
+        pytest.param(starts("", left_out="n3,n4"), ("n3", "n4"), id="preflight"),
+    ],
+)
+def test_the_starts_of_a_job_are_evidence(found: Run, bad: tuple[str, ...]) -> None:
+    assert bad_nodes(node_faults([found], NOW)) == bad
 
 
 def test_the_evidence() -> None:

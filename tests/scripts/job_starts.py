@@ -19,7 +19,7 @@ if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACH
   echo >>unreached
   exit 1
 fi
-[ "$1" != show ] || echo "JobId=71 JobName=demo JobState=${STATE:-RUNNING} Reason=None"
+[ "$1" != show ] || echo "JobId=71 JobState=${STATE:-RUNNING} ExcNodeList=${EXCLUDED:-(null)} A="
 [ "$1" != update ] || echo "$2 $3" >>updated
 [ "$1" = requeue ] || exit 0
 echo "$2" >>requeued
@@ -27,6 +27,7 @@ exit "${REFUSED:-0}"
 """
 # A start writes its step, if it gets further, and ends with a code.
 PROGRAM = (
+    'if [ -n "$FAILED" ]; then echo "0 $FAILED $CODE 1.5" >"$HPCTRAIN_FAILURE_FILE"; fi; '
     'if [ -n "$STEP" ]; then mkdir -p "$HPCTRAIN_CHECKPOINTS"; '
     'echo "$STEP" >"$HPCTRAIN_CHECKPOINTS/step"; fi; printf "%s\\n" "$SAY"; exit "$CODE"'
 )
@@ -55,6 +56,7 @@ class Job:
             "CODE": str(code),
             "STEP": "" if step is None else str(step),
             "SAY": "",
+            "FAILED": "",
             **extra,
         }
         self.starts += 1
