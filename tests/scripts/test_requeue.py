@@ -146,34 +146,6 @@ def test_a_controller_that_is_gone_is_asked_for_the_requeue_again(
     assert (job.folder / "unreached").read_text() == "\n" * unreached
 
 
-def updates(job: Job) -> list[str]:
-    file = job.folder / "updated"
-    return file.read_text().splitlines() if file.exists() else []
-
-
-def test_a_node_that_is_the_first_to_fail_twice_is_left_out(started: Callable[..., Job]) -> None:
-    job = started(requeue_on=[1, 75])
-    said, _ = job.start(1, step=5, FAILED="n2.cluster")
-    assert "without" not in said
-    assert updates(job) == []
-    job.start(1, step=6, FAILED="n1")
-    said, again = job.start(1, step=7, FAILED="n2.cluster", EXCLUDED="n[7-8]")
-    assert again
-    assert "queued again after step 7, restart 3 of at most 10, without n2\n" in said
-    assert updates(job) == ["jobid=71 excnodelist=n[7-8],n2"]
-    assert [row["failed"] for row in job.rows()] == ["n2", "n1", "n2"]
-    assert [row["left_out"] for row in job.rows()] == ["", "", "n2"]
-
-
-def test_ranks_that_saved_or_were_ended_by_slurm_blame_no_node(started: Callable[..., Job]) -> None:
-    job = started(requeue_on=[1, 75])
-    for step in (1, 2):
-        job.start(75, step=step, FAILED="n1")
-    job.start(1, step=3, FAILED="n1", STATE="COMPLETING")
-    assert [row["failed"] for row in job.rows()] == ["", "", ""]
-    assert updates(job) == []
-
-
 def test_each_start_knows_the_folder_of_the_job(started: Callable[..., Job]) -> None:
     job = started()
     job.start(75, step=1, HPCTRAIN_CHECKPOINTS="/of/an/outer/job")
