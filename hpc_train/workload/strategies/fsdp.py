@@ -41,13 +41,17 @@ def shard(model: nn.Sequential, mesh: DeviceMesh, setup: Setup) -> FSDPModule:
     policy = sharded_policy(setup.request.precision)
     for layer in model.children():
         if next(layer.parameters(), None) is not None:
-            _shard_norms(layer, mesh)
+            if policy.param_dtype is not None:
+                _shard_norms(layer, mesh)
             fully_shard(layer, mesh=mesh, mp_policy=policy)
     return fully_shard(model, mesh=mesh, mp_policy=policy)
 
 
 def _shard_norms(layer: nn.Module, mesh: DeviceMesh) -> None:
-    """Batch normalisation keeps fp32, like its running statistics; in one group for a layer."""
+    """Batch normalisation keeps fp32, like its running statistics; in one group for a layer.
+
+    Each group costs a collective more in each pass, so that it is made for half precision only.
+    """
     norms: list[nn.Module] = [m for m in layer.modules() if isinstance(m, nn.BatchNorm2d)]
     if norms:
         fully_shard(norms, mesh=mesh)
