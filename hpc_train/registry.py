@@ -23,6 +23,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "torchrun": "hpc_train.plans.launchers.torchrun:LAUNCHER",
         "srun": "hpc_train.plans.launchers.srun:LAUNCHER",
         "mpirun": "hpc_train.plans.launchers.mpirun:LAUNCHER",
+        "mpiexec": "hpc_train.plans.launchers.mpiexec:LAUNCHER",
         "ibrun": "hpc_train.plans.launchers.ibrun:LAUNCHER",
         "accelerate": "hpc_train.plans.launchers.accelerate:LAUNCHER",
         "deepspeed": "hpc_train.plans.launchers.deepspeed:LAUNCHER",
@@ -93,12 +94,14 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "local": "hpc_train.submissions.local_executor:LocalExecutor",
         "slurm": "hpc_train.submissions.slurm.executor:SlurmExecutor",
         "hosts": "hpc_train.submissions.hosts.executor:HostsExecutor",
+        "pbs": "hpc_train.submissions.pbs.executor:PbsExecutor",
     },
     # Executors by what they give inside a job; separate, because a script needs no executor.
     "batch_systems": {
         "local": "hpc_train.model.batch_system:LOCAL",
         "slurm": "hpc_train.submissions.slurm.in_job:SLURM",
         "hosts": "hpc_train.submissions.hosts.in_job:HOSTS",
+        "pbs": "hpc_train.submissions.pbs.in_job:PBS",
     },
     "formats": {
         "text": "hpc_train.reports.formats.text:render",

@@ -1,7 +1,8 @@
-"""The options of sbatch and srun, and those that a job or a profile may set in `directives`."""
+"""The options of sbatch, srun and qsub, and which of them `directives` may set."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -42,6 +43,22 @@ _OURS = {
     "container-workdir": "container.workdir",
     "container-env": "container.env",
     "container-writable": "container.writable",
+}
+# The options of qsub that a profile or a job may add, and those that hpctrain sets.
+_QSUB = frozenset("acIlmMprRSuW")
+_OURS_OF_QSUB = {
+    "N": "name",
+    "q": "partition",
+    "A": "account",
+    "P": "account",
+    "o": "--results",
+    "e": "--results",
+    "j": "--results",
+    "k": "pbs.live_output in the profile",
+    "v": "env",
+    "V": "env, modules or setup",
+    "J": "repetitions of a study",
+    "h": "hpctrain submit",
 }
 # Options that would disable the log, the tracking or the script of the job.
 _NEVER = frozenset(
@@ -150,11 +167,28 @@ def directive_problem(
         return f"hpctrain sets --{name} itself", f"use {_OURS[name]}"
     if name in _NEVER:
         return f"hpctrain needs --{name} to track the run", ""
+    if not name[1:]:
+        return _letter_problem(name, directive_text(value))
     known = {**{one: KINDS[kind] for one, kind in plugins.items()}, **sbatch_grammar().long}
     if name not in known:
         near = nearest(name.lstrip("-").replace("_", "-"), known)
         return f"sbatch has no option {name!r}{near}", "write long names, without leading dashes"
     return _value_problem(name, directive_text(value), known[name])
+
+
+def _letter_problem(name: str, text: str | None) -> tuple[str, str] | None:
+    """Return the error of an option of qsub, whose options are letters (OpenPBS, qsub(1B))."""
+    if name in _OURS_OF_QSUB:
+        return f"hpctrain sets -{name} itself", f"use {_OURS_OF_QSUB[name]}"
+    if name not in _QSUB:
+        return f"neither sbatch nor qsub has an option {name!r}", ""
+    if text is not None and not DIRECTIVE_VALUE.fullmatch(text):
+        return f"{text!r} cannot be written as a #PBS value", ""
+    if name == "l" and not all(
+        re.fullmatch(r"\w+=[^=]+", part) for part in (text or "").split(",")
+    ):
+        return f"{text!r} is no list of resources", "write l: NAME=VALUE,NAME=VALUE"
+    return None
 
 
 def _value_problem(name: str, text: str | None, kind: str) -> tuple[str, str] | None:

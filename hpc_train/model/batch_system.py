@@ -14,21 +14,31 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         title: its name in messages.
         template: the template of its scripts, unless the profile names another.
         prefix: what a directive begins with, such as `#SBATCH --`.
+        letters: options are single letters; a longer name is a resource of `-l`.
+        directives: `module:attr` of a function from a site, settings, a topology and a launch to
+            the directives of a job; empty if it has none.
+        submit: the command that submits a script.
         this_machine: jobs run where hpctrain runs, without a queue.
         steps: srun starts processes as steps, which Slurm signals and for which it opens images.
         starter: `module:attr` of a function from a LaunchRequest and options to the words that
             start one process on each node.
+        starters: other such functions, by the name that a profile gives them.
         node_rank: variables of which the first that is set is the number of the node, from 0, in a
             process that `starter` started.
         node_name: variable with the scheduler's name of the node.
+        host: the shell's word for the name of the node, where that variable is not set.
         node_list: variable with the nodes of the job, as text for people.
         nodes: shell command that prints the nodes of the job, one a line, the first one first.
+        hostfile: variable with a file that has a line for each slot of the job, for mpirun.
         job_id: variable with the id of the job.
+        job_digits: the shell's word for the number in the id of the job, if the id is not one.
         restart_count: variable with the number of starts before this one.
         array_job: variable with the id of the array of the job.
         array_task: variable with the number of the job in its array.
+        array_mark: text in the folder of a job of an array that stands for that number.
         cores: variable with the number of cores of the job on this node.
         start_folder: variable with the folder of the submission, if jobs start elsewhere.
+        inherits: a job has the variables of the shell that submits it.
         signals: it sends a signal before the time limit.
         requeues: it queues a job again, after the loss of a node or when the job asks.
         allocations: one job can run several studies' runs, each on the first nodes.
@@ -41,19 +51,28 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     title: str = ""
     template: str
     prefix: str = ""
+    letters: bool = False
+    directives: str = ""
+    submit: str = "sbatch"
     this_machine: bool = False
     steps: bool = False
     starter: str = ""
+    starters: tuple[tuple[str, str], ...] = ()
     node_rank: tuple[str, ...] = ()
     node_name: str = ""
+    host: str = "$HOSTNAME"
     node_list: str = ""
     nodes: str = ""
+    hostfile: str = ""
     job_id: str = ""
+    job_digits: str = ""
     restart_count: str = ""
     array_job: str = ""
     array_task: str = ""
+    array_mark: str = ""
     cores: str = ""
     start_folder: str = ""
+    inherits: bool = True
     signals: bool = False
     requeues: bool = False
     allocations: bool = False
@@ -61,10 +80,28 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     host_list: bool = False
     memory_by_request: bool = False
 
+    def option(self, name: str) -> str:
+        """Write the name of an option as in a command: `--nodes`, `-q` or, a resource, `-l mem`."""
+        dashes = self.prefix.partition(" ")[2]
+        return f"{dashes}l {name}" if self.letters and name[1:] else f"{dashes}{name}"
+
+    def directive(self, name: str, value: str) -> str:
+        """Write a directive; an empty value is that of an option without value."""
+        sign = " " if self.letters and not name[1:] else "="
+        line = f"{self.prefix.partition(' ')[0]} {self.option(name)}"
+        return f"{line}{sign}{value}" if value else line
+
+    def options_in(self, name: str, value: str) -> tuple[tuple[str, str], ...]:
+        """Split the resources of `-l` into an option each; any other option is itself."""
+        if not self.letters or name != "l":
+            return ((name, value),)
+        parts = (part.partition("=") for part in value.split(","))
+        return tuple((resource, amount) for resource, _, amount in parts)
+
     @property
     def host_name(self) -> str:
         """Return the shell's word for the name of the node."""
-        return f"${{{self.node_name}:-$HOSTNAME}}" if self.node_name else "$(hostname)"
+        return f"${{{self.node_name}:-{self.host}}}" if self.node_name else "$(hostname)"
 
     @property
     def restarts(self) -> str:
@@ -79,6 +116,8 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     @property
     def job_number(self) -> str:
         """Return the shell's word for a number of the job; outside a job, that of the shell."""
+        if self.job_digits:
+            return self.job_digits
         return f"${{{self.job_id}:-$$}}" if self.job_id else "$$"
 
     @property

@@ -14,6 +14,7 @@ from hpc_train.model.site_facilities import (
     Hosts,
     Internet,
     Lifecycle,
+    PbsDialect,
     PluginOptions,
     RemoteFolder,
     SharedFolders,
@@ -159,6 +160,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     slurm_conf: Annotated[
         str | None, Meta(description="Path of slurm.conf, if the commands do not find it.")
     ] = None
+    pbs: Annotated[PbsDialect | None, Meta(description="How jobs of PBS are written.")] = None
     poll: Annotated[
         Duration | None,
         Meta(description="Minimum time between two queries of the scheduler; default: 30 s."),
@@ -169,11 +171,8 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     partition_choice: Annotated[
         Literal["default", "fitting", "job"],
         Meta(
-            description=(
-                "For jobs that name no partition: the default one; the first listed that the job "
-                "fits; "
-                "or an error, because the job must name one."
-            )
+            description="For jobs that name no partition: the default one; the first listed that "
+            "the job fits; or an error, because the job must name one."
         ),
     ] = "default"
     partitions: Annotated[tuple[Partition, ...], Meta(description="Queues and nodes.")] = ()
@@ -192,10 +191,8 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     mem_request: Annotated[
         Literal["allowed", "forbidden", "required", "zero", "per-gpu", "per-cpu"],
         Meta(
-            description=(
-                "How memory is requested: --mem as in the job (allowed), never, always (required), "
-                "--mem=0 unless the job states it (zero), --mem-per-gpu or --mem-per-cpu."
-            )
+            description="How memory is requested: --mem as in the job (allowed), never, always "
+            "(required), --mem=0 unless the job states it (zero), --mem-per-gpu or --mem-per-cpu."
         ),
     ] = "allowed"
     default_mem_per_cpu: Annotated[

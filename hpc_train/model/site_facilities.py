@@ -105,6 +105,33 @@ class Lifecycle(Value, frozen=True, kw_only=True):
     note: Annotated[str | None, Meta(description="Further information.")] = None
 
 
+class PbsDialect(Value, frozen=True, kw_only=True):
+    """What differs between sites with PBS: how a job requests nodes and names its project."""
+
+    project: Annotated[Literal["-A", "-P"], Meta(description="Option of the project.")] = "-A"
+    shape: Annotated[
+        Literal["select", "flat"],
+        Meta(description="Nodes as chunks (-l select=2:ncpus=8), or totals (-l ncpus=16)."),
+    ] = "select"
+    chunk: Annotated[
+        dict[str, str | int], Meta(description="More resources of each chunk: {system: polaris}.")
+    ] = {}
+    place: Annotated[
+        Literal["scatter", "vscatter", "pack", "free"] | None,
+        Meta(description="-l place=...; default: scatter for chunks, which PBS else packs."),
+    ] = None
+    live_output: Annotated[
+        bool, Meta(description="Output is written to its file while the job runs (-k doe).")
+    ] = True
+    starter: Annotated[
+        Literal["tmrsh", "pals", "openmpi"],
+        Meta(
+            description="What starts a process on each node, such as torchrun: PBS's pbs_tmrsh, "
+            "the mpiexec of Cray PALS, or the mpirun of Open MPI."
+        ),
+    ] = "tmrsh"
+
+
 def sample_account(account: Account) -> str:
     """Return the site's example of an account, else a text that matches its pattern."""
     if account.example:

@@ -13,6 +13,7 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
 from hpc_train.plans.launchers.base import Program, find_launcher
+from hpc_train.registry import find_batch_system
 from hpc_train.sites.cited_sources import source_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]
@@ -57,7 +58,7 @@ def _with_source(item: Explained, site: SourcedSite, keys: Sequence[str]) -> Exp
     """
     if item.source or not keys:
         return item
-    name = item.name.removeprefix("--").rpartition(".")[2].replace("-", "_")
+    name = item.name.rpartition(" ")[2].lstrip("-").rpartition(".")[2].replace("-", "_")
     key = next((one for one in keys if one.rpartition(".")[2] == name), min(keys, key=len))
     source = source_of(site, key)
     return replace(item, source=source.what) if source else item
@@ -70,11 +71,12 @@ def _settings(plan: LaunchPlan) -> Iterator[Explained]:
 
 
 def _directives(plan: LaunchPlan) -> Iterator[Explained]:
+    batch = find_batch_system(plan.scheduler)
     for option, value in plan.directives:
         setting = setting_of(option, plan.settings)
         yield Explained(
             kind="directive",
-            name=f"--{option}",
+            name=batch.option(option),
             value=value,
             origin=setting.origin,
             why=setting.why,

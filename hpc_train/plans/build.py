@@ -162,7 +162,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         rendezvous=site.value.rendezvous,
         workdir=job.value.workdir,
         directives=directives,
-        notes=directive_notes(directives, settings),
+        notes=directive_notes(directives, settings, context.batch),
         env=made.environment.env,
         changes=made.environment.changes,
         backend=made.environment.backend,
@@ -175,7 +175,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         settings=settings,
         warnings=made.warnings,
         nested=made.request.nested,
-        secrets=resolve_secrets(job),
+        secrets=resolve_secrets(job, context.batch),
         preflight=resolve_preflight(site, made.request, network_of(context)),
         container=made.request.container,
         elastic=made.request.elastic,
@@ -196,7 +196,7 @@ def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ..
         *signal_directives(context),
         *requeue_directives(context),
     )
-    extra = extra_directives(settings, own) if context.batch.prefix else ()
+    extra = extra_directives(settings, own, context.batch) if context.batch.prefix else ()
     directives = with_storage((*own, *extra), job, site)
     check_forbidden(directives, site, settings)
     check_version(directives, site, settings)

@@ -15,7 +15,7 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.queue_limits import JobQueue, partition_named, qos_named
-from hpc_train.model.site import SourcedSite
+from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.model.site_facilities import HostList
 from hpc_train.model.value import Value
 from hpc_train.plans.launchers.base import Launcher, find_launcher
@@ -70,13 +70,20 @@ def resolve_context(job: SourcedJob, site: SourcedSite, *, plain: bool = False) 
     return Context(
         job=job,
         site=site,
-        batch=find_batch_system(site.value.scheduler),
+        batch=_batch_of(site.value),
         launcher=launcher,
         chosen=chosen,
         queue=queue,
         partition=partition,
         plain=plain,
     )
+
+
+def _batch_of(site: SiteProfile) -> BatchSystem:
+    """Return what the site's scheduler gives inside a job, with the starter that the site names."""
+    batch = find_batch_system(site.scheduler)
+    named = dict(batch.starters).get(site.pbs.starter) if site.pbs else None
+    return msgspec.structs.replace(batch, starter=named) if named else batch
 
 
 def check_placement(site: SourcedSite, *, nested: bool) -> None:

@@ -1,11 +1,12 @@
-"""Options of sbatch: set by hpctrain, added by job or site, or refused by the site."""
+"""Options of a job in its script: set by hpctrain, added by job or site, or refused by the site."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
 
 from hpc_train.errors import PlanError
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.live_cluster import gres
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
@@ -15,12 +16,13 @@ from hpc_train.model.value import Value
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
 from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
-from hpc_train.registry import find_batch_system
+from hpc_train.registry import find_batch_system, resolve
 from hpc_train.slurm_options import directive_text
 from hpc_train.slurm_versions import missing_option
 
 # Prefix of the settings of options that job and site add.
 EXTRA = "directives."
+Builder = Callable[[SourcedSite, dict[str, Setting], Topology, Launch], tuple[tuple[str, str], ...]]
 
 
 class Size(Value, frozen=True, kw_only=True):
@@ -43,12 +45,25 @@ class Size(Value, frozen=True, kw_only=True):
 def resolve_directives(
     site: SourcedSite, settings: dict[str, Setting], topology: Topology, launch: Launch
 ) -> tuple[tuple[str, str], ...]:
+    """Return the options of a job in order, as its batch system builds them.
+
+    Raises:
+        PlanError: a value cannot be written, or the scheduler has no such option.
+    """
+    builder = find_batch_system(site.value.scheduler).directives
+    if not builder:
+        return ()
+    _check_words(settings)
+    of_system = cast(Builder, resolve(builder))
+    return of_system(site, settings, topology, launch)
+
+
+def of_slurm(
+    site: SourcedSite, settings: dict[str, Setting], topology: Topology, launch: Launch
+) -> tuple[tuple[str, str], ...]:
     """Return sbatch options in order; a launcher that starts one process a node gets one slot
     with all the cores of its ranks.
     """
-    if not find_batch_system(site.value.scheduler).prefix:
-        return ()
-    _check_words(settings)
     ranks_per_slot = topology.tasks_per_node // launch.slots_per_node
     each = topology.cpus_per_task
     size = Size(
@@ -99,33 +114,44 @@ def extra_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
 
 
 def extra_directives(
-    settings: Mapping[str, Setting], ours: Iterable[tuple[str, str]]
+    settings: Mapping[str, Setting], ours: Iterable[tuple[str, str]], batch: BatchSystem
 ) -> tuple[tuple[str, str], ...]:
     """Return added options and values in order, behind `ours`.
 
     Raises:
-        PlanError: hpctrain already sets the option for this job.
+        PlanError: hpctrain already sets the option for this job, or it is of another scheduler.
     """
     known = dict(ours)
-    found = []
+    found: list[tuple[str, str]] = []
     for key, setting in settings.items():
-        name = key.removeprefix(EXTRA)
         text = directive_text(setting.value) if key.startswith(EXTRA) else None
         if text is None:
             continue
-        if name in known:
-            raise PlanError(
-                f"{setting.origin}: {key}: this job has --{name}={known[name]} already, and "
-                "sbatch takes only the last of two"
-            )
-        if name == "gres" and "gpus-per-node" in known and any(g.name == "gpu" for g in gres(text)):
-            raise PlanError(
-                f"{setting.origin}: {key}: this job has --gpus-per-node={known['gpus-per-node']} "
-                f"already, and Slurm refuses --gres={text} beside it from 26.05 on",
-                "leave the GPUs out of gres; resources.gpus_per_node requests them",
-            )
-        found.append((name, text))
+        option, place = key.removeprefix(EXTRA), f"{setting.origin}: {key}"
+        if batch.letters == bool(option[1:]):
+            hint = "a resource is `l: NAME=VALUE`" if batch.letters else "write long names"
+            raise PlanError(f"{place}: {batch.submit} has no option {option!r}", hint)
+        for name, value in batch.options_in(option, text):
+            _check_added(name, value, known, (place, batch))
+            found.append((name, value))
     return tuple(found)
+
+
+def _check_added(
+    name: str, text: str, known: Mapping[str, str], place: tuple[str, BatchSystem]
+) -> None:
+    where, batch = place
+    if name in known:
+        there = batch.directive(name, known[name]).partition(" ")[2]
+        raise PlanError(
+            f"{where}: this job has {there} already, and {batch.submit} takes only the last of two"
+        )
+    if name == "gres" and "gpus-per-node" in known and any(g.name == "gpu" for g in gres(text)):
+        raise PlanError(
+            f"{where}: this job has --gpus-per-node={known['gpus-per-node']} "
+            f"already, and Slurm refuses --gres={text} beside it from 26.05 on",
+            "leave the GPUs out of gres; resources.gpus_per_node requests them",
+        )
 
 
 def check_forbidden(
@@ -136,11 +162,13 @@ def check_forbidden(
     Raises:
         PlanError: with the site's reason.
     """
+    batch = find_batch_system(site.value.scheduler)
     for option, _ in directives:
         spelled = refused_option(option, site)
         if spelled is not None:
             raise PlanError(
-                f"{setting_of(option, settings).origin}: {site.value.name} refuses --{option}: "
+                f"{setting_of(option, settings).origin}: {site.value.name} refuses "
+                f"{batch.option(option)}: "
                 f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
                 "leave it out of the job; what no job says, the profile must say otherwise "
                 "(gpu_request, cpu_request, mem_request)",

@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 
+from hpc_train.errors import PlanError
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.launchers_and_preflight import PluginCheck
 from hpc_train.model.plan import EnvChange, JobVar, Secret, Setting, Topology
@@ -185,8 +187,20 @@ def _rules(context: Context, topology: Topology) -> dict[str, Setting]:
     }
 
 
-def resolve_secrets(job: SourcedJob) -> tuple[Secret, ...]:
-    """Return the secret variables: inherited, or read from a file."""
+def resolve_secrets(job: SourcedJob, batch: BatchSystem) -> tuple[Secret, ...]:
+    """Return the secret variables: inherited, or read from a file.
+
+    Raises:
+        PlanError: a job of the scheduler inherits no variable.
+    """
+    for name, where in job.value.secrets.items():
+        if where == ENV and not batch.inherits:
+            raise PlanError(
+                f"{job.near(f'secrets.{name}')}: a job of {batch.title} does not have the "
+                f"variables of the shell that submits it, and {batch.submit} would show {name} to "
+                "others",
+                f"put it into a file of mode 0600 and write its path, e.g. ~/.{name.lower()}",
+            )
     return tuple(
         Secret(name=name, file=None if where == ENV else where)
         for name, where in job.value.secrets.items()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.plan import Setting
 from hpc_train.model.value import Value
 
@@ -28,6 +29,16 @@ _SETTINGS = {
     "gpus-per-task": "gpus_per_node",
     "mem-per-gpu": "mem",
     "mem-per-cpu": "mem",
+    # Of PBS, whose -A or -P is the project.
+    "N": "name",
+    "q": "partition",
+    "A": "account",
+    "P": "account",
+    "select": "nodes",
+    "place": "exclusive",
+    "ncpus": "cpus_per_task",
+    "ngpus": "gpus_per_node",
+    "walltime": "time",
 }
 _GPUS = Reason(
     why="asked per node, so that every rank sees its node's GPUs and peer access works", trap="F7"
@@ -53,6 +64,13 @@ DIRECTIVES = {
     "requeue": Reason(
         why="Slurm queues the job again after a preemption or the loss of a node", trap="F27"
     ),
+    "select": Reason(
+        why="a chunk for each node; mpiprocs is the processes that the launcher starts on it"
+    ),
+    "place": Reason(why="without scatter, PBS packs the chunks onto one node"),
+    "j": Reason(why="errors and output in one file"),
+    "k": Reason(why="PBS else spools the output, and nothing can be read before the end"),
+    "r": Reason(why="PBS else starts a lost job again, and its measurements would be mixed"),
     "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
 }
 
@@ -72,6 +90,9 @@ def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
     # `false` only removes the site's option.
     if own is not None and own.value is not False:
         return own
+    resources = settings.get("directives.l")
+    if resources is not None and f"{option}=" in str(resources.value):
+        return resources
     key = _SETTINGS.get(option, option.replace("-", "_"))
     requests = (name for name in settings if name.startswith("storage."))
     needed = next((name for name in requests if name.endswith(f" --{option}")), "")
@@ -79,7 +100,7 @@ def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
 
 
 def directive_notes(
-    directives: Sequence[tuple[str, str]], settings: Mapping[str, Setting]
+    directives: Sequence[tuple[str, str]], settings: Mapping[str, Setting], batch: BatchSystem
 ) -> tuple[str, ...]:
     """Return a line for each directive, with its origin and reason."""
     notes = []
@@ -87,5 +108,5 @@ def directive_notes(
         setting = setting_of(option, settings)
         trap = DIRECTIVES[option].trap if option in DIRECTIVES else ""
         why = ": ".join(filter(None, (trap, setting.why)))
-        notes.append(f"--{option}: " + "; ".join(filter(None, (setting.origin, why))))
+        notes.append(f"{batch.option(option)}: " + "; ".join(filter(None, (setting.origin, why))))
     return tuple(notes)

@@ -34,11 +34,18 @@ def check_launcher(context: Context, topology: Topology) -> None:
             f"the launcher {launcher.name} runs one process, not {topology.world_size} ranks",
             f"{other_launchers(context)}, or one task on one node",
         )
-    if _needs_slurm(launcher, context) and not context.batch.steps:
+    if _needs_slurm(launcher, context):
         raise PlanError(
             f"the launcher {launcher.name} starts ranks in a job of Slurm; there is none here",
             other_launchers(context),
         )
+
+
+def _needs_slurm(launcher: Launcher, context: Context) -> bool:
+    """Whether a launcher starts ranks as tasks of Slurm, which the scheduler is not."""
+    # On this machine, srun may run in an allocation by hand.
+    other = bool(context.batch.starter) and launcher.ranks_are_tasks
+    return not context.batch.steps and (launcher.slurm_only or other)
 
 
 def _suits(launcher: Launcher, context: Context) -> bool:
@@ -51,13 +58,8 @@ def _suits(launcher: Launcher, context: Context) -> bool:
     return not (
         launcher.one_rank
         or (launcher.one_node and (job.resources.nodes or 1) > 1)
-        or (_needs_slurm(launcher, context) and not context.batch.steps)
+        or _needs_slurm(launcher, context)
         or (asks_for_mpi and not launcher.mpi)
         or (job.elastic and not launcher.elastic)
         or (job.signal_before_end and launcher.signal_obstacle)
     )
-
-
-def _needs_slurm(launcher: Launcher, context: Context) -> bool:
-    """Whether Slurm starts each rank; on this machine, srun may run in an allocation by hand."""
-    return launcher.slurm_only or (launcher.ranks_are_tasks and context.batch.host_list)

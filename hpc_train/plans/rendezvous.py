@@ -84,6 +84,12 @@ def check_elastic(context: Context) -> None:
             f"{context.site.value.name}: a host that fails ends the run on all of them",
             "leave elastic out, or nodes: 1",
         )
+    batch, nodes = context.batch, job.value.resources.nodes
+    if job.value.elastic and nodes > 1 and batch.starter and not batch.steps:
+        raise PlanError(
+            f"{job.near('elastic')}: {batch.title} ends all nodes of a job with the first one",
+            "leave elastic out",
+        )
 
 
 def elastic_directives(elastic: Elastic | None, nodes: int) -> tuple[tuple[str, str], ...]:

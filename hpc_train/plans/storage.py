@@ -13,7 +13,7 @@ from hpc_train.registry import find_batch_system
 
 _OPTION = re.compile(r"[a-z][a-z-]*")
 # Options whose value is a list.
-_JOINED = {"gres": ",", "constraint": "&", "licenses": ","}
+_JOINED = {"gres": ",", "constraint": "&", "licenses": ",", "filesystems": ":", "storage": "+"}
 
 
 def storage_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
@@ -71,11 +71,13 @@ def needed_options(settings: Mapping[str, Setting]) -> tuple[str, ...]:
 
 
 def _requests(job: SourcedJob, site: SourcedSite) -> Iterator[tuple[str, str, str]]:
-    if not find_batch_system(site.value.scheduler).prefix:
+    batch = find_batch_system(site.value.scheduler)
+    if not batch.prefix:
         return
     for name in job.value.storage:
         for option, value in site.value.storage[name].request.items():
-            yield name, option, value
+            for part, amount in batch.options_in(option, value):
+                yield name, part, amount
 
 
 def _check(option: str, value: str, origin: str) -> None:

@@ -19,7 +19,7 @@ from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks,
 from hpc_train.scripts.template_loader import TemplateLoader
 
 ALLOCATION = "nested.sbatch.j2"
-_WHOLE = dict.fromkeys(("slurm.sbatch.j2", "local.sh.j2"), "plain.sbatch.j2")
+_WHOLE = dict.fromkeys(("slurm.sbatch.j2", "pbs.sh.j2", "local.sh.j2"), "plain.sbatch.j2")
 _PARTS = {f"_{part}.sh.j2": f"_plain_{part}.sh.j2" for part in ("agent", "container")}
 _PLAIN = {**_WHOLE, **_PARTS}
 

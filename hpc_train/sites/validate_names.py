@@ -17,12 +17,12 @@ from hpc_train.model.variable_names_and_secrets import (
     secret_in,
     why_not_empty,
 )
-from hpc_train.registry import BUILT_IN, names
+from hpc_train.registry import BUILT_IN, find_batch_system, names
 from hpc_train.sites.merge import Part, locked_keys
 from hpc_train.slurm_options import directive_problem, sbatch_grammar
 
 # Launchers of other tools; a profile may state why they are forbidden.
-_FOREIGN = ("mpiexec", "torchrun_jsc")
+_FOREIGN = ("torchrun_jsc",)
 
 
 def check_words(site: SourcedSite) -> None:
@@ -38,6 +38,7 @@ def check_words(site: SourcedSite) -> None:
             raise SiteProfileError(
                 f"{place}: plugin_options: --{name} is an option of Slurm or pyxis", "leave it out"
             )
+    letters = find_batch_system(site.value.scheduler).letters
     for name, value in site.value.directives.items():
         problem = directive_problem(name, value, plugins)
         if problem:
@@ -45,6 +46,8 @@ def check_words(site: SourcedSite) -> None:
             raise SiteProfileError(f"{place}: directives.{name}: {problem[0]}", problem[1])
     for key, option in _options(site.value):
         known = sbatch_grammar().long
+        if letters and not option[1:]:
+            continue
         if option not in known and option not in plugins:
             near = nearest(option.lstrip("-").replace("_", "-"), known)
             raise SiteProfileError(

@@ -13,6 +13,7 @@ from hpc_train.model.partition import ANY
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import EnvBlock, Network
 from hpc_train.model.version_ranges import parts, within
+from hpc_train.registry import find_batch_system
 
 _HOST_METHODS = (
     "loopback",
@@ -151,6 +152,13 @@ def check_rendezvous(site: SourcedSite) -> None:
             f"{where}: rendezvous.host: {meeting.host!r} is none"
             f"{nearest(meeting.host, _HOST_METHODS)}; allowed: {', '.join(_HOST_METHODS)} "
             "(N from 1 to 9)"
+        )
+    batch = find_batch_system(site.value.scheduler)
+    if meeting.host.startswith("remote-address:") and batch.starter and not batch.steps:
+        raise SiteProfileError(
+            f"{where}: rendezvous.host: {meeting.host} asks the first node with srun, which "
+            f"{batch.title} does not have",
+            f"{meeting.host.removeprefix('remote-')}: the script runs on the first node",
         )
     last = meeting.port + meeting.ports - 1
     if last > _LAST_PORT:

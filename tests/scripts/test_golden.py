@@ -1,4 +1,4 @@
-"""Whole scripts of three sites that have little in common, for each launcher and container."""
+"""Whole scripts of five sites that have little in common, for each launcher and container."""
 
 from __future__ import annotations
 
@@ -23,8 +23,20 @@ LAUNCHERS = {
     "fjord": ("srun", "torchrun", "accelerate", "deepspeed", "mpirun", "spawn", "single"),
     "basalt": ("srun", "torchrun", "accelerate", "deepspeed", "single"),
     "meadow": ("mpirun", "srun", "torchrun", "ibrun", "spawn", "single"),
+    "tundra": ("torchrun", "mpirun", "accelerate", "spawn", "single"),
+    "heath": ("mpiexec", "torchrun", "single"),
 }
-ALL = ("srun", "torchrun", "mpirun", "ibrun", "accelerate", "deepspeed", "spawn", "single")
+ALL = (
+    "srun",
+    "torchrun",
+    "mpirun",
+    "mpiexec",
+    "ibrun",
+    "accelerate",
+    "deepspeed",
+    "spawn",
+    "single",
+)
 
 
 class Case(NamedTuple):
@@ -53,7 +65,7 @@ def refusal(case: Case) -> str | None:
     return None
 
 
-FORBIDDEN = {("fjord", "ibrun"), ("basalt", "mpirun"), ("meadow", "deepspeed")}
+FORBIDDEN = {("fjord", "ibrun"), ("basalt", "mpirun"), ("meadow", "deepspeed"), ("tundra", "ibrun")}
 EVERY = [
     Case(site, launcher, box, nodes)
     for site in LAUNCHERS

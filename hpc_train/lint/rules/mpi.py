@@ -15,7 +15,7 @@ _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf",
 _OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|orte|prte|hpcx|--?mca|--bind-to|--map-by", re.IGNORECASE)
 _OTHER_OPTION = re.compile(
-    r"^(-ppn|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)$"
+    r"^(--?ppn|--cpu-bind|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)$"
 )
 _OLD = (
     "--npernode",

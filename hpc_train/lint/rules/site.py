@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.errors import nearest
+from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.partition_match import (
     excesses,
     has_open_partitions,
@@ -108,7 +109,7 @@ def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
     others = [name for name in words.allowed if name not in (*words.forbidden, *words.warned)]
     advice = f"use {' or '.join(others)}" if others else None
     for launch in subject.script.launches:
-        for name in dict.fromkeys((launch.outer, launch.starter)):
+        for name in _launchers(launch, site):
             if name in words.forbidden:
                 message = f"{site.name} forbids {name}: {words.forbidden[name]}"
                 yield RuleHit(line=launch.line, message=message, advice=advice)
@@ -118,6 +119,15 @@ def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
             elif name in _NAMED_LAUNCHERS and name not in words.allowed:
                 message = f"the profile of {site.name} does not offer {name}"
                 yield RuleHit(line=launch.line, message=message, advice=advice, severity="warning")
+
+
+def _launchers(launch: LaunchCommand, site: SiteProfile) -> tuple[str, ...]:
+    """Return the launchers of a command; on PBS, an MPI may start the agents of another one."""
+    program = launch.command.program.rpartition("/")[2]
+    outer = program if program in site.launchers.allowed else launch.outer
+    if site.pbs is not None and launch.starter in _NAMED_LAUNCHERS:
+        return (launch.starter,)
+    return tuple(dict.fromkeys((outer, launch.starter)))
 
 
 @rule(

@@ -35,15 +35,11 @@ def command(request: LaunchRequest) -> Launch:
             "hosts does not have",
             "--launcher torchrun needs no ssh between the hosts",
         )
-    hosts = texts("--host", f"localhost:{topology.tasks_per_node}")
-    passed = request.container.passed if request.container else ()
-    of_script = RENDEZVOUS if request.plain else FROM_SCRIPT
-    names = dict.fromkeys((*of_script, *request.exported, *passed))
     argv = (
         *texts("mpirun", "-np", topology.world_size),
-        *(hosts if request.batch.this_machine or request.batch.host_list else ()),
+        *hosts(request),
         *_places(request),
-        *(token for name in names for token in texts("-x", name)),
+        *passed_on(request),
         *texts(*request.mpirun_args, *request.args),
         *wrapped(request),
     )
@@ -55,6 +51,22 @@ def command(request: LaunchRequest) -> Launch:
     )
     slots = topology.tasks_per_node
     return Launch(argv=argv, rank_env=rank_env, slots_per_node=slots, shell=_AS_ROOT)
+
+
+def hosts(request: LaunchRequest) -> tuple[Token, ...]:
+    """Return the option with the hosts, unless Open MPI takes them from the scheduler."""
+    if request.batch.this_machine or request.batch.host_list:
+        return texts("--host", f"localhost:{request.topology.tasks_per_node}")
+    file = request.batch.hostfile
+    return (*texts("--hostfile"), JobVar(name=file)) if file else ()
+
+
+def passed_on(request: LaunchRequest) -> tuple[Token, ...]:
+    """Return an option for each variable that the ranks must see."""
+    passed = request.container.passed if request.container else ()
+    of_script = RENDEZVOUS if request.plain else FROM_SCRIPT
+    names = dict.fromkeys((*of_script, *request.exported, *passed))
+    return tuple(token for name in names for token in texts("-x", name))
 
 
 def _places(request: LaunchRequest) -> tuple[Token, ...]:
@@ -79,6 +91,7 @@ MPIRUN = Program(
     name="mpirun",
     options={
         "-np": Reason(why="all ranks; Open MPI takes the hosts from Slurm"),
+        "--hostfile": Reason(why="the nodes of the job; Open MPI may be built without PBS"),
         "--host": Reason(why="this machine alone, with as many slots as ranks"),
         "--map-by": Reason(why="as many ranks on each node as the job requests", trap="F33"),
         "--bind-to": Reason(why="its default would hold a rank to one core or socket", trap="F33"),

@@ -6,6 +6,7 @@ SLURM = BatchSystem(
     title="Slurm",
     template="slurm.sbatch.j2",
     prefix="#SBATCH --",
+    directives="hpc_train.plans.directives:of_slurm",
     steps=True,
     starter="hpc_train.plans.launchers.srun:on_each_node",
     node_rank=("SLURM_NODEID",),

@@ -1,0 +1,119 @@
+"""Directives of PBS: chunks or a flat request, place, time, queue, project and output.
+
+Sources: OpenPBS 23.06, qsub(1B) and pbs_resources(7B); what its commands answered.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpc_train.errors import PlanError
+from hpc_train.model.plan import Launch, Setting, Topology
+from hpc_train.model.site import SourcedSite
+from hpc_train.model.site_facilities import PbsDialect
+from hpc_train.model.units import Memory
+from hpc_train.plans.resource_requests import written
+
+# Options of jobs that PBS does not have.
+_OF_SLURM = ("qos", "constraint", "network")
+
+
+def of_pbs(
+    site: SourcedSite, settings: dict[str, Setting], topology: Topology, launch: Launch
+) -> tuple[tuple[str, str], ...]:
+    """Return options of qsub and resources of `-l`, in order.
+
+    Raises:
+        PlanError: the job has an option that PBS does not have.
+    """
+    _check(settings)
+    dialect = site.value.pbs or PbsDialect()
+    node = _of_node(site, settings, topology, launch)
+    exclusive = bool(_value(settings, "exclusive"))
+    options: dict[str, str | None] = {
+        "N": settings["name"].value,
+        dialect.project[1:]: _word(settings, "account"),
+        "q": _word(settings, "partition"),
+        **(
+            _chunks(node, dialect, topology) if dialect.shape == "select" else _flat(node, topology)
+        ),
+        "place": _place(dialect, exclusive=exclusive),
+        "walltime": _clock(settings),
+        "j": "oe",
+        "k": "doe" if dialect.live_output else None,
+        # A start after the loss of a node would mix its measurements with those of the first.
+        "r": None if "directives.r" in settings else "n",
+    }
+    return tuple((name, value) for name, value in options.items() if value is not None)
+
+
+def _of_node(
+    site: SourcedSite, settings: dict[str, Setting], topology: Topology, launch: Launch
+) -> dict[str, int]:
+    """Return what the job requests on each node; memory in mebibytes."""
+    each, profile = topology.cpus_per_task, site.value
+    asked, mem = profile.cpu_request == "allowed", _value(settings, "mem")
+    cores = each * topology.tasks_per_node if each and asked else 0
+    gpus = topology.gpus_per_node if profile.gpu_request != "none" else 0
+    counts = {
+        "ncpus": cores,
+        "mpiprocs": launch.slots_per_node if launch.slots_per_node > 1 else 0,
+        "ngpus": gpus,
+        "mem": int(mem) if isinstance(mem, Memory) else 0,
+    }
+    return {name: count for name, count in counts.items() if count}
+
+
+def _chunks(node: dict[str, int], dialect: PbsDialect, topology: Topology) -> dict[str, str]:
+    words = [f"{name}={_amount(name, count)}" for name, count in node.items()]
+    words += [f"{name}={value}" for name, value in dialect.chunk.items()]
+    return {"select": ":".join((str(topology.nodes), *words))}
+
+
+def _flat(node: dict[str, int], topology: Topology) -> dict[str, str]:
+    """Return the totals of the job; there are no chunks, and so no processes of a chunk."""
+    return {
+        name: _amount(name, count * topology.nodes)
+        for name, count in node.items()
+        if name != "mpiprocs"
+    }
+
+
+def _amount(name: str, count: int) -> str:
+    if name != "mem":
+        return str(count)
+    return f"{count}mb" if count % 1024 else f"{count // 1024}gb"
+
+
+def _place(dialect: PbsDialect, *, exclusive: bool) -> str | None:
+    """Return where the chunks lie, and whether the nodes are shared."""
+    place = dialect.place or ("scatter" if dialect.shape == "select" else None)
+    sharing = ("excl",) if exclusive else ()
+    return ":".join((*((place,) if place else ()), *sharing)) or None
+
+
+def _clock(settings: dict[str, Setting]) -> str | None:
+    """Return the time limit as HH:MM:SS; PBS has no days."""
+    limit = _value(settings, "time")
+    if limit is None:
+        return None
+    return f"{limit // 3600:02d}:{limit % 3600 // 60:02d}:{limit % 60:02d}"
+
+
+def _check(settings: dict[str, Setting]) -> None:
+    for key in _OF_SLURM:
+        setting = written(settings, key)
+        if setting is not None and setting.value is not None:
+            raise PlanError(
+                f"{setting.origin}: {key} is an option of Slurm, and PBS has none like it",
+                "leave it out; a queue is `partition`, a resource `directives: {l: NAME=VALUE}`",
+            )
+
+
+def _word(settings: dict[str, Setting], key: str) -> str | None:
+    setting = written(settings, key)
+    return setting.value if setting else None
+
+
+def _value(settings: dict[str, Setting], key: str) -> Any:
+    return settings[key].value if key in settings else None
