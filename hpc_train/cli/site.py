@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from hpc_train.model.detected import Found
     from hpc_train.pipeline.detection.default_site import SiteChoice
     from hpc_train.pipeline.detection.detect import Detection
+    from hpc_train.pipeline.site.init import Drafted, InitOptions
     from hpc_train.pipeline.site.show import ProfileValue
 
 UNKNOWN = "?"
@@ -170,8 +171,10 @@ def schema(*, markdown: bool) -> None:
 @click.option(
     "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
 )
+@click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of Slurm.")
 def init_site_profile(
     *,
+    hosts: str | None,
     name: str | None,
     output: Path | None,
     force: bool,
@@ -180,10 +183,11 @@ def init_site_profile(
     options: tuple[str, ...],
     reach: str | None,
 ) -> None:
-    """Write a draft of a profile of the local Slurm cluster."""
-    from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.site.init import InitOptions, init_site
+    """Write a draft of a profile of the local Slurm cluster, or of machines that ssh reaches."""
+    from hpc_train.pipeline.site.init import InitOptions
 
+    if hosts and probe:
+        raise click.UsageError("--probe asks Slurm, --hosts asks machines by ssh; use one of them")
     if not probe and (partition or options or reach):
         raise click.UsageError("--partition, --srun and --reach require --probe")
     wanted = InitOptions(
@@ -195,8 +199,25 @@ def init_site_profile(
         srun=options,
         reach=reach,
     )
+    _say_draft(_draft(wanted, hosts))
+
+
+def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
+    from hpc_train.cli.busy import busy
+
+    if hosts:
+        from hpc_train.pipeline.site.init_hosts import init_hosts
+
+        names = tuple(filter(None, (name.strip() for name in hosts.split(","))))
+        with busy("asking the hosts"):
+            return init_hosts(wanted, names)
+    from hpc_train.pipeline.site.init import init_site
+
     with busy("asking Slurm"):
-        drafted = init_site(wanted)
+        return init_site(wanted)
+
+
+def _say_draft(drafted: Drafted) -> None:
     for message in drafted.unread:
         click.echo(f"hpctrain: {message}", err=True)
     guessed = sum("# guessed" in row for row in drafted.text.splitlines())

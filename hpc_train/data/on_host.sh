@@ -26,10 +26,22 @@ look() {
   [ -z "${1-}" ] || echo "text $(cat -- "$1" 2>/dev/null)"
 }
 
-# take FOLDER RUN FIRST COUNT, after `make FOLDER/logs`: take the lock of the host for a run, and wait in the background for its start.
+# facts FILE: the hardware and the networks of the host, as far as its programs say.
+facts() {
+  look "$1"
+  echo "cpus $(nproc)"
+  echo "memory $(awk '/^MemTotal:/ { print int($2 / 1024) }' /proc/meminfo)"
+  echo "arch $(uname -m)"
+  ! command -v nvidia-smi >/dev/null || nvidia-smi --query-gpu=name --format=csv,noheader 2>/dev/null | sed 's/^/gpu /'
+  # Without containers' and virtual machines' own networks.
+  PATH=$PATH:/usr/sbin:/sbin ip -o -4 addr show scope global 2>/dev/null |
+    awk '$2 !~ /^(docker|br-|virbr|veth|cni|flannel)/ { print "address", $4, $2 }'
+}
+
+# take FOLDER RUN FIRST COUNT: take the lock of the host for a run, and wait in the background for its start.
 # FIRST and COUNT are the ports that the ranks may use.
 take() {
-  local folder=$1 run=$2
+  local folder run=$2 said
   lock || return
   if ! flock -n 9; then
     # shellcheck disable=SC2012 # the names are ours
@@ -37,11 +49,14 @@ take() {
     return
   fi
   hold "$run of $(id -un)"
+  folder=$(absolute "$1")
+  said=$(mkdir -p -- "$folder/logs" 2>&1) || { echo "fault ${said##*: }: $folder"; return; }
   rm -f -- "$folder"/{start,end,status.json,first_failure,first_failure.log}
   # Open before and in the background process, or the words would be lost.
   { mkfifo -m 600 -- "$folder/start" && exec 8<>"$folder/start"; } 2>/dev/null || { echo "fault $folder: no named pipe can be made there"; return; }
   HPCTRAIN_HOLDER="$folder" setsid nohup bash -c "$(declare -f supervise processes end_processes alive write_end); supervise \"\$@\"" \
     hpctrain "$folder" >"$folder/logs/job.out" 2>&1 </dev/null &
+  echo "folder $folder"
   echo "boot $(boot)"
   echo "port $(free_port "$3" "$4")"
 }
@@ -204,6 +219,39 @@ reach() {
   case $(LC_ALL=C timeout 5 bash -c ': <"/dev/tcp/$1/22"' reach "$1" 2>&1; echo " $?") in
   *" 0" | *refused*) echo "reached" ;;
   esac
+}
+
+# listen PORT: accept connections for 30 s, so that other hosts can try the port; nothing without python3.
+listen() {
+  local tries
+  local program='import socket, sys
+server = socket.create_server(("", int(sys.argv[1])))
+server.settimeout(30)
+try:
+    while True:
+        server.accept()[0].close()
+except OSError:
+    pass'
+  command -v python3 >/dev/null || return 0
+  setsid python3 -c "$program" "$1" </dev/null >/dev/null 2>&1 &
+  for ((tries = 0; tries < 50; tries++)); do
+    if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then
+      echo "pid $!"
+      return
+    fi
+    sleep 0.1
+  done
+}
+
+# connect ADDRESS PORT: whether a process of this host can connect there.
+connect() {
+  # shellcheck disable=SC2016 # for the inner shell
+  timeout 10 bash -c ': <"/dev/tcp/$1/$2"' connect "$1" "$2" 2>/dev/null || echo "fault cannot connect to $1:$2"
+}
+
+# unlisten PID: end `listen`.
+unlisten() {
+  kill "$1" 2>/dev/null
 }
 
 # logs FOLDER [NAME OFFSET]...: the new bytes of each log, after a line with name and number; at most 8 MiB of each.

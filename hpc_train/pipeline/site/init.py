@@ -55,22 +55,26 @@ def init_site(options: InitOptions) -> Drafted:
     given = options.name or (options.output.stem if options.output else None)
     if given is not None:
         # Errors in the options are reported before Slurm is queried.
-        _target(options, given)
+        target_of(options, given)
     cluster = read_cluster()
     name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
-    target = _target(options, name)
+    target = target_of(options, name)
     job = ProbeJob(partition=options.partition, options=options.srun, reach=options.reach)
     probed = probe(cluster, job) if options.probe else Probed(hardware={})
     text = draft(_findings(name, cluster, probed))
-    _check(name, text, cluster)
-    _write(target, text, options)
+    check_draft(name, text, f"Slurm's answers on {cluster.name}")
+    write_draft(target, text, options)
     unread = (*cluster.unread, *probed.unread)
     unread += tuple(one for machine in probed.hardware.values() for one in machine.unread)
     return Drafted(path=target, name=name, text=text, unread=tuple(dict.fromkeys(unread)))
 
 
-def _target(options: InitOptions, name: str) -> Path:
-    """Return name and file; a profile has the name of its file."""
+def target_of(options: InitOptions, name: str) -> Path:
+    """Return the file; a profile has the name of its file.
+
+    Raises:
+        SpecError: the name is not valid, or the file exists.
+    """
     path = options.output or Path("site_profiles", f"{name}.yaml")
     if not _NAME.fullmatch(name):
         raise SpecError(
@@ -102,8 +106,12 @@ def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
     )
 
 
-def _check(name: str, text: str, cluster: Cluster) -> None:
-    """Check that the draft loads and that a job renders."""
+def check_draft(name: str, text: str, source: str) -> None:
+    """Check that the draft loads and that a job renders.
+
+    Raises:
+        ProbeError: it does not; `source` says what it was made from.
+    """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}.yaml")
         path.write_text(text, encoding="utf-8")
@@ -111,14 +119,17 @@ def _check(name: str, text: str, cluster: Cluster) -> None:
             starter_job(str(path))
         except HpcTrainError as failure:
             raise ProbeError(
-                f"no valid profile from Slurm's answers on {cluster.name}: "
-                f"{failure.message.replace(f'{folder}/', '')}",
+                f"no valid profile from {source}: {failure.message.replace(f'{folder}/', '')}",
                 "start from a copy of site_profiles/slurm-generic.yaml, and report this",
             ) from None
 
 
-def _write(path: Path, text: str, options: InitOptions) -> None:
-    """Write atomically; a folder that was made for the file is removed if that fails."""
+def write_draft(path: Path, text: str, options: InitOptions) -> None:
+    """Write atomically; a folder that was made for the file is removed if that fails.
+
+    Raises:
+        HpcTrainError: it exists, or cannot be written.
+    """
     made = not path.parent.exists()
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
