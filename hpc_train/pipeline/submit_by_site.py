@@ -66,8 +66,18 @@ def without_failed_nodes(
     names = {one[0].plan.site for one in batch.entries}
     beside = [one for one in others if one.manifest and one.manifest.plan.site in names]
     exclude = _failed_nodes(runs, bad_nodes(node_faults(beside, time.time())), say)
+    _say_used_again(batch, exclude, say)
     options = msgspec.structs.replace(batch.options, exclude=exclude)
     return msgspec.structs.replace(batch, options=options)
+
+
+def _say_used_again(batch: SiteBatch, exclude: Sequence[str], say: Callable[[str], None]) -> None:
+    """A list of hosts may be too short to leave one out; it is then used last."""
+    left = [host for host in batch.site.value.hosts if host.name not in exclude]
+    nodes = max(manifest.plan.topology.nodes for manifest, _ in batch.entries)
+    if batch.site.value.hosts and len(left) < nodes:
+        name = batch.site.value.name
+        say(f"{name} has too few other hosts for {nodes} nodes: they are used again")
 
 
 def _failed_nodes(

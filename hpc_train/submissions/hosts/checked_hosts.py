@@ -36,7 +36,11 @@ def check_hosts(home: Path, plans: Sequence[LaunchPlan]) -> None:
 
 def _answers(names: Sequence[str]) -> dict[str, str]:
     found = at_once(lambda name: call(name, "look"), names)
-    return {name: _fault(answer) for name, answer in zip(names, found, strict=True)}
+    namesakes = _namesakes(names, found)
+    return {
+        name: _fault(answer) or namesakes.get(name, "")
+        for name, answer in zip(names, found, strict=True)
+    }
 
 
 def _answers_about(home: Path, names: Sequence[str]) -> dict[str, str]:
@@ -48,11 +52,24 @@ def _answers_about(home: Path, names: Sequence[str]) -> dict[str, str]:
         found = at_once(lambda name: call(name, "look", path), names)
     finally:
         file.unlink(missing_ok=True)
+    namesakes = _namesakes(names, found)
     unseen = f"does not see {home.absolute()}; state shared: false, or --results a shared folder"
     return {
-        name: _fault(answer) or ("" if answer.get("text") == text else unseen)
+        name: _fault(answer)
+        or namesakes.get(name)
+        or ("" if answer.get("text") == text else unseen)
         for name, answer in zip(names, found, strict=True)
     }
+
+
+def _namesakes(names: Sequence[str], answers: Sequence[Answer]) -> dict[str, str]:
+    """Return the hosts with the host name of an earlier one, such as a machine with two names."""
+    found, first = {}, dict[str, str]()
+    for name, answer in zip(names, answers, strict=True):
+        own = answer.get("hostname")
+        if own is not None and first.setdefault(own, name) != name:
+            found[name] = f"has the host name of {first[own]}, {own}; NCCL takes them for one"
+    return found
 
 
 def _fault(answer: Answer) -> str:

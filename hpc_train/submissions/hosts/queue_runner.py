@@ -25,6 +25,7 @@ from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import Value, decode_unit
 from hpc_train.regularfile import read_regular
 from hpc_train.submissions.hosts.copy_to_hosts import Copy, copy_of, faults, put
+from hpc_train.submissions.hosts.rendezvous_check import meeting_fault
 from hpc_train.submissions.hosts.run_on_hosts import (
     keep_waiting,
     start_on,
@@ -105,6 +106,8 @@ def _run(run: RunFolder, exclude: Sequence[str]) -> None:
     if reason:
         stop(started)
         if _wanted(run):
+            with (run.logs / "job.out").open("a", encoding="utf-8") as log:
+                log.write(f"hpctrain: {reason}\n")
             mark(run, submission, JobState.FAILED, reason)
         return
     watch(run, started, plan.time_s, submission.cluster.poll_s)
@@ -140,6 +143,8 @@ def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
     """Copy the files and start the script on all hosts; return why it failed, if it did."""
     if plan.host_list is None:
         raise AssertionError("a plan without hosts")
+    if reason := meeting_fault(started):
+        return reason
     copy = copy_of(run, plan, plan.host_list, run.path.parent.parent)
     answers = _copied(started, copy)
     if reason := faults(started.hosts, answers):

@@ -49,16 +49,15 @@ def take_hosts(run: RunFolder, plan: LaunchPlan, candidates: Sequence[Host]) -> 
 
 
 def _take(host: Host, run: RunFolder, plan: LaunchPlan) -> tuple[StartedHost | None, str, str]:
-    made = call(host.name, "make", f"{folder_on(host, run, plan)}/logs")
-    if reason := fault(made):
-        return None, "", reason
-    folder = (made.get("folder") or "").removesuffix("/logs")
-    meeting = plan.rendezvous
-    answer = call(host.name, "take", folder, run.run_id, str(meeting.port), str(meeting.ports))
+    ports = (str(plan.rendezvous.port), str(plan.rendezvous.ports))
+    answer = call(host.name, "take", folder_on(host, run, plan), run.run_id, *ports)
     if reason := fault(answer):
         return None, "", reason
     started = StartedHost(
-        name=host.name, address=host.reached, folder=folder, boot=answer.get("boot") or ""
+        name=host.name,
+        address=host.reached,
+        folder=answer.get("folder") or "",
+        boot=answer.get("boot") or "",
     )
     return started, answer.get("port") or "", ""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState
@@ -56,7 +57,9 @@ def watch(run: RunFolder, started: StartedHosts, limit_s: int | None, poll_s: fl
         if give_up is not None and time.monotonic() > give_up:
             # Its state stays unknown until the host answers again.
             return None
-        fetch(run, started)
+        # A full disk here must not end the watch; the end is fetched again.
+        with suppress(OSError):
+            fetch(run, started)
         time.sleep(min(poll_s, _MOST_PERIOD_S))
 
 

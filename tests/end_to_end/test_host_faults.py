@@ -1,0 +1,144 @@
+"""What goes wrong with machines by ssh: keys, users, disks; each says so, and leaves nothing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_train.data_folders import data_file
+from hpc_train.sites.load import load_site
+from tests.end_to_end.ssh_hosts import WAIT, HostsUser, mine, ssh_lab
+from tests.pipeline.waiting import wait_for
+
+__all__ = ["mine", "ssh_lab"]
+pytestmark = [pytest.mark.ssh, pytest.mark.slow]
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Path]:
+    """Return a folder for connections of their own; a path of a socket must be short."""
+    folder = Path("/run", f"h{tmp_path.name[-20:]}")
+    folder.mkdir()
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        ("key", "Permission denied"),
+        ("known_hosts", "Host key verification failed"),
+        ("port", "Connection refused"),
+    ],
+)
+def test_a_host_that_refuses_is_named_before_anything_is_written(
+    mine: HostsUser, runtime: Path, file: str, message: str
+) -> None:
+    lab, folder = Path(mine.lab.folder), mine.user.folder
+    config = (lab / "ssh_config").read_text()
+    if file == "port":
+        config = f"Port 2222\n{config}"
+    else:
+        # Another key than that of the user or of the host.
+        text = (lab / "host1" / "key").read_text()
+        if file == "known_hosts":
+            key = (lab / "authorized_keys").read_text()
+            text = "".join(f"{host.name},{host.address} {key}" for host in mine.lab.hosts)
+        (folder / file).write_text(text)
+        (folder / file).chmod(0o600)
+        config = config.replace(f"{lab}/{file}\n", f"{folder}/{file}\n")
+    (folder / "ssh_config").write_text(config)
+    (folder / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {folder}/ssh_config "$@"\n')
+    (folder / "ssh").chmod(0o755)
+    path = f"{folder}:{mine.user.environment['PATH']}"
+    words = ("submit", mine.job("true"), "--site", "lab-hosts")
+    done = mine.user.hpctrain(*words, PATH=path, XDG_RUNTIME_DIR=str(runtime))
+    assert done.returncode == 1
+    assert "2 hosts are needed, and 0 of 2 can be used" in done.stderr
+    assert f"{message}" in done.stderr
+    assert "host2: " in done.stderr
+    assert not list((folder / "results").rglob("run.json"))
+
+
+def test_a_host_that_another_user_has_is_waited_for(mine: HostsUser) -> None:
+    script = data_file("on_host.sh").read_text()
+    (Path(mine.lab.folder) / "taken.sh").write_text(f"set -- take ~/r theirs 61000 9\n{script}")
+    other = "HOME=/tmp/them setpriv --reuid=65534 --regid=65534 --clear-groups"
+    mine.on("host1", "rm -rf /tmp/hpctrain-host; mkdir -p -m 777 /tmp/them")
+    mine.on("host1", f"{other} mkdir -p /tmp/them/r/logs")
+    taken = mine.on("host1", f"{other} bash -s <{mine.lab.folder}/taken.sh")
+    assert "boot " in taken
+    mine.submit(mine.job("echo done"))
+    wait_for(lambda: mine.row()["reason"] != "")
+    row = mine.row()
+    assert row["state"] == "PENDING"
+    assert "host1 is in use by theirs of nobody" in row["reason"]
+    mine.on("host1", r"printf 'end\0' 1<>/tmp/them/r/start")
+    mine.wait("COMPLETED")
+    mine.on("host1", "rm -rf /tmp/hpctrain-host /tmp/them")
+
+
+@pytest.fixture
+def small(mine: HostsUser) -> Iterator[HostsUser]:
+    """Give one host a full disk for its runs."""
+    mount = "mkdir -p ~/small && mount -t tmpfs -o size=64k small ~/small"
+    for host in ("host1", "host2"):
+        mine.on(host, mount if host == "host2" else "mkdir -p ~/small")
+    yield mine
+    mine.user.hpctrain("cancel", "j")
+    mine.nothing_left()
+    mine.on("host2", "umount -l ~/small")
+
+
+def test_files_that_do_not_fit_on_a_host_fail_the_run(small: HostsUser) -> None:
+    site = small.profile("small", {"poll: 2s\n": "poll: 2s\nworkdir: ~/small\n"})
+    (small.user.folder / "data").write_bytes(b"x" * 100_000)
+    small.submit(small.job("true"), site=site)
+    row = small.wait("FAILED")
+    assert "host2: " in row["problem"]
+    assert "No space left on device" in row["problem"]
+    small.nothing_left()
+
+
+def test_a_disk_that_fills_up_during_a_run_fails_it(small: HostsUser) -> None:
+    site = small.profile("small", {"poll: 2s\n": "poll: 2s\nworkdir: ~/small\n"})
+    program = (
+        f'[ "$NODE_RANK" = 0 ] || {{ head -c 1M /dev/zero >$HPCTRAIN_RUN/big; exit 3; }}\n{WAIT}'
+    )
+    small.submit(small.job(program), site=site)
+    row = small.wait("FAILED")
+    assert "host2" in row["problem"]
+    small.nothing_left()
+
+
+def test_an_address_that_the_others_do_not_reach_is_named(mine: HostsUser) -> None:
+    site = mine.profile("wrong", {"address: 10.79.0.1}": "address: 10.79.9.9}"})
+    mine.submit(mine.job("true"), site=site)
+    problem = mine.wait("FAILED")["problem"]
+    assert "host2 cannot connect to 10.79.9.9:" in problem
+    assert "check the address of the host in the profile" in problem
+    mine.nothing_left()
+
+
+def test_a_profile_is_drafted_from_what_the_hosts_say(mine: HostsUser) -> None:
+    done = mine.user.hpctrain("site", "init", "two", "--hosts", "host1,host2", "-o", "two.yaml")
+    assert done.returncode == 0, done.stderr
+    site = load_site(str(mine.user.folder / "two.yaml")).value
+    assert [(host.name, host.address) for host in site.hosts] == [
+        ("host1", "10.79.0.1"),
+        ("host2", "10.79.0.2"),
+    ]
+    # /tmp of each host is its own.
+    assert not site.shared
+    mine.submit(mine.job("echo done"), "--wait", site="two")
+    assert mine.row()["state"] == "COMPLETED"
+
+
+def test_a_host_that_does_not_answer_is_no_part_of_a_draft(mine: HostsUser) -> None:
+    done = mine.user.hpctrain("site", "init", "two", "--hosts", "host1,nowhere", "-o", "two.yaml")
+    assert done.returncode == 1
+    assert "nowhere: ssh: Could not resolve hostname nowhere" in done.stderr
+    assert not (mine.user.folder / "two.yaml").exists()
