@@ -18,7 +18,7 @@ from hpc_train.lab.ssh_hosts.settings import plug
 from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
 from tests.conftest import Hpctrain, refuse
 from tests.end_to_end.user import User, user_of
-from tests.pipeline.waiting import wait_for
+from tests.pipeline.waiting import LIMIT_S, wait_for
 
 SITE = "lab-hosts"
 BOOT = """
@@ -55,9 +55,9 @@ class HostsUser:
         """Return the row of the only run of a job."""
         return self.user.run(name)
 
-    def wait(self, state: str, name: str = "j") -> dict[str, Any]:
+    def wait(self, state: str, name: str = "j", within_s: float = LIMIT_S) -> dict[str, Any]:
         """Wait for a state of the only run of a job; return its row."""
-        wait_for(lambda: self.row(name)["state"] == state)
+        wait_for(lambda: self.row(name)["state"] == state, within_s)
         return self.row(name)
 
     def begun(self, name: str = "j", logs: int = 2) -> None:
