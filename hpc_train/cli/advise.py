@@ -75,6 +75,9 @@ class AdviseGroup(click.Group):
     is_flag=True,
     help="First run the job on one GPU, one node and two nodes, and wait for the results.",
 )
+@click.option(
+    "--ask", is_flag=True, help="Ask Slurm when a job of each size would start. Submits nothing."
+)
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
 @path_option("-o", "--output", help="A file: .html, .md, .csv, .json …", stdout=True)

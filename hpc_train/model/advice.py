@@ -6,6 +6,8 @@ from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range, exactly
 
 MemoryFit = Literal["yes", "no", "perhaps", "unknown"]
+# What an energy is of: nodes by the accounting, GPUs by their counters, the power limit of GPUs.
+Meter = Literal["", "nodes", "GPUs", "limit"]
 
 
 class RankMemory(Value, frozen=True, kw_only=True):
@@ -35,8 +37,9 @@ class RankMemory(Value, frozen=True, kw_only=True):
 class MeasuredStep(Value, frozen=True, kw_only=True):
     """A measured step: seconds, on how many ranks, with which global batch, and where.
 
-    `data_share` is the part of a step, 0..1, in which it waited for data; `nodes` and the start of
-    its first run [s since the epoch] are None if they are not known.
+    `data_share` is the part of a step, 0..1, in which it waited for data; `power_w` that of all
+    nodes or GPUs of the `meter` while it trained. `nodes` and the start of its first run [s since
+    the epoch] are None if they are not known.
     """
 
     seconds: float
@@ -46,6 +49,8 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
     source: str
     peak_memory_gib: float | None = None
     data_share: float | None = None
+    power_w: Range | None = None
+    meter: Meter = ""
     nodes: int | None = None
     started: float | None = None
 
@@ -68,8 +73,9 @@ class AdviceRow(Value, frozen=True, kw_only=True):
 
     `batch` samples of a step, `samples` those of a rank; `sent` bytes of a rank and step, None: no
     formula; `step` and `end` (of the training) in seconds, `speedup` and `efficiency` against the
-    baseline, None: unknown. With a `forecast`, `step` is its band. `change` is the smallest one
-    with which the row fits; `reason` explains the verdict.
+    baseline, None: unknown; `energy_kwh` of the training, as the `meter` has it. With a `forecast`,
+    `step` is its band. `change` is the smallest one with which the row fits; `reason` explains the
+    verdict.
     """
 
     strategy: str
@@ -87,6 +93,8 @@ class AdviceRow(Value, frozen=True, kw_only=True):
     efficiency: Range | None = None
     end: Range | None = None
     gpu_hours: Range | None = None
+    energy_kwh: Range | None = None
+    meter: Meter = ""
     change: str = ""
     verdict: str = ""
     reason: str = ""

@@ -9,13 +9,15 @@ class GpuSpec(NamedTuple):
     """Memory [GiB] of the smallest and the largest variant, link [GB/s] and peaks [TFLOP/s].
 
     `link` is NVLink or Infinity Fabric in one direction, 0 where there is none or it is not known;
-    `peaks` are those of dense matrices by precision.
+    `peaks` are those of dense matrices by precision; `tdp_w` is the largest power limit of any
+    variant [W], None if it is not known.
     """
 
     least_gib: float
     gib: float
     link: float = 0.0
     peaks: Mapping[str, float] = {}
+    tdp_w: float | None = None
 
 
 def _peaks(half: float, tf32: float, single: float) -> dict[str, float]:
@@ -53,6 +55,33 @@ _SPECS = {
     "MI350X": GpuSpec(288, 288),
     "MI355X": GpuSpec(288, 288),
 }
+# Of a superchip, with the share of its processor; an A100 of 80 GB may be set to 500 W.
+_TDP_W = {
+    "P100": 300.0,
+    "V100": 350.0,
+    "T4": 70.0,
+    "A10": 150.0,
+    "A30": 165.0,
+    "A40": 300.0,
+    "A100": 500.0,
+    "L4": 72.0,
+    "L40": 300.0,
+    "L40S": 350.0,
+    "H100": 700.0,
+    "GH200": 1000.0,
+    "H200": 700.0,
+    "B200": 1200.0,
+    "GB200": 1350.0,
+    "MI100": 300.0,
+    "MI210": 300.0,
+    "MI250": 560.0,
+    "MI250X": 560.0,
+    "MI300A": 760.0,
+    "MI300X": 750.0,
+    "MI325X": 1000.0,
+    "MI350X": 1000.0,
+    "MI355X": 1400.0,
+}
 _WORD = re.compile(r"[A-Z]{1,3}[0-9]{1,3}[A-Z]?(?![A-Z0-9])")
 _SIZE = re.compile(r"\b([0-9]{1,3}) ?GI?B?\b")
 
@@ -64,7 +93,8 @@ def gpu_spec(name: str) -> GpuSpec | None:
     of the CPU). A GPU for PCIe has no link.
     """
     text = name.upper().replace("_", " ")
-    found = [_SPECS[word] for word in _WORD.findall(text) if word in _SPECS]
+    words = [word for word in _WORD.findall(text) if word in _SPECS]
+    found = [_SPECS[word]._replace(tdp_w=_TDP_W.get(word)) for word in words]
     if not found:
         return None
     spec = min(found, key=lambda one: one.gib)

@@ -103,7 +103,7 @@ class Tests(Value, frozen=True, kw_only=True):
 
 
 class Reporting(Value, frozen=True, kw_only=True):
-    """Requirements of the site for a scaling report, and the price of its GPUs."""
+    """Requirements of the site for a scaling report; the price and emissions of its GPUs."""
 
     gates: Annotated[
         Gates, Meta(description="Limits of `report --check`; those of a study win.")
@@ -117,6 +117,10 @@ class Reporting(Value, frozen=True, kw_only=True):
             pattern=r"^([A-Z]{3})?$(?!\n)", description="Currency of the price, three letters: EUR."
         ),
     ] = ""
+    co2_g_per_kwh: Annotated[
+        Annotated[float, Meta(ge=0, le=1e4)] | None,
+        Meta(description="CO2 of the site's electricity, g/kWh."),
+    ] = None
 
 
 class SiteProfile(Value, frozen=True, kw_only=True):

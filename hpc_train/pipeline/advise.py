@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
@@ -12,6 +12,7 @@ from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.advice import Advice
+from hpc_train.model.job import SourcedJob
 from hpc_train.model.machine_size import MachineSize
 from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Report
@@ -27,6 +28,9 @@ from hpc_train.sites.machine_of_site import machine_of
 from hpc_train.specs.points_of_file import points_of
 from hpc_train.specs.program_of_job import completed, parse_condition, program_of
 
+if TYPE_CHECKING:
+    from hpc_train.pipeline.queue_wait import QueueWaits
+
 # Without a question, so many nodes at most are looked at.
 _NODES = 4
 _MOST = 1_048_576
@@ -34,7 +38,10 @@ _UNITS = ("gpuh", "gpu-hours", "h")
 
 
 class AdviceOptions(Value, frozen=True, kw_only=True):
-    """What is asked: the most GPUs, limits, stated conditions, and earlier results."""
+    """What is asked: the most GPUs, limits, stated conditions, and earlier results.
+
+    With `ask`, Slurm says when a job of each size would start.
+    """
 
     gpus: int | None = None
     deadline: str | None = None
@@ -42,6 +49,7 @@ class AdviceOptions(Value, frozen=True, kw_only=True):
     conditions: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
     program: str | None = None
+    ask: bool = False
     results: Path = Path("runs")
 
 
@@ -53,6 +61,8 @@ class Subject(NamedTuple):
     machine: MachineSize
     profile: SourcedSite
     nodes: tuple[int, ...]
+    job: SourcedJob
+    profile_path: Path
 
 
 def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Subject:
@@ -63,7 +73,7 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
     """
     study, points = points_of(path)
     job, resources = points[0].job, [point.job.value.resources for point in points]
-    _, profile = load_choice(choose_site(site))
+    profile_path, profile = load_choice(choose_site(site))
     machine = machine_of(profile, job.value.partition)
     each = max((one.tasks_per_node or 1 for one in resources), default=1)
     machine = replace(machine, ranks_per_node=machine.gpus_per_node or each)
@@ -72,7 +82,8 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
     program = program_of(job, own | given, "--condition" if given else f"{path}: conditions")
     if study is not None:
         program = replace(program, name=study.spec.name)
-    return Subject(study, program, machine, profile, tuple(one.nodes or 1 for one in resources))
+    nodes = tuple(one.nodes or 1 for one in resources)
+    return Subject(study, program, machine, profile, nodes, job, profile_path)
 
 
 def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
@@ -106,14 +117,27 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
         budget_gpu_hours=_budget(options.budget),
     )
     advice = advise(question)
+    waits = _waits(found, question.sizes) if options.ask else None
     about = AdviceInput(
         advice=advice,
         program=program,
         machine=machine,
         measured=earlier.steps,
-        notes=(*earlier.notes, *_recorded(advice, machine, program.name, options.results)),
+        waits=waits.seconds if waits else {},
+        notes=(
+            *earlier.notes,
+            *(waits.notes if waits else ()),
+            *_recorded(advice, machine, program.name, options.results),
+        ),
     )
     return advice, advice_report(about)
+
+
+def _waits(found: Subject, sizes: Sequence[int]) -> QueueWaits:
+    # It plans and renders jobs, which advice alone does not.
+    from hpc_train.pipeline.queue_wait import queue_waits
+
+    return queue_waits(found.job, found.profile_path, found.profile, found.machine, sizes)
 
 
 def _recorded(advice: Advice, machine: MachineSize, name: str, results: Path) -> tuple[str, ...]:

@@ -66,7 +66,7 @@ def slurm_judge() -> SlurmJudge:
     if shutil.which("sbatch") is None:
         raise SpecError(
             "--ask: sbatch is not on PATH, so this is not a login node of a Slurm cluster",
-            "leave --ask out, or run hpctrain lint on a login node",
+            "leave --ask out, or run this on a login node",
         )
     return SlurmJudge()
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from hpc_train.model.advice import Advice, AdviceRow, MeasuredStep
@@ -25,14 +26,29 @@ NOTES = (
     "activations, logits, and the context of CUDA and NCCL; kinds are in JSON.",
 )
 
+_ENERGY = (
+    "energy: of the nodes, by Slurm's accounting of the measured jobs; of the GPUs, by the power "
+    "that the program printed; with <=, what the GPUs can draw at most in their hours by their "
+    "power limit, without processors, network and cooling."
+)
+
+_WAIT = (
+    "starts in: by `sbatch --test-only` just now, as if no job were submitted later. The time and "
+    "the deadline begin with the job."
+)
+
 
 class AdviceInput(Value, frozen=True, kw_only=True):
-    """The advice, what it is about, and notes on results that were not used."""
+    """The advice, what it is about, and notes on results that were not used.
+
+    `waits` are the seconds until Slurm would start a job of so many ranks.
+    """
 
     advice: Advice
     program: ProgramSize
     machine: MachineSize
     measured: tuple[MeasuredStep, ...] = ()
+    waits: Mapping[int, float] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
 
@@ -59,8 +75,12 @@ def advice_report(found: AdviceInput) -> Report:
 def _notes(found: AdviceInput) -> Iterator[str]:
     yield from found.notes
     yield from NOTES
+    if found.waits:
+        yield _WAIT
     if found.advice.refused:
         yield f"Without a row: {'; '.join(reason for _, reason in found.advice.refused)}."
+    if any(row.energy_kwh for row in found.advice.rows):
+        yield _ENERGY
     if any(row.forecast for row in found.advice.rows):
         yield FORECASTS
     yield from (f"Without a forecast: {text}." for text in found.advice.not_forecast)
@@ -74,28 +94,31 @@ def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
         Column(key="ranks", heading=unit),
         Column(key="nodes", heading="nodes", drop=1),
         Column(key="memory", heading=f"memory\n[GiB/{unit[:-1]}]"),
-        Column(key="fits", heading="fits", align="left", drop=3),
+        Column(key="fits", heading="fits", align="left", drop=5),
         Column(key="sent", heading="sent\n[GB/step]", drop=2),
         Column(key="step", heading="step [s]"),
-        Column(key="speedup", heading="speedup", drop=6),
-        Column(key="end", heading="time [h]", drop=5),
-        Column(key="gpu_hours", heading=f"{unit[:-1]}-hours", drop=4),
-        Column(key="cost", heading=f"cost\n[{found.machine.currency or ABSENT}]", drop=7),
+        Column(key="speedup", heading="speedup", drop=8),
+        Column(key="end", heading="time [h]", drop=7),
+        Column(key="gpu_hours", heading=f"{unit[:-1]}-hours", drop=6),
+        Column(key="energy", heading="energy\n[kWh]", drop=4),
+        Column(key="co2", heading="CO2\n[kg]", drop=3),
+        Column(key="wait", heading="starts\nin [h]", drop=3),
+        Column(key="cost", heading=f"cost\n[{found.machine.currency or ABSENT}]", drop=9),
         Column(key="verdict", heading="verdict", align="left", prose=True),
     )
-    price = found.machine.price_per_gpu_hour
-    cells = [_cells(row, price) for row in rows]
+    cells = [_cells(row, found) for row in rows]
     known = [n for n, _ in enumerate(columns) if any(row[n].text != ABSENT for row in cells)]
     return ReportTable(
         title="Strategies",
         columns=tuple(columns[n] for n in known),
         rows=tuple(tuple(row[n] for n in known) for row in cells),
         key="rows",
-        records=tuple(_record(row, price) for row in rows),
+        records=tuple(_record(row, found) for row in rows),
     )
 
 
-def _cells(row: AdviceRow, price: float | None) -> tuple[Cell, ...]:
+def _cells(row: AdviceRow, found: AdviceInput) -> tuple[Cell, ...]:
+    machine, wait = found.machine, found.waits.get(row.ranks)
     memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
     sent = ABSENT if row.sent is None else significant(row.sent / 1e9, 3)
     step = significant(row.step.low) if row.measured else bounds_text(row.step)
@@ -112,7 +135,10 @@ def _cells(row: AdviceRow, price: float | None) -> tuple[Cell, ...]:
         Cell(text=bounds_text(row.speedup), value=_ends(row.speedup)),
         Cell(text=bounds_text(hours), value=_ends(hours)),
         Cell(text=bounds_text(row.gpu_hours), value=_ends(row.gpu_hours)),
-        Cell(text=bounds_text(_cost(row, price)), value=_ends(_cost(row, price))),
+        Cell(text=_energy_text(row), value=_ends(row.energy_kwh)),
+        _bounds_cell(_co2_kg(row, machine)),
+        Cell(text=ABSENT if wait is None else significant(wait / 3600, 3), value=wait),
+        _bounds_cell(_cost(row, machine)),
         Cell(text=verdict, value=row.verdict),
     )
 
@@ -134,14 +160,32 @@ def _ends(bounds: Range | None) -> dict[str, float | None] | None:
     return None if bounds is None else {"low": bounds.low, "high": bounds.high}
 
 
-def _cost(row: AdviceRow, price: float | None) -> Range | None:
+def _bounds_cell(bounds: Range | None) -> Cell:
+    return Cell(text=bounds_text(bounds), value=_ends(bounds))
+
+
+def _energy_text(row: AdviceRow) -> str:
+    """Return `1.2 to 1.5 (nodes)`, or `<= 2.1` by the power limit of the GPUs."""
+    text = bounds_text(row.energy_kwh)
+    return f"{text} ({row.meter})" if row.meter in ("nodes", "GPUs") else text
+
+
+def _co2_kg(row: AdviceRow, machine: MachineSize) -> Range | None:
+    if row.energy_kwh is None or machine.co2_g_per_kwh is None:
+        return None
+    return row.energy_kwh.times(machine.co2_g_per_kwh / 1000)
+
+
+def _cost(row: AdviceRow, machine: MachineSize) -> Range | None:
     """Return the cost of a training in the currency of the site."""
+    price = machine.price_per_gpu_hour
     if price is None or row.gpu_hours is None:
         return None
     return row.gpu_hours.times(price)
 
 
-def _record(row: AdviceRow, price: float | None) -> dict[str, Any]:
+def _record(row: AdviceRow, found: AdviceInput) -> dict[str, Any]:
+    machine = found.machine
     kinds = {} if row.memory is None else row.memory.kinds
     return {
         "strategy": row.strategy,
@@ -158,7 +202,11 @@ def _record(row: AdviceRow, price: float | None) -> dict[str, Any]:
         "efficiency": _ends(row.efficiency),
         "end_s": _ends(row.end),
         "gpu_hours": _ends(row.gpu_hours),
-        "cost": _ends(_cost(row, price)),
+        "energy_kwh": _ends(row.energy_kwh),
+        "energy_of": row.meter or None,
+        "co2_kg": _ends(_co2_kg(row, machine)),
+        "cost": _ends(_cost(row, machine)),
+        "wait_s": found.waits.get(row.ranks),
         "change": row.change or None,
         "verdict": row.verdict,
         "reason": row.reason,

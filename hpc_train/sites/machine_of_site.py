@@ -55,16 +55,21 @@ def _of_profile(
         "max_nodes": found.max_nodes or found.nodes,
         "max_gpus": found.max_gpus,
         "price_per_gpu_hour": rate,
+        "gpu_tdp_w": found.gpu_tdp_w,
+        "co2_g_per_kwh": site.value.report.co2_g_per_kwh,
         "currency": site.value.report.currency if rate is not None else "",
     }
     keys = {
         "gpus_per_node": "gpus_per_node",
         "peak_tflops": "gpu_peak_tflops",
         "node_link": "nics_per_node",
+        "gpu_tdp_w": "gpu_tdp_w",
     }
     sources = {
         name: site.near(f"partitions.{index}.{key}") for name, key in keys.items() if values[name]
     }
+    if values["co2_g_per_kwh"] is not None:
+        sources["co2_g_per_kwh"] = site.near("report.co2_g_per_kwh")
     return values, sources
 
 
@@ -77,6 +82,8 @@ def _node_link(found: Partition) -> float | None:
 
 def _of_sheet(found: Partition, spec: GpuSpec, values: dict[str, Any]) -> dict[str, Any]:
     stated: dict[str, Any] = {"least_gib": spec.least_gib, "most_gib": spec.gib}
+    if spec.tdp_w and found.gpu_tdp_w is None:
+        stated["gpu_tdp_w"] = spec.tdp_w
     if spec.link:
         stated["gpu_link"] = spec.link
     if not values["peak_tflops"] and spec.peaks:
