@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from hpc_train.model.advice import RankMemory
 from hpc_train.model.program_size import ProgramSize, block_parameters
-from hpc_train.model.strategy_costs import TrainingSize, state_bytes
+from hpc_train.model.strategy_costs import TrainingSize, gradient_bytes, state_bytes
 from hpc_train.model.training_strategies import SCHEDULES, GptShape, TrainingRequest
 from hpc_train.model.value_range import Range, exactly
 
@@ -17,6 +17,8 @@ GIB = 2.0**30
 # CUDA's context, its libraries, and for several ranks the buffers of NCCL.
 _CONTEXT_GIB, _NCCL_GIB = (0.4, 1.5), (0.6, 3.5)
 _HALF = frozenset({"bf16", "fp16"})
+# The resident set of a process with torch, and the buffers of gloo (Linux, torch 2.13).
+_CPU_GIB = (0.25, 0.6)
 # What allocators and temporary arrays need beyond the formula.
 _MORE = 1.15
 
@@ -42,6 +44,7 @@ def rank_memory(
         activations=activations,
         logits=logits,
         context=_context(request),
+        late_gradients=_late_gradients(request, program, size),
     )
 
 
@@ -65,6 +68,15 @@ def _states(request: TrainingRequest, program: ProgramSize, size: TrainingSize) 
     ratio = mean / (size.parameters * 4)
     table = 4 * ratio * request.pipeline_ranks * shape.vocabulary * shape.width
     return Range(low=mean, high=mean + table)
+
+
+def _late_gradients(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> float:
+    """Return the gradients that a step makes anew; micro-batches add to those of the first.
+
+    The buckets of ddp are kept, and in our trainer the gradients are views of them.
+    """
+    kept = program.model is not None and request.strategy in ("ddp", "zero1")
+    return 0.0 if kept or request.microbatches > 1 else gradient_bytes(request, size)
 
 
 def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
@@ -97,6 +109,9 @@ def _of_samples(
     whole = tokens * shape.width * shape.blocks
     each = 32.0 if request.precision in _HALF else 64.0
     divided = request.world_size if request.strategy == "tensor" else 1
+    # Of a block, both gathered inputs of the divided layers are kept whole.
+    if divided > 1:
+        each += (4.0 if request.precision in _HALF else 8.0) * (divided - 1)
     if request.checkpointing == "none":
         activations = _with_more(each * whole * _held(request) / divided)
     else:
@@ -138,7 +153,7 @@ def _held(request: TrainingRequest) -> float:
 
 def _context(request: TrainingRequest) -> Range:
     if request.device != "cuda":
-        return Range(low=0.0, high=GIB)
+        return Range(low=_CPU_GIB[0] * GIB, high=_CPU_GIB[1] * GIB)
     least, most = _CONTEXT_GIB
     if request.world_size > 1:
         least, most = least + _NCCL_GIB[0], most + _NCCL_GIB[1]

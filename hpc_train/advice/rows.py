@@ -99,7 +99,8 @@ def _memory(
         return found
     activations = Range(low=rest * min(ratio, 1.0), high=rest * max(ratio, 1.0))
     nothing = exactly(0.0)
-    return replace(found, activations=activations, logits=nothing, buckets=nothing, context=nothing)
+    rest_of_peak = {"activations": activations, "logits": nothing, "buckets": nothing}
+    return replace(found, **rest_of_peak, context=nothing, late_gradients=0.0)
 
 
 def fits(memory: RankMemory | None, machine: MachineSize) -> MemoryFit:

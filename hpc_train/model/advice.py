@@ -11,7 +11,11 @@ Meter = Literal["", "nodes", "GPUs", "limit"]
 
 
 class RankMemory(Value, frozen=True, kw_only=True):
-    """The memory of one rank by kind, in bytes."""
+    """The memory of one rank by kind, in bytes.
+
+    `late_gradients` are the bytes of the states that do not exist yet while all activations do:
+    torch's `zero_grad` frees gradients, and the backward pass frees activations as it makes them.
+    """
 
     states: Range
     gathered: Range
@@ -19,19 +23,22 @@ class RankMemory(Value, frozen=True, kw_only=True):
     activations: Range
     logits: Range
     context: Range
+    late_gradients: float = 0.0
 
     @property
     def kinds(self) -> dict[str, Range]:
         """The bounds of each kind."""
-        return {name: getattr(self, name) for name in self.__struct_fields__}
+        names = (name for name in self.__struct_fields__ if name != "late_gradients")
+        return {name: getattr(self, name) for name in names}
 
     @property
     def whole(self) -> Range:
-        """The bounds of the sum."""
+        """The bounds of the peak: the sum, but at least without late gradients or activations."""
         total = exactly(0.0)
         for bounds in self.kinds.values():
             total += bounds
-        return total
+        apart = min(self.late_gradients, self.activations.low + self.logits.low)
+        return Range(low=total.low - apart, high=total.high)
 
 
 class MeasuredStep(Value, frozen=True, kw_only=True):

@@ -43,6 +43,13 @@ def state_bytes(request: TrainingRequest, size: TrainingSize) -> float:
     return whole * values / request.pipeline_ranks
 
 
+def gradient_bytes(request: TrainingRequest, size: TrainingSize) -> float:
+    """Return the bytes of gradients among those of `state_bytes`: the mean over the ranks."""
+    if request.strategy == "zero1":
+        return float(_BYTES * size.parameters)
+    return state_bytes(request, size) / _VALUES[size.optimizer]
+
+
 def _not_divided(model: str) -> int:
     """Return the parameters that each tensor rank has: normalisations, and biases of rows."""
     shape = GPT_SHAPES[model]
