@@ -9,7 +9,7 @@ import pytest
 from tests.advice.measured_memory import PEAKS, Peak, predicted
 
 PAGE = Path(__file__).parents[2] / "docs" / "advise.md"
-# That of tensor is 14 % low: the temporary arrays of its divided loss are not in the formula.
+# That of tensor is 14 % low; what the formula lacks is not known.
 ERROR = {"tensor": 0.15}
 
 
