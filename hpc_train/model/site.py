@@ -7,7 +7,7 @@ from msgspec import Meta
 from hpc_train.model.container import Containers, OneLine
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, OneWord
 from hpc_train.model.launchers_and_preflight import Launchers, Preflight, Rendezvous, Template
-from hpc_train.model.partition import Arch, Partition, Qos
+from hpc_train.model.partition import Arch, Jobs, Partition, Qos
 from hpc_train.model.site_facilities import (
     Account,
     Detect,
@@ -63,19 +63,16 @@ class Limits(Value, frozen=True, kw_only=True):
         Meta(description="Largest index of a job array, plus one."),
     ] = None
     max_array_running: Annotated[
-        Count | None,
-        Meta(description="Elements of one array that run at once."),
+        Count | None, Meta(description="Elements of one array that run at once.")
     ] = None
     max_submit_jobs: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Jobs in the queue at once; each array element counts."),
+        Jobs | None, Meta(description="Jobs in the queue at once; each array element counts.")
     ] = None
     max_study_jobs: Annotated[
         Annotated[int, Meta(ge=1)] | None, Meta(description="Runs of one study.")
     ] = None
     max_study_gpu_hours: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
-        Meta(description="GPU-hours of one study, from the time limits of its runs."),
+        Jobs | None, Meta(description="GPU-hours of one study, from the time limits of its runs.")
     ] = None
     max_study_nodes: Annotated[Nodes | None, Meta(description="Nodes of one run of a study.")] = (
         None
@@ -118,7 +115,7 @@ class Reporting(Value, frozen=True, kw_only=True):
         ),
     ] = ""
     co2_g_per_kwh: Annotated[
-        Annotated[float, Meta(ge=0, le=1e4)] | None,
+        Annotated[float, Meta(ge=0)] | None,
         Meta(description="CO2 of the site's electricity, g/kWh."),
     ] = None
 
