@@ -74,7 +74,8 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
     study, points = points_of(path)
     job, resources = points[0].job, [point.job.value.resources for point in points]
     profile_path, profile = load_choice(choose_site(site))
-    machine = machine_of(profile, job.value.partition)
+    gpus = any(one.gpus_per_node != 0 for one in resources)
+    machine = machine_of(profile, job.value.partition, gpus=gpus)
     each = max((one.tasks_per_node or 1 for one in resources), default=1)
     machine = replace(machine, ranks_per_node=machine.gpus_per_node or each)
     own = dict(study.spec.conditions) if study is not None else {}

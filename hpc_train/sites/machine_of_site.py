@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from hpc_train.errors import PlanError
 from hpc_train.model.gpu_specs import GpuSpec, gpu_spec
 from hpc_train.model.machine_size import MachineSize
@@ -14,13 +16,17 @@ _SHEET = "the vendor's data sheet"
 _BITS = 8.0
 
 
-def machine_of(site: SourcedSite, partition: str | None) -> MachineSize:
+def machine_of(site: SourcedSite, partition: str | None, *, gpus: bool = True) -> MachineSize:
     """Return the nodes of a partition: by name, else the default, else the first with GPUs.
+
+    Without `gpus` theirs do not count: a job that requests none has ranks on processors.
 
     Raises:
         PlanError: the site has no partition of this name.
     """
     index, found = _partition(site, partition)
+    if not gpus:
+        found = replace(found, gpus_per_node=0, gpu_model=None, gpu_type=None, gpu_peak_tflops={})
     spec = gpu_spec(found.gpu_model or found.gpu_type or "") if found.gpus_per_node else None
     values, sources = _of_profile(site, index, found)
     if spec is not None:

@@ -53,6 +53,12 @@ def test_a_gpu_that_is_not_known_has_what_the_profile_states(path: str) -> None:
     assert found.sources["gpu_tdp_w"].startswith(path)
 
 
+def test_a_job_without_gpus_has_ranks_on_processors(path: str) -> None:
+    found = machine_of(load_site(path), "a100", gpus=False)
+    assert (found.gpus_per_node, found.most_gib, found.gpu_tdp_w) == (0, None, None)
+    assert (found.node_link, found.max_nodes) == (50, 8)
+
+
 def test_the_default_partition_and_one_that_is_not_there(path: str) -> None:
     assert machine_of(load_site(path), None).partition == "cpu"
     with pytest.raises(PlanError, match="mine has no partition 'gpu'"):
