@@ -18,6 +18,7 @@ from hpc_train.model.expected_study import EXCLUDED, ExpectedRun
 from hpc_train.model.result_columns import JOB_ENERGY, complete_sizes
 
 _MOST = 10**9
+_MOST_CODES = 2**62
 _T = TypeVar("_T")
 
 
@@ -88,12 +89,16 @@ def row_kinds(
 
 def combined(columns: Sequence[Ints]) -> Ints:
     """Number the different combinations of codes from -1 up, in order of appearance."""
-    found = np.zeros(len(columns[0]), dtype=np.int64)
+    found, size = np.zeros(len(columns[0]), dtype=np.int64), 1
     for column in columns:
         if len(column) and (column != column[0]).any():
             width = int(column.max()) + 2
-            found = pd.factorize(found * width + column + 1)[0].astype(np.int64)
-    return found
+            if size * width >= _MOST_CODES:
+                found = pd.factorize(found)[0].astype(np.int64)
+                size = int(found.max()) + 1
+            found = found * width + column + 1
+            size *= width
+    return pd.factorize(found)[0].astype(np.int64)
 
 
 def _codes(numbers: Floats) -> Ints:

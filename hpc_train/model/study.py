@@ -193,7 +193,7 @@ def series_label(axes: Mapping[str, Any]) -> str:
 
 def size_of(axes: Mapping[str, Any], name: str) -> int | None:
     """Return the value of a size axis, None where the study does not vary it."""
-    value = next((v for k, v in axes.items() if axis_name(k) == name), None)
+    value = axes.get(name, axes.get(f"resources.{name}"))
     return value if isinstance(value, int) else None
 
 

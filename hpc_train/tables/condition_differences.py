@@ -133,9 +133,9 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> Shared[d
     state them.
     """
     columns = RunColumns.of(runs)
-    # Runs of one kind share a dict, unless their logs have more.
+    # Runs with the same conditions share a dict, unless their logs have more.
     kind = np.asarray(columns.kind, dtype=np.int64)
-    found = Shared([dict(run.conditions) for run in columns.kinds], kind)
+    found = Shared([run.conditions for run in columns.kinds], kind).distinct()
     sizes = _parameters(fields, len(runs)).items()
     found = found.changed({i: {"parameters": f"{size:.0f}"} | found.at(i) for i, size in sizes})
     if "condition" not in fields.metric.names:

@@ -25,8 +25,10 @@ def deciding(runs: pd.DataFrame) -> pd.DataFrame:
     ok = (runs["state"] == OK).to_numpy(dtype=bool)
     rated = ~np.isnan(numbers(runs, "accuracy")) | ~np.isnan(numbers(runs, "loss"))
     rated |= shared(runs["flags"]).each(lambda flags: LOSS_LOST in flags).astype(bool)
-    place = pd.Series(codes([runs[name] for name in KEY]))
+    place = codes([runs[name] for name in KEY])
     few = np.zeros(len(runs), dtype=bool)
-    few[ok] = place[ok].groupby(place[ok]).cumcount().to_numpy() < _COUNTED
+    for _ in range(_COUNTED):
+        others = np.flatnonzero(ok & ~few)
+        few[others[~pd.Series(place[others]).duplicated().to_numpy()]] = True
     found: pd.DataFrame = runs[~ok | rated | few]
     return found

@@ -72,7 +72,7 @@ def _stated(run: ExpectedRun, name: str) -> int | None:
     if run.topology:
         size: int = getattr(run.topology, name)
         return size
-    return run.sizes.get(name, size_of(run.axes, name))
+    return run.sizes[name] if name in run.sizes else size_of(run.axes, name)
 
 
 def _gpus(run: ExpectedRun, nodes: int | None, each: int | None) -> int | None:

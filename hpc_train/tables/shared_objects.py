@@ -43,18 +43,25 @@ class Shared(NamedTuple, Generic[_T]):
         codes[list(new)] = np.arange(len(new)) + len(self.objects)
         return Shared([*self.objects, *new.values()], codes)
 
+    def distinct(self) -> Shared[_T]:
+        """Return the objects with equal ones as one."""
+        order: dict[Any, int] = {}
+        own = [_Hashable(one) if isinstance(one, dict) else one for one in self.objects]
+        place = [order.setdefault(one, len(order)) for one in own]
+        return Shared([*order], np.array([*place, -1], dtype=np.int64)[self.codes])
+
     def column(self) -> pd.Categorical:
         """Return a column for a frame, which has each object once; None is a missing value.
 
         Equal objects become one.
         """
-        order: dict[Any, int] = {}
-        own = [_Hashable(one) if isinstance(one, dict) else one for one in self.objects]
-        place = [-1 if one is None else order.setdefault(one, len(order)) for one in own]
-        number = np.array([*place, -1], dtype=np.int64)[self.codes]
-        codes, used = numbered_in_order(number, len(order))
+        each = self.distinct()
+        place = [-1 if one is None else number for number, one in enumerate(each.objects)]
+        number = np.array([*place, -1], dtype=np.int64)[each.codes]
+        codes, used = numbered_in_order(number, len(place))
         # A list of tuples would become an index of several levels.
-        every = pd.Index(list(order), dtype=object, tupleize_cols=False)
+        objects: list[Any] = [*each.objects]
+        every = pd.Index(objects, dtype="object", tupleize_cols=False)
         return pd.Categorical.from_codes(codes, categories=every.take(used))
 
 
