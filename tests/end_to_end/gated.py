@@ -43,8 +43,8 @@ class Training:
         return log.read_text().rpartition("hpctrain: restart ")[2] if log.exists() else ""
 
     def reaches_gate(self) -> None:
-        """Wait until the last start has trained the step of its gate, or resumed after it."""
-        words = (f'"step":{self.gate},', f'"resumed":{self.gate}}}')
+        """Wait until the last start is held at its gate, or has resumed after its step."""
+        words = (f'"held":{self.gate}}}', f'"resumed":{self.gate}}}')
         wait_for(lambda: all(any(w in self.log(rank) for w in words) for rank in (0, 1)))
 
     def open_gate(self) -> None:

@@ -52,7 +52,7 @@ def main(steps: int, every: int, gate: int, gates: Path) -> int:
         times = {"compute_time": computed, "step_time": time.perf_counter() - began}
         emit(event="step", step=step, loss=loss, seen=samples, node=NODE, **times)
         if gate and step % gate == 0:
-            wait_for_file(gates / f"go-{step}")
+            wait_for_file(gates / f"go-{step}", step)
         if (stop := checkpoint.should_stop()) or step % every == 0:
             save = checkpoint.save if stop else checkpoint.async_save
             save(step, model, optimizer, {"schedule": schedule.state_dict()})
@@ -97,13 +97,14 @@ def hang() -> None:
     time.sleep(600)
 
 
-def wait_for_file(path: Path) -> None:
+def wait_for_file(path: Path, step: int) -> None:
     """Wait until the test makes it, or until the job asks to stop.
 
     First for the checkpoint that is under way: the test knows from which step a start resumes.
     """
     with suppress(checkpoint.CheckpointError):
         checkpoint.finish()
+    emit(event="held", held=step)
     filled: list[bytes] = []
     while not checkpoint.should_stop() and not any_rank(path.exists()):
         time.sleep(0.02)
