@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 # The same as in hpc_train.lab.settings, which is imported only by the commands.
 _FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
 _SSH_FOLDER = "/var/tmp/hpctrain-ssh"  # noqa: S108 - the same
-_SSH_OPTIONS = ("nodes", "folder", "ssh")
 
 
 @click.group()
@@ -41,11 +40,20 @@ def lab() -> None:
 @click.option("--accounting", is_flag=True, help="With MariaDB and slurmdbd: sacct, accounts, QOS.")
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 @click.option("--ssh", is_flag=True, help="Hosts that ssh reaches, without Slurm.")
+@click.option("--pbs", is_flag=True, help="A small PBS, which needs no root; --dir is its own.")
 @click.pass_context
-def up(ctx: click.Context, /, ssh: bool, **given: Any) -> None:
-    """Start the lab and wait until its nodes are idle; needs root."""
+def up(ctx: click.Context, /, ssh: bool, pbs: bool, **given: Any) -> None:
+    """Start the lab and wait until its nodes are idle; needs root, except with --pbs."""
     if ssh:
-        _start_ssh_hosts(ctx, given["nodes"], given["folder"])
+        from hpc_train.cli.lab_ssh import start_hosts
+
+        own = _SSH_FOLDER if given["folder"] == _FOLDER else given["folder"]
+        start_hosts(ctx, given["nodes"], own)
+        return
+    if pbs:
+        from hpc_train.cli.lab_pbs import start_small_pbs
+
+        start_small_pbs(ctx, given)
         return
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
@@ -62,9 +70,10 @@ def up(ctx: click.Context, /, ssh: bool, **given: Any) -> None:
 
 
 @lab.command()
+@click.option("--pbs", is_flag=True, help="The small PBS.")
 @click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
 @click.option("--ssh", is_flag=True, help="The hosts that ssh reaches.")
-def down(folder: str | None, ssh: bool) -> None:
+def down(folder: str | None, ssh: bool, pbs: bool) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.cli.busy import busy
     from hpc_train.pipeline.lab import stop_lab, stop_ssh_hosts
@@ -73,7 +82,11 @@ def down(folder: str | None, ssh: bool) -> None:
         gone = stop_ssh_hosts()
         click.echo(f"the hosts in {gone} were stopped" if gone else "there are no hosts")
         return
+    if pbs:
+        from hpc_train.cli.lab_pbs import stop_small_pbs
 
+        stop_small_pbs(folder)
+        return
     with busy("stopping the lab"):
         gone = stop_lab(folder)
     click.echo(f"the lab in {gone} was stopped" if gone else "there is no lab")
@@ -83,7 +96,7 @@ def down(folder: str | None, ssh: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
-    from hpc_train.pipeline.lab import lab_state, ssh_hosts, twins
+    from hpc_train.pipeline.lab import lab_state, running_pbs, ssh_hosts, twins
 
     found, state = lab_state() or (None, None)
     running = twins()
@@ -107,6 +120,8 @@ def status(as_json: bool) -> None:
         state_of_hosts = "" if hosts.running else " (not all of them run)"
         names = ", ".join(hosts.names)
         click.echo(f"hosts by ssh: {names}{state_of_hosts}; source {hosts.folder}/env")
+    if pbs := running_pbs():
+        click.echo(f"small PBS: source {pbs.folder}/env")
     for name, one in running.items():
         click.echo(f"twin of {name}: source {one.folder}/env")
         _echo_assumptions(one.assumptions)
@@ -132,25 +147,6 @@ def twin(site: str | None, ends: bool) -> None:
             click.echo(f"{name}: source {one.folder}/env")
         if not found:
             click.echo("no twin is running; next: hpctrain lab twin SITE", err=True)
-
-
-def _start_ssh_hosts(ctx: click.Context, count: int, folder: str) -> None:
-    from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.lab import start_ssh_hosts
-
-    stated = click.core.ParameterSource.COMMANDLINE
-    for name in ctx.params:
-        if name not in _SSH_OPTIONS and ctx.get_parameter_source(name) is stated:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} is an option of Slurm's nodes, not of --ssh", ctx)
-    begin = time.monotonic()
-    with busy("starting the hosts"):
-        found = start_ssh_hosts(count, _SSH_FOLDER if folder == _FOLDER else folder)
-    took = f"started in {time.monotonic() - begin:.1f} s" if found.is_new else "already running"
-    click.echo(f"hosts: {', '.join(found.names)}; {took}")
-    click.echo(f"profile: {found.profile}")
-    click.echo(f"next: source {found.folder}/env; ssh {found.names[0]}")
-    click.echo("      hpctrain submit FILE --site lab-hosts")
 
 
 def _start_twin(site: str) -> None:

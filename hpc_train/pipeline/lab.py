@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpc_train.errors import LabError
+from hpc_train.lab.daemons import is_alive
 from hpc_train.lab.down import down
 from hpc_train.lab.lab_status import LabState, state_of
+from hpc_train.lab.pbs import small_pbs
+from hpc_train.lab.pbs.placement import NodeSize
+from hpc_train.lab.pbs.small_pbs import SmallPbs
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.slurm_programs import chosen_prefix
 from hpc_train.lab.ssh_hosts import start_and_stop as ssh_lab
@@ -33,6 +38,13 @@ class SshHosts(NamedTuple):
     profile: str
     is_new: bool
     running: bool
+
+
+class StartedPbs(NamedTuple):
+    """A running small PBS; `is_new` is False if it was running before."""
+
+    pbs: SmallPbs
+    is_new: bool
 
 
 class StartedTwin(NamedTuple):
@@ -62,6 +74,41 @@ def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> Started
     settings = Settings(**{**options, "mem": mem, "slurm_prefix": chosen_prefix()})
     result = up(settings, say)
     return StartedLab(result.lab, result.made)
+
+
+def start_pbs(options: Mapping[str, Any]) -> StartedPbs:
+    """Start the small PBS of the user, which needs no root.
+
+    Raises:
+        HpcTrainError: invalid options, one with other nodes is running, or it does not start.
+    """
+    mem = memory(options["mem"]) << 20
+    size = NodeSize(nodes=options["nodes"], ncpus=options["cpus"], mem=mem)
+    return StartedPbs(*small_pbs.up(pbs_folder(options["folder"]), size))
+
+
+def pbs_folder(folder: str | None) -> Path:
+    """Return the folder of a small PBS: the one that is named, or that of the user."""
+    return Path(folder).absolute() if folder else small_pbs.default_folder()
+
+
+def stop_pbs(folder: str | None) -> str:
+    """Stop the small PBS in a folder; return its folder, or an empty string without one.
+
+    Raises:
+        LabError: there is none in `folder`, or it does not end.
+    """
+    place = pbs_folder(folder)
+    stopped = small_pbs.down(place)
+    if folder is not None and not stopped:
+        raise LabError(f"no small PBS in {folder}", "hpctrain lab status")
+    return str(place) if stopped else ""
+
+
+def running_pbs() -> SmallPbs | None:
+    """Return the small PBS of the user, if it is running."""
+    found = small_pbs.read(small_pbs.default_folder())
+    return found if found and is_alive(found.server) else None
 
 
 def stop_lab(folder: str | None) -> str:

@@ -93,7 +93,8 @@ def _failed_nodes(
         if run.status is not None and run.status.bad_nodes:
             blamed.update(run.status.bad_nodes.split(","))
     for run in runs:
-        if run.submission is not None and run.state in (JobState.NODE_FAIL, JobState.LOST):
+        lost = run.state in (JobState.NODE_FAIL, JobState.LOST)
+        if run.submission and lost and find_batch_system(run.submission.executor).steps:
             blamed.update(broken_nodes(run.submission.cluster))
     nodes = tuple(sorted(blamed))
     say(f"without the nodes {', '.join(nodes)}" if nodes else "no node is known to have failed")

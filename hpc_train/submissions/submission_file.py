@@ -1,6 +1,9 @@
-"""Writing submission.json at submission and when the end is known; reading status.json."""
+"""Writing submission.json at submission and when the end is known; status.json, and whose it is."""
 
 from __future__ import annotations
+
+import pwd
+from pathlib import Path
 
 import msgspec
 
@@ -52,3 +55,12 @@ def status_of(run: RunFolder) -> JobStatus | None:
         return msgspec.json.decode(read_regular(run.status), type=JobStatus)
     except (OSError, msgspec.DecodeError, RecursionError):
         return None
+
+
+def owner(folder: Path) -> str:
+    """Return the user who submitted the run of a folder."""
+    uid = folder.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)

@@ -1,18 +1,133 @@
-"""Executor `pbs`: scripts -> qsub."""
+"""Executor `pbs`: run folders -> qsub; qstat and qdel after."""
 
 from __future__ import annotations
 
-from hpc_train.errors import SiteProfileError
+import shutil
+import time
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from pathlib import Path
+
+from hpc_train.errors import SiteProfileError, SubmitError
+from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
-from hpc_train.submissions.base import Executor
+from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.submissions.base import Executor, ExecutorOptions
+from hpc_train.submissions.pbs.find_job import search
+from hpc_train.submissions.pbs.job_states import ENDING, job_reports
+from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of
+from hpc_train.submissions.pbs.qsub import submit
+from hpc_train.submissions.submission_file import mark
+
+# Messages about jobs that have ended in the meantime.
+_GONE = ("Unknown Job Id", "Job has finished")
+# PBS kills what is left of a job 10 s after TERM (kill_delay); one query every half second.
+_MAX_QUERIES = 40
+# Arguments of one command: Linux allows 2 MiB, and a job id has up to 64 characters.
+_AT_ONCE = 5000
 
 
 class PbsExecutor(Executor):
-    """Submits scripts with qsub."""
+    """Submits scripts with qsub; keeps no state and leaves no process."""
 
     def refuse(self, site: SourcedSite) -> None:
-        """Refuse every submission; see `Executor.refuse`."""
-        raise SiteProfileError(
-            f"{site.value.name}: hpctrain writes scripts of PBS and does not submit them",
-            "hpctrain render FILE -o job.sh; qsub job.sh",
+        """Refuse a host without qsub; see `Executor.refuse`."""
+        if not shutil.which("qsub"):
+            hint = "source the file `env` of hpctrain lab up --pbs, or add PBS's bin to PATH"
+            raise SiteProfileError(
+                f"{site.value.name}: qsub is not on PATH, so this is not a login node of a PBS "
+                "cluster",
+                hint,
+            )
+
+    def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
+        """Submit a job for each run; see `Executor.submit`."""
+        _check(runs, options)
+        for number, run in enumerate(runs):
+            try:
+                submit(run, options)
+            except SubmitError as failure:
+                if not number:
+                    raise
+                message = f"{number} of {len(runs)} runs were submitted, then: {failure.message}"
+                hint = failure.hint or "submit again for the rest"
+                raise SubmitError(message, hint, transient=failure.transient) from None
+
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
+        """Query each server once; see `Executor.query`."""
+        found = search({run: s for run, s in runs.items() if not s.answered})
+        known = {run: s.native_id for run, s in runs.items() if s.answered}
+        reports = _reports(known.values())
+        return found | {run: reports[job] for run, job in known.items()}
+
+    def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
+        """Delete the jobs, and wait until they have left; see `Executor.cancel`."""
+        for run, submission in runs.items():
+            if not submission.answered:
+                raise SubmitError(
+                    f"{run.run_id}: its job id is not known yet", "try again in a minute"
+                )
+        jobs = [submission.native_id for submission in runs.values()]
+        for part in _parts(jobs):
+            _delete(part)
+        _await_end(jobs)
+        for run, submission in runs.items():
+            mark(run, submission, JobState.CANCELLED, "cancelled by the user")
+
+
+def _check(runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
+    most = options.limits.max_submit_jobs
+    if most is not None and len(runs) > most:
+        raise SubmitError(
+            f"{len(runs)} jobs, but the site allows {most} in the queue at once",
+            "fewer repetitions or points",
         )
+    if options.exclude:
+        raise SubmitError(
+            f"PBS has no option to leave out the nodes {', '.join(options.exclude)}",
+            "hpctrain retry without --exclude-failed-nodes; pbsnodes -l lists offline nodes",
+        )
+
+
+def _reports(jobs: Collection[str]) -> dict[str, JobReport]:
+    """Return the states of jobs, with one query of each server."""
+    by_server: dict[str, list[str]] = defaultdict(list)
+    for job in dict.fromkeys(jobs):
+        by_server[job.partition(".")[2]].append(job)
+    found: dict[str, JobReport] = {}
+    for own in by_server.values():
+        for part in _parts(own):
+            found.update(job_reports(part))
+    return found
+
+
+def _parts(jobs: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(jobs), _AT_ONCE):
+        yield jobs[start : start + _AT_ONCE]
+
+
+def _delete(jobs: Sequence[str]) -> None:
+    done = call_pbs("qdel", *jobs)
+    lines = done.stderr.splitlines()
+    serious = [line for line in lines if line.strip() and not any(one in line for one in _GONE)]
+    if done.returncode != 0 and (serious or not lines):
+        hint = "only their owner may delete them" if "nauthorized" in done.stderr else "try again"
+        raise SubmitError(f"qdel: {message_of(done)}", hint)
+
+
+def _await_end(jobs: Collection[str]) -> None:
+    """Wait until the server shows that the jobs have ended; qdel returns earlier."""
+    for _ in range(_MAX_QUERIES):
+        found = _reports(jobs)
+        active = [job for job, one in found.items() if not _has_left(one)]
+        if not active:
+            return
+        time.sleep(0.5)
+    silent = next((one.reason for one in found.values() if one.state is JobState.UNKNOWN), "")
+    message = silent or "still in the queue"
+    raise SubmitError(f"qdel: {', '.join(sorted(active))}: {message}", "try again")
+
+
+def _has_left(report: JobReport) -> bool:
+    """Whether a job has ended or is ending; False if its state is unknown."""
+    return report.state.finished or report.reason == ENDING

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import pwd
 from collections.abc import Collection, Mapping
-from pathlib import Path
 
 import msgspec
 
@@ -15,7 +13,7 @@ from hpc_train.submissions.slurm.requeue_history import with_history
 from hpc_train.submissions.slurm.sacct import sacct
 from hpc_train.submissions.slurm.slurm_commands import transient
 from hpc_train.submissions.slurm.squeue import QueueAnswer, QueueEntry, squeue
-from hpc_train.submissions.submission_file import status_of
+from hpc_train.submissions.submission_file import owner, status_of
 
 # Prefix of the comment that identifies a job.
 MARK = "hpctrain:"
@@ -110,15 +108,6 @@ def search(
         else:
             found[run] = _without_entry(run, cluster, submission, answer.failure)
     return found
-
-
-def owner(folder: Path) -> str:
-    """Return the user who submitted the run of a folder."""
-    uid = folder.stat().st_uid
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)
 
 
 def _is_job_of(entry: QueueEntry, submission: Submission) -> bool:

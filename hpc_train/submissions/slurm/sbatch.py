@@ -12,10 +12,11 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.job_arrays import SbatchCall
-from hpc_train.submissions.slurm.job_states import find, owner
+from hpc_train.submissions.slurm.job_states import find
 from hpc_train.submissions.slurm.refusals import advice
 from hpc_train.submissions.slurm.sbatch_environment import environment_changes, options_in
 from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient
+from hpc_train.submissions.submission_file import owner
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -1,0 +1,152 @@
+"""Calls of qsub: a submission, retried if the server is slow, never made twice."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import re
+import time
+import uuid
+
+import msgspec
+
+from hpc_train.errors import SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import Submission
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.pbs.find_job import MARK, jobs_of, with_mark
+from hpc_train.submissions.pbs.pbs_commands import NOT_REACHED, call_pbs, message_of, transient
+from hpc_train.submissions.submission_file import owner, write
+from hpc_train.subprocesses import Finished
+
+_PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
+_UNDER_WAY_S = 15.0
+_PATIENCE_S = 300.0
+_JOB_ID = re.compile(r"^([0-9]+(?:\[\])?\.[\w.-]+)\s*$", re.MULTILINE)
+# Parts of qsub's messages -> what to do.
+_ADVICE = {
+    "Unknown queue": "partition names a queue; qstat -Q lists them",
+    "Unknown resource": "directives or the profile's pbs.chunk name one that does not exist here",
+    "violates queue and/or server resource limits": "request less, or another queue; qstat -Qf",
+    "exceed": "wait until your other jobs end",
+    "Unauthorized Request": "your account may not use this queue or project",
+    "Illegal attribute or resource value": "see the #PBS lines: hpctrain render",
+    "project": "account names the project",
+    "ccount": "account names the project",
+}
+
+
+def submit(run: RunFolder, options: ExecutorOptions) -> None:
+    """Submit a run, and write its submission.json before and after the call.
+
+    If the process is killed before the answer, the job is found by its mark.
+
+    Raises:
+        SubmitError: refused; `transient` if it is unknown whether the job was accepted.
+    """
+    mark = f"hpctrain:{uuid.uuid4().hex[:16]}"
+    command = _command(run, mark)
+    request = Submission(
+        executor="pbs",
+        native_id="",
+        submitted="",
+        cluster=options.cluster,
+        comment=mark,
+        command=command,
+    )
+    try:
+        job = _job_id(run, request)
+    except SubmitError as failure:
+        if not failure.transient:
+            run.submission.unlink(missing_ok=True)
+        raise
+    _record(run, request, job)
+
+
+def _command(run: RunFolder, mark: str) -> tuple[str, ...]:
+    folder = str(run.path.absolute())
+    variables = f"HPCTRAIN_RUN={_quoted(folder)},{MARK}={mark}"
+    output = f"{folder}/logs/job.out"
+    return ("qsub", "-o", output, "-v", variables, str(run.script.absolute()))
+
+
+def _quoted(folder: str) -> str:
+    """Quote a path in the list of -v, where a comma begins the next variable.
+
+    Raises:
+        SubmitError: qsub cannot pass it.
+    """
+    if re.search(r"['\"\\\n]", folder):
+        raise SubmitError(
+            f"{folder!r}: qsub cannot pass a folder with a quote, a backslash or a line break",
+            "--results with another folder",
+        )
+    return f"'{folder}'" if re.search(r"[^\w./:=+@%~-]", folder) else folder
+
+
+def _record(run: RunFolder, request: Submission, job: str) -> None:
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    write(run, msgspec.structs.replace(request, native_id=job, submitted=now))
+
+
+def _job_id(run: RunFolder, request: Submission) -> str:
+    """Return the id of the job, repeating the call only if the server does not have it.
+
+    Raises:
+        SubmitError: as for `submit`.
+    """
+    message = ""
+    for pause_s in (*_PAUSES_S, None):
+        # Immediately before: after a kill in between, the state is unknown for two minutes.
+        _record(run, request, "")
+        done = call_pbs(*request.command, timeout_s=_PATIENCE_S)
+        match = _JOB_ID.search(done.stdout)
+        if match is not None:
+            return match[1]
+        message = _refusal(done)
+        if pause_s is None:
+            break
+        job, answered = _find(run, request.comment, _delay(message, pause_s))
+        if job:
+            return job
+        if not answered:
+            break
+    hint = "hpctrain status finds the job if it was accepted; submit again later"
+    raise SubmitError(f"qsub was not answered: {message}", hint, transient=True)
+
+
+def _refusal(done: Finished) -> str:
+    """Return the message of a call that may have been accepted.
+
+    Raises:
+        SubmitError: it was refused.
+    """
+    message = message_of(done)
+    if done.returncode != 0 and not transient(done.stderr):
+        advice = next((text for words, text in _ADVICE.items() if words in message), "")
+        raise SubmitError(f"qsub: {message}", advice)
+    return message if done.returncode else f"it printed no job id: {done.stdout.strip()[:200]!r}"
+
+
+def _delay(message: str, pause_s: float) -> float:
+    """Return the delay, and log it: a request that reached the server may be in progress."""
+    if not any(words in message.lower() for words in NOT_REACHED):
+        pause_s = max(pause_s, _UNDER_WAY_S)
+    logging.getLogger(__name__).warning(
+        "PBS does not answer (%s); trying again in %.0f s", message, pause_s
+    )
+    return pause_s
+
+
+def _find(run: RunFolder, mark: str, pause_s: float) -> tuple[str, bool]:
+    """Wait, then search for the job; return whether the server responded."""
+    for further_s in (0.0, *_PAUSES_S):
+        time.sleep(pause_s + further_s)
+        jobs, failure = jobs_of(owner(run.path))
+        if not failure:
+            mine = with_mark(jobs, mark)
+            if len(mine) > 1:
+                # The request was accepted late, and repeated: delete one of the two jobs.
+                call_pbs("qdel", *mine[1:])
+            return (mine[0] if mine else ""), True
+    return "", False

@@ -1,0 +1,134 @@
+"""Commands of hpctrain on the small PBS, as on the page docs/pbs.md."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab.pbs import small_pbs
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+from tests.small_pbs import TestPbs, running
+
+RANKS = """\
+import os, sys
+import torch.distributed as dist
+dist.init_process_group("gloo")
+print("rank", dist.get_rank(), "of", dist.get_world_size(), os.environ["HPCTRAIN_NODE"])
+dist.barrier()
+sys.exit(int(sys.argv[1]) if dist.get_rank() == 3 else 0)
+"""
+JOB = """\
+name: {name}
+command: [{command}]
+resources: {{nodes: 2, tasks_per_node: 2, cpus_per_task: 1, time: 10m}}
+"""
+
+
+@pytest.fixture
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestPbs]:
+    with running(tmp_path, monkeypatch) as found:
+        yield found
+
+
+@pytest.fixture
+def user(pbs: TestPbs) -> User:
+    (pbs.work / "ranks.py").write_text(RANKS)
+    return User(folder=pbs.work, environment=dict(os.environ), profile=pbs.profile)
+
+
+def job(user: User, name: str, *command: str) -> str:
+    words = ", ".join(f'"{word}"' for word in command)
+    (user.folder / f"{name}.yaml").write_text(JOB.format(name=name, command=words))
+    return f"{name}.yaml"
+
+
+def submit(user: User, file: str, *words: str) -> str:
+    done = user.submit(file, *words, site="lab-pbs")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def runs(user: User, name: str) -> list[dict[str, str]]:
+    done = user.hpctrain("status", name, "--json")
+    found: list[dict[str, str]] = json.loads(done.stdout)["runs"]
+    return found
+
+
+def test_two_nodes_train_together_and_the_logs_are_read(user: User) -> None:
+    submit(user, job(user, "two", "python", "ranks.py", "0"), "--wait")
+    (run,) = runs(user, "two")
+    assert (run["state"], run["nodes"]) == ("COMPLETED", "pbs1,pbs2")
+    logs = user.hpctrain("logs", "two").stdout
+    assert {f"rank {rank} of 4 pbs{rank // 2 + 1}" for rank in range(4)} <= {
+        line.partition(": ")[2] or line for line in logs.splitlines()
+    } | set(logs.splitlines())
+
+
+def test_a_rank_that_fails_is_named_and_its_run_is_retried(user: User) -> None:
+    done = user.submit(job(user, "bad", "python", "ranks.py", "9"), "--wait", site="lab-pbs")
+    assert done.returncode == 1
+    (run,) = runs(user, "bad")
+    assert run["state"] == "FAILED"
+    assert "rank 3" in user.hpctrain("status", "bad").stdout
+    assert user.hpctrain("retry", "bad").returncode == 0
+    wait_for(lambda: [one["state"] for one in runs(user, "bad")] == ["FAILED", "FAILED"])
+
+
+def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: TestPbs) -> None:
+    submit(user, job(user, "long", "sleep", "3001"))
+    wait_for(lambda: runs(user, "long")[0]["state"] == "RUNNING")
+    sleepers = lambda: [  # noqa: E731 - read twice
+        path
+        for path in Path("/proc").iterdir()
+        if path.name.isdigit() and _is_of(path, str(pbs.folder))
+    ]
+    wait_for(lambda: any("3001" in _words(path) for path in sleepers()))
+    done = user.hpctrain("cancel", "long")
+    assert done.returncode == 0, done.stderr
+    assert runs(user, "long")[0]["state"] == "CANCELLED"
+    wait_for(lambda: not any("3001" in _words(path) for path in sleepers()))
+
+
+def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = job(user, "dry", "python", "ranks.py", "0")
+    done = user.submit(file, "--dry-run", site="lab-pbs")
+    assert (done.returncode, "#PBS -l select=2:ncpus=2\n" in done.stdout) == (0, True)
+    done = user.hpctrain("submit", file, "--site", "lab-pbs", PATH="/usr/bin:/bin")
+    assert done.returncode == 2
+    assert "qsub is not on PATH" in done.stderr
+
+
+def test_the_lab_is_started_and_stopped_by_its_commands(user: User, tmp_path: Path) -> None:
+    folder = Path(f"/tmp/hpct-{os.getpid()}-cli")  # noqa: S108 - a socket needs a short path
+    config = {"XDG_CONFIG_HOME": str(tmp_path / "other")}
+    words = ("--dir", str(folder), "--nodes", "1", "--cpus", "2")
+    done = user.hpctrain("lab", "up", "--pbs", *words, **config)
+    assert done.returncode == 0, done.stderr
+    assert "small PBS: 1 node of 2 cores, all on this machine; started\n" in done.stdout
+    again = user.hpctrain("lab", "up", "--pbs", *words, **config)
+    assert "already running" in again.stdout
+    assert small_pbs.read(folder) is not None
+    refused = user.hpctrain("lab", "up", "--pbs", "--gpus", "2", **config)
+    assert (refused.returncode, "--gpus is of the Slurm lab" in refused.stderr) == (2, True)
+    done = user.hpctrain("lab", "down", "--pbs", "--dir", str(folder), **config)
+    assert done.stdout == f"the small PBS in {folder} was stopped\n"
+    assert not folder.exists()
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def _is_of(path: Path, folder: str) -> bool:
+    try:
+        return f"PBS_NODEFILE={folder}/".encode() in (path / "environ").read_bytes()
+    except OSError:
+        return False

@@ -1,0 +1,194 @@
+"""The small PBS: it runs scripts as PBS does, answers in recorded shapes, and refuses the same."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import LabError
+from hpc_train.lab.pbs import small_pbs
+from hpc_train.lab.pbs.placement import NodeSize
+from tests.pipeline.waiting import wait_for
+from tests.small_pbs import TestPbs, running
+
+RECORDED = Path(__file__).parents[1] / "submissions" / "pbs" / "answers"
+
+
+@pytest.fixture
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestPbs]:
+    with running(tmp_path, monkeypatch) as found:
+        yield found
+
+
+def submit(pbs: TestPbs, text: str, *options: str) -> str:
+    done = pbs.command("qsub", *options, pbs.script(text))
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.strip()
+
+
+def job(pbs: TestPbs, name: str) -> dict[str, Any]:
+    done = pbs.command("qstat", "-x", "-f", "-F", "json", name)
+    found: dict[str, Any] = json.loads(done.stdout)["Jobs"][name]
+    return found
+
+
+def await_end(pbs: TestPbs, name: str) -> dict[str, Any]:
+    wait_for(lambda: job(pbs, name)["job_state"] == "F")
+    return job(pbs, name)
+
+
+def test_a_job_starts_at_home_with_the_variables_of_pbs(pbs: TestPbs) -> None:
+    words = "$PWD $PBS_O_WORKDIR $PBS_JOBID $PBS_JOBNAME $PBS_QUEUE $NCPUS $OMP_NUM_THREADS"
+    name = submit(
+        pbs,
+        f'echo "{words} [$MINE] [$SHELL_ONLY]"; sort -u "$PBS_NODEFILE"',
+        *("-N", "mine", "-l", "select=2:ncpus=3:mpiprocs=2", "-l", "place=scatter"),
+        *("-v", "MINE='a,b c',OTHER=1", "-j", "oe", "-k", "doe", "-o", "out"),
+    )
+    assert await_end(pbs, name)["Exit_status"] == 0
+    home, work = pbs.work.parent, pbs.work
+    assert (pbs.work / "out").read_text().splitlines() == [
+        f"{home} {work} 1.pbs mine workq 3 3 [a,b c] []",
+        "pbs1",
+        "pbs2",
+    ]
+
+
+def test_output_is_spooled_unless_it_is_kept_directly(pbs: TestPbs) -> None:
+    spooled = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-o", "spooled")
+    live = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-k", "doe", "-o", "live")
+    wait_for(lambda: (pbs.work / "live").exists() and (pbs.work / "live").read_text() != "")
+    assert not (pbs.work / "spooled").exists()
+    assert pbs.command("qdel", spooled, live).returncode == 0
+    await_end(pbs, spooled)
+    assert (pbs.work / "spooled").read_text() == "hello\n"
+
+
+def test_pbsdsh_hides_a_failure_and_pbs_tmrsh_does_not(pbs: TestPbs) -> None:
+    text = "pbsdsh -- bash -c 'exit 3'; echo $?; pbs_tmrsh pbs1 bash -c 'exit 7'; echo $?"
+    text += "; export X=1; pbs_tmrsh pbs1 bash -c 'echo [$X]'; pbs_tmrsh other true; echo $?"
+    name = submit(pbs, text, "-j", "oe", "-k", "doe", "-o", "out")
+    await_end(pbs, name)
+    lines = (pbs.work / "out").read_text().splitlines()
+    assert lines == [
+        "0",
+        "7",
+        "[]",
+        f'pbs_tmrsh: host "other" is not a node in job <{name}>',
+        "255",
+    ]
+
+
+def test_a_job_over_its_walltime_and_a_deleted_one(pbs: TestPbs) -> None:
+    late = submit(pbs, "sleep 300", "-l", "walltime=00:00:01")
+    deleted = submit(pbs, "sleep 300")
+    waiting = submit(pbs, "true", "-h")
+    assert job(pbs, waiting)["job_state"] == "H"
+    assert pbs.command("qdel", deleted, waiting).returncode == 0
+    ends = [await_end(pbs, name) for name in (late, deleted, waiting)]
+    codes = [(end.get("Exit_status"), end["substate"]) for end in ends]
+    assert codes == [(-29, 93), (271, 91), (None, 91)]
+
+
+def test_processes_in_sessions_of_their_own_end_with_the_job(pbs: TestPbs) -> None:
+    name = submit(pbs, "setsid sleep 301 & echo $! >pid; mv pid started; wait")
+    file = pbs.work.parent / "started"
+    wait_for(file.exists)
+    process = Path("/proc", file.read_text().strip())
+    assert process.exists()
+    pbs.command("qdel", name)
+    await_end(pbs, name)
+    wait_for(lambda: not process.exists())
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "words"),
+    [
+        (["-q", "x"], 170, "Unknown queue"),
+        (["-l", "foo=1"], 187, "Unknown resource: foo"),
+        (["-l", "select=1:foo=1"], 187, "Unknown resource: foo"),
+        (["-l", "walltime=soon"], 166, "Illegal attribute or resource value"),
+        (["-l", "place=apart"], 166, "Illegal attribute or resource value"),
+        (["-l", "select=1:ncpus=1,ncpus=2"], 2, 'cannot be used with "select"'),
+        (["-N", "a b"], 2, "illegal -N value"),
+        (["-N", "x" * 240], 2, "illegal -N value"),
+        (["-J", "1-1"], 2, "illegal -J value"),
+        (["-J", "2,4"], 2, "illegal -J value"),
+        (["--version"], 2, "invalid option"),
+    ],
+)
+def test_what_a_real_qsub_refuses_is_refused(
+    pbs: TestPbs, options: list[str], code: int, words: str
+) -> None:
+    done = pbs.command("qsub", *options, pbs.script("true"))
+    assert (done.returncode, done.stdout) == (code, "")
+    assert words in done.stderr
+
+
+def test_scripts_that_a_real_qsub_refuses(pbs: TestPbs) -> None:
+    assert pbs.command("qsub", pbs.script("true"), "argument").returncode == 2
+    assert "contains cr, lf" in pbs.command("qsub", pbs.script("true\r")).stderr
+    done = pbs.command("qsub", pbs.script("#PBS -q nowhere\ntrue"))
+    assert (done.returncode, done.stderr) == (170, "qsub: Unknown queue\n")
+
+
+def test_a_job_that_does_not_fit_waits(pbs: TestPbs) -> None:
+    held = submit(pbs, "sleep 300", "-l", "select=2:ncpus=4", "-l", "place=scatter")
+    never = submit(pbs, "true", "-l", "select=1:ncpus=64")
+    many = submit(pbs, "true", "-l", "select=3:ncpus=1", "-l", "place=scatter")
+    later = submit(pbs, "true", "-l", "select=1:ncpus=1")
+    wait_for(lambda: "comment" in job(pbs, later))
+    found = [job(pbs, name)["comment"] for name in (never, many, later)]
+    assert found == [
+        "Can Never Run: Insufficient amount of resource: ncpus (R: 64 A: 4 T: 4)",
+        "Can Never Run: Not enough total nodes available",
+        "Not Running: Insufficient amount of resource: ncpus (R: 1 A: 0 T: 4)",
+    ]
+    pbs.command("qdel", held)
+    await_end(pbs, later)
+
+
+@pytest.mark.parametrize(
+    ("file", "options", "text"),
+    [("qstat-xf-3.json", ["-o", "e.out"], "exit 9"), ("qstat-xf-2.json", ["-l", "walltime=1"], "")],
+)
+def test_the_attributes_of_an_ended_job_are_those_of_a_recorded_one(
+    pbs: TestPbs, file: str, options: list[str], text: str
+) -> None:
+    (recorded,) = json.loads((RECORDED / file).read_text())["Jobs"].values()
+    found = await_end(pbs, submit(pbs, text or "sleep 300", *options))
+    # Of the real PBS's own daemon.
+    missing = recorded.keys() - {"session_id", "jobdir"} - found.keys()
+    assert missing == set()
+    assert {type(found[key]) for key in recorded.keys() & found.keys()} <= {str, int, dict}
+    wanted = {key: type(value) for key, value in recorded.items() if key in found}
+    assert {key: type(found[key]) for key in wanted} == wanted
+
+
+def test_an_unknown_job_and_a_finished_one_without_history(pbs: TestPbs) -> None:
+    name = submit(pbs, "true")
+    await_end(pbs, name)
+    unknown = pbs.command("qstat", "-x", "-f", "-F", "json", name, "99.pbs")
+    assert (unknown.returncode, unknown.stderr) == (153, "qstat: Unknown Job Id 99.pbs\n")
+    assert list(json.loads(unknown.stdout)["Jobs"]) == [name]
+    assert pbs.command("qstat", "-f", name).returncode == 35
+
+
+def test_another_size_beside_a_running_one_is_refused(pbs: TestPbs) -> None:
+    with pytest.raises(LabError, match="has 2 nodes of 4 cores"):
+        small_pbs.up(pbs.folder, NodeSize(nodes=3))
+    assert small_pbs.up(pbs.folder, NodeSize(nodes=2, ncpus=4))[1] is False
+
+
+def test_a_folder_of_something_else_is_not_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    (tmp_path / "mine").mkdir()
+    with pytest.raises(LabError, match="is not that of a small PBS"):
+        small_pbs.up(tmp_path / "mine", NodeSize())
+    assert small_pbs.down(tmp_path / "mine") is False
