@@ -8,8 +8,8 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
@@ -19,10 +19,9 @@ from hpc_train.lab.pbs.placement import NodeSize
 Done = subprocess.CompletedProcess[str]
 
 
-class TestPbs(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class RunningPbs:
     """A running small PBS, and the folder of its user."""
-
-    __test__ = False
 
     folder: Path
     work: Path
@@ -49,7 +48,7 @@ class TestPbs(NamedTuple):
 @contextmanager
 def running(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: NodeSize | None = None
-) -> Iterator[TestPbs]:
+) -> Iterator[RunningPbs]:
     """Start a small PBS; a socket needs a short path."""
     place = Path(tempfile.mkdtemp(prefix="hpct-pbs-"))
     folder = place / "pbs"
@@ -60,7 +59,7 @@ def running(
     small_pbs.up(folder, size or NodeSize(nodes=2, ncpus=4))
     monkeypatch.setenv("PATH", f"{folder}/bin:{os.environ['PATH']}")
     try:
-        yield TestPbs(folder, work, small_pbs.profile_path())
+        yield RunningPbs(folder, work, small_pbs.profile_path())
     finally:
         small_pbs.down(folder)
         shutil.rmtree(place)

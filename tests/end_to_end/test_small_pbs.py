@@ -12,7 +12,7 @@ import pytest
 from hpc_train.lab.pbs import small_pbs
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import TestPbs, running
+from tests.small_pbs import RunningPbs, running
 
 RANKS = """\
 import os, sys
@@ -30,13 +30,13 @@ resources: {{nodes: 2, tasks_per_node: 2, cpus_per_task: 1, time: 10m}}
 
 
 @pytest.fixture
-def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestPbs]:
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
     with running(tmp_path, monkeypatch) as found:
         yield found
 
 
 @pytest.fixture
-def user(pbs: TestPbs) -> User:
+def user(pbs: RunningPbs) -> User:
     (pbs.work / "ranks.py").write_text(RANKS)
     return User(folder=pbs.work, environment=dict(os.environ), profile=pbs.profile)
 
@@ -79,19 +79,14 @@ def test_a_rank_that_fails_is_named_and_its_run_is_retried(user: User) -> None:
     wait_for(lambda: [one["state"] for one in runs(user, "bad")] == ["FAILED", "FAILED"])
 
 
-def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: TestPbs) -> None:
+def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: RunningPbs) -> None:
     submit(user, job(user, "long", "sleep", "3001"))
     wait_for(lambda: runs(user, "long")[0]["state"] == "RUNNING")
-    sleepers = lambda: [  # noqa: E731 - read twice
-        path
-        for path in Path("/proc").iterdir()
-        if path.name.isdigit() and _is_of(path, str(pbs.folder))
-    ]
-    wait_for(lambda: any("3001" in _words(path) for path in sleepers()))
+    wait_for(lambda: _sleeps(pbs.folder))
     done = user.hpctrain("cancel", "long")
     assert done.returncode == 0, done.stderr
     assert runs(user, "long")[0]["state"] == "CANCELLED"
-    wait_for(lambda: not any("3001" in _words(path) for path in sleepers()))
+    wait_for(lambda: not _sleeps(pbs.folder))
 
 
 def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,6 +113,12 @@ def test_the_lab_is_started_and_stopped_by_its_commands(user: User, tmp_path: Pa
     done = user.hpctrain("lab", "down", "--pbs", "--dir", str(folder), **config)
     assert done.stdout == f"the small PBS in {folder} was stopped\n"
     assert not folder.exists()
+
+
+def _sleeps(folder: Path) -> bool:
+    """Whether a job of a small PBS has its program."""
+    processes = (path for path in Path("/proc").iterdir() if path.name.isdigit())
+    return any("3001" in _words(path) and _is_of(path, str(folder)) for path in processes)
 
 
 def _words(path: Path) -> list[str]:

@@ -13,35 +13,35 @@ from hpc_train.errors import LabError
 from hpc_train.lab.pbs import small_pbs
 from hpc_train.lab.pbs.placement import NodeSize
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import TestPbs, running
+from tests.small_pbs import RunningPbs, running
 
 RECORDED = Path(__file__).parents[1] / "submissions" / "pbs" / "answers"
 
 
 @pytest.fixture
-def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestPbs]:
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
     with running(tmp_path, monkeypatch) as found:
         yield found
 
 
-def submit(pbs: TestPbs, text: str, *options: str) -> str:
+def submit(pbs: RunningPbs, text: str, *options: str) -> str:
     done = pbs.command("qsub", *options, pbs.script(text))
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.strip()
 
 
-def job(pbs: TestPbs, name: str) -> dict[str, Any]:
+def job(pbs: RunningPbs, name: str) -> dict[str, Any]:
     done = pbs.command("qstat", "-x", "-f", "-F", "json", name)
     found: dict[str, Any] = json.loads(done.stdout)["Jobs"][name]
     return found
 
 
-def await_end(pbs: TestPbs, name: str) -> dict[str, Any]:
+def await_end(pbs: RunningPbs, name: str) -> dict[str, Any]:
     wait_for(lambda: job(pbs, name)["job_state"] == "F")
     return job(pbs, name)
 
 
-def test_a_job_starts_at_home_with_the_variables_of_pbs(pbs: TestPbs) -> None:
+def test_a_job_starts_at_home_with_the_variables_of_pbs(pbs: RunningPbs) -> None:
     words = "$PWD $PBS_O_WORKDIR $PBS_JOBID $PBS_JOBNAME $PBS_QUEUE $NCPUS $OMP_NUM_THREADS"
     name = submit(
         pbs,
@@ -58,7 +58,7 @@ def test_a_job_starts_at_home_with_the_variables_of_pbs(pbs: TestPbs) -> None:
     ]
 
 
-def test_output_is_spooled_unless_it_is_kept_directly(pbs: TestPbs) -> None:
+def test_output_is_spooled_unless_it_is_kept_directly(pbs: RunningPbs) -> None:
     spooled = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-o", "spooled")
     live = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-k", "doe", "-o", "live")
     wait_for(lambda: (pbs.work / "live").exists() and (pbs.work / "live").read_text() != "")
@@ -68,7 +68,7 @@ def test_output_is_spooled_unless_it_is_kept_directly(pbs: TestPbs) -> None:
     assert (pbs.work / "spooled").read_text() == "hello\n"
 
 
-def test_pbsdsh_hides_a_failure_and_pbs_tmrsh_does_not(pbs: TestPbs) -> None:
+def test_pbsdsh_hides_a_failure_and_pbs_tmrsh_does_not(pbs: RunningPbs) -> None:
     text = "pbsdsh -- bash -c 'exit 3'; echo $?; pbs_tmrsh pbs1 bash -c 'exit 7'; echo $?"
     text += "; export X=1; pbs_tmrsh pbs1 bash -c 'echo [$X]'; pbs_tmrsh other true; echo $?"
     name = submit(pbs, text, "-j", "oe", "-k", "doe", "-o", "out")
@@ -83,7 +83,7 @@ def test_pbsdsh_hides_a_failure_and_pbs_tmrsh_does_not(pbs: TestPbs) -> None:
     ]
 
 
-def test_a_job_over_its_walltime_and_a_deleted_one(pbs: TestPbs) -> None:
+def test_a_job_over_its_walltime_and_a_deleted_one(pbs: RunningPbs) -> None:
     late = submit(pbs, "sleep 300", "-l", "walltime=00:00:01")
     deleted = submit(pbs, "sleep 300")
     waiting = submit(pbs, "true", "-h")
@@ -94,7 +94,7 @@ def test_a_job_over_its_walltime_and_a_deleted_one(pbs: TestPbs) -> None:
     assert codes == [(-29, 93), (271, 91), (None, 91)]
 
 
-def test_processes_in_sessions_of_their_own_end_with_the_job(pbs: TestPbs) -> None:
+def test_processes_in_sessions_of_their_own_end_with_the_job(pbs: RunningPbs) -> None:
     name = submit(pbs, "setsid sleep 301 & echo $! >pid; mv pid started; wait")
     file = pbs.work.parent / "started"
     wait_for(file.exists)
@@ -122,21 +122,21 @@ def test_processes_in_sessions_of_their_own_end_with_the_job(pbs: TestPbs) -> No
     ],
 )
 def test_what_a_real_qsub_refuses_is_refused(
-    pbs: TestPbs, options: list[str], code: int, words: str
+    pbs: RunningPbs, options: list[str], code: int, words: str
 ) -> None:
     done = pbs.command("qsub", *options, pbs.script("true"))
     assert (done.returncode, done.stdout) == (code, "")
     assert words in done.stderr
 
 
-def test_scripts_that_a_real_qsub_refuses(pbs: TestPbs) -> None:
+def test_scripts_that_a_real_qsub_refuses(pbs: RunningPbs) -> None:
     assert pbs.command("qsub", pbs.script("true"), "argument").returncode == 2
     assert "contains cr, lf" in pbs.command("qsub", pbs.script("true\r")).stderr
     done = pbs.command("qsub", pbs.script("#PBS -q nowhere\ntrue"))
     assert (done.returncode, done.stderr) == (170, "qsub: Unknown queue\n")
 
 
-def test_a_job_that_does_not_fit_waits(pbs: TestPbs) -> None:
+def test_a_job_that_does_not_fit_waits(pbs: RunningPbs) -> None:
     held = submit(pbs, "sleep 300", "-l", "select=2:ncpus=4", "-l", "place=scatter")
     never = submit(pbs, "true", "-l", "select=1:ncpus=64")
     many = submit(pbs, "true", "-l", "select=3:ncpus=1", "-l", "place=scatter")
@@ -157,7 +157,7 @@ def test_a_job_that_does_not_fit_waits(pbs: TestPbs) -> None:
     [("qstat-xf-3.json", ["-o", "e.out"], "exit 9"), ("qstat-xf-2.json", ["-l", "walltime=1"], "")],
 )
 def test_the_attributes_of_an_ended_job_are_those_of_a_recorded_one(
-    pbs: TestPbs, file: str, options: list[str], text: str
+    pbs: RunningPbs, file: str, options: list[str], text: str
 ) -> None:
     (recorded,) = json.loads((RECORDED / file).read_text())["Jobs"].values()
     found = await_end(pbs, submit(pbs, text or "sleep 300", *options))
@@ -169,7 +169,7 @@ def test_the_attributes_of_an_ended_job_are_those_of_a_recorded_one(
     assert {key: type(found[key]) for key in wanted} == wanted
 
 
-def test_an_unknown_job_and_a_finished_one_without_history(pbs: TestPbs) -> None:
+def test_an_unknown_job_and_a_finished_one_without_history(pbs: RunningPbs) -> None:
     name = submit(pbs, "true")
     await_end(pbs, name)
     unknown = pbs.command("qstat", "-x", "-f", "-F", "json", name, "99.pbs")
@@ -178,7 +178,7 @@ def test_an_unknown_job_and_a_finished_one_without_history(pbs: TestPbs) -> None
     assert pbs.command("qstat", "-f", name).returncode == 35
 
 
-def test_another_size_beside_a_running_one_is_refused(pbs: TestPbs) -> None:
+def test_another_size_beside_a_running_one_is_refused(pbs: RunningPbs) -> None:
     with pytest.raises(LabError, match="has 2 nodes of 4 cores"):
         small_pbs.up(pbs.folder, NodeSize(nodes=3))
     assert small_pbs.up(pbs.folder, NodeSize(nodes=2, ncpus=4))[1] is False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -16,7 +17,7 @@ from hpc_train.submissions.pbs import find_job, pbs_commands
 from hpc_train.submissions.pbs import qsub as qsub_module
 from hpc_train.submissions.pbs.executor import PbsExecutor
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import TestPbs, running
+from tests.small_pbs import RunningPbs, running
 
 Make = Callable[..., RunFolder]
 OPTIONS = ExecutorOptions(cluster=SlurmEndpoint())
@@ -24,7 +25,7 @@ EXECUTOR = PbsExecutor()
 
 
 @pytest.fixture
-def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TestPbs]:
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
     monkeypatch.setattr(qsub_module, "_PAUSES_S", (0.01, 0.01))
     monkeypatch.setattr(qsub_module, "_UNDER_WAY_S", 0.2)
     with running(tmp_path, monkeypatch) as found:
@@ -55,11 +56,11 @@ def submit(*runs: RunFolder) -> None:
     EXECUTOR.submit(runs[0].path.parent, runs, OPTIONS)
 
 
-def jobs(pbs: TestPbs) -> list[str]:
+def jobs(pbs: RunningPbs) -> list[str]:
     return pbs.command("qselect", "-x").stdout.split()
 
 
-def test_a_run_has_its_folder_and_its_log(pbs: TestPbs, make: Make) -> None:
+def test_a_run_has_its_folder_and_its_log(pbs: RunningPbs, make: Make) -> None:
     run = make('echo "$HPCTRAIN_RUN"; exit 3')
     submit(run)
     wait_for(lambda: state(run).state is JobState.FAILED)
@@ -69,7 +70,7 @@ def test_a_run_has_its_folder_and_its_log(pbs: TestPbs, make: Make) -> None:
     assert submission(run).native_id == "1.pbs"
 
 
-def test_runs_are_cancelled(pbs: TestPbs, make: Make) -> None:
+def test_runs_are_cancelled(pbs: RunningPbs, make: Make) -> None:
     runs = [make(name=f"r{number}") for number in range(3)]
     submit(*runs)
     wait_for(lambda: state(runs[0]).state is JobState.RUNNING)
@@ -78,7 +79,7 @@ def test_runs_are_cancelled(pbs: TestPbs, make: Make) -> None:
     assert pbs.command("qselect").stdout == ""
 
 
-def test_a_run_that_has_ended_is_cancelled_without_an_error(pbs: TestPbs, make: Make) -> None:
+def test_a_run_that_has_ended_is_cancelled_without_an_error(pbs: RunningPbs, make: Make) -> None:
     run = make("true")
     submit(run)
     wait_for(lambda: state(run).state is JobState.COMPLETED)
@@ -86,7 +87,7 @@ def test_a_run_that_has_ended_is_cancelled_without_an_error(pbs: TestPbs, make: 
 
 
 def test_a_lost_answer_is_found_and_the_job_is_not_submitted_twice(
-    pbs: TestPbs, make: Make
+    pbs: RunningPbs, make: Make
 ) -> None:
     pbs.fault("lost-answer")
     run = make()
@@ -95,7 +96,7 @@ def test_a_lost_answer_is_found_and_the_job_is_not_submitted_twice(
     assert submission(run).native_id == "1.pbs"
 
 
-def test_a_lost_answer_is_found_in_an_answer_that_is_no_json(pbs: TestPbs, make: Make) -> None:
+def test_a_lost_answer_is_found_in_an_answer_that_is_no_json(pbs: RunningPbs, make: Make) -> None:
     pbs.fault("lost-answer")
     pbs.fault("broken-json")
     run = make()
@@ -103,14 +104,14 @@ def test_a_lost_answer_is_found_in_an_answer_that_is_no_json(pbs: TestPbs, make:
     assert (jobs(pbs), submission(run).native_id) == (["1.pbs"], "1.pbs")
 
 
-def test_a_request_that_did_not_arrive_is_repeated(pbs: TestPbs, make: Make) -> None:
+def test_a_request_that_did_not_arrive_is_repeated(pbs: RunningPbs, make: Make) -> None:
     pbs.fault("refused-once")
     run = make()
     submit(run)
     assert (jobs(pbs), submission(run).native_id) == (["1.pbs"], "1.pbs")
 
 
-def test_a_killed_submission_is_found_by_its_mark(pbs: TestPbs, make: Make) -> None:
+def test_a_killed_submission_is_found_by_its_mark(pbs: RunningPbs, make: Make) -> None:
     run = make()
     submit(run)
     lost = msgspec.structs.replace(submission(run), native_id="")
@@ -126,7 +127,7 @@ def test_a_killed_submission_is_found_by_its_mark(pbs: TestPbs, make: Make) -> N
     )
 
 
-def test_a_refused_run_leaves_no_submission(pbs: TestPbs, make: Make) -> None:
+def test_a_refused_run_leaves_no_submission(pbs: RunningPbs, make: Make) -> None:
     good, bad = make(name="good"), make("#PBS -q nowhere", name="bad")
     with pytest.raises(SubmitError, match="1 of 2 runs were submitted, then: qsub: Unknown queue"):
         submit(good, bad)
@@ -134,7 +135,7 @@ def test_a_refused_run_leaves_no_submission(pbs: TestPbs, make: Make) -> None:
 
 
 @pytest.mark.parametrize("fault", ["broken-json", "only-first"])
-def test_states_despite_json_that_is_broken(pbs: TestPbs, make: Make, fault: str) -> None:
+def test_states_despite_json_that_is_broken(pbs: RunningPbs, make: Make, fault: str) -> None:
     runs = [make(name=f"r{number}") for number in range(3)]
     submit(*runs)
     wait_for(lambda: state(runs[2]).state is JobState.RUNNING)
@@ -144,7 +145,7 @@ def test_states_despite_json_that_is_broken(pbs: TestPbs, make: Make, fault: str
     assert [found[run].job for run in runs] == ["1.pbs", "2.pbs", "3.pbs"]
 
 
-def test_without_a_history_the_files_decide(pbs: TestPbs, make: Make) -> None:
+def test_without_a_history_the_files_decide(pbs: RunningPbs, make: Make) -> None:
     ended, active = make("true", name="ended"), make(name="active")
     submit(ended, active)
     wait_for(lambda: state(ended).state is JobState.COMPLETED)
@@ -156,7 +157,7 @@ def test_without_a_history_the_files_decide(pbs: TestPbs, make: Make) -> None:
 
 
 def test_a_silent_server_loses_no_run(
-    pbs: TestPbs, make: Make, monkeypatch: pytest.MonkeyPatch
+    pbs: RunningPbs, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = make()
     submit(run)
@@ -169,7 +170,7 @@ def test_a_silent_server_loses_no_run(
     monkeypatch.undo()
 
 
-def test_states_of_a_thousand_runs_are_one_query(pbs: TestPbs, make: Make) -> None:
+def test_states_of_a_thousand_runs_are_one_query(pbs: RunningPbs, make: Make) -> None:
     run = make()
     submit(run)
     log = pbs.folder / "calls"
@@ -189,7 +190,7 @@ def test_states_of_a_thousand_runs_are_one_query(pbs: TestPbs, make: Make) -> No
     assert log.read_text() == "1004\n"
 
 
-def test_a_job_that_waits_says_why(pbs: TestPbs, make: Make) -> None:
+def test_a_job_that_waits_says_why(pbs: RunningPbs, make: Make) -> None:
     run = make("#PBS -l select=1:ncpus=99")
     submit(run)
     wait_for(lambda: state(run).reason.startswith("it can never run here: Insufficient amount"))
@@ -213,7 +214,7 @@ def test_a_folder_that_qsub_cannot_pass_is_refused(make: Make) -> None:
 
 
 def test_marks_in_json_and_in_text() -> None:
-    jobs = {
+    jobs: dict[str, dict[str, Any]] = {
         "12.s": {"Variable_List": {"HPCTRAIN_MARK": "hpctrain:a"}},
         "9.s": {"Variable_List": "A=1,HPCTRAIN_MARK=hpctrain:a,B=2"},
         "10.s": {"Variable_List": {"X": 5}},
