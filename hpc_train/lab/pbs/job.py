@@ -93,14 +93,23 @@ def attributes(job: PbsJob) -> dict[str, Any]:
         **({"comment": job.comment} if job.comment else {}),
         "etime": clock(job.created),
         **({"run_count": 1} if job.started else {}),
-        **({} if job.exit_status is None else {"Stageout_status": 1}),
-        **({} if job.exit_status is None else {"Exit_status": job.exit_status}),
-        "Submit_arguments": request.arguments,
-        **({"history_timestamp": int(job.ended)} if job.ended else {}),
-        "project": request.project,
-        "Submit_Host": SERVER,
+        **_end(job),
     }
     return found
+
+
+def _end(job: PbsJob) -> dict[str, Any]:
+    """Return the attributes from the exit status on."""
+    ended = {} if job.exit_status is None else {"Stageout_status": 1}
+    code = {} if job.exit_status is None else {"Exit_status": job.exit_status}
+    return {
+        **ended,
+        **code,
+        "Submit_arguments": job.request.arguments,
+        **({"history_timestamp": int(job.ended)} if job.ended else {}),
+        "project": job.request.project,
+        "Submit_Host": SERVER,
+    }
 
 
 def clock(when: float) -> str:
