@@ -20,6 +20,7 @@ EXTRAS = {
     "xlsx": ("openpyxl",),
     "fast": ("hyperscan",),
     "torch": ("torch", "sklearn"),
+    "sagemaker": ("boto3",),
 }
 _CONTAINED = {"numpy": "pandas"}
 

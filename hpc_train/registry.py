@@ -95,6 +95,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "slurm": "hpc_train.submissions.slurm.executor:SlurmExecutor",
         "hosts": "hpc_train.submissions.hosts.executor:HostsExecutor",
         "pbs": "hpc_train.submissions.pbs.executor:PbsExecutor",
+        "sagemaker": "hpc_train.submissions.sagemaker.executor:SageMakerExecutor",
     },
     # Executors by what they give inside a job; separate, because a script needs no executor.
     "batch_systems": {
@@ -102,6 +103,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "slurm": "hpc_train.submissions.slurm.in_job:SLURM",
         "hosts": "hpc_train.submissions.hosts.in_job:HOSTS",
         "pbs": "hpc_train.submissions.pbs.in_job:PBS",
+        "sagemaker": "hpc_train.submissions.sagemaker.in_job:SAGEMAKER",
     },
     "formats": {
         "text": "hpc_train.reports.formats.text:render",

@@ -41,9 +41,15 @@ def lab() -> None:
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 @click.option("--ssh", is_flag=True, help="Hosts that ssh reaches, without Slurm.")
 @click.option("--pbs", is_flag=True, help="A small PBS, which needs no root; --dir is its own.")
+@click.option("--sagemaker", is_flag=True, help="A SageMaker instead: its API, S3 and logs.")
 @click.pass_context
-def up(ctx: click.Context, /, ssh: bool, pbs: bool, **given: Any) -> None:
+def up(ctx: click.Context, /, ssh: bool, pbs: bool, sagemaker: bool, **given: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root, except with --pbs."""
+    if sagemaker:
+        from hpc_train.cli.lab_sagemaker import start
+
+        start()
+        return
     if ssh:
         from hpc_train.cli.lab_ssh import start_hosts
 
@@ -73,11 +79,17 @@ def up(ctx: click.Context, /, ssh: bool, pbs: bool, **given: Any) -> None:
 @click.option("--pbs", is_flag=True, help="The small PBS.")
 @click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
 @click.option("--ssh", is_flag=True, help="The hosts that ssh reaches.")
-def down(folder: str | None, ssh: bool, pbs: bool) -> None:
+@click.option("--sagemaker", is_flag=True, help="The SageMaker.")
+def down(folder: str | None, ssh: bool, pbs: bool, sagemaker: bool) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.cli.busy import busy
     from hpc_train.pipeline.lab import stop_lab, stop_ssh_hosts
 
+    if sagemaker:
+        from hpc_train.cli.lab_sagemaker import stop
+
+        stop()
+        return
     if ssh:
         gone = stop_ssh_hosts()
         click.echo(f"the hosts in {gone} were stopped" if gone else "there are no hosts")
@@ -104,12 +116,14 @@ def status(as_json: bool) -> None:
     if as_json:
         import msgspec
 
+        from hpc_train.cli.lab_json import lab_json
+
         listed = [
             {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
             for name, one in running.items()
         ]
         click.echo(
-            msgspec.json.encode({**_json(found, state), "twins": listed, "ssh_hosts": hosts})
+            msgspec.json.encode({**lab_json(found, state), "twins": listed, "ssh_hosts": hosts})
         )
         return
     if found is None or state is None:
@@ -219,24 +233,3 @@ def _echo_state(found: Lab, state: LabState) -> None:
         echo_table(("job", "state", "nodes", "name"), rows)
     if not state.faults:
         _echo_next(found.settings)
-
-
-def _json(found: Lab | None, state: LabState | None) -> dict[str, Any]:
-    if found is None or state is None:
-        return {"schema": 1, "up": False}
-    return {
-        "schema": 1,
-        "up": not state.faults,
-        "faults": state.faults,
-        "slurm_version": found.slurm_version,
-        "settings": {**_fields(found.settings), "mem": str(found.settings.mem)},
-        "slurm_conf": f"{found.settings.folder}/slurm.conf",
-        "env_file": f"{found.settings.folder}/env",
-        "profile": found.profile,
-        "nodes": [{"name": name, "state": word} for name, word in state.nodes.items()],
-        "jobs": state.jobs,
-    }
-
-
-def _fields(settings: Settings) -> dict[str, Any]:
-    return {name: getattr(settings, name) for name in settings.__struct_fields__}

@@ -84,6 +84,11 @@ def echo_scripts(prepared: Prepared) -> None:
         if prepared.study is not None:
             click.echo(f"# ==== {point.stem} ====")
         click.echo(point.script.text, nl=False)
+        if point.request is not None:
+            from hpc_train.json_files import to_json
+
+            click.echo("# ==== request ====")
+            click.echo(to_json(point.request).decode(), nl=False)
 
 
 def _echo_templates(prepared: Prepared) -> None:

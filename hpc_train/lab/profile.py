@@ -10,7 +10,7 @@ from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_programs import path_line
 from hpc_train.model.value import Value
 
-_MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
+MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
 
 _PROFILE = """\
 {mark}
@@ -69,7 +69,7 @@ def profile_text(settings: Settings, found: MpiPrograms, version: str, date: str
     mpirun = ["mpirun"] if found.mpirun else []
     launchers = ["torchrun", "srun", *mpirun, "accelerate", "deepspeed", "spawn", "single"]
     return _PROFILE.format(
-        mark=_MARK,
+        mark=MARK,
         nodes=f"{settings.nodes} nodes" if settings.nodes > 1 else "1 node",
         date=date,
         version=version,
@@ -103,7 +103,7 @@ def profile_path() -> Path:
 
 def is_ours(path: Path) -> bool:
     """Whether a profile was written by `install`."""
-    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
+    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(MARK)
 
 
 def check_place(path: Path) -> None:

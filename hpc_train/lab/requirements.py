@@ -65,7 +65,7 @@ def check_machine(settings: Settings) -> None:
     """
     needed = {**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})}
     _require(needed, settings.slurm_prefix)
-    _check_namespaces()
+    check_namespaces()
 
 
 def check_ssh_programs() -> None:
@@ -75,10 +75,15 @@ def check_ssh_programs() -> None:
         LabError: something is missing; the message names all missing programs.
     """
     _require(_SSH_PACKAGES, "")
-    _check_namespaces()
+    check_namespaces()
 
 
-def _check_namespaces() -> None:
+def check_namespaces() -> None:
+    """Check that networks and namespaces can be created.
+
+    Raises:
+        LabError: a permission is missing.
+    """
     # `lo up` needs the capability to change networks, `unshare` that to create namespaces.
     done = ask(("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up"))
     if done.returncode != 0:

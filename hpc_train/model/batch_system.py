@@ -45,6 +45,12 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         network_option: it has sbatch's option `--network`.
         host_list: its nodes are the hosts of the profile, and the script runs on each of them.
         memory_by_request: a job gets only the memory that it requests, even on whole nodes.
+        whole_nodes: a job gets all cores and GPUs of its nodes, without requesting them.
+        image_of_job: it starts the script in the image of the job.
+        refused: launchers that cannot start ranks in its jobs -> why.
+        check: `module:attr` of a function that checks a profile; raises SiteProfileError.
+        request: `module:attr` of a function from a LaunchPlan and a profile to the request that is
+            sent with a script, for a scheduler without directives; raises PlanError.
     """
 
     name: str = ""
@@ -79,6 +85,11 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     network_option: bool = False
     host_list: bool = False
     memory_by_request: bool = False
+    whole_nodes: bool = False
+    image_of_job: bool = False
+    refused: dict[str, str] = {}
+    check: str = ""
+    request: str = ""
 
     def option(self, name: str) -> str:
         """Write the name of an option as in a command: `--nodes`, `-q` or, a resource, `-l mem`."""

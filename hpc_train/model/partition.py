@@ -163,6 +163,10 @@ class Partition(Value, frozen=True, kw_only=True):
         tuple[Gpus, ...],
         Meta(description="The GPU nearest to each local rank's cores: [3, 2, 1, 0]."),
     ] = ()
+    price_per_node_hour: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Price of a node for an hour, in report.currency."),
+    ] = None
     nics_per_node: Annotated[
         Count | None, Meta(description="Network adapters for data per node.")
     ] = None

@@ -17,6 +17,7 @@ from hpc_train.model.site_facilities import (
     PbsDialect,
     PluginOptions,
     RemoteFolder,
+    SageMaker,
     SharedFolders,
     Storage,
 )
@@ -102,17 +103,15 @@ class Tests(Value, frozen=True, kw_only=True):
 class Reporting(Value, frozen=True, kw_only=True):
     """Requirements of the site for a scaling report; the price and emissions of its GPUs."""
 
-    gates: Annotated[
-        Gates, Meta(description="Limits of `report --check`; those of a study win.")
-    ] = Gates()
+    gates: Annotated[Gates, Meta(description="Of `report --check`; those of a study win.")] = (
+        Gates()
+    )
     price_per_gpu_hour: Annotated[
         Annotated[float, Meta(gt=0)] | None, Meta(description="Price of a GPU for an hour.")
     ] = None
     currency: Annotated[
         str,
-        Meta(
-            pattern=r"^([A-Z]{3})?$(?!\n)", description="Currency of the price, three letters: EUR."
-        ),
+        Meta(pattern=r"^([A-Z]{3})?$(?!\n)", description="Currency of the price: EUR."),
     ] = ""
     co2_g_per_kwh: Annotated[
         Annotated[float, Meta(ge=0)] | None,
@@ -166,6 +165,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Duration | None,
         Meta(description="Minimum time between two queries of the scheduler; default: 30 s."),
     ] = None
+    sagemaker: Annotated[SageMaker | None, Meta(description="Jobs of SageMaker.")] = None
     arch: Annotated[Arch | None, Meta(description="Processor architecture of the nodes.")] = None
     template: Template | None = None
     account: Annotated[Account, Meta(description="Accounts.")] = Account()

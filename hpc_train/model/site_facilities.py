@@ -46,6 +46,56 @@ class Account(Value, frozen=True, kw_only=True):
     ] = None
 
 
+S3Uri = Annotated[
+    str,
+    Meta(
+        pattern=r"^s3://[a-z0-9][a-z0-9.-]{1,61}[a-z0-9](/[^\x00-\x20\x7f]+)?$(?!\n)",
+        description="s3://BUCKET or s3://BUCKET/FOLDER.",
+    ),
+]
+Region = Annotated[str, Meta(pattern=r"^[a-z]{2}(-[a-z]{2,12}){1,3}-\d{1,2}$(?!\n)")]
+Channel = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)", description="A folder of /opt/ml/input/data."),
+]
+
+
+class SageMaker(Value, frozen=True, kw_only=True):
+    """What the training jobs of an account have in common; the instance type is the partition."""
+
+    region: Annotated[
+        Region | None,
+        Meta(description="Region of the jobs: eu-west-1; default: that of the shell."),
+    ] = None
+    role: Annotated[
+        str,
+        Meta(
+            pattern=r"^arn:aws[a-z-]{0,20}:iam::\d{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}$(?!\n)",
+            description="ARN of the role that the jobs have.",
+        ),
+    ]
+    bucket: Annotated[S3Uri, Meta(description="Where scripts, code and results are stored.")]
+    image: Annotated[
+        OneLine | None, Meta(description="Image of jobs without `container`, as in a registry.")
+    ] = None
+    inputs: Annotated[
+        dict[Channel, S3Uri], Meta(description="Channel -> data: {train: s3://bucket/imagenet}.")
+    ] = {}
+    volume_gb: Annotated[
+        int, Meta(ge=1, le=16384, description="Disk of an instance, GB, where it has none.")
+    ] = 30
+    spot: Annotated[
+        bool, Meta(description="Whether jobs use spare capacity, which may be taken away.")
+    ] = False
+    max_wait: Annotated[
+        Duration | None,
+        Meta(description="With spot: longest time from the submission to the end of a job."),
+    ] = None
+    max_pending: Annotated[
+        Duration | None, Meta(description="Longest wait for capacity, from 30m to 28d.")
+    ] = None
+
+
 class Storage(Value, frozen=True, kw_only=True):
     """One file system, as jobs see it."""
 

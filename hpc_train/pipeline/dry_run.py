@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.run_states import executor_of
@@ -14,7 +15,7 @@ from hpc_train.pipeline.study_precision import preview
 from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
-from hpc_train.plans.cost import check_budget, cost_line, cost_of
+from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
 from hpc_train.submissions.slurm.sbatch_test_only import test_only
 
 
@@ -30,12 +31,12 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
     check_budget(cost, options.max_gpu_hours)
     if not prepared.batch.steps:
         check_start(prepared)
+        if not prepared.batch.this_machine:
+            yield _cost_text(prepared, plans)
         yield from preview(prepared)
         return
     yield from executor_of(prepared.site.value.scheduler).notices(plans[0])
-    # Existing runs would be kept; whether there are any depends on the results folder.
-    whole = " for the whole study" if prepared.study else ""
-    yield f"cost{whole}: {cost_line(cost, prepared.site.value.report)}"
+    yield _cost_text(prepared, plans)
     yield from preview(prepared)
     if not shutil.which("sbatch"):
         yield "sbatch is not installed here, so it was not tested whether the cluster accepts this"
@@ -44,6 +45,13 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
     cluster = cluster_of(prepared.site.value, plans[0])
     for name, script in _scripts(prepared):
         yield f"sbatch --test-only{name}: {_answer(cluster, script)}"
+
+
+def _cost_text(prepared: Prepared, plans: Sequence[LaunchPlan]) -> str:
+    """Existing runs would be kept; whether there are any depends on the results folder."""
+    whole = " for the whole study" if prepared.study else ""
+    site = prepared.site.value
+    return f"cost{whole}: {cost_line(cost_of(plans), site.report, price_of_nodes(plans, site))}"
 
 
 def _scripts(prepared: Prepared) -> Iterator[tuple[str, Script]]:

@@ -13,6 +13,7 @@ from hpc_train.lab.lab_status import LabState, state_of
 from hpc_train.lab.pbs import small_pbs
 from hpc_train.lab.pbs.placement import NodeSize
 from hpc_train.lab.pbs.small_pbs import SmallPbs
+from hpc_train.lab.sagemaker.start_and_stop import RunningService, start_service, stop_service
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.slurm_programs import chosen_prefix
 from hpc_train.lab.ssh_hosts import start_and_stop as ssh_lab
@@ -109,6 +110,24 @@ def running_pbs() -> SmallPbs | None:
     """Return the small PBS of the user, if it is running."""
     found = small_pbs.read(small_pbs.default_folder())
     return found if found and is_alive(found.server) else None
+
+
+def start_sagemaker() -> RunningService:
+    """Start a SageMaker on this machine, unless it is running.
+
+    Raises:
+        LabError: it cannot be started.
+    """
+    return start_service()
+
+
+def stop_sagemaker() -> str:
+    """Stop the SageMaker; return its folder, or an empty string without one.
+
+    Raises:
+        LabError: something cannot be removed.
+    """
+    return stop_service()
 
 
 def stop_lab(folder: str | None) -> str:

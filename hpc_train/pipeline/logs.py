@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.pipeline.failure_causes import failed_rank
+from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.status import Watch
 from hpc_train.regularfile import is_regular, open_regular, read_regular
 from hpc_train.runs.find_runs import find
@@ -29,6 +31,8 @@ class RunLogs:
         self._folder = one_run(find(root, word))
         self._rank = rank
         self._watch = Watch(self._folder)
+        self._fetched = 0.0
+        self._fetch()
         self.first_rank = failed_rank(self.run()) if rank is None else None
         self._offsets = {path: _start(path, lines) for path in self._files()}
 
@@ -55,6 +59,7 @@ class RunLogs:
 
     def new_bytes(self) -> Iterator[tuple[str, bytes]]:
         """Yield the name and the new bytes of each log that has grown."""
+        self._fetch()
         for path in self._files():
             with open_regular(path) as stream:
                 stream.seek(self._offsets.get(path, 0))
@@ -62,6 +67,19 @@ class RunLogs:
             if fresh:
                 self._offsets[path] = self._offsets.get(path, 0) + len(fresh)
                 yield path.name, fresh
+
+    def _fetch(self) -> None:
+        """Get the new lines of a job that cannot write to the folder, as often as its site allows.
+
+        Those of a job that has ended are there.
+        """
+        run, now = self.run(), time.monotonic()
+        if run.submission is None or not run.state.active:
+            return
+        if self._fetched and now - self._fetched < run.submission.cluster.poll_s:
+            return
+        executor_of(run.submission.executor).fetch_logs({run.folder: run.submission})
+        self._fetched = now
 
     def _files(self) -> list[Path]:
         name = f"rank-{self._rank}.out"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 from hpc_train.data_folders import template_path
 from hpc_train.errors import PlanError
@@ -22,7 +22,7 @@ from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.detection.default_site import SiteChoice, choose_site, load_choice
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan_digest import plan_digest
-from hpc_train.registry import find_batch_system
+from hpc_train.registry import find_batch_system, resolve
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.search import announcement
@@ -30,6 +30,7 @@ from hpc_train.specs.override import Override, option_override, parse_setting
 from hpc_train.specs.points_of_file import points_of
 
 T = TypeVar("T")
+_MakeRequest = Callable[[LaunchPlan, Sourced[SiteProfile]], dict[str, Any]]
 
 
 class Request(Value, frozen=True, kw_only=True):
@@ -47,13 +48,17 @@ class Request(Value, frozen=True, kw_only=True):
 
 
 class PreparedPoint(Value, frozen=True, kw_only=True):
-    """One job, ready to be submitted; `stem` names its runs."""
+    """One job, ready to be submitted; `stem` names its runs.
+
+    `request` is sent with the script to a scheduler without directives; a submission completes it.
+    """
 
     axes: dict[str, Any]
     job: Sourced[JobSpec]
     plan: LaunchPlan
     script: Script
     stem: str
+    request: dict[str, Any] | None = None
 
 
 class Prepared(Value, frozen=True, kw_only=True):
@@ -213,6 +218,7 @@ def _prepare_point(
     plan = make_plan(point.job, site, nested=nested, plain=plain)
     check_setup(plan)
     check_disclosure(point.job, plan)
+    request = find_batch_system(plan.scheduler).request
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
     return PreparedPoint(
         axes=point.axes,
@@ -220,6 +226,7 @@ def _prepare_point(
         plan=plan,
         script=render_script(plan, folders, plain=plain),
         stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
+        request=cast(_MakeRequest, resolve(request))(plan, site) if request else None,
     )
 
 

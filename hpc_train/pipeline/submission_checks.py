@@ -38,6 +38,8 @@ def check_start(prepared: Prepared) -> None:
         # lacks.
         if local:
             _check_launcher(point)
+        if point.request is not None:
+            executor_of(prepared.site.value.scheduler).check(point.plan, point.request)
 
 
 def check_site(site: Sourced[SiteProfile]) -> None:

@@ -30,7 +30,7 @@ from hpc_train.pipeline.submit_runs import (
     executor_options,
     submit_runs,
 )
-from hpc_train.plans.cost import check_budget, cost_line, cost_of
+from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
 from hpc_train.regularfile import sha256_of
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
@@ -104,13 +104,15 @@ def profile_facts(path: Path) -> dict[str, str]:
 def _announce(
     prepared: Prepared, entries: Sequence[Entry], options: SubmitOptions, say: Callable[[str], None]
 ) -> None:
-    cost = cost_of([manifest.plan for manifest, _ in entries])
+    plans = [manifest.plan for manifest, _ in entries]
+    cost = cost_of(plans)
     check_budget(cost, options.max_gpu_hours)
     if not entries:
         return
     texts: list[str] = []
     if not prepared.batch.this_machine:
-        cost_text = cost_line(cost, prepared.site.value.report)
+        site = prepared.site.value
+        cost_text = cost_line(cost, site.report, price_of_nodes(plans, site))
         texts += [
             *executor_of(prepared.site.value.scheduler).notices(entries[0][0].plan),
             f"cost: {cost_text}",

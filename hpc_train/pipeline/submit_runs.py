@@ -47,6 +47,7 @@ def executor_options(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Ex
         cluster=cluster_of(profile, plan),
         limits=profile.limits,
         comment=plan.comment if plan else "",
+        site=site,
     )
     if not any(manifest.plan.nested for manifest, _ in entries):
         return options

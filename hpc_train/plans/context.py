@@ -153,6 +153,8 @@ def host_list(context: Context) -> HostList | None:
 def takes_whole_nodes(context: Context) -> bool:
     """Return whether the job shares its nodes with no other job; its own word takes precedence."""
     asked = context.job.value.resources.exclusive
+    if context.batch.whole_nodes:
+        return True
     return context.partition.exclusive if asked is None else asked
 
 
@@ -216,7 +218,9 @@ def _choose_launcher(job: SourcedJob, site: SourcedSite) -> Setting:
     if name not in names("launchers"):
         shown = f"hpctrain site show {site.value.name}"
         raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin, shown)
+    why = find_batch_system(site.value.scheduler).refused.get(name)
+    reason = f": {why}" if why else ""
     raise PlanError(
-        f"{chosen.origin}: {site.value.name} does not offer {name}; "
+        f"{chosen.origin}: {site.value.name} does not offer {name}{reason}; "
         f"allowed: {', '.join(launchers.allowed)}"
     )

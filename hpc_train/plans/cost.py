@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import Reporting, SourcedSite
+from hpc_train.model.site import Reporting, SiteProfile, SourcedSite
 from hpc_train.model.study import Study
 from hpc_train.model.value import Value
 from hpc_train.plans.shared_allocation import TURN_S
@@ -59,13 +59,28 @@ def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
     )
 
 
-def cost_line(cost: Cost, asked: Reporting) -> str:
-    """Return the cost on one line, also in money if the site has a price for its GPUs."""
+def cost_line(cost: Cost, asked: Reporting, of_nodes: float | None = None) -> str:
+    """Return the cost on one line, also in money: `of_nodes`, or by the site's price of GPUs."""
     price, unit = asked.price_per_gpu_hour, f" {asked.currency}".rstrip()
+    if of_nodes is not None:
+        return f"{cost}; at most {of_nodes:,.2f}{unit} for the hours of the nodes"
     if price is None or not cost.gpu_hours:
         return str(cost)
     whole = cost.gpu_hours * price
     return f"{cost}; at most {whole:,.2f}{unit} at {price:g}{unit} a GPU-hour"
+
+
+def price_of_nodes(plans: Sequence[LaunchPlan], site: SiteProfile) -> float | None:
+    """Return the price of all nodes until the time limits; None if a limit or price is unknown."""
+    prices = {one.name: one.price_per_node_hour for one in site.partitions}
+    total = 0.0
+    for plan in plans:
+        chosen = plan.settings.get("partition")
+        price = prices.get(str(chosen.value)) if chosen else None
+        if price is None or plan.time_s is None:
+            return None
+        total += plan.topology.nodes * plan.time_s / 3600 * price
+    return total
 
 
 def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:

@@ -65,7 +65,7 @@ def _gpus(context: Context) -> Setting:
         tasks = context.job.value.resources.tasks_per_node or 1
         return rule(min(tasks, here), f"one for each rank while there are some; here: {here}")
     # If no option requests GPUs, a job gets all GPUs of its nodes.
-    if site.gpu_request == "none" and here:
+    if (site.gpu_request == "none" or context.batch.whole_nodes) and here:
         origin = context.origin("gpus_per_node")
         return Setting(value=here, origin=origin, why="they come with the nodes")
     return default(0, "none asked for")

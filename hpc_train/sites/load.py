@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
+from typing import cast
 
 import msgspec
 
@@ -11,7 +13,7 @@ from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.model.value import Sourced, Value
-from hpc_train.registry import BUILT_IN, find_batch_system, names
+from hpc_train.registry import BUILT_IN, find_batch_system, names, resolve
 from hpc_train.sites.inheritance import read_profile
 from hpc_train.sites.search import find_profile
 from hpc_train.sites.validate_names import check_variables, check_words
@@ -65,6 +67,8 @@ def load_site(named: str | Path, machine: Machine | None = None) -> SourcedSite:
     check_network(site)
     check_blocks(site)
     batch = find_batch_system(site.value.scheduler)
+    if batch.check:
+        cast(Callable[[SourcedSite], None], resolve(batch.check))(site)
     if batch.host_list or not _OF_HOSTS.isdisjoint(site.origins):
         # Few profiles have such a list: each module costs a login node several file accesses.
         from hpc_train.sites.host_list import check_hosts, with_hosts
@@ -96,7 +100,15 @@ def _check_launchers(site: SourcedSite) -> None:
             f"{place}: the default launcher {launchers.default!r} is not among the allowed: "
             f"{', '.join(launchers.allowed)}"
         )
-    for name in launchers.allowed:
+    refused = find_batch_system(site.value.scheduler).refused
+    for index, name in enumerate(launchers.allowed):
+        if name in refused:
+            others = ", ".join(one for one in launchers.allowed if one not in refused)
+            raise SiteProfileError(
+                f"{site.near(f'launchers.allowed.{index}')}: launchers.allowed: {name}: "
+                f"{refused[name]}",
+                f"allowed: [{others or 'torchrun'}]",
+            )
         if name in launchers.forbidden:
             raise SiteProfileError(
                 f"{site.near(f'launchers.forbidden.{name}')}: {name} is allowed and forbidden"

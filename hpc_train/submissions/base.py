@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
@@ -17,7 +17,7 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
     """Options of a submission: target, limits, excluded nodes.
 
     `comment` is the user's comment, for all runs. With an `allocation`, its script is submitted and
-    runs them all, one after the other.
+    runs them all, one after the other. `site` is the profile that the runs were planned with.
     """
 
     cluster: SlurmEndpoint = SlurmEndpoint()
@@ -25,6 +25,7 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
     exclude: tuple[str, ...] = ()
     comment: str = ""
     allocation: Script | None = None
+    site: SourcedSite | None = None
 
 
 class Executor(Protocol):
@@ -45,6 +46,14 @@ class Executor(Protocol):
         """Return what a user should know of this shell before a job is submitted."""
         return ()
 
+    def check(self, plan: LaunchPlan, request: dict[str, Any]) -> None:
+        """Check the request of a job, before anything is written or sent.
+
+        Raises:
+            PlanError: a value that the scheduler does not accept.
+        """
+        return None
+
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Submit runs, in order, and write the submission.json of each.
 
@@ -57,6 +66,14 @@ class Executor(Protocol):
 
         A run that is not in the result has ended, and its files contain its state.
         """
+
+    def fetch_logs(self, runs: Mapping[RunFolder, Submission]) -> None:
+        """Write the new lines of running jobs to the logs of runs that jobs cannot write to.
+
+        Raises:
+            SubmitError: the scheduler refuses.
+        """
+        return None
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """End runs, queued or running, and record that they were cancelled.

@@ -20,9 +20,10 @@ ROOT = Path(__file__).resolve().parents[2]
 CENTRE = ROOT / "examples" / "centre"
 SPACK = CENTRE / "spack_repo" / "hpctrain" / "packages" / "py_hpctrain" / "package.py"
 (EASYBUILD,) = CENTRE.glob("easybuild/*.eb")
-# Spack's repository has no hyperscan; a training script runs with the torch of its job.
+# Spack's repository has no hyperscan; a training script runs with the torch of its job, and jobs of
+# AWS are not submitted from a module of a cluster.
 IN_SPACK = EXTRAS.keys() - {"fast"}
-IN_EASYBUILD = EXTRAS.keys() - {"fast", "torch"}
+IN_EASYBUILD = EXTRAS.keys() - {"fast", "torch", "sagemaker"}
 # Modules with several packages, as the comments of the easyconfig say.
 BUNDLES = {
     "Python-bundle-PyPI": {"click": "8.2.1", "jinja2": "3.1.6", "rich": "14.1.0"},

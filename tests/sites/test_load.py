@@ -85,7 +85,7 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
             ("launchers", "rendezvous: {port: 65000, ports: 600}\nlaunchers"),
             "ports 65000 to 65599, but the last port is 65535",
         ),
-        (("slurm", "lsf"), "scheduler: must be one of local, slurm, hosts, pbs, not 'lsf'"),
+        (("slurm", "slrum"), "not 'slrum'; did you mean 'slurm'?"),
         (("launchers", "template: ../x.j2\nlaunchers"), "template: must be text (File name of the"),
         (("launchers", "template: mine.sh\nlaunchers"), "e.g. mysite.sbatch.j2), not 'mine.sh'"),
     ],

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from hpc_train.registry import BUILT_IN
 from tests.pipeline.waiting import ended, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -97,5 +98,6 @@ def test_an_unknown_scheduler_is_refused_with_the_known_ones(home: Path) -> None
     (home / "desk.yaml").write_text(PROFILE.format(scheduler="slrum"))
     done = submit(home, "true")
     assert (done.returncode, "Traceback" in done.stderr) == (2, False)
-    said = "must be one of local, slurm, now, not 'slrum'; did you mean 'slurm'?"
+    known = ", ".join((*BUILT_IN["executors"], "now"))
+    said = f"must be one of {known}, not 'slrum'; did you mean 'slurm'?"
     assert f"desk.yaml:4: scheduler: {said}" in done.stderr

@@ -37,6 +37,9 @@ def resolve_container(
     job, site, wanted = context.job, context.site, context.job.value.container
     if wanted is None:
         return None
+    if context.batch.image_of_job:
+        _check_image_of_job(context, wanted)
+        return None
     offered = _offered(job, site)
     form, env = FORMS[offered.runtime], environment.variables
     of_ranks = dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")
@@ -95,11 +98,13 @@ def check_starter(context: Context, container: ContainerPlan | None) -> None:
 def container_settings(job: SourcedJob, site: SourcedSite) -> dict[str, Setting]:
     """Return the settings of a job's container for `explain`."""
     wanted, offered = job.value.container, site.value.containers
-    if wanted is None or offered is None:
+    if wanted is None:
         return {}
+    image = {"container.image": Setting(value=wanted.image, origin=job.near("container.image"))}
+    if offered is None:
+        return image
     runtime = Setting(value=offered.runtime, origin=site.origin("containers.runtime"))
-    image = Setting(value=wanted.image, origin=job.near("container.image"))
-    return {"container.image": image, "container.runtime": runtime}
+    return {**image, "container.runtime": runtime}
 
 
 def container_setup(job: SourcedJob, site: SourcedSite) -> tuple[tuple[str, str], ...]:
@@ -110,6 +115,21 @@ def container_setup(job: SourcedJob, site: SourcedSite) -> tuple[tuple[str, str]
     return tuple(
         (line, site.origin(f"containers.setup.{i}")) for i, line in enumerate(offered.setup)
     )
+
+
+def _check_image_of_job(context: Context, wanted: Container) -> None:
+    """The scheduler starts the whole script in the image, and has no folders of this machine.
+
+    Raises:
+        PlanError: the job wants what a runtime of containers would do.
+    """
+    for key, value in (("mounts", wanted.mounts), ("workdir", wanted.workdir), ("env", wanted.env)):
+        if value:
+            raise PlanError(
+                f"{context.job.near(f'container.{key}')}: container.{key}: {context.batch.title} "
+                "starts the image without it",
+                f"leave container.{key} out",
+            )
 
 
 def _offered(job: SourcedJob, site: SourcedSite) -> Containers:

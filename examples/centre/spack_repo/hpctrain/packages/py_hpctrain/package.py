@@ -24,6 +24,7 @@ class PyHpctrain(PythonPackage):
     variant("parquet", default=False, description="Records in Parquet files")
     variant("xlsx", default=False, description="Tables in Excel workbooks")
     variant("torch", default=False, description="The training scripts of the examples")
+    variant("sagemaker", default=False, description="Training jobs of Amazon SageMaker")
 
     depends_on("py-hatchling@1.24:", type="build")
 
@@ -48,3 +49,5 @@ class PyHpctrain(PythonPackage):
 
         depends_on("py-torch@2.4:", when="+torch")
         depends_on("py-scikit-learn@1.4:", when="+torch")
+
+        depends_on("py-boto3@1.40:", when="+sagemaker")

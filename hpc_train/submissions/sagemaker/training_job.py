@@ -1,0 +1,135 @@
+"""A plan and a profile -> the request CreateTrainingJob; pure.
+
+Fields and limits: service model of SageMaker, API version 2017-07-24. The image starts our own
+script, so it needs bash and python, and no toolkit of AWS.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hpc_train.errors import PlanError
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.site import SourcedSite
+from hpc_train.model.site_facilities import SageMaker
+
+PREFIX = "hpct-"
+MARK = "hpctrain:run"
+SCRIPT_FILE = "job.sh"
+CODE_FILE = "code.tar.gz"
+# In a rendered request; a submission has 12 random hexadecimal digits instead.
+UNSUBMITTED = "run"
+_MARK_LENGTH = 12
+_NAME_LENGTH = 63
+_INPUT = "/opt/ml/input/data"
+_DAY_S = 86400
+# Longest training job: AWS, SageMaker quotas.
+_LONGEST_S = 28 * _DAY_S
+
+
+def training_job(
+    plan: LaunchPlan, site: SourcedSite, mark: str = UNSUBMITTED, code: str = UNSUBMITTED
+) -> dict[str, Any]:
+    """Return the request for a plan; `mark` identifies the run, `code` the archive of its code.
+
+    Raises:
+        PlanError: the job has no image, or what a training job cannot have.
+    """
+    section = section_of(site)
+    _check(plan, site, section)
+    name = job_name(plan.name, mark)
+    folder = f"{section.bucket}/{name}"
+    channels = {
+        "hpctrain": f"{folder}/input/",
+        "code": f"{section.bucket}/code/{code}/",
+        **section.inputs,
+    }
+    request: dict[str, Any] = {
+        "TrainingJobName": name,
+        "RoleArn": section.role,
+        "AlgorithmSpecification": {
+            "TrainingImage": _image(plan, section),
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["/bin/bash"],
+            "ContainerArguments": [f"{_INPUT}/hpctrain/{SCRIPT_FILE}"],
+        },
+        "InputDataConfig": [_channel(channel, uri) for channel, uri in channels.items()],
+        "OutputDataConfig": {"S3OutputPath": f"{folder}/output"},
+        "ResourceConfig": {
+            "InstanceType": plan.settings["partition"].value,
+            "InstanceCount": plan.topology.nodes,
+            "VolumeSizeInGB": section.volume_gb,
+        },
+        "StoppingCondition": _stopping(plan, section),
+        "Tags": [{"Key": MARK, "Value": mark}, {"Key": "hpctrain:name", "Value": plan.name}],
+    }
+    if section.spot:
+        request["EnableManagedSpotTraining"] = True
+        request["CheckpointConfig"] = {"S3Uri": f"{folder}/checkpoints"}
+    return request
+
+
+def section_of(site: SourcedSite) -> SageMaker:
+    """Return the section of a profile that was checked."""
+    if site.value.sagemaker is None:
+        raise AssertionError("profile_check.check refuses such a profile")
+    return site.value.sagemaker
+
+
+def job_name(name: str, mark: str) -> str:
+    """Return a name that SageMaker accepts: at most 63 letters, digits and single hyphens."""
+    room = _NAME_LENGTH - len(PREFIX) - 1 - _MARK_LENGTH
+    words = re.sub(r"[^A-Za-z0-9]+", "-", name)[:room].strip("-")
+    return f"{PREFIX}{words}-{mark}" if words else f"{PREFIX}{mark}"
+
+
+def _image(plan: LaunchPlan, section: SageMaker) -> str:
+    image = plan.settings.get("container.image")
+    return str(image.value) if image else section.image or ""
+
+
+def _channel(name: str, uri: str) -> dict[str, Any]:
+    source = {
+        "S3DataType": "S3Prefix",
+        "S3Uri": uri,
+        "S3DataDistributionType": "FullyReplicated",
+    }
+    return {"ChannelName": name, "DataSource": {"S3DataSource": source}}
+
+
+def _stopping(plan: LaunchPlan, section: SageMaker) -> dict[str, int]:
+    longest = int(plan.time_s or _DAY_S)
+    found = {"MaxRuntimeInSeconds": longest}
+    if section.spot:
+        found["MaxWaitTimeInSeconds"] = int(section.max_wait or longest)
+    if section.max_pending is not None:
+        found["MaxPendingTimeInSeconds"] = int(section.max_pending)
+    return found
+
+
+def _check(plan: LaunchPlan, site: SourcedSite, section: SageMaker) -> None:
+    if not _image(plan, section):
+        raise PlanError(
+            f"{plan.settings['name'].origin}: the job names no image, and SageMaker starts nothing "
+            "without one",
+            "container: {image: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG} in the job, or "
+            "sagemaker.image in the profile",
+        )
+    if plan.secrets:
+        name = plan.secrets[0].name
+        raise PlanError(
+            f"{plan.settings[f'secrets.{name}'].origin}: secrets.{name}: AWS forbids secrets in "
+            "the request of a training job",
+            "read it in the program, from AWS Secrets Manager, with the role of the job",
+        )
+    longest, place = int(plan.time_s or _DAY_S), site.near("sagemaker.max_wait")
+    if longest > _LONGEST_S:
+        where = plan.settings["time"].origin
+        raise PlanError(f"{where}: time: a training job runs for 28 days at most", "--time 28d")
+    if section.spot and section.max_wait is not None and section.max_wait < longest:
+        raise PlanError(
+            f"{place}: sagemaker.max_wait is {section.max_wait}, less than the time limit of the "
+            f"job, {longest} s",
+            "a longer max_wait, or a shorter --time",
+        )

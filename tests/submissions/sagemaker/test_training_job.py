@@ -1,0 +1,174 @@
+"""From job and profile to the request, and what is refused before it is sent."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import PlanError, SiteProfileError
+from hpc_train.submissions.sagemaker.service_limits import check_limits
+from hpc_train.submissions.sagemaker.training_job import job_name, training_job
+from tests.submissions.sagemaker.jobs import ROLE, job, site
+
+pytest.importorskip("botocore")
+SPOT = (("  bucket", "  spot: true\n  max_wait: 2h\n  bucket"),)
+
+
+def request(folder: Path, *settings: str, **how: Any) -> dict[str, Any]:
+    found = job(folder, *settings, **how).request
+    assert found is not None
+    return found
+
+
+def test_the_request_of_a_job(tmp_path: Path) -> None:
+    found = request(tmp_path)
+    assert found["TrainingJobName"] == "hpct-resnet-50-a-run"
+    assert found["RoleArn"] == ROLE
+    assert found["AlgorithmSpecification"] == {
+        "TrainingImage": "registry/pytorch:2.8",
+        "TrainingInputMode": "File",
+        "ContainerEntrypoint": ["/bin/bash"],
+        "ContainerArguments": ["/opt/ml/input/data/hpctrain/job.sh"],
+    }
+    assert found["ResourceConfig"] == {
+        "InstanceType": "ml.g5.12xlarge",
+        "InstanceCount": 2,
+        "VolumeSizeInGB": 30,
+    }
+    assert found["StoppingCondition"] == {"MaxRuntimeInSeconds": 3600}
+    channels = {
+        one["ChannelName"]: one["DataSource"]["S3DataSource"]["S3Uri"]
+        for one in found["InputDataConfig"]
+    }
+    folder = "s3://my-bucket/hpctrain"
+    assert channels == {
+        "hpctrain": f"{folder}/hpct-resnet-50-a-run/input/",
+        "code": f"{folder}/code/run/",
+    }
+    assert "EnableManagedSpotTraining" not in found
+
+
+def test_spare_capacity_has_checkpoints_and_a_longest_wait(tmp_path: Path) -> None:
+    found = request(tmp_path, change=SPOT)
+    assert found["EnableManagedSpotTraining"] is True
+    assert found["StoppingCondition"]["MaxWaitTimeInSeconds"] == 7200
+    assert found["CheckpointConfig"]["S3Uri"].endswith("/hpct-resnet-50-a-run/checkpoints")
+
+
+def test_a_job_gets_the_gpus_and_cores_of_its_instances(tmp_path: Path) -> None:
+    plan = job(tmp_path).plan
+    assert (plan.topology.gpus_per_node, plan.topology.tasks_per_node) == (4, 4)
+    assert plan.topology.cpus_per_task == 12
+
+
+def test_the_service_accepts_the_request(tmp_path: Path) -> None:
+    point = job(tmp_path, change=SPOT)
+    code = training_job(
+        point.plan,
+        site(tmp_path, *SPOT),
+        mark="0123456789ab",
+        code="0123456789abcdef",
+    )
+    check_limits(code, point.plan)
+
+
+@pytest.mark.parametrize("name", ["a" * 80, "x_y.z", "-", "ä", "a--b", "1"])
+def test_a_name_of_a_job_is_one_of_the_service(name: str) -> None:
+    import re
+
+    found = job_name(name, "0123456789ab")
+    assert re.fullmatch(r"[a-zA-Z0-9](-*[a-zA-Z0-9]){0,62}", found)
+    assert len(found) <= 63
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"ResourceConfig": {"InstanceType": "ml.g5.12xlrge"}}, "near: ml.g5.12xlarge"),
+        ({"TrainingJobName": "a" * 64}, "TrainingJobName: 64 characters, at most 63"),
+        ({"TrainingJobName": "has_under"}, "TrainingJobName: 'has_under' does not match"),
+        ({"Tags": [{"Key": "k", "Value": "v"}] * 51}, "Tags: 51 items, at most 50"),
+        ({"Environment": {"A": "x" * 513}}, "Environment.A: 513 characters, at most 512"),
+        ({"StoppingCondition": {"MaxPendingTimeInSeconds": 60}}, "60, at least 1800"),
+        ({"TrainingJobNam": "a"}, "is no field; did you mean TrainingJobName?"),
+        ({"OutputDataConfig": {}}, "OutputDataConfig.S3OutputPath: is missing"),
+    ],
+)
+def test_limits_of_the_service(tmp_path: Path, changed: dict[str, Any], message: str) -> None:
+    point = job(tmp_path)
+    assert point.request is not None
+    with pytest.raises(PlanError) as failure:
+        check_limits({**point.request, **changed}, point.plan)
+    assert message in failure.value.message
+    assert failure.value.message.startswith((str(tmp_path), "aws.yaml", "job.yaml"))
+
+
+@pytest.mark.parametrize(
+    ("settings", "change", "message"),
+    [
+        (("launcher=srun",), (), "does not offer srun: SageMaker has no srun; allowed: torchrun"),
+        (("launcher=mpirun",), (), "does not offer mpirun: it starts ranks through ssh"),
+        (("secrets={TOKEN: env}",), (), "AWS forbids secrets in the request"),
+        (("resources.time=29d",), (), "a training job runs for 28 days at most"),
+        (("resources.time=3h",), SPOT, "sagemaker.max_wait is 02:00:00, less than the time limit"),
+        (("container.mounts=[/data]",), (), "container.mounts: SageMaker starts the image without"),
+        (("container=null",), (), "the job names no image"),
+        (("resources.nodes=5",), (), "resources.nodes"),
+    ],
+)
+def test_what_a_job_cannot_have(
+    tmp_path: Path, settings: tuple[str, ...], change: Any, message: str
+) -> None:
+    with pytest.raises(PlanError) as failure:
+        job(tmp_path, *settings, change=change)
+    assert message in failure.value.message
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("sagemaker:\n", "slurm_conf: x\nunused:\n", "unused"),
+        ("eu-west-1", "eu_west", "sagemaker.region"),
+        (f"{ROLE}", "training", "sagemaker.role"),
+        ("s3://my-bucket", "my-bucket", "sagemaker.bucket"),
+        ("  bucket", "  max_wait: 1h\n  bucket", "max_wait is for spare capacity only"),
+        ("ml.g5", "g5", "'g5.12xlarge' is no instance type of training jobs"),
+        ("[torchrun, single", "[torchrun, mpirun", "launchers.allowed: mpirun: it starts ranks"),
+        ("torchrun, allowed: [torchrun", "srun, allowed: [srun", "srun: SageMaker has no srun"),
+    ],
+)
+def test_a_wrong_profile(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(SiteProfileError, match=r"aws\.yaml:\d") as failure:
+        site(tmp_path, (old, new))
+    assert message in failure.value.message
+
+
+def test_a_profile_without_the_section(tmp_path: Path) -> None:
+    (tmp_path / "aws.yaml").write_text(
+        "schema: 1\nname: aws\ndescription: d\nscheduler: sagemaker\n"
+        "launchers: {default: torchrun, allowed: [torchrun]}\n"
+    )
+    from hpc_train.sites.load import load_site
+
+    with pytest.raises(SiteProfileError, match=r"aws\.yaml:4: .* needs the section") as failure:
+        load_site(str(tmp_path / "aws.yaml"))
+    assert failure.value.hint.startswith("sagemaker: {region")
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        (),
+        ("launcher=spawn",),
+        ("launcher=single", "resources.nodes=1", "resources.tasks_per_node=1"),
+    ],
+)
+def test_the_script_is_sound(tmp_path: Path, settings: tuple[str, ...]) -> None:
+    path = tmp_path / "job.sh"
+    path.write_text(job(tmp_path, *settings).script.text)
+    for command in (["bash", "-n", str(path)], ["shellcheck", str(path)]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
