@@ -26,18 +26,19 @@ _TABLES = (".csv", ".tsv")
 def no_such_file(word: str) -> LogParseError | None:
     """Return the error for an argument that can only be a file that does not exist."""
     path = Path(word)
+    kind = "folder" if word.endswith("/") else "file"
     if any(letter in word for letter in "*?["):
         return LogParseError(f"{word}: no file matches this pattern", f"ls {path.parent}")
     if not path.suffix and len(path.parts) == 1 and not word.endswith("/"):
         return None
     if not path.parent.is_dir():
         return LogParseError(
-            f"{word}: no such file; there is no folder {path.parent}",
+            f"{word}: no such {kind}; there is no folder {path.parent}",
             "hpctrain status lists the runs and studies in ./results, or in --results FOLDER",
         )
     there = sorted(entry.name for entry in path.parent.iterdir())
     return LogParseError(
-        f"{word}: no such file{nearest(path.name, there)}",
+        f"{word}: no such {kind}{nearest(path.name, there)}",
         "hpctrain status lists runs and studies, which have names without a path",
     )
 

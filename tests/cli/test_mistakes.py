@@ -141,7 +141,7 @@ MISTAKES = {
         f"{LOCAL} --site ./perlmutter --dry-run", 2,
         ("./perlmutter: no such file", "without a path: --site perlmutter"),
     ),
-    "collect of no folder": Mistake("collect no/", 2, ("no/: no such file", "hpctrain status")),
+    "collect of no folder": Mistake("collect no/", 2, ("no/: no such folder", "hpctrain status")),
     "report of no folder": Mistake(
         "report old/nothing", 2, ("old/nothing: no such", "folder old", "hpctrain status")
     ),
@@ -179,7 +179,7 @@ MISTAKES = {
     ),
     "study submitted twice": Mistake(
         "submit st.yaml --site local", 0,
-        ("0 runs submitted, 2 exist already", "next: hpctrain status st"),
+        ("0 runs submitted, 2 exist already", "next: hpctrain status st; --set name=NAME"),
         lambda: subprocess.run([*HPCTRAIN, *"submit st.yaml --site local --wait".split()]),
     ),
     "results of a colleague": Mistake(
