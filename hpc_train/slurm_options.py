@@ -46,6 +46,7 @@ _OURS = {
 }
 # The options of qsub that a profile or a job may add, and those that hpctrain sets.
 _QSUB = frozenset("acIlmMprRSuW")
+_RESOURCE = re.compile(r"\w{1,64}=[^=]{1,1000}")
 _OURS_OF_QSUB = {
     "N": "name",
     "q": "partition",
@@ -184,9 +185,7 @@ def _letter_problem(name: str, text: str | None) -> tuple[str, str] | None:
         return f"neither sbatch nor qsub has an option {name!r}", ""
     if text is not None and not DIRECTIVE_VALUE.fullmatch(text):
         return f"{text!r} cannot be written as a #PBS value", ""
-    if name == "l" and not all(
-        re.fullmatch(r"\w+=[^=]+", part) for part in (text or "").split(",")
-    ):
+    if name == "l" and not all(map(_RESOURCE.fullmatch, (text or "").split(","))):
         return f"{text!r} is no list of resources", "write l: NAME=VALUE,NAME=VALUE"
     return None
 

@@ -23,10 +23,10 @@ _MOST_CELLS = 100_000_000
 _DEEPEST = 20
 _KEY = re.compile(r'"([^"\\]{1,200})"\s*:')
 # The names of columns in the other forms of pandas, which stand before all rows.
-_SPLIT = re.compile(r'\s*\{\s*"columns"\s*:\s*(\[[^\]]{1,60000}\])')
+_SPLIT = re.compile(r'\A\s*\{\s*"columns"\s*:\s*(\[[^\]]{1,60000}\])')
 # Only the first column of many rows stands in the head.
-_COLUMN = re.compile(r'\s*\{\s*"[^"\\]{1,200}"\s*:\s*\{\s*"0"\s*:\s*[^\s{\[]')
-_SCHEMA = re.compile(r'\s*\{\s*"schema"\s*:\s*\{\s*"fields"\s*:\s*(\[[^\]]{1,60000}\])')
+_COLUMN = re.compile(r'\A\s*\{\s*"[^"\\]{1,200}"\s*:\s*\{\s*"0"\s*:\s*[^\s{\[]')
+_SCHEMA = re.compile(r'\A\s*\{\s*"schema"\s*:\s*\{\s*"fields"\s*:\s*(\[[^\]]{1,60000}\])')
 _ROWS = "write one object for each job: a line each, or in an array"
 _BLANK = " \t\r\n"
 _Decode = Callable[[str, int], tuple[Any, int]]

@@ -23,9 +23,9 @@ _TIMEOUT, _MEMORY = -29, (-26, -27)
 # 256 or 128 and TERM; the substate of a job that was deleted.
 _TERMINATED, _DELETED = (271, 143), 91
 _HOLDS = {"u": "its owner", "o": "an operator", "s": "PBS, perhaps after errors at its start"}
-_NEVER = re.compile(r"Can Never Run: *(.+)")
-_NOT_NOW = re.compile(r"Not Running: *(.+)")
-_HOST = re.compile(r"\(?([^/+(]+)/")
+_NEVER = re.compile(r"Can Never Run: *([^ ].*)")
+_NOT_NOW = re.compile(r"Not Running: *([^ ].*)")
+_HOST = re.compile(r"(?:\A|(?<=[+(]))([^/+(]{1,255})/")
 
 
 def job_reports(jobs: Collection[str]) -> dict[str, JobReport]:
