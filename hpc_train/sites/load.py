@@ -103,11 +103,12 @@ def _check_launchers(site: SourcedSite) -> None:
     refused = find_batch_system(site.value.scheduler).refused
     for index, name in enumerate(launchers.allowed):
         if name in refused:
-            others = ", ".join(one for one in launchers.allowed if one not in refused)
+            left = [one for one in launchers.allowed if one not in refused]
+            others = left or [one for one in names("launchers") if one not in refused]
             raise SiteProfileError(
                 f"{site.near(f'launchers.allowed.{index}')}: launchers.allowed: {name}: "
                 f"{refused[name]}",
-                f"allowed: [{others or 'torchrun'}]",
+                f"allowed: [{', '.join(others)}]",
             )
         if name in launchers.forbidden:
             raise SiteProfileError(

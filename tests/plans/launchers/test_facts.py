@@ -44,12 +44,12 @@ def test_argv_without_slurm_has_no_srun(name: str) -> None:
 
 
 def test_no_stage_knows_a_launcher_by_name() -> None:
-    """A new launcher needs no change of them."""
+    """A new launcher needs no change of them; a scheduler may state which ones cannot work."""
     found = [
         f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
         for stage in STAGES
         for path in (ROOT / "hpc_train" / stage).rglob("*.py")
-        if path.parent.name != "launchers"
+        if path.parent.name != "launchers" and path.name != "in_job.py"
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.Constant) and node.value in NAMES
     ]
