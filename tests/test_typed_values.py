@@ -40,8 +40,8 @@ def complaint(text: str, kind: type) -> str:
         ("env: {A: 1, B: [1]}\n", "f.yaml:3: env.B: must be text"),
         (
             "launcher: a b\n",
-            "f.yaml:3: launcher: must be one of torchrun, srun, mpirun, ibrun, accelerate, "
-            "deepspeed, spawn, single, not 'a b'",
+            "f.yaml:3: launcher: must be one of torchrun, srun, mpirun, mpiexec, ibrun, "
+            "accelerate, deepspeed, spawn, single, not 'a b'",
         ),
         ("setup: module load\n", "f.yaml:3: setup: must be a list"),
     ],

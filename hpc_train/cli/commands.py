@@ -90,7 +90,6 @@ EXAMPLES = {
     ),
     "advise": (
         "hpctrain advise job.yaml --site perlmutter --gpus 32 --deadline 24h",
-        "hpctrain advise study.yaml --measured STUDY --condition steps=100000",
         "hpctrain advise backend --site perlmutter",
     ),
     "lint": ("hpctrain lint job.sbatch", "hpctrain lint job.sbatch --site leonardo --json"),

@@ -88,8 +88,9 @@ def _of_runs(groups: Grouped) -> list[set[Flag]]:
     seen: list[set[Flag]] = [set() for _ in range(groups.size)]
     flags = shared(groups.runs["flags"])
     flagged = np.array([bool(own) for own in flags.objects], dtype=bool)[flags.codes]
-    unit = np.array([any(flag.code == FlagCode.UNIT for flag in own) for own in flags.objects])
-    for run in np.flatnonzero(groups.ok & flagged | unit[flags.codes]).tolist():
+    unit = [any(flag.code == FlagCode.UNIT for flag in own) for own in flags.objects]
+    of_unit = np.array(unit, dtype=bool)[flags.codes]  # stated for a frame without runs
+    for run in np.flatnonzero(groups.ok & flagged | of_unit).tolist():
         seen[groups.point[run]].update(flags.objects[flags.codes[run]])
     return seen
 

@@ -5,6 +5,7 @@ Uses only the standard library, so that this file also works without hpctrain.
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -36,7 +37,8 @@ def emit(**fields: Any) -> None:
 def write_line(text: str) -> None:
     """Write `text` and a newline to stdout in one write, after flushing earlier output.
 
-    The writes of ranks that share a pipe interleave; unbuffered, `print` makes two of them.
+    The writes of ranks that share a pipe interleave; unbuffered, `print` makes two of them. A line
+    for which the disk has no space is lost: a training goes on without it.
     """
     sys.stdout.flush()
     try:
@@ -45,8 +47,12 @@ def write_line(text: str) -> None:
         sys.stdout.write(text + "\n")
         return
     rest = (text + "\n").encode()
-    while rest:  # one call, unless the pipe accepts only part of the line
-        rest = rest[os.write(descriptor, rest) :]
+    try:
+        while rest:  # one call, unless the pipe accepts only part of the line
+            rest = rest[os.write(descriptor, rest) :]
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
 
 
 def _plain(value: Any) -> Any:

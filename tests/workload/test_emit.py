@@ -93,3 +93,18 @@ def test_runs_alone(tmp_path: Path) -> None:
         timeout=240,
     )
     assert (run.stdout, run.stderr) == (b'@hpct {"v":1,"rank":2,"step":1}\n', b"")
+
+
+def test_a_line_without_space_on_the_disk_is_lost_and_the_program_goes_on() -> None:
+    code = """import sys; from hpc_train.workload.emit import emit
+emit(event="step")
+print("on", file=sys.stderr)"""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (0, "on\n")

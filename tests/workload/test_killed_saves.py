@@ -112,6 +112,7 @@ def test_a_save_is_killed_at_fifty_moments(
         training.save(step)
     assert killed >= MOMENTS * 0.8
     assert sorted(path.name for path in folder.iterdir()) == [
+        "resumed",
         "step",
         f"step-{MOMENTS:010d}",
         f"step-{MOMENTS + 1:010d}",

@@ -161,6 +161,7 @@ def test_a_rank_that_cannot_write_fails_the_checkpoint_of_all(tmp_path: Path) ->
     assert [code for code, _, _ in results] == [0, 0], results
     assert all("step-0000000002: not written: " in out for _, out, _ in results)
     assert sorted(path.name for path in (tmp_path / "ckpt").iterdir()) == [
+        "resumed",
         "step",
         "step-0000000001",
     ]
