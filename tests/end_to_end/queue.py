@@ -30,7 +30,11 @@ def start_now(job: str) -> None:
     """Let a job that was queued again start before its two minutes are over, unless it has.
 
     Not while a node still ends the start before: slurmd would refuse the job, and it would fail.
+    A job that slurmd refused all the same is held by Slurm (`launch failed requeued held`).
     """
     if subprocess.run(["pgrep", "-f", rf"^slurmstepd: \[{job}\."], capture_output=True).stdout:
         return
     subprocess.run(["scontrol", "update", f"jobid={job}", "starttime=now"], capture_output=True)
+    argv = ["squeue", "--noheader", f"--jobs={job}", "--format=%r"]
+    if "held" in subprocess.run(argv, capture_output=True, text=True).stdout:
+        subprocess.run(["scontrol", "release", job], capture_output=True)
