@@ -9,7 +9,7 @@ from pathlib import Path
 from hpc_train.model.run import Run
 from hpc_train.pipeline.run_states import runs_below
 
-LIMIT_S = 240.0
+LIMIT_S = 400.0
 
 
 def finished(home: Path, within_s: float = LIMIT_S) -> dict[str, Run]:
