@@ -31,7 +31,7 @@ _RATE = re.compile(
 )
 _TOTAL = re.compile(r"\b(?:total|global|overall|aggregate)\b")
 _KEY_UNIT = re.compile(
-    r"(.{0,40}?) ?\b(samples?|images?|imgs?|examples?|tokens?|toks?|tok|seqs?|sequences?|its?"
+    r"\A(.{0,40}?) ?\b(samples?|images?|imgs?|examples?|tokens?|toks?|tok|seqs?|sequences?|its?"
     r"|iters?|iterations?|steps?|ms|msec|s|sec|seconds|min|minutes)(?: (?:per )?(s|sec|second))?"
 )
 SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
