@@ -43,20 +43,23 @@ def lab() -> None:
 @click.option("--pbs", is_flag=True, help="A small PBS, which needs no root; --dir is its own.")
 @click.option("--sagemaker", is_flag=True, help="A SageMaker instead: its API, S3 and logs.")
 @click.pass_context
-def up(ctx: click.Context, /, ssh: bool, pbs: bool, sagemaker: bool, **given: Any) -> None:
+def up(ctx: click.Context, /, **given: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root, except with --pbs."""
-    if sagemaker:
+    from hpc_train.cli.kind_of_lab import OPTIONS, kind_of_lab
+
+    kind = kind_of_lab(ctx)
+    if kind == "sagemaker":
         from hpc_train.cli.lab_sagemaker import start
 
         start()
         return
-    if ssh:
+    if kind == "ssh":
         from hpc_train.cli.lab_ssh import start_hosts
 
         own = _SSH_FOLDER if given["folder"] == _FOLDER else given["folder"]
-        start_hosts(ctx, given["nodes"], own)
+        start_hosts(given["nodes"], own)
         return
-    if pbs:
+    if kind == "pbs":
         from hpc_train.cli.lab_pbs import start_small_pbs
 
         start_small_pbs(ctx, given)
@@ -67,7 +70,7 @@ def up(ctx: click.Context, /, ssh: bool, pbs: bool, sagemaker: bool, **given: An
 
     begin = time.monotonic()
     with busy("starting the lab"):
-        result = start_lab(given, say)
+        result = start_lab({name: given[name] for name in given if name not in OPTIONS}, say)
     took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
     click.echo(f"lab: {_summary(result.lab.settings)}; {took}")
     click.echo(f"Slurm: {_slurm(result.lab)}")

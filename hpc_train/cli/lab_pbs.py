@@ -5,29 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
-_OPTIONS = ("nodes", "cpus", "mem", "folder", "pbs")
+from hpc_train.cli.kind_of_lab import stated
 
 
 def start_small_pbs(context: click.Context, given: dict[str, Any]) -> None:
-    """Start the small PBS, and print how to use it.
-
-    Raises:
-        click.UsageError: an option of the Slurm lab was given.
-    """
+    """Start the small PBS, and print how to use it; `context` is that of `lab up`."""
     from hpc_train.cli.busy import busy
     from hpc_train.pipeline.lab import start_pbs
 
-    stated = {
-        name
-        for name in context.params
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
-    for name in sorted(stated.difference(_OPTIONS)):
-        option = name.replace("_", "-")
-        raise click.UsageError(f"--{option} is of the Slurm lab; --pbs has none")
-    folder = given["folder"] if "folder" in stated else None
+    folder = given["folder"] if "folder" in stated(context) else None
     with busy("starting the small PBS"):
         result = start_pbs({**given, "folder": folder})
     size, place = result.pbs.size, result.pbs.folder

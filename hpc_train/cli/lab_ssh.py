@@ -6,23 +6,12 @@ import time
 
 import click
 
-_OPTIONS = ("nodes", "folder", "ssh")
 
-
-def start_hosts(ctx: click.Context, count: int, folder: str) -> None:
-    """Start hosts that ssh reaches, and print how to use them.
-
-    Raises:
-        click.UsageError: an option of the Slurm lab was given.
-    """
+def start_hosts(count: int, folder: str) -> None:
+    """Start hosts that ssh reaches, and print how to use them."""
     from hpc_train.cli.busy import busy
     from hpc_train.pipeline.lab import start_ssh_hosts
 
-    stated = click.core.ParameterSource.COMMANDLINE
-    for name in ctx.params:
-        if name not in _OPTIONS and ctx.get_parameter_source(name) is stated:
-            option = f"--{name.replace('_', '-')}"
-            raise click.UsageError(f"{option} is an option of Slurm's nodes, not of --ssh", ctx)
     begin = time.monotonic()
     with busy("starting the hosts"):
         found = start_ssh_hosts(count, folder)

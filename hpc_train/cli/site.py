@@ -186,6 +186,8 @@ def init_site_profile(
     """Write a draft of a profile of the local Slurm cluster, or of machines that ssh reaches."""
     from hpc_train.pipeline.site.init import InitOptions
 
+    if hosts is not None and not hosts.strip(", "):
+        raise click.UsageError("--hosts needs names that ssh knows, such as --hosts gpu1,gpu2")
     if hosts and probe:
         raise click.UsageError("--probe asks Slurm, --hosts asks machines by ssh; use one of them")
     if not probe and (partition or options or reach):

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
-from hpc_train.errors import PlanError, SpecError
+from hpc_train.errors import PlanError, SpecError, nearest
 from hpc_train.model.advice import Advice
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.machine_size import MachineSize
@@ -27,6 +27,7 @@ from hpc_train.reports.advice_report import AdviceInput, advice_report
 from hpc_train.sites.machine_of_site import machine_of
 from hpc_train.specs.points_of_file import points_of
 from hpc_train.specs.program_of_job import completed, parse_condition, program_of
+from hpc_train.yamlfile import nearest_file
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.queue_wait import QueueWaits
@@ -71,6 +72,11 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
     Raises:
         HpcTrainError: the file, the site or a condition is wrong.
     """
+    if not path.exists():
+        raise SpecError(
+            f"{path}: no such file{nearest_file(path) or nearest(path.name, ('backend',))}",
+            "name a job or study file, or a script; hpctrain advise backend needs none",
+        )
     study, points = points_of(path)
     job, resources = points[0].job, [point.job.value.resources for point in points]
     profile_path, profile = load_choice(choose_site(site))
