@@ -12,7 +12,7 @@ from hpc_train.model.version_ranges import GdrLevel, NodeBounds, Version, Versio
 Fabric = Literal[
     "infiniband", "roce", "slingshot", "efa", "gcp-tcpx", "gcp-tcpxo", "gcp-gib", "ethernet"
 ]
-Vendor = Literal["nvidia", "amd", "none"]
+Vendor = Literal["nvidia", "amd", "intel", "none"]
 Runtime = Literal["nccl", "rccl", "gloo", "mpi", "ucx"]
 EnvScope = Literal["job", "ranks", "launcher"]
 Mode = Literal["set", "default", "prepend", "append"]

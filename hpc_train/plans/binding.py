@@ -9,7 +9,8 @@ from hpc_train.model.plan import EnvChange, LaunchRequest, Setting, Topology
 from hpc_train.model.site_network import Vendor
 from hpc_train.plans.context import Context, takes_whole_nodes
 
-_LISTS = ("mask_cpu:", "map_cpu:", "mask_ldom:", "map_ldom:")
+# With what separates the cores of two ranks: of srun, and of Cray PALS's mpiexec.
+_LISTS = {"mask_cpu": ",", "map_cpu": ",", "mask_ldom": ",", "map_ldom": ",", "list": ":"}
 # The binding of each rank, or the reason why there is none.
 GpuOrder = tuple[EnvChange, Setting] | Setting | None
 _VARIABLES = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
@@ -69,9 +70,10 @@ def _cpu_word(context: Context) -> tuple[str, str] | None:
 def _cpus(word: tuple[str, str], context: Context, topology: Topology) -> Setting:
     """Omit masks that Slurm would refuse, or that would bind ranks to cores of other jobs."""
     value, origin = word
-    if not value.startswith(_LISTS):
+    kind, _, cores = value.partition(":")
+    if kind not in _LISTS:
         return Setting(value=value, origin=origin)
-    masks = value.partition(":")[2].count(",") + 1
+    masks = cores.count(_LISTS[kind]) + 1
     if masks != topology.tasks_per_node:
         why = f"left out: {masks} masks, {topology.tasks_per_node} ranks on a node"
         return Setting(value=None, origin=origin, why=why)

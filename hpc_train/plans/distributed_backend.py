@@ -66,6 +66,8 @@ def automatic_backend(network: Network, *, gpus: bool, obstacle: str | None = No
 
     `obstacle` is why mpi cannot be selected, empty if it can; by default what the profile says.
     """
+    if gpus and network.gpus == "intel":
+        return Setting(value="xccl", origin="rule", why="Intel's GPUs: xccl", source=SOURCE)
     if gpus:
         why = "GPUs: nccl alone reaches InfiniBand and GPUs directly; AMD's RCCL has that name, too"
         return Setting(value="nccl", origin="rule", why=why, source=SOURCE)

@@ -71,24 +71,27 @@ def check_elastic(context: Context) -> None:
     Raises:
         PlanError: with the launchers of the site that support it.
     """
-    job, launcher = context.job, context.launcher
-    if job.value.elastic and not launcher.elastic:
-        raise PlanError(
-            f"{job.near('elastic')}: the job cannot be elastic: all ranks of the launcher "
-            f"{launcher.name} end with the first one",
-            f"{other_launchers(context)}, or leave elastic out",
-        )
-    if job.value.elastic and context.batch.host_list and job.value.resources.nodes > 1:
+    job, launcher, batch = context.job, context.launcher, context.batch
+    if not job.value.elastic:
+        return
+    several = job.value.resources.nodes > 1
+    # Before the launcher: no other one helps.
+    if several and batch.host_list:
         raise PlanError(
             f"{job.near('elastic')}: the job cannot be elastic on several hosts of "
             f"{context.site.value.name}: a host that fails ends the run on all of them",
             "leave elastic out, or nodes: 1",
         )
-    batch, nodes = context.batch, job.value.resources.nodes
-    if job.value.elastic and nodes > 1 and batch.starter and not batch.steps:
+    if several and batch.starter and not batch.steps:
         raise PlanError(
             f"{job.near('elastic')}: {batch.title} ends all nodes of a job with the first one",
             "leave elastic out",
+        )
+    if not launcher.elastic:
+        raise PlanError(
+            f"{job.near('elastic')}: the job cannot be elastic: all ranks of the launcher "
+            f"{launcher.name} end with the first one",
+            f"{other_launchers(context)}, or leave elastic out",
         )
 
 

@@ -29,6 +29,8 @@ MPI_IB = {**BARE_IB, "torch_mpi": True}
         (None, (4, "srun"), "nccl", "GPUs: nccl"),
         (None, (0, "srun"), "gloo", "CPUs: gloo"),
         ({"fabric": "ethernet"}, (2, "srun"), "nccl", "GPUs: nccl"),
+        ({"fabric": "slingshot", "gpus": "intel"}, (2, "srun"), "xccl", "Intel's GPUs: xccl"),
+        ({"fabric": "slingshot", "gpus": "intel"}, (0, "srun"), "gloo", "CPUs: gloo"),
         ({"fabric": "ethernet"}, (0, "mpirun"), "gloo", "CPUs: gloo"),
         ({"fabric": "infiniband", "ip_over_ib": True, "torch_mpi": True}, (0, "srun"), "gloo", ""),
         ({"fabric": "infiniband", "torch_mpi": True}, (0, "srun"), "gloo", "CPUs: gloo"),

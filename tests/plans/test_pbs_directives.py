@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import PlanError, SiteProfileError
+from hpc_train.model.job import Elastic
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.plans.build import make_plan
 from hpc_train.registry import find_batch_system
 from hpc_train.sites.validate_names import check_words
 from hpc_train.sites.validate_network import check_rendezvous
 from tests.plans.conftest import Job, Site
+from tests.plans.launchers.made import words
 
 Sites = Callable[..., Site]
 Jobs = Callable[..., Job]
@@ -162,3 +164,22 @@ def test_the_profile_names_what_starts_a_process_on_each_node(
     plan = make_plan(job({"nodes": 2}), pbs(pbs={"starter": starter}))
     expected = {"tmrsh": "bash", "pals": "mpiexec", "openmpi": "mpirun"}
     assert getattr(plan.launch.argv[0], "text", "") == expected[starter]
+
+
+def test_the_list_of_cores_of_pals_is_for_as_many_ranks(pbs: Sites, job: Jobs) -> None:
+    """On Aurora the twelve ranks of a node have six lists of cores on each socket."""
+    launchers = {**LAUNCHERS, "default": "mpiexec", "cpu_bind": "list:1-8:53-60"}
+    site = pbs(launchers=launchers)
+    two = make_plan(job({"nodes": 2, "tasks_per_node": 2}), site)
+    assert "--cpu-bind list:1-8:53-60" in words(two.launch)
+    four = make_plan(job({"nodes": 2, "tasks_per_node": 4}), site)
+    assert "--depth=16 --cpu-bind depth" in words(four.launch)
+    assert four.settings["cpu_bind"].why == "left out: 2 masks, 4 ranks on a node"
+
+
+def test_an_elastic_job_is_refused_for_the_scheduler_before_the_launcher(
+    pbs: Sites, job: Jobs
+) -> None:
+    wanted = job({"nodes": 2}, launcher="mpirun", elastic=Elastic(max_restarts=1))
+    with pytest.raises(PlanError, match="PBS ends all nodes of a job with the first one"):
+        make_plan(wanted, pbs())

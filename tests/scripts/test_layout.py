@@ -24,7 +24,7 @@ SITES = sorted(path.stem for path in profile_folder().glob("*.yaml"))
 MARK = "\nexit # ===="
 LONGEST = 60
 # What a site or a job asks for, line by line: directives, setup, exports.
-GIVEN = re.compile(r"#SBATCH |export (?!MASTER_ADDR )|module |unset |\[ -n ")
+GIVEN = re.compile(r"#(SBATCH|PBS) |export (?!MASTER_ADDR )|module |unset |\[ -n ")
 # Of its lines, 10 are directives and 25 modules and variables.
 MANY = {"frontier": 64}
 REST = 38

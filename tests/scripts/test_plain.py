@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import subprocess
 from collections.abc import Callable
@@ -41,9 +42,11 @@ def test_the_scripts_of_each_site_are_short(site: str, image: bool) -> None:
     profile = load_site(site, Machine(cpus=8, gpus=0))
     jobs = images(profile) if image else sample_jobs(profile.value)
     scripts = [render_script(make_plan(job, profile, plain=True), plain=True).text for job in jobs]
-    assert not any("HPCTRAIN_" in script for script in scripts)
     for script in scripts:
-        assert script.count("\n") <= LONGEST, script
+        # What PBS has no program for: one process on each node, which learns its number.
+        body = re.sub(r"(?s)\neach_node=.*?\nNODES\n\)\n", "\n", script)
+        assert "HPCTRAIN_" not in body.replace("HPCTRAIN_NODE_RANK", "")
+        assert body.count("\n") <= LONGEST, script
         assert "\n\n\n" not in script
     linter = make_linter(LintOptions(site=site)).context
     for script in sorted(scripts, key=len)[-1:]:

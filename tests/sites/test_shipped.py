@@ -24,10 +24,10 @@ FILES = sorted(FOLDER.rglob("*.yaml"))
 # What a file says of itself rests on nothing.
 OWN = {"schema", "name", "extends", "description", "operator", "url", "verified_on", "confidence"}
 NAMES = """
-    aws-parallelcluster azure-cyclecloud clariden coreweave delta fir frontier gcp-a3-high
-    gcp-a3-mega gcp-a3-ultra gcp-a4 isambard-ai jean-zay juwels-booster leonardo local lonestar6
-    lumi-g mahti marenostrum5 narval nebius oci perlmutter roihu rorqual sagemaker-hyperpod
-    slurm-generic snellius vista
+    abci aurora aws-parallelcluster azure-cyclecloud clariden coreweave delta derecho fir frontier
+    gadi gcp-a3-high gcp-a3-mega gcp-a3-ultra gcp-a4 isambard-ai jean-zay juwels-booster leonardo
+    local lonestar6 lumi-g mahti marenostrum5 narval nebius oci perlmutter polaris roihu rorqual
+    sagemaker-hyperpod slurm-generic snellius vista
 """.split()
 
 

@@ -179,4 +179,4 @@ def _asked_for(job: SourcedJob, site: SourcedSite, env: Mapping[str, Setting]) -
 def _gpus(context: Context, topology: Topology) -> Literal["nvidia", "amd"] | None:
     """Return the vendor whose libraries are mounted; NVIDIA if the vendor is unknown."""
     vendor = vendor_of(context, topology) or "nvidia"
-    return None if vendor == "none" else vendor
+    return vendor if vendor in ("nvidia", "amd") else None
