@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.options import path_option
 from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -23,11 +25,24 @@ Line = tuple[str, str]
 @click.option(
     "--reach", metavar="HOST[:PORT]", help="Also try one connection to this host (port 443)."
 )
-def doctor(*, as_json: bool, reach: str | None) -> int:
+@click.option(
+    "--topology",
+    "only_topology",
+    is_flag=True,
+    help="Print how GPUs, cores and network adapters are connected, and nothing else.",
+)
+@path_option("-o", "--output", help="Draw the topology to this file, NAME.svg.")
+def doctor(*, as_json: bool, reach: str | None, only_topology: bool, output: Path | None) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
     from hpc_train.cli.busy import busy
     from hpc_train.pipeline.doctor import SECTIONS, examine
 
+    if output is not None and not only_topology:
+        raise click.UsageError("--output is for the drawing of --topology")
+    if only_topology:
+        if reach is not None:
+            raise click.UsageError("--reach is not for --topology, which contacts no host")
+        return _topology(output, as_json=as_json)
     with busy("examining this machine"):
         found = examine(reach)
     if as_json:
@@ -42,6 +57,24 @@ def doctor(*, as_json: bool, reach: str | None) -> int:
     for message in (*found.hardware.unread, *(found.cluster.unread if found.cluster else ())):
         click.echo(message)
     return int(found.failed)
+
+
+def _topology(output: Path | None, *, as_json: bool) -> int:
+    from hpc_train.cli.busy import busy
+    from hpc_train.pipeline.show_topology import show_topology
+
+    with busy("reading the topology"):
+        shown = show_topology(output)
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(shown.document()))
+        return 0
+    for line in (*shown.lines, *shown.unread):
+        click.echo(line)
+    if output is not None:
+        click.echo(f"written: {output}", err=True)
+    return 0
 
 
 def _json(found: Examined) -> dict[str, Any]:
@@ -138,7 +171,7 @@ def _gpus(hardware: Hardware) -> Iterator[Line]:
 
     order, nics = affinity(hardware)
 
-    near = {one.gpu: one for one in hardware.near}
+    near = {one.gpu: one for one in hardware.topology.gpus}
     for gpu in hardware.gpus:
         place = near.get(gpu.index)
         words = [gpu.name, f"{gpu.memory_mib} MiB" if gpu.memory_mib else ""]

@@ -2,6 +2,7 @@
 
 from typing import Literal
 
+from hpc_train.model.node_topology import NodeTopology
 from hpc_train.model.value import Value
 
 Layer = Literal["InfiniBand", "Ethernet", "other"]
@@ -19,22 +20,14 @@ class Processor(Value, frozen=True, kw_only=True):
 
 
 class Gpu(Value, frozen=True, kw_only=True):
-    """A GPU, or half of one if the driver counts halves."""
+    """A GPU, or half of one if the driver counts halves; `bus` is its PCI address."""
 
     index: int
     name: str
     memory_mib: int | None = None
     driver: str = ""
     vendor: Literal["nvidia", "amd"] = "nvidia"
-
-
-class Near(Value, frozen=True, kw_only=True):
-    """Place of a GPU: its NUMA node, its first core, and the distance of each NIC."""
-
-    gpu: int
-    numa: int | None
-    first_cpu: int | None
-    nics: tuple[tuple[str, str], ...] = ()
+    bus: str = ""
 
 
 class Link(Value, frozen=True, kw_only=True):
@@ -106,7 +99,7 @@ class Hardware(Value, frozen=True, kw_only=True):
     arch: str = ""
     processor: Processor | None = None
     gpus: tuple[Gpu, ...] = ()
-    near: tuple[Near, ...] = ()
+    topology: NodeTopology = NodeTopology()
     links: tuple[Link, ...] = ()
     ports: tuple[Port, ...] = ()
     disks: tuple[Disk, ...] = ()

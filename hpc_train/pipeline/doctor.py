@@ -8,10 +8,11 @@ from hpc_train.errors import ProbeError
 from hpc_train.model.finding import Finding, has_errors
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster
+from hpc_train.model.node_topology import nearest_nics
 from hpc_train.model.value import Value
 from hpc_train.pipeline.detection.detect import detect_site, this_host
 from hpc_train.probe.hardware import this_hardware
-from hpc_train.probe.infer_settings import Guess, gpu_order, guess, nearest_nics
+from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.problems_and_remedies import advise
 from hpc_train.probe.query_slurm import read_cluster
 
@@ -62,7 +63,7 @@ def examine(reach: str | None = None) -> Examined:
 
 def affinity(hardware: Hardware) -> tuple[tuple[int, ...], dict[int, tuple[str, ...]]]:
     """Return the GPUs in the order of their cores, and the nearest NICs of each GPU."""
-    return gpu_order(hardware), {one.gpu: nearest_nics(one) for one in hardware.near}
+    return gpu_order(hardware), {one.gpu: nearest_nics(one) for one in hardware.topology.gpus}
 
 
 def network_of(hardware: Hardware) -> Guess:

@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 from hpc_train.model.hardware import Hardware, Software
 from hpc_train.model.live_cluster import Cluster
-from hpc_train.probe.infer_settings import Guess, nearest_nics
+from hpc_train.model.node_topology import nearest_nics
+from hpc_train.probe.infer_settings import Guess
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 
 
@@ -27,7 +28,7 @@ def network_lines(main: Hardware | None, network: Guess | None) -> Iterator[str]
         yield line("interfaces", network.interfaces, f"{GUESSED}{others}", depth=1)
     if network.hcas:
         yield line("hcas", network.hcas, f"{GUESSED}: those with an active port", depth=1)
-    for one in main.near:
+    for one in main.topology.gpus:
         if one.nics and (names := nearest_nics(one)):
             yield remark(f"nearest to GPU {one.gpu}: {', '.join(names)}", depth=1)
     if main.gpus and main.gpus[0].vendor == "amd":

@@ -5,10 +5,10 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from hpc_train.model.hardware import Hardware, Link, Near, Port
+from hpc_train.model.hardware import Hardware, Link, Port
+from hpc_train.model.node_topology import GpuPlace
 from hpc_train.model.site_network import Fabric
 from hpc_train.model.value import Value
-from hpc_train.probe.gpu_tools import LEVELS
 
 _IB_NAME = re.compile(r"ib[a-z0-9]")
 
@@ -96,7 +96,7 @@ def gpu_order(hardware: Hardware) -> tuple[int, ...]:
 
     Local rank 0 has the first cores, and each further rank has the next ones.
     """
-    places = {one.gpu: _core(one, hardware) for one in hardware.near}
+    places = {one.gpu: _core(one, hardware) for one in hardware.topology.gpus}
     known = {gpu: core for gpu, core in places.items() if core is not None}
     if not known or sorted(known) != list(range(len(hardware.gpus))):
         return ()
@@ -104,14 +104,7 @@ def gpu_order(hardware: Hardware) -> tuple[int, ...]:
     return () if order == tuple(sorted(order)) else order
 
 
-def nearest_nics(near: Near) -> tuple[str, ...]:
-    """Return the NICs with the shortest path to a GPU."""
-    known = [(LEVELS.index(level), name) for name, level in near.nics if level in LEVELS]
-    best = min((rank for rank, _ in known), default=None)
-    return tuple(name for rank, name in known if rank == best)
-
-
-def _core(near: Near, hardware: Hardware) -> int | None:
+def _core(near: GpuPlace, hardware: Hardware) -> int | None:
     if near.first_cpu is not None:
         return near.first_cpu
     nodes = dict(hardware.processor.numa) if hardware.processor else {}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from hpc_train.errors import SpecError
 from hpc_train.model.value import Value
@@ -33,6 +33,29 @@ for path in /sys/class/infiniband/*/ports/*; do
     "$(cat "$path/rate")" "$(cat "$path/link_layer")" "${driver##*/}"
 done
 """
+_NUMA = r"""
+for path in /sys/devices/system/node/node[0-9]*; do
+  [[ -e $path/cpulist ]] || continue
+  cpus=$(cat "$path/cpulist"); first=${cpus%%[,-]*}
+  printf '%s|%s|%s\n' "${path##*/node}" "$cpus" \
+    "$(cat "/sys/devices/system/cpu/cpu$first/topology/physical_package_id")"
+done
+"""
+# Devices of the PCI classes 03 (display) and 12 (accelerator) are GPUs; -1 is no NUMA node.
+_PCI = r"""
+for path in /sys/class/infiniband/* /sys/class/net/*; do
+  [[ -e $path/device ]] || continue
+  real=$(readlink -f "$path/device"); numa=$real/numa_node
+  [[ -e $numa ]] || numa=${real%/*}/numa_node
+  printf '%s|%s|%s\n' "${path#/sys/class/}" "$(cat "$numa")" "$real"
+done
+for path in /sys/bus/pci/devices/*; do
+  case $(cat "$path/class") in
+    0x03*|0x12*) printf 'gpu/%s|%s|%s\n' "${path##*/}" "$(cat "$path/numa_node")" \
+      "$(readlink -f "$path")" ;;
+  esac
+done
+"""
 _PROGRAMS = rf"""
 for name in sbatch {" ".join(BUILT_IN["launchers"])} mpiexec python \
   apptainer singularity podman-hpc shifter enroot docker; do
@@ -55,7 +78,7 @@ print(json.dumps({
     "version": torch.__version__, "backends": names, "cuda": torch.version.cuda or "",
     "hip": torch.version.hip or "", "nccl": nccl, "devices": torch.cuda.device_count()}))
 """
-_GPU_COLUMNS = "index,name,memory.total,driver_version"
+_GPU_COLUMNS = "index,name,memory.total,driver_version,pci.bus_id"
 
 # Section -> timeout in seconds, and command.
 _SECTIONS = {
@@ -66,6 +89,9 @@ _SECTIONS = {
     "nvidia_topology": (30, "nvidia-smi topo -m"),
     "rocm": (30, "rocm-smi --showproductname --json"),
     "rocm_topology": (30, "rocm-smi --showtopo"),
+    "rocm_bus": (30, "rocm-smi --showbus"),
+    "numa": (10, _NUMA),
+    "pci": (10, _PCI),
     "addresses": (10, "ip -j addr"),
     "interfaces": (10, _INTERFACES),
     "ports": (10, _PORTS),
@@ -81,13 +107,21 @@ _ABSENT = 127
 _LATE = (124, 137)
 
 
-def probe_script(reach: str | None = None) -> str:
+# What a topology is read from.
+TOPOLOGY = (
+    "host", "cpus", "nvidia", "nvidia_topology", "rocm", "rocm_topology", "rocm_bus", "numa", "pci",
+)  # fmt: skip
+
+
+def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
     """Return the script; `reach` is a host, with a port, to which one connection is tried.
+
+    `only` names the sections to run; all if it is empty.
 
     Raises:
         SpecError: `reach` is not HOST or HOST:PORT.
     """
-    sections = dict(_SECTIONS)
+    sections = {name: one for name, one in _SECTIONS.items() if not only or name in only}
     if reach is not None:
         match = _HOST.fullmatch(reach)
         if match is None:

@@ -17,7 +17,7 @@ _FIRST = re.compile("[0-9]{1,6}")
 
 def processor(text: str) -> Processor | None:
     """Read the output of lscpu; None for any other text."""
-    fields = dict(_json_fields(text)) or dict(_text_fields(text))
+    fields = lscpu_fields(text)
     cpus = whole(fields.get("CPU(s)"))
     if cpus is None:
         return None
@@ -34,6 +34,11 @@ def processor(text: str) -> Processor | None:
         threads_per_core=whole(fields.get("Thread(s) per core")),
         numa=tuple(sorted(numa)),
     )
+
+
+def lscpu_fields(text: str) -> dict[str, str]:
+    """Return the fields of lscpu, from JSON or text; empty for any other text."""
+    return dict(_json_fields(text)) or dict(_text_fields(text))
 
 
 def _json_fields(text: str) -> Iterator[tuple[str, str]]:

@@ -6,11 +6,14 @@ import msgspec
 import pytest
 
 from hpc_train.model.hardware import Link
-from hpc_train.probe.gpu_tools import nvidia_topology, rocm_gpus, rocm_topology
+from hpc_train.model.node_topology import nearest_nics
+from hpc_train.probe.gpu_tools import rocm_gpus
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.infer_settings import gpu_order, guess, nearest_nics, usable
+from hpc_train.probe.infer_settings import gpu_order, guess, usable
 from hpc_train.probe.local_disks import disks
 from hpc_train.probe.network_interfaces import links
+from hpc_train.probe.nvidia_topology import nvidia_topology
+from hpc_train.probe.rocm_topology import rocm_topology
 from tests.probe.machines import fixture, output
 
 
@@ -35,8 +38,8 @@ def test_a_dgx_and_its_adapters() -> None:
     found = read_hardware(output("dgx_a100"))
     assert found.gpus[0].name == "NVIDIA A100-SXM4-40GB"
     assert found.gpus[0].memory_mib == 40960
-    assert nearest_nics(found.near[2]) == ("mlx5_2", "mlx5_3")
-    assert nearest_nics(found.near[7]) == ("mlx5_8", "mlx5_9")
+    assert nearest_nics(found.topology.gpus[2]) == ("mlx5_2", "mlx5_3")
+    assert nearest_nics(found.topology.gpus[7]) == ("mlx5_8", "mlx5_9")
     cpu = found.processor
     assert cpu is not None
     assert (cpu.cpus, cpu.sockets, cpu.cores_per_socket, cpu.threads_per_core) == (256, 2, 64, 2)
@@ -49,7 +52,7 @@ def test_a_dgx_and_its_adapters() -> None:
 
 
 def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
-    found = nvidia_topology(fixture("gh200.topology"))
+    found = nvidia_topology(fixture("gh200.topology")).places
     assert [(one.gpu, one.numa, one.first_cpu) for one in found] == [
         (0, 0, 0),
         (1, 1, 72),
@@ -66,7 +69,7 @@ def test_a_table_copied_with_blanks_for_tabs() -> None:
 
 def test_rocm_says_the_same_as_text_and_as_json() -> None:
     text = rocm_topology(fixture("mi250x.topology"))
-    assert [one.numa for one in text] == [3, 3, 1, 1, 0, 0, 2, 2]
+    assert [one.numa for one in text.places] == [3, 3, 1, 1, 0, 0, 2, 2]
     assert rocm_topology(fixture("mi250x.topology.json")) == text
     assert rocm_gpus("GPU[1]\t\t: Card series: \t\tAMD Instinct MI300X\n")[0].index == 1
 

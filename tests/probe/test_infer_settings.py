@@ -7,8 +7,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.model.hardware import Gpu, Hardware, Link, Near, Port, Processor
-from hpc_train.probe.infer_settings import gpu_order, guess, nearest_nics, usable
+from hpc_train.model.hardware import Gpu, Hardware, Link, Port, Processor
+from hpc_train.model.node_topology import GpuPlace, NodeTopology, nearest_nics
+from hpc_train.probe.infer_settings import gpu_order, guess, usable
 
 
 def link(name: str, **fields: Any) -> Link:
@@ -90,8 +91,11 @@ def test_the_interface_of_infiniband_and_then_the_fastest_is_chosen() -> None:
 
 def cores(*first: int | None) -> Hardware:
     gpus = tuple(Gpu(index=number, name="x") for number in range(len(first)))
-    near = tuple(Near(gpu=gpu, numa=gpu, first_cpu=core) for gpu, core in enumerate(first))
-    return Hardware(host="n1", gpus=gpus, near=near)
+    places = tuple(
+        GpuPlace(gpu=gpu, numa=gpu, cpus="" if core is None else str(core))
+        for gpu, core in enumerate(first)
+    )
+    return Hardware(host="n1", gpus=gpus, topology=NodeTopology(gpus=places))
 
 
 def test_the_order_of_gpus_is_that_of_their_cores_if_all_are_known() -> None:
@@ -110,6 +114,6 @@ def test_the_order_of_gpus_is_that_of_their_cores_if_all_are_known() -> None:
 
 def test_the_nearest_nics_are_all_with_the_shortest_path() -> None:
     nics = (("m0", "SYS"), ("m1", "PXB"), ("m2", "PIX"), ("m3", "PIX"), ("m4", "?"))
-    assert nearest_nics(Near(gpu=0, numa=0, first_cpu=0, nics=nics)) == ("m2", "m3")
-    assert nearest_nics(Near(gpu=0, numa=0, first_cpu=0, nics=nics[:2])) == ("m1",)
-    assert nearest_nics(Near(gpu=0, numa=0, first_cpu=0, nics=nics[4:])) == ()
+    assert nearest_nics(GpuPlace(gpu=0, nics=nics)) == ("m2", "m3")
+    assert nearest_nics(GpuPlace(gpu=0, nics=nics[:2])) == ("m1",)
+    assert nearest_nics(GpuPlace(gpu=0, nics=nics[4:])) == ()
