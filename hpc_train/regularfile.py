@@ -10,6 +10,7 @@ from typing import BinaryIO, cast
 
 # Limit for files that are read completely; files that grow with a study are read in parts.
 LARGEST = 1 << 30
+_PART = 1 << 16
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
     stat.S_IFSOCK: "a socket",
@@ -30,15 +31,7 @@ def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
     Raises:
         OSError: it is not a regular file, or cannot be opened.
     """
-    # Opening some devices has side effects: the type is checked before and after opening.
-    _check(path, path.stat())
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
-    try:
-        _check(path, os.fstat(descriptor))
-    except OSError:
-        os.close(descriptor)
-        raise
-    return os.fdopen(descriptor, "rb", buffering=buffering)
+    return os.fdopen(_descriptor(path)[0], "rb", buffering=buffering)
 
 
 def open_stream(path: Path) -> BinaryIO:
@@ -58,11 +51,18 @@ def read_regular(path: Path, largest: int = LARGEST) -> bytes:
     Raises:
         OSError: it is not a regular file, has more than `largest` bytes, or cannot be read.
     """
-    with open_regular(path) as file:
-        size = os.fstat(file.fileno()).st_size
+    # Without a file object: a study has thousands of small files.
+    descriptor, size = _descriptor(path)
+    try:
         if size > largest:
             raise OSError(errno.EFBIG, f"too large ({size} bytes, at most {largest})", str(path))
-        return file.read()
+        parts = []
+        while part := os.read(descriptor, max(size + 1, _PART)):
+            parts.append(part)
+            size = 0
+        return b"".join(parts)
+    finally:
+        os.close(descriptor)
 
 
 def is_there(path: Path) -> bool:
@@ -93,6 +93,20 @@ def is_folder(path: Path) -> bool:
         return stat.S_ISDIR(path.stat().st_mode)
     except OSError:
         return False
+
+
+def _descriptor(path: Path) -> tuple[int, int]:
+    """Open a regular file; return its descriptor and its size [B]."""
+    # Opening some devices has side effects: the type is checked before and after opening.
+    _check(path, path.stat())
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    try:
+        found = os.fstat(descriptor)
+        _check(path, found)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor, found.st_size
 
 
 def _check(path: Path, found: os.stat_result) -> None:

@@ -13,6 +13,7 @@ from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Pack, Record, packs_of
 from hpc_train.model.run import Run
+from hpc_train.model.submission import JobState
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.collect import each_once, logs_of, packs_in
 from hpc_train.records.guessed_records import with_scope
@@ -145,14 +146,21 @@ def study_runs(
         raise StoreError(f"a table contains one study, not {len(homes)}: {names}")
     current = runs_below(homes[0]) if known is None else known
     (runs, copies), manifest = without_copies(current), read_study(homes[0])
-    # Its signatures are slow to load, and foreign tables need none.
-    from hpc_train.pipeline.diagnose import problem_of
-
     if manifest:
-        study = expected_study(manifest, runs, problem_of)
+        study = expected_study(manifest, runs, _problem_of)
     else:
-        study = single_jobs(homes[0], runs, problem_of)
+        study = single_jobs(homes[0], runs, _problem_of)
     study = msgspec.structs.replace(study, notes=(*study.notes, *copies))
     expected_ids = {run.run_id for run in study.runs}
     own = tuple(run for run in runs if run.folder.run_id in expected_ids and not run.newer)
     return StudyRuns(study, own, options.with_patterns(manifest.spec.patterns if manifest else ()))
+
+
+def _problem_of(run: Run) -> str:
+    """Return why a run has no result, or an empty string."""
+    if run.state is JobState.COMPLETED:
+        return run.problem
+    # Signatures are slow to load, and runs that completed need none.
+    from hpc_train.pipeline.diagnose import problem_of
+
+    return problem_of(run)

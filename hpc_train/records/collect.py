@@ -70,8 +70,8 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
     names = known_formats() if parser == "auto" else (parser,)
     if patterns and parser == "pattern":
         names = ()
-    for name in names:
-        maker(name)
+    elif parser != "auto":
+        maker(parser)
     usual = parser == "auto" and not prefix and not patterns
     guessing = GUESSING if parser == "auto" else ""
     return Wanted(names, prefix, tuple(patterns), usual, guessing)

@@ -12,11 +12,14 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.model.record import Pack, Record
+from hpc_train import registry
+from hpc_train.model import record as model
+from hpc_train.model.record import Pack
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.log_parser import LogParser
-from hpc_train.records.read_log import Log, Reading, Wanted, extend, parsers_of
-from hpc_train.records.record_codec import Packer, unpressed
+from hpc_train.records.read_log import Log, Reading, Wanted, extend
+from hpc_train.records.record_codec import unpressed
+from hpc_train.records.run_parsers import maker
 from hpc_train.version import VERSION
 
 # Length of the text before the mark that is compared: a rewritten file has another text there.
@@ -131,24 +134,31 @@ def _tail(path: Path, offset: int) -> bytes:
 
 def _fingerprint(wanted: Wanted) -> bytes:
     """Return a key that changes with the version, the set of parsers, and each parser."""
-    parts = [VERSION, wanted.prefix, repr(wanted.patterns)]
-    parts += [f"{name} {_version(parser)}" for name, parser in parsers_of(wanted).items()]
-    parts += [_file_of(kind) for kind in (Record, ParseStats, Packer, Reading, Index)]
+    parts = [VERSION, wanted.prefix, repr(wanted.patterns), _code_of(wanted.parsers)]
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
-def _version(parser: LogParser) -> str:
+@functools.cache
+def _code_of(names: tuple[str, ...]) -> str:
+    """Return these parsers, and the state of the code that reads logs with them.
+
+    Each run has an index, so that this is computed once. Built-in parsers are not imported: a
+    report of logs that are all in an index needs none.
+    """
+    built_in = registry.BUILT_IN["parsers"]
+    parsers = [built_in.get(name) or _plugin(maker(name)()) for name in names]
+    files = [*Path(__file__).parent.rglob("*.py"), Path(model.__file__)]
+    return "\n".join([*parsers, *sorted(map(_state_of_file, files))])
+
+
+def _plugin(parser: LogParser) -> str:
     """Return the parser as text, and the state of the file that defines its class."""
     kind = type(parser)
     stated = repr(parser) if kind.__repr__ is not object.__repr__ else kind.__qualname__
-    return f"{stated} {_file_of(kind)}"
-
-
-@functools.cache
-def _file_of(kind: type) -> str:
-    """Return the file that defines a class, and its state; it is asked for of each run again."""
     source = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    if source is None:
-        return ""
-    state = Path(source).stat()
-    return f"{source} {state.st_size} {state.st_mtime_ns}"
+    return f"{stated} {_state_of_file(Path(source)) if source else ''}"
+
+
+def _state_of_file(path: Path) -> str:
+    state = path.stat()
+    return f"{path} {state.st_size} {state.st_mtime_ns}"

@@ -157,11 +157,11 @@ class _Gathered:
                 [known.setdefault(getattr(kind, name), len(known) - 1) for kind in pack.kinds]
             )
         for name in _SHARED:
-            self._kinds[name].extend([_number(getattr(kind, name)) for kind in pack.kinds])
+            self._kinds[name].extend(_numbers([getattr(kind, name) for kind in pack.kinds]))
         self._kind.extend([first + kind for kind in pack.kind])
         self._line.extend(pack.line)
-        self._step.extend(map(_number, pack.step))
-        self._rank.extend(map(_number, pack.rank))
+        self._step.extend(_numbers(pack.step))
+        self._rank.extend(_numbers(pack.rank))
         self._value.extend(pack.value)
 
     def arrays(self) -> RecordArrays:
@@ -182,8 +182,8 @@ def _known(number: int) -> int | None:
     return None if number == NONE else number
 
 
-def _number(number: int | None) -> int:
-    return NONE if number is None else number
+def _numbers(numbers: Iterable[int | None]) -> list[int]:
+    return [NONE if number is None else number for number in numbers]
 
 
 def _ints(numbers: array[int]) -> Ints:
