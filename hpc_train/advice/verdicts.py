@@ -79,7 +79,10 @@ def _refusals(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
         yield "not advised", f"{row.samples:g} sample for each rank: too few to fill a GPU"
     if row.efficiency is not None and row.efficiency.high is not None:
         if row.efficiency.high < WORTH:
-            yield "not worth it", f"efficiency below {WORTH:.0%}, even if all traffic is hidden"
+            yield (
+                "not worth it",
+                f"efficiency below {100 * WORTH:.0f} %, even if all traffic is hidden",
+            )
     if _beyond(row.end, question.deadline_s):
         yield "too late", "even the lower bound of its time is beyond the deadline"
     if _beyond(row.gpu_hours, question.budget_gpu_hours):
@@ -157,13 +160,13 @@ def _utilisation(question: Question) -> Iterator[str]:
     waits = baseline.data_share or 0.0
     if waits >= WAITS:
         yield (
-            f"The measured step waits for data for {waits:.0%} of its time: give it more workers, "
-            "or faster storage, before more GPUs."
+            f"The measured step waits for data for {100 * waits:.0f} % of its time: give it more "
+            "workers, or faster storage, before more GPUs."
         )
     used = model_flops_utilisation(question.program, question.machine, baseline)
     if used is None:
         return
-    yield f"The measured step reaches {used:.0%} of the peak (MFU)."
+    yield f"The measured step reaches {100 * used:.0f} % of the peak (MFU)."
     if used < LOW_MFU and waits < WAITS:
         yield f"Make one GPU faster first: {', '.join(_first_steps(question))}."
 
@@ -210,7 +213,7 @@ def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
     last = max(worth, default=1)
     if any(row.ranks > last for row in known):
         return (
-            f"Beyond {last} {unit} the efficiency may be below {WORTH:.0%}: "
+            f"Beyond {last} {unit} the efficiency may be below {100 * WORTH:.0f} %: "
             "not worth it before a measurement."
         )
     if any(row.ranks > last for row in rows):

@@ -40,9 +40,9 @@ def _slow(run: str, records: list[Record], rate: LinkRate) -> Iterable[str]:
     share = share_of_link(best.value, link) if best and link else 1.0
     if best and share < _HEALTHY:
         yield (
-            f"{run}: perftest moves {best.value * 8:.3g} Gbit/s, {share:.0%} of the link's "
-            f"{link:g}; a healthy link reaches {_HEALTHY:.0%}: check its speed (`ibstat`), the "
-            "PCIe width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
+            f"{run}: perftest moves {best.value * 8:.3g} Gbit/s, {100 * share:.0f} % of the link's "
+            f"{link:g}; a healthy link reaches {100 * _HEALTHY:.0f} %: check its speed (`ibstat`), "
+            "the PCIe width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
         )
 
 

@@ -14,11 +14,12 @@ from hpc_train.reports.study_tables import follow_from_unit
 from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
 
 FASTER, NO_RESULT, ALONE = "faster", "no result", "no other series at this size"
+ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 SIGNIFICANT = {
     FASTER: "yes",
     "no difference seen at this n": "no",
-    "n=1: no verdict": "n=1",
-    "no spread: no verdict": "no spread",
+    ONE_RUN: "n=1",
+    NO_SPREAD: "no spread",
 }
 SIZES = {"nodes": "nodes", "gpus_per_node": "gpus/\nnode", "tasks_per_node": "tasks/\nnode",
          "gpus": "gpus", "ranks": "ranks"}  # fmt: skip
@@ -122,13 +123,24 @@ def _by_how_much(places: Sequence[Sequence[Row]], axis: str, named: Callable[[Ro
     second = short_series(last["series"], axis)
     where = f" at {named({**last, 'series': last['fastest']})}" if len(places) > 1 else ""
     text = f", {ratio_words(last)} times as fast as {second}{where}"
-    unsure = [row for row in compared if row["verdict"] != FASTER]
-    if len(unsure) == len(compared):
-        return f"{text}; the difference is not significant"
-    if unsure:
-        sized = _places([named({**row, "series": row["fastest"]}) for row in unsure])
-        return f"{text}; the difference is not significant at {sized}"
+    unsure: dict[str, list[Row]] = {}
+    for row in compared:
+        if row["verdict"] != FASTER:
+            unsure.setdefault(_doubt(row), []).append(row)
+    for doubt, rows in unsure.items():
+        sized = _places([named({**row, "series": row["fastest"]}) for row in rows])
+        text += f"; {doubt}" + f" at {sized}" * (len(rows) < len(compared))
     return text
+
+
+def _doubt(row: Row) -> str:
+    """Return why the fastest series of a size is not called faster than the second."""
+    if row["verdict"] == NO_SPREAD:
+        return "repetitions without spread: no test of the difference"
+    if row["verdict"] != ONE_RUN:
+        return "the difference is not significant"
+    each = row["n"] == row["other_n"]
+    return f"{'one run each' if each else 'one run of one of them'}: no test of the difference"
 
 
 def _among(rows: Sequence[Row], group: int, axis: str) -> str:

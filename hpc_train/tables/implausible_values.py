@@ -100,7 +100,7 @@ def _memory(own: pd.DataFrame) -> _Found:
 def _mfu(own: pd.DataFrame) -> _Found:
     share = np.fmax(numbers(own, "mfu"), numbers(own, "mfu_computed"))
     for place in np.flatnonzero(share > 1).tolist():
-        yield place, Flag(FlagCode.MFU, f"MFU {share[place]:.0%} of the GPU's peak")
+        yield place, Flag(FlagCode.MFU, f"MFU {100 * share[place]:.0f} % of the GPU's peak")
 
 
 def _throttled(own: pd.DataFrame) -> _Found:

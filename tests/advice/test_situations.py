@@ -60,20 +60,20 @@ SITUATIONS = {
     ),
     "a slow network ends at the node": Situation(
         ask(gpt(), SLOW_NETWORK, measured=(step(0.4),)),
-        limit="Beyond 4 GPUs the efficiency may be below 75%",
+        limit="Beyond 4 GPUs the efficiency may be below 75 %",
     ),
     "a fast network goes on": Situation(
         ask(gpt(global_batch=512), measured=(step(3.2, batch=512),)),
         limit="up to 16 GPUs, the largest"
     ),
     "data first": Situation(
-        ask(gpt(), measured=(step(0.9, data_share=0.6),)), "waits for data for 60%",
+        ask(gpt(), measured=(step(0.9, data_share=0.6),)), "waits for data for 60 %",
     ),
     "fp32 on one GPU first": Situation(
         ask(gpt(precision="fp32"), measured=(step(9.0),)), "bf16 instead of fp32",
     ),
     "a busy GPU is left alone": Situation(
-        ask(gpt(), measured=(step(0.4),)), "reaches 45% of the peak (MFU).",
+        ask(gpt(), measured=(step(0.4),)), "reaches 45 % of the peak (MFU).",
     ),
     "more ranks than samples": Situation(
         ask(gpt(global_batch=8), A100, 1, 16), refused="ddp cannot divide 8 samples among 16 ranks"

@@ -101,7 +101,7 @@ def test_link_that_carries_less_than_the_profile_says(hpctrain: Hpctrain) -> Non
         words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
         assert hpctrain("submit", f"{name}.py", *words).returncode == 0
     slow = hpctrain("report", "slow", "-o", "page.csv").stderr
-    assert "perftest moves 196 Gbit/s, 49% of the link's 400; a healthy link reaches 85%" in slow
+    assert "perftest moves 196 Gbit/s, 49 % of the link's 400; a healthy link reaches 85 %" in slow
     assert "perftest" not in hpctrain("report", "sound", "-o", "page.csv").stderr
 
 
@@ -113,7 +113,7 @@ def test_link_that_carries_less_than_nccl_states(hpctrain: Hpctrain) -> None:
             adapter + speed.format(gbps * 1000) + PERFTEST.format(rate="195.90")
         )
         found = hpctrain("report", "a.log", "-o", "page.csv").stderr
-        assert ("a.log: perftest moves 196 Gbit/s, 49% of" in found) == warned
+        assert ("a.log: perftest moves 196 Gbit/s, 49 % of" in found) == warned
     Path("a.log").write_text(PERFTEST.format(rate="1.00"))
     assert "perftest moves" not in hpctrain("report", "a.log", "-o", "page.csv").stderr
 

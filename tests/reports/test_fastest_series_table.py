@@ -86,6 +86,13 @@ def test_a_difference_that_is_noise_is_not_called_one() -> None:
     assert any("Bonferroni: 4 pairs" in note for note in found.notes)
 
 
+def test_one_run_each_is_no_test_of_a_difference() -> None:
+    found = made(tables(SLOW_AND_FAST, noise=(1.0,)))
+    assert found.summary[0].endswith("; one run each: no test of the difference.")
+    assert "significant" not in " ".join(found.summary)
+    assert {row[-1].text for row in found.tables[1].rows} == {"n=1"}
+
+
 def test_every_format_has_the_comparison(report: Report) -> None:
     for render in (text.render, markdown.render, latex.render, page):
         shown = render(report)

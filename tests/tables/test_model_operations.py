@@ -68,7 +68,7 @@ def test_the_peak_is_that_of_the_precision() -> None:
 def test_more_operations_than_the_gpu_can_do_are_implausible() -> None:
     found = row({"parameters": "7e9", "gpu_peak_tflops": "312"}, TOKENS)
     assert [str(flag) for flag in found["flags"] if flag.code is FlagCode.MFU] == [
-        "MFU: MFU 141% of the GPU's peak"
+        "MFU: MFU 141 % of the GPU's peak"
     ]
     sound = row({"parameters": "7e9", "gpu_peak_tflops": "989.5"}, TOKENS)
     assert FlagCode.MFU not in [flag.code for flag in sound["flags"]]
