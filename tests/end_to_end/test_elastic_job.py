@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from hpc_train.lab import state_file
-from tests.conftest import Hpctrain
 from tests.end_to_end import daemons
-from tests.end_to_end.user import User, user_of
+from tests.end_to_end.user import User
 from tests.pipeline.waiting import ended, wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
@@ -20,17 +19,10 @@ STARTED = re.compile(r"rank (\d) of (\d) on (lab\d), process (\d+)")
 
 
 @pytest.fixture
-def user(
-    no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Iterator[User]:
-    """Return somebody on a lab of three nodes, of which a test may lose one."""
-    done = hpctrain("up", "--nodes", "3")
-    assert done.returncode == 0, done.stderr
-    lab = state_file.read()
-    assert lab is not None
-    monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
-    yield user_of(lab, tmp_path)
-    assert hpctrain("down").returncode == 0
+def user(user_of_a_lab: Callable[..., AbstractContextManager[User]]) -> Iterator[User]:
+    """Return somebody on a lab of three nodes."""
+    with user_of_a_lab("--nodes", "3") as found:
+        yield found
 
 
 def test_a_job_goes_on_without_a_lost_node(user: User) -> None:
