@@ -12,6 +12,7 @@ from hpc_train.model.run import JobStart
 HEADS = ("start", "nodes", "time", "waited", "saved step", "steps lost", "end")
 # A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
 _SIGNALLED = 128
+_SAVED = "checkpoint saved on request"
 
 
 def restarted(starts: Sequence[JobStart]) -> str:
@@ -72,16 +73,22 @@ def end_of(start: JobStart) -> str:
     """Return what ended a start."""
     if start.ended is None or start.exit_code is None:
         return "no end recorded: node lost, or script killed"
-    if start.by_slurm:
-        return "ended by Slurm: preempted, requeued or cancelled"
+    if start.by_slurm or start.preempted:
+        return _ended_by_slurm(start)
     if start.left_out and not start.failed:
         return f"preflight failed on {start.left_out}, left out from then on"
     if start.exit_code == HUNG:
         return "no step for the time of lifecycle.hang_after"
     if start.exit_code == RESUBMIT:
-        return "checkpoint saved on request"
+        return _SAVED
     again = f"; {start.left_out} failed first again, left out from then on" * bool(start.left_out)
     return f"exit code {start.exit_code}{signal_of(start.exit_code)}{again}"
+
+
+def _ended_by_slurm(start: JobStart) -> str:
+    if not start.preempted:
+        return "ended by Slurm: preempted, requeued or cancelled"
+    return f"preempted, {_SAVED}" if start.exit_code == RESUBMIT else "preempted"
 
 
 def signal_of(code: int) -> str:

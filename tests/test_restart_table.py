@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hpc_train.model.run import JobStart
@@ -31,6 +32,10 @@ DONE = JobStart(restart=2, started=300.0, ended=310.5, exit_code=0, nodes="n3", 
             "restarted 2 times (no end recorded: node lost, or script killed), 14 steps lost",
         ),
         ((JobStart(restart=0, started=1.0, ended=2.0, exit_code=0),), ""),
+        (
+            (msgspec.structs.replace(SAVED, preempted=True),),
+            "restarted once (preempted, checkpoint saved on request), 0 steps lost",
+        ),
         (
             (JobStart(restart=0, started=1.0, ended=2.0, exit_code=143), DONE),
             "restarted once (exit code 143 (SIGTERM, as Slurm sends it when it preempts or "

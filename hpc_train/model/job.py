@@ -78,6 +78,8 @@ class Elastic(Value, frozen=True, kw_only=True):
 RESUBMIT = 75
 # 128 + SIGALRM: a rank that made no step for the time of `lifecycle.hang_after`.
 HUNG = 142
+# A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
+_SIGNALLED = 128
 
 
 class JobLifecycle(Value, frozen=True, kw_only=True):
@@ -112,6 +114,11 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
         Duration | None,
         Meta(description="Time without a step after which ranks write their stacks and end: 20m."),
     ] = None
+
+    @property
+    def asks_again(self) -> tuple[int, ...]:
+        """The codes of `requeue_on` that no failure has: not 1, nor that of a signal."""
+        return tuple(code for code in self.requeue_on if 1 < code < _SIGNALLED)
 
 
 class JobSpec(Value, frozen=True, kw_only=True):

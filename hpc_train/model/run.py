@@ -148,8 +148,8 @@ class JobStart(Value, frozen=True, kw_only=True):
     the last step that rank 0 printed; `stalled` counts the starts in a row that saved no later
     step, `by_slurm` is whether Slurm had ended the job, `requeued` whether the script queued it
     again. `failed` is the node whose rank failed first, `left_out` are the nodes that the next
-    start excludes, with commas. A start that could not write its line has no end; the next one
-    writes it.
+    start excludes, with commas. `preempted` is whether its ranks ended in the grace time of a
+    preemption. A start that could not write its line has no end; the next one writes it.
     """
 
     restart: int
@@ -166,6 +166,7 @@ class JobStart(Value, frozen=True, kw_only=True):
     resumed: float | None = None
     failed: str = ""
     left_out: str = ""
+    preempted: bool = False
 
     @property
     def steps_lost(self) -> int | None:

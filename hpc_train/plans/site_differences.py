@@ -85,7 +85,10 @@ def _ended(rules: Preemption) -> str:
     words = ["the job may be ended for another's sake"]
     words += [f"not in its first {rules.safe}"] if rules.safe else []
     words += [f"{rules.grace} after the first signal"] if rules.grace else []
-    return "; ".join([*words, *([] if rules.warning else ["without any signal before"])])
+    words += [] if rules.warning else ["without any signal before"]
+    if rules.grace == 0 or not rules.warning:
+        words += ["ranks have only the seconds of Slurm's KillWait to save"]
+    return "; ".join(words)
 
 
 # Pattern of an option or a variable's name -> its replacement in Open MPI 5.

@@ -39,6 +39,7 @@ from hpc_train.workload.checkpoint_writing import (
     write,
 )
 from hpc_train.workload.process_group import any_rank, rank_and_count
+from hpc_train.workload.stop_request import keep_worker as keep_worker
 from hpc_train.workload.stop_request import listen
 from hpc_train.workload.stop_request import should_stop as should_stop
 from hpc_train.workload.stop_request import stop_or_due as stop_or_due

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, cast
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
+from hpc_train.workload.stop_request import keep_worker
 from hpc_train.workload.training_data import Pair, TrainingData
 
 _PREFETCHED = 2  # batches of each worker
@@ -63,6 +64,7 @@ class Loader:
             num_workers=workers,
             prefetch_factor=_PREFETCHED if workers else None,
             persistent_workers=workers > 0,
+            worker_init_fn=keep_worker,
             pin_memory=place.device.type == "cuda",
         )
 

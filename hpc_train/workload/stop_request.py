@@ -1,4 +1,4 @@
-"""The request of the job to stop: the signal USR1 to a rank, or a file."""
+"""The request of the job to stop: the signal USR1 or TERM to a rank, or a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 from pathlib import Path
 from types import FrameType
 
-from hpc_train.workload import hang_watch
+from hpc_train.workload import hang_watch, term_signal
 from hpc_train.workload.process_group import any_ranks
 
 STOP_FILE = "HPCTRAIN_STOP_FILE"
@@ -17,8 +17,8 @@ _stop = False
 def should_stop() -> bool:
     """Whether any rank was asked to stop: every rank must call it, equally often.
 
-    A rank is asked by the signal USR1, or by a file whose path is $HPCTRAIN_STOP_FILE. The ranks
-    agree by one all-reduce of a number.
+    A rank is asked by the signal USR1, by a file whose path is $HPCTRAIN_STOP_FILE or, in a job
+    that is queued again, by TERM. The ranks agree by one all-reduce of a number.
     """
     return stop_or_due(due=False)[0]
 
@@ -28,14 +28,27 @@ def stop_or_due(*, due: bool) -> tuple[bool, bool]:
     listen()
     hang_watch.progress()
     file = os.environ.get(STOP_FILE)
-    stop, on_any = any_ranks((_stop or bool(file and Path(file).exists()), due))
+    asked = _stop or term_signal.arrived() or bool(file and Path(file).exists())
+    stop, on_any = any_ranks((asked, due))
     return stop, on_any
 
 
 def listen() -> None:
-    """Note USR1 from now on, instead of ending at it; only in the main thread of a program."""
+    """Note USR1 and TERM from now on, instead of ending; only in the main thread of a program."""
     if signal.getsignal(signal.SIGUSR1) in (signal.SIG_DFL, signal.SIG_IGN):
         signal.signal(signal.SIGUSR1, _note)
+    term_signal.listen()
+
+
+def keep_worker(worker: int) -> None:
+    """Let a worker process of a DataLoader go on when the job asks its rank: `worker_init_fn`.
+
+    Slurm signals every process of a rank, and torch raises an error in the rank whose worker ended.
+    Only the first TERM is passed over: torch itself ends workers by it.
+    """
+    signal.signal(signal.SIGUSR1, signal.SIG_IGN)
+    if term_signal.is_request():
+        signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL))
 
 
 def _note(number: int, frame: FrameType | None) -> None:

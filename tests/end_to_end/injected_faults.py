@@ -15,6 +15,7 @@ from typing import Any
 from tests.end_to_end import daemons, gated
 from tests.end_to_end.gated import Training
 from tests.end_to_end.machine_faults import (
+    WHOLE,
     controller_restarted,
     disk_full,
     last_node,
@@ -58,10 +59,18 @@ def signalled_without_accounting(training: Training) -> None:
     daemons.start_accounting()
 
 
-def preempted(training: Training) -> None:
+def preempted_with_grace(training: Training) -> None:
+    """As `preempted`, with time between TERM and KILL."""
+    qos = ("sacctmgr", "-i", "modify", "qos", "normal", "set")
+    training.slurm(*qos, "gracetime=60")
+    preempted(training, "urgent-grace")
+    training.slurm(*qos, "gracetime=0")
+
+
+def preempted(training: Training, name: str = "urgent") -> None:
     size = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "gpus_per_node": 0, "time": "5m"}
     urgent: dict[str, Any] = {
-        "name": "urgent",
+        "name": name,
         "command": ["true"],
         "launcher": "srun",
         "qos": "high",
@@ -69,7 +78,7 @@ def preempted(training: Training) -> None:
     urgent |= {"resources": size, "directives": gated.only(NODES[training.name])}
     user = training.user
     user.submit(user.write("urgent.yaml", urgent))
-    wait_for(lambda: user.run("urgent")["state"] == "COMPLETED", every_s=gated.POLL_S)
+    wait_for(lambda: user.run(name)["state"] == "COMPLETED", every_s=gated.POLL_S)
 
 
 def requeued(training: Training) -> None:
@@ -80,7 +89,7 @@ def corrupted(training: Training) -> None:
     """Damage the newest checkpoint while the job waits."""
     requeued(training)
     training.becomes("PENDING")
-    newest = max(training.folder.glob("checkpoints/step-*"))
+    newest = max(training.folder.glob(WHOLE))
     data = next(newest.glob("__0_*.distcp"))
     content = bytearray(data.read_bytes())
     content[len(content) // 2] ^= 1
@@ -190,6 +199,7 @@ FAULTS = {
         Fault(name="time limit", inject=time_limit, end=SAVED),
         Fault(name="slurmd of a node killed", inject=slurmd_killed, end=None),
         Fault(name="preemption by a higher QOS", inject=preempted, end=BY_SLURM),
+        Fault(name="preemption with a grace time", inject=preempted_with_grace, end=SAVED),
         Fault(name="a rank hangs", inject=rank_hangs, end=HUNG),
         Fault(name="slurmd of a node not started again", inject=slurmd_lost, end=""),
     ),
@@ -202,7 +212,8 @@ FAULTS = {
         Fault(name="network cut", inject=network_cut, end=""),
     ),
 }
-# A fault that does not end the start passes two gates.
+# A fault that does not end the start passes two gates. One training has that of the controller.
 STEPS = gated.GATE * max(
-    sum(1 if fault.end is not None else 2 for fault in faults) for faults in FAULTS.values()
+    sum(1 if fault.end is not None else 2 for fault in (CONTROLLER, *faults))
+    for faults in FAULTS.values()
 )

@@ -9,17 +9,18 @@ from __future__ import annotations
 import json
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
 
-from hpc_train.lab import state_file
-from tests.conftest import Hpctrain, Slurm
+from tests.conftest import Slurm
 from tests.end_to_end import gated
 from tests.end_to_end.gated import Training
 from tests.end_to_end.injected_faults import (
+    BY_SLURM,
     CONTROLLER,
     FAULTS,
     NODES,
@@ -30,7 +31,7 @@ from tests.end_to_end.injected_faults import (
     corrupted,
     rank_hangs,
 )
-from tests.end_to_end.user import User, user_of
+from tests.end_to_end.user import User
 from tests.pipeline.waiting import ended, wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
@@ -38,20 +39,15 @@ pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torc
 
 @pytest.fixture
 def user(
-    no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    user_of_a_lab: Callable[..., AbstractContextManager[User]], tmp_path: Path
 ) -> Iterator[User]:
     """Return somebody on a lab with accounting and spare nodes, and with a small disk."""
     disk = tmp_path / "results" / "three"
     disk.mkdir(parents=True)
     # Before the daemons start, which have mounts of their own.
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=8m", "tmpfs", disk], check=True)
-    done = hpctrain("up", "--nodes", str(gated.NODES), "--accounting")
-    assert done.returncode == 0, done.stderr
-    lab = state_file.read()
-    assert lab is not None
-    monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
-    yield user_of(lab, tmp_path)
-    assert hpctrain("down").returncode == 0
+    with user_of_a_lab("--nodes", str(gated.NODES), "--accounting") as found:
+        yield found
     subprocess.run(["umount", "--lazy", disk], check=True)
 
 
@@ -115,20 +111,24 @@ def apply(fault: Fault, training: Training) -> None:
     """Inject a fault at the next gate, see what it does, and open the gate after it."""
     training.reaches_gate()
     begun, before, step = time.time(), training.starts(), training.gate
+    lost = None
     ranks = [str(training.pid(rank)) for rank in (0, 1)]
     fault.inject(training)
     if fault.end is not None:
         row = training.next_end(before)
         assert fault.end in row["reason"], (fault.name, row)
         # At a gate, the step of the gate itself is not saved yet.
-        lost = 0 if fault.end == SAVED else (step - 1) % gated.SAVE + 1
-        assert row["steps_lost"] == lost, (fault.name, row)
+        lost, since_saved = row["steps_lost"], (step - 1) % gated.SAVE + 1
+        # Ranks that Slurm ends save, if they have the time: KillWait of the lab is short.
+        with_luck = {0, since_saved}
+        possible = {SAVED: {0}, BY_SLURM: with_luck, "": with_luck}.get(fault.end, {since_saved})
+        assert lost in possible, (fault.name, row)
         training.starts_again(before + 1)
         training.reaches_gate()
         # A rank of the earlier start would write into the same checkpoints.
         assert [ended(rank) for rank in ranks] == [True, True], fault.name
     # Shown with a failure, and by pytest -s: the figures of docs/surviving.md.
-    print(f"{fault.name}: after step {step}, {time.time() - begun:.1f} s")  # noqa: T201
+    print(f"{fault.name}: after step {step}, {time.time() - begun:.1f} s, lost {lost}")  # noqa: T201
     training.open_gate()
 
 

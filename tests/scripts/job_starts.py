@@ -19,7 +19,9 @@ if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACH
   echo >>unreached
   exit 1
 fi
-[ "$1" != show ] || echo "JobId=71 JobState=${STATE:-RUNNING} ExcNodeList=${EXCLUDED:-(null)} A="
+preempted="PreemptTime=${PREEMPTED:-None}"
+job="JobId=71 JobState=${STATE:-RUNNING} $preempted ExcNodeList=${EXCLUDED:-(null)} A="
+[ "$1" != show ] || echo "$job"
 [ "$1" != update ] || echo "$2 $3" >>updated
 [ "$1" = requeue ] || exit 0
 echo "$2" >>requeued

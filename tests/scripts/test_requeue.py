@@ -113,6 +113,19 @@ def test_a_job_that_is_being_cancelled_is_not_queued_again(started: Callable[...
     assert [row["by_slurm"] for row in job.rows()] == [True, True]
 
 
+def test_a_start_that_ends_in_the_grace_time_of_a_preemption_is_followed_by_another(
+    started: Callable[..., Job],
+) -> None:
+    """By the script: Slurm queues only those again that it ends itself."""
+    job = started(max_stalled=1, max_restarts=3)
+    for _ in range(3):
+        said, again = job.start(143, PREEMPTED="2026-11-27T20:27:58")
+        assert again
+        assert said.endswith(" of at most 3, preempted\n")
+    assert not job.start(75, step=1, PREEMPTED="2026-11-27T20:27:58")[1]
+    assert [row["preempted"] for row in job.rows()] == [True] * 4
+
+
 @pytest.mark.parametrize(("silent", "by_slurm"), [(5, True), (6, False)])
 def test_a_controller_that_does_not_answer_is_asked_again(
     started: Callable[..., Job], silent: int, by_slurm: bool
@@ -171,7 +184,7 @@ def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[...,
     job.start(0)
     lost = {"restart": 1, "started": status["started"], "ended": None, "exit_code": None}
     progress = {"step": 20, "reached": 23, "stalled": 0, "nodes": "localhost"}
-    progress |= {"requeued": False, "by_slurm": False}
+    progress |= {"requeued": False, "by_slurm": False, "preempted": False}
     assert [row["restart"] for row in job.rows()] == [0, 1, 2]
     # The script looks at the file of the checkpoint, which the test itself wrote.
     progress |= {"saved": job.rows()[1]["saved"], "resumed": None, "failed": "", "left_out": ""}

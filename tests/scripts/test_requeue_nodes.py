@@ -49,5 +49,6 @@ def test_ranks_that_saved_or_were_ended_by_slurm_blame_no_node(started: Callable
     for step in (1, 2):
         job.start(75, step=step, FAILED="n1")
     job.start(1, step=3, FAILED="n1", STATE="COMPLETING")
-    assert [row["failed"] for row in job.rows()] == ["", "", ""]
+    job.start(1, step=4, FAILED="n1", PREEMPTED="2026-11-27T20:27:58")
+    assert [row["failed"] for row in job.rows()] == ["", "", "", ""]
     assert updates(job) == []
