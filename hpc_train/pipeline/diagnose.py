@@ -20,6 +20,7 @@ from hpc_train.pipeline.classify_inputs import classify, is_bundle
 from hpc_train.pipeline.nccl_transport import run_network
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
+from hpc_train.records.diagnosis.flight_recorder import PATTERN, FlightDump, read_dump
 from hpc_train.records.find_logs import jobs_of, log_files, readable
 from hpc_train.records.foreign_logs_by_run import files_of, refuse_empty
 from hpc_train.records.log_file import unreadable_kind
@@ -113,8 +114,23 @@ def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str,
     folder = run.folder
     files = log_files([folder.logs]) if is_folder(folder.logs) else []
     names = [path.relative_to(folder.path).as_posix() for path in files]
-    found, unreadable = diagnose_logs(files, names, _end_of(run), tally)
-    return _with_strategy(run, found), unreadable
+    dumps, damaged = _flight_dumps(run)
+    found, unreadable = diagnose_logs(files, names, _end_of(run), tally, dumps)
+    return _with_strategy(run, found), (*unreadable, *damaged)
+
+
+def _flight_dumps(run: Run) -> tuple[tuple[FlightDump, ...], tuple[str, ...]]:
+    """Return what torch's flight recorder wrote in the last start, and what could not be read."""
+    folder, began = run.folder, run.status.started if run.status else 0.0
+    dumps, damaged = list[FlightDump](), list[str]()
+    for path in sorted(folder.logs.glob(PATTERN)):
+        try:
+            if path.stat().st_mtime >= began:
+                dumps.append(read_dump(path, path.relative_to(folder.path).as_posix()))
+        except (OSError, LogParseError) as error:
+            _log.warning("%s", error)
+            damaged.append(str(error))
+    return tuple(dumps), tuple(damaged)
 
 
 def _with_strategy(run: Run, found: Diagnosis) -> Diagnosis:

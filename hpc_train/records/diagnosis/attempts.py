@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.collective_timeouts import Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending
+from hpc_train.records.diagnosis.flight_recorder import FlightDump
 from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, cause_level
 from hpc_train.records.line import Line
 
@@ -51,7 +52,7 @@ class Observed(Value, frozen=True, kw_only=True):
 
     `endings` have the number of their file. `counts` is the number of sightings of each signature;
     `seen` has the first ones. `starts` are the lines by which an attempt may begin; `first_line`
-    is that of the attempt, if it is one of several.
+    is that of the attempt, if it is one of several. `dumps` are those of torch's flight recorder.
     """
 
     sources: tuple[str, ...] = ()
@@ -63,6 +64,7 @@ class Observed(Value, frozen=True, kw_only=True):
     failed: tuple[str, ...] = ()
     starts: tuple[tuple[int, Start], ...] = ()
     first_line: int = 1
+    dumps: tuple[FlightDump, ...] = ()
 
 
 class StartReader:

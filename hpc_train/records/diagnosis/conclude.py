@@ -17,6 +17,7 @@ from hpc_train.model.diagnosis import (
 )
 from hpc_train.model.finding import LogSeverity
 from hpc_train.records.diagnosis.attempts import Observed
+from hpc_train.records.diagnosis.flight_recorder_waits import explain_dumps
 from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.job_outcome import decide, missed_target
 from hpc_train.records.diagnosis.root_cause import (
@@ -176,10 +177,18 @@ def _evidence(seen: OrderedSighting) -> Evidence:
 def _with_hang(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
     if finding.role != "root":
         return finding
-    hang = explain_hang(observed.waits, observed.progress, ranks)
+    hang, evidence = explain_dumps(observed.dumps, ranks)
+    if hang is None:
+        hang = explain_hang(observed.waits, observed.progress, ranks)
     if hang is None:
         return finding
-    return replace(finding, title=hang.title, message=hang.cause, advice=hang.advice)
+    return replace(
+        finding,
+        title=hang.title,
+        message=hang.cause,
+        advice=hang.advice,
+        evidence=(*finding.evidence, *evidence),
+    )
 
 
 def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:

@@ -13,6 +13,7 @@ from hpc_train.model.diagnosis import Attempt, Diagnosis, Evidence, FirstFailure
 from hpc_train.model.transport import Transport
 from hpc_train.records.diagnosis.attempts import Observed, attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
+from hpc_train.records.diagnosis.flight_recorder import FlightDump
 from hpc_train.records.diagnosis.scan_logs import last_lines, scan
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.nccl.read_transport import transport_in
@@ -32,11 +33,16 @@ _WORDLESS = frozenset(
 
 
 def diagnose_logs(
-    files: Sequence[Path], names: Sequence[str], end: JobEnd, tally: Tally | None = None
+    files: Sequence[Path],
+    names: Sequence[str],
+    end: JobEnd,
+    tally: Tally | None = None,
+    dumps: Sequence[FlightDump] = (),
 ) -> tuple[Diagnosis, tuple[str, ...]]:
     """Return the diagnosis, and a sentence for each file that could not be read.
 
     `names` are the file names in evidence. Lines of NCCL are counted in `tally` in the same pass.
+    `dumps` are what torch's flight recorder wrote in the last attempt.
 
     Raises:
         LogParseError: none of the files can be read.
@@ -44,6 +50,7 @@ def diagnose_logs(
     observed = scan(files, names, tally)
     *earlier, last = attempts_of(observed)
     attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
+    last = replace(last, dumps=tuple(dumps))
     found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
     if found.outcome == "failed" and found.root is None:
         words = _last_lines(files, names, found.first_failure)
