@@ -9,6 +9,8 @@ from hpc_train.lint.directives import Directive, first_command, read_directives
 from hpc_train.lint.function_calls import without_function_calls
 from hpc_train.lint.inner_lines import inner_lines, lines_of_strings
 from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
+from hpc_train.lint.pbs_directives import read_pbs_directives
+from hpc_train.lint.pbs_request import PbsRequest, read_pbs_request
 from hpc_train.lint.plugin_options import with_plugins
 from hpc_train.lint.requested_resources import RequestedResources, asked_of
 from hpc_train.lint.script_variables import Assignment, Values, known_values, read_assignments
@@ -25,7 +27,8 @@ class JobScript(Value, frozen=True, kw_only=True):
     """`commands` are those of the batch shell, `task_commands` those of `bash -c` below a launcher.
 
     `inner_lines` are the lines that begin inside a here-document or a quoted text: they belong to
-    another program. If the script is not a shell script, only the header is read.
+    another program. If the script is not a shell script, only the header is read. `pbs` is what
+    its `#PBS` lines request, if it has any.
     """
 
     text: str
@@ -43,6 +46,7 @@ class JobScript(Value, frozen=True, kw_only=True):
     assignments: tuple[Assignment, ...]
     values: Values
     launches: tuple[LaunchCommand, ...]
+    pbs: PbsRequest | None = None
 
     @property
     def live_directives(self) -> tuple[Directive, ...]:
@@ -87,7 +91,8 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     read = read_commands("\n".join(lines) if shell else "")
     inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
     directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
-    asked = asked_of(directives)
+    pbs = read_pbs_request(read_pbs_directives(lines, inner))
+    asked = asked_of(directives) if directives or pbs is None else _sizes(pbs)
     commands = without_function_calls(read.commands)
     tasks = tuple(inner for command in commands for inner in _task_commands(command))
     assignments = read_assignments(commands)
@@ -108,6 +113,14 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
         assignments=(*assignments, *_in_tasks(tasks)),
         values=values,
         launches=read_launches(commands, values, with_plugins(srun_grammar(), site)),
+        pbs=pbs,
+    )
+
+
+def _sizes(pbs: PbsRequest) -> RequestedResources:
+    """Return the sizes of a job of PBS, which has no options of sbatch."""
+    return RequestedResources(
+        batch=False, options={}, nodes=pbs.nodes, gpus_per_node=pbs.gpus_per_node
     )
 
 

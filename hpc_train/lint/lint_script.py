@@ -8,6 +8,7 @@ from itertools import islice
 
 from hpc_train.errors import UnknownNameError
 from hpc_train.lint.job_script import read_script
+from hpc_train.lint.pbs_advice import in_words_of_pbs
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.suppressions import read_suppressions
@@ -110,14 +111,16 @@ def _examine(
 
 
 def _findings(rule: LintRule, subject: Subject) -> Iterator[tuple[LintFinding, Edit | None]]:
+    of_pbs = subject.script.pbs is not None and not subject.script.directives
     for hit in islice(rule.check(subject), _MOST):
+        advice = hit.advice or rule.advice
         finding = LintFinding(
             id=rule.id,
             severity=hit.severity or rule.severity,
             line=hit.line,
             # A message quotes the script, whose bytes need not be text.
             message=_short(hit.message).encode("utf-8", "backslashreplace").decode("utf-8"),
-            advice=hit.advice or rule.advice,
+            advice=in_words_of_pbs(advice) if of_pbs else advice,
         )
         yield finding, hit.edit
 

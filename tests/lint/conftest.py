@@ -74,6 +74,35 @@ TIGHT = {
 }
 # A site that names some of its partitions and allows the others.
 OPEN = {**SITE, "partitions": [{"name": "*"}, {"name": "gpu", "default": True}]}
+# Sites with PBS: one with chunks, which knows much, and one with totals.
+CHUNKS = {
+    **SITE,
+    "scheduler": "pbs",
+    "launchers": {"default": "mpiexec", "allowed": ["mpiexec", "torchrun", "mpirun"]},
+    "pbs": {"project": "-A"},
+    "partitions": [
+        {
+            "name": "gpu",
+            "max_nodes": 4,
+            "max_time": "1d",
+            "cpus_per_node": 64,
+            "gpus_per_node": 4,
+            "mem_per_node": "500G",
+        }
+    ],
+    "gpu_request": "gpus-per-node",
+    "mem_request": "allowed",
+    "required": ["time"],
+    "directives": {"l": "filesystems=home:eagle"},
+}
+TOTALS = {
+    **CHUNKS,
+    "pbs": {"project": "-P", "shape": "flat", "live_output": False},
+    "account": {},
+    "mem_request": "required",
+    "required": [],
+    "directives": {},
+}
 # What Slurm says of a script, by a name.
 ANSWERS = {
     "accepted": SlurmAnswer(outcome="accepted", words="to start at once on n1"),
@@ -106,7 +135,7 @@ def site(data: dict[str, Any] = SITE) -> SiteProfile:
 
 def context_of(words: list[str]) -> LintContext:
     given = dict(word.partition("=")[::2] for word in words)
-    sites = {"site": SITE, "tight": TIGHT, "open": OPEN}
+    sites = {"site": SITE, "tight": TIGHT, "open": OPEN, "pbs": CHUNKS, "flat": TOTALS}
     return LintContext(
         site=next((site(data) for word, data in sites.items() if word in given), None),
         hcas=int(given["hcas"]) if "hcas" in given else None,

@@ -24,6 +24,9 @@ from hpc_train.lint.rules import (
     nccl,
     nccl_network,
     option_values,
+    pbs_directives,
+    pbs_job,
+    pbs_site,
     ports,
     rendezvous,
     rendezvous_port,
@@ -78,6 +81,9 @@ _MODULES: tuple[ModuleType, ...] = (
     step_sizes,
     slurm_answer,
     versions,
+    pbs_directives,
+    pbs_job,
+    pbs_site,
 )
 
 

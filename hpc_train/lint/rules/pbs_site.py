@@ -1,0 +1,191 @@
+"""Rules on a job of PBS and the profile of its site: queues, limits, projects, shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.errors import nearest
+from hpc_train.lint.option_parser import Option
+from hpc_train.lint.partition_match import excesses, has_open_partitions, known_partitions, queue_of
+from hpc_train.lint.pbs_request import PbsRequest
+from hpc_train.lint.placeholders import is_placeholder
+from hpc_train.lint.requested_resources import RequestedResources
+from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.model.site import SiteProfile
+
+_TOTALS = ("ncpus", "ngpus", "mem")
+# sbatch's names, which the limits of profiles have -> those of PBS.
+_WORDS = {
+    "nodes": "select",
+    "time": "walltime",
+    "gpus-per-node": "ngpus",
+    "ntasks-per-node": "ncpus",
+    "mem": "mem",
+}
+
+
+def _at_site(subject: Subject) -> tuple[SiteProfile, PbsRequest] | None:
+    site, request = subject.context.site, subject.script.pbs
+    if site is None or site.pbs is None or request is None or not request.directives.options:
+        return None
+    return site, request
+
+
+@rule(
+    "HT921",
+    "error",
+    "unknown queue",
+    why="qsub refuses a job for a queue that does not exist (`Unknown queue`).",
+    advice="name one of the site's queues",
+)
+def unknown_queue(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    option = there[1].directives.last("q") if there else None
+    if there is None or option is None or "$" in option.value or is_placeholder(option.value):
+        return
+    names = known_partitions(there[0])
+    if names and option.value not in names and not has_open_partitions(there[0]):
+        message = f"{there[0].name} has no queue {option.value!r}{nearest(option.value, names)}"
+        advice = f"known: {', '.join(sorted(names))}"
+        yield RuleHit(line=option.line, message=message, advice=advice)
+
+
+@rule(
+    "HT922",
+    "error",
+    "request above a limit of the queue",
+    why="PBS refuses a job that requests more nodes, GPUs, cores or time than its queue allows, or "
+    "lets it wait forever (`Can Never Run`).",
+    advice="request less, or another queue",
+)
+def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None:
+        return
+    site, request = there
+    asked = asked_at_site(site, request)
+    for excess in excesses(asked, queue_of(site, asked)):
+        names = [name for name in excess.options if asked.has(name)]
+        words = [_WORDS.get(name, name) for name in names]
+        shown = excess.shown or (asked.value(names[0]) if names else excess.wanted)
+        limit = " ".join(filter(None, (f"has at most {excess.most}", excess.note)))
+        message = f"{' x '.join(words)}: {shown}, but {excess.who} {limit}"
+        yield RuleHit(line=asked.line(*excess.options), message=message)
+
+
+def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:
+    """Return what a script requests of a site, under the names that limits of profiles have."""
+    chunk = request.chunks[0] if len(request.chunks) == 1 else None
+    found: dict[str, tuple[str, int] | None] = {
+        "partition": _option(request, "q"),
+        "account": _option(request, site.pbs.project[1:] if site.pbs else "A"),
+        "nodes": _resource(request, "select", request.nodes),
+        "time": _resource(request, "walltime", _clock(request.walltime_s)),
+        "gpus-per-node": _resource(request, "select", request.gpus_per_node),
+        "ntasks-per-node": _resource(request, "select", chunk.number("ncpus") if chunk else None),
+        "mem": _resource(request, "select", _memory(chunk.resources.get("mem") if chunk else None)),
+    }
+    options = {
+        name: Option(name=name, value=pair[0], line=pair[1], spelled=name)
+        for name, pair in found.items()
+        if pair is not None
+    }
+    return RequestedResources(
+        batch=True,
+        options=options,
+        nodes=request.nodes,
+        tasks_per_node=chunk.number("ncpus") if chunk else None,
+        gpus_per_node=request.gpus_per_node,
+    )
+
+
+def _option(request: PbsRequest, letter: str) -> tuple[str, int] | None:
+    option = request.directives.last(letter)
+    return (option.value, option.line) if option else None
+
+
+def _resource(request: PbsRequest, name: str, value: object) -> tuple[str, int] | None:
+    found = request.resource(name) or request.resource("nodes")
+    return (str(value), found.line) if found and value is not None else None
+
+
+def _clock(seconds: int | None) -> str | None:
+    if seconds is None:
+        return None
+    return f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
+
+
+def _memory(text: str | None) -> str | None:
+    """Return `480gb` as `480G`."""
+    return text.lower().removesuffix("b").upper() if text else None
+
+
+@rule(
+    "HT923",
+    "warning",
+    "no project",
+    why="The site refuses jobs without a project. Sites differ in the option: -A, or -P.",
+    advice="add the project",
+)
+def no_project(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None or there[0].pbs is None:
+        return
+    site, request = there
+    wanted = there[0].pbs.project
+    required = site.account.required or "account" in site.required
+    if not required or request.directives.last(wanted[1:]):
+        return
+    other = request.directives.last("P" if wanted == "-A" else "A")
+    message = f"{site.name} requires a project"
+    if other is not None:
+        message = f"-{other.letter} {other.value}: the project of {site.name} is {wanted}"
+    yield RuleHit(
+        line=other.line if other else 1, message=message, advice=f"write #PBS {wanted} NAME"
+    )
+
+
+@rule(
+    "HT924",
+    "error",
+    "resource that the site requires is missing",
+    why="The site refuses jobs without it, or gives them a small default.",
+    advice="add the resource",
+)
+def required_resource(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None:
+        return
+    site, request = there
+    if "time" in site.required and request.resource("walltime") is None:
+        yield RuleHit(line=1, message=f"{site.name} requires -l walltime")
+    chunks = any("mem" in chunk.resources for chunk in request.chunks)
+    if site.mem_request == "required" and not chunks and request.resource("mem") is None:
+        yield RuleHit(line=1, message=f"{site.name} requires mem")
+    for text in str(site.directives.get("l", "")).split(","):
+        if text and request.resource(text.partition("=")[0]) is None:
+            message = f"the jobs of {site.name} have -l {text}"
+            yield RuleHit(line=1, message=message, severity="warning")
+
+
+@rule(
+    "HT925",
+    "warning",
+    "request of another form than the site's",
+    why="A site with totals (`-l ncpus=96`) does not place chunks as select says, and one with "
+    "chunks may put totals onto one node.",
+    advice="write the request as the site's own examples do",
+)
+def other_shape(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None or there[0].pbs is None:
+        return
+    site, request = there
+    select = request.resource("select")
+    totals = [one for name in _TOTALS if (one := request.resource(name)) is not None]
+    if there[0].pbs.shape == "flat" and select is not None:
+        message = f"{site.name} takes totals: -l ncpus=…, -l ngpus=…, -l mem=…"
+        yield RuleHit(line=select.line, message=message)
+    elif there[0].pbs.shape == "select" and select is None and totals:
+        message = f"{site.name} takes chunks: -l select=N:ncpus=…"
+        yield RuleHit(line=totals[0].line, message=message)
