@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hpc_train.api.job_keys import JobKeys
-    from hpc_train.pipeline.render import Prepared, Request
+    from hpc_train.pipeline.prepared import Prepared
+    from hpc_train.pipeline.render import Request
     from hpc_train.pipeline.submit_runs import Submitted
 
 
@@ -81,7 +82,7 @@ def submit_request(
         max_gpu_hours=number_of(max_gpu_hours, "max_gpu_hours"),
     )
     prepared = prepare(msgspec.structs.replace(request, starts=True))
-    notices = [prepared.choice.notice] if prepared.choice and prepared.choice.notice else []
+    notices = [prepared.notice] if prepared.notice else []
     argv = ["hpc_train.submit", str(request.path), *request.arguments]
     done = submit_prepared(prepared, results_of(results), argv, options, notices.append)
     return _submitted(prepared, done, (*prepared.warnings, *notices))

@@ -21,7 +21,7 @@ from hpc_train.errors import nearest
 from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.pipeline.prepared import Prepared
 
 _BACKENDS = ("auto", "gloo", "nccl", "mpi")
 
@@ -149,7 +149,7 @@ def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     show_warnings()
     with busy("submitting"):
         done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
-    if not (prepared.batch.this_machine if wait is None else wait):
+    if not (prepared.first.batch.this_machine if wait is None else wait):
         announce(done, as_json=False)
         return
     known = {run.folder.run_id: run.state for run in done.kept}

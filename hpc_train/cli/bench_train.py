@@ -14,7 +14,7 @@ from hpc_train.cli.options import prepare_and_warn, results_option, site_option
 from hpc_train.model.training_strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.pipeline.prepared import Prepared
 
 
 # A month; with more than 292 years a timer of Python fails.

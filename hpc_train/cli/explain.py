@@ -40,28 +40,38 @@ def explain(
 
     folder = None if arguments else find_run(file, results)
     if folder is None:
-        title, items = _of_file(file, arguments, site, given)
+        parts = _of_file(file, arguments, site, given)
     else:
         _refuse_options(site, given)
         run = explain_run(folder)
-        title, items = run.title, run.items
+        parts = [(run.title, run.items)]
         if run.changed:
             say(f"{run.changed}: changed since the run was planned; sources are left out")
     if as_json:
-        click.echo(_json(items))
-    else:
+        click.echo(_json([item for _, items in parts for item in items]))
+        return
+    for number, (title, items) in enumerate(parts):
+        if number:
+            click.echo()
         _print(title, items)
 
 
 def _of_file(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
-) -> tuple[str, Sequence[Explained]]:
+) -> list[tuple[str, Sequence[Explained]]]:
+    """Explain the job, or the first point of a study at each site."""
     from hpc_train.pipeline.explain import explain as explain_plan
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    first, count = prepared.points[0], len(prepared.points)
-    title = "" if prepared.study is None else f"{first.stem}: the first of {count} points"
-    return title, explain_plan(first.plan, prepared.site)
+    parts: list[tuple[str, Sequence[Explained]]] = []
+    for place in prepared.sites:
+        points = prepared.points_at(place)
+        if not points:
+            continue
+        at = f" at {place.name}" if len(prepared.sites) > 1 else ""
+        title = f"{points[0].stem}: the first of {len(points)} points{at}" if prepared.study else ""
+        parts.append((title, explain_plan(points[0].plan, place.site)))
+    return parts
 
 
 def _refuse_options(site: str | None, given: dict[str, Any]) -> None:

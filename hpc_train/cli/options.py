@@ -13,7 +13,7 @@ from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from hpc_train.model.study import Study
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.pipeline.prepared import Prepared
     from hpc_train.specs.override import Override
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -167,8 +167,8 @@ def prepare_and_warn(
     overrides = (*own, *request.overrides)
     plain = bool(given.get("plain"))
     prepared = prepare(replace(request, overrides=overrides, plain=plain, starts=starts))
-    if prepared.choice is not None and prepared.choice.notice:
-        click.echo(f"hpctrain: {prepared.choice.notice}", err=True)
+    if prepared.notice:
+        click.echo(f"hpctrain: {prepared.notice}", err=True)
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
     sizes = (str(one.value) for one in overrides if one.key in _SIZES)

@@ -14,7 +14,7 @@ from hpc_train.cli.options import prepare_and_warn, results_option, setting_opti
 
 if TYPE_CHECKING:
     from hpc_train.model.run import RunFolder
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.pipeline.prepared import Prepared
     from hpc_train.pipeline.site.smoke_job import Smoke
 
 
@@ -44,7 +44,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))
         prepared = _prepared(file, site, given)
-    profile = prepared.site.value
+    profile = prepared.first.site.value
     run = _run(prepared, results)
     with busy("reading the logs of the job"):
         smoke = read_smoke(run, profile, datetime.date.today().isoformat())
@@ -53,7 +53,8 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     if smoke.warnings and not update:
         raise SystemExit(1)
     if update or not any(same_kind(one, smoke.expected) for one in stored):
-        say(f"stored as tests.expect in {save_result(profile, prepared.profile, smoke.expected)}")
+        stored_in = save_result(profile, prepared.first.profile, smoke.expected)
+        say(f"stored as tests.expect in {stored_in}")
 
 
 def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:

@@ -14,7 +14,7 @@ from hpc_train.cli.group import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.pipeline.prepared import Prepared
     from hpc_train.pipeline.submit import SubmitOptions
     from hpc_train.pipeline.submit_runs import Submitted
 

@@ -96,7 +96,10 @@ class StudySpec(Value, frozen=True, kw_only=True):
     ]
     axes: Annotated[
         dict[str, list[Any]],
-        Meta(min_length=1, description="Key of the job -> its values; the grid is their product."),
+        Meta(
+            min_length=1,
+            description="Key of the job, or `site`, -> its values; the grid is their product.",
+        ),
     ]
     scaling: Annotated[
         Scaling,
@@ -136,11 +139,19 @@ class StudySpec(Value, frozen=True, kw_only=True):
         return (self.pattern,) if isinstance(self.pattern, LogPattern) else self.pattern
 
 
+class PointSite(Value, frozen=True, kw_only=True):
+    """The site of a point, by the axis `site`: name or file of a profile, and who says so."""
+
+    name: str
+    origin: str
+
+
 class Point(Value, frozen=True, kw_only=True):
-    """One cell of the grid: its axis values and its job."""
+    """One cell of the grid: its axis values and its job; `site` only where sites are an axis."""
 
     axes: dict[str, Any]
     job: SourcedJob
+    site: PointSite | None = None
 
 
 class RefusedPoint(Value, frozen=True, kw_only=True):
@@ -176,6 +187,8 @@ class StudyManifest(Value, frozen=True, kw_only=True):
     refused: tuple[RefusedPoint, ...] = ()
 
 
+# The only axis that is no key of the job: names or files of site profiles.
+SITE_AXIS = "site"
 SIZE_AXES = frozenset({"nodes", "gpus_per_node", "tasks_per_node"})
 ALONE = "all"
 

@@ -12,7 +12,7 @@ from hpc_train.errors import PlanError
 from hpc_train.model.training_strategies import ONE_PROCESS, STRATEGIES
 from hpc_train.model.value import Value
 from hpc_train.pipeline.bench import python_command
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.sites.load import Machine, this_machine
 from hpc_train.specs.override import Override
 from hpc_train.subprocesses import run
@@ -79,9 +79,10 @@ def probe(prepared: Prepared) -> Probe:
     Raises:
         PlanError: the site is a cluster, or the trainer does not run here.
     """
-    if not prepared.batch.this_machine:
+    clusters = [site.name for site in prepared.sites if not site.batch.this_machine]
+    if clusters:
         raise PlanError(
-            f"bench train measures this machine, but the site is {prepared.site.value.name}",
+            f"bench train measures this machine, but the site is {clusters[0]}",
             "hpctrain bench train --site local, in a job of the cluster",
         )
     trainer = prepared.points[0].job.value.trainer

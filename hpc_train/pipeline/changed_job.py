@@ -15,7 +15,8 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.run import PROFILE, Manifest, RunFolder
 from hpc_train.model.study import Point
 from hpc_train.model.value import Value, encode_unit
-from hpc_train.pipeline.render import Prepared, prepare_points
+from hpc_train.pipeline.prepared import Prepared, PreparedSite
+from hpc_train.pipeline.render import prepare_points
 from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
@@ -74,15 +75,14 @@ def _profile(manifest: Manifest) -> Path:
 
 
 def _prepare(job: SourcedJob, profile: Path) -> Prepared:
-    site = load_site(profile)
-    points, _ = prepare_points(
-        (Point(axes={}, job=job),), site, template_path(profile), nested=False, plain=False
-    )
+    folders = template_path(profile)
+    site = PreparedSite(profile=profile.absolute(), site=load_site(profile), folders=folders)
+    point = Point(axes={}, job=job)
+    points, _ = prepare_points((point,), {"": site}, nested=False, plain=False)
     plan = points[0].plan
     return Prepared(
         name=plan.name,
-        profile=profile.absolute(),
-        site=site,
+        sites=(site,),
         study=None,
         points=points,
         warnings=tuple(dict.fromkeys(plan.warnings)),

@@ -31,7 +31,8 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice
-from hpc_train.pipeline.render import Prepared, Request, prepare
+from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.scripts.source_map import at_origin
 from hpc_train.yamlfile import list_files, nearest_file
 
@@ -213,10 +214,9 @@ def _write(path: Path, content: bytes) -> None:
 
 def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
     prepared = prepare(Request(path=path, site=linter.site))
-    context = _at_site(linter.context, prepared.site.value)
     findings = dict.fromkeys(
         _at_job(finding, script, plan, str(path))
-        for script, plan, found in _of_scripts(prepared, linter, context)
+        for script, plan, found in _of_scripts(prepared, linter)
         for finding in found
     )
     suppressions = read_suppressions(read_script(raw.decode("utf-8", "replace")))
@@ -226,18 +226,20 @@ def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
 
 
 def _of_scripts(
-    prepared: Prepared, linter: Linter, context: LintContext
+    prepared: Prepared, linter: Linter
 ) -> Iterator[tuple[Script, LaunchPlan, tuple[LintFinding, ...]]]:
     """Yield the findings of each script; Slurm judges those that it would get."""
     silent = replace(linter, judge=None) if prepared.allocation else linter
+    at = {site.name: _at_site(linter.context, site.site.value) for site in prepared.sites}
     for point in prepared.points:
         subject = f"point {point.stem}" if prepared.study else "the script"
-        found = _judged(point.script.text, silent, context, subject=subject)
+        found = _judged(point.script.text, silent, at[point.place.name], subject=subject)
         yield point.script, point.plan, found
     if prepared.allocation is not None and linter.judge is not None:
         script, plan = prepared.allocation, prepared.points[0].plan
         rules = tuple(rule for rule in linter.rules if rule.id.startswith(_ANSWER))
         of_answer = replace(linter, rules=rules)
+        context = at[prepared.first.name]
         found = _judged(script.text, of_answer, context, subject="the allocation")
         yield script, plan, found
 

@@ -19,6 +19,7 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.study import Point
 from hpc_train.model.value import Value
 from hpc_train.pipeline.ask_slurm import SlurmJudge, slurm_judge
+from hpc_train.pipeline.prepared import PreparedSite
 from hpc_train.pipeline.render import prepare_points
 
 _START = re.compile(r"\bto start at (\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)", re.ASCII)
@@ -44,12 +45,13 @@ def queue_waits(
         SpecError: sbatch is not installed here.
     """
     judge, folders = slurm_judge(), template_path(profile)
+    place = {"": PreparedSite(profile=profile, site=site, folders=folders)}
     seconds: dict[int, float] = {}
     unknown: dict[str, list[int]] = {}
     for size in sizes:
         try:
             point = Point(axes={}, job=_of_size(job, machine, size))
-            (prepared,), _ = prepare_points((point,), site, folders, nested=False, plain=True)
+            (prepared,), _ = prepare_points((point,), place, nested=False, plain=True)
         except HpcTrainError as failure:
             unknown.setdefault(failure.message, []).append(size)
             continue

@@ -12,7 +12,7 @@ from hpc_train.model.run import Manifest, Run, RunName
 from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.changed_job import changed_job
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.submit import profile_facts, single_run_id
 from hpc_train.pipeline.submit_runs import Entry
 from hpc_train.regularfile import read_regular
@@ -105,7 +105,7 @@ def _changed(
         provenance={
             **old.provenance,
             **facts,
-            **profile_facts(prepared.profile),
+            **profile_facts(point.place.profile),
             RETRY_OF: target.repeats,
         },
     )

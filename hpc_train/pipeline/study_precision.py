@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hpc_train.model.scaling_fit import Law
 from hpc_train.model.study import Scaling, series_label
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.tables.expected_precision import expected_width, fit_needs
 
 # Number of node counts in compute-time proposals (CSC, access to Mahti's large partition).

@@ -10,7 +10,7 @@ from pathlib import Path
 from hpc_train.errors import SpecError, SubmitError, nearest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.pipeline.render import Prepared, PreparedPoint
+from hpc_train.pipeline.prepared import Prepared, PreparedPoint
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.sites.submit_folder import check_place
@@ -24,12 +24,13 @@ def check_start(prepared: Prepared) -> None:
         SiteProfileError: the scheduler's commands do not exist here. SubmitError:
         the launcher is not installed.
     """
-    if prepared.choice is not None:
-        prepared.choice.check()
-    local = prepared.batch.this_machine
-    check_site(prepared.site)
+    for site in prepared.sites:
+        if site.choice is not None:
+            site.choice.check()
+        check_site(site.site)
     check_secrets(prepared)
     for point in prepared.points:
+        local = point.place.batch.this_machine
         _check_folder(point)
         # The contents of an image are not visible here.
         if point.plan.container is None:
@@ -39,7 +40,7 @@ def check_start(prepared: Prepared) -> None:
         if local:
             _check_launcher(point)
         if point.request is not None:
-            executor_of(prepared.site.value.scheduler).check(point.plan, point.request)
+            executor_of(point.plan.scheduler).check(point.plan, point.request)
 
 
 def check_site(site: Sourced[SiteProfile]) -> None:

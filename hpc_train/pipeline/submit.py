@@ -14,23 +14,25 @@ from hpc_train.model.run import (
     PROFILE_DIGEST,
     Manifest,
     Run,
-    RunFolder,
     RunName,
 )
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
-from hpc_train.pipeline.render import Prepared, PreparedPoint, randomised_blocks
-from hpc_train.pipeline.run_states import executor_of, runs_below
+from hpc_train.pipeline.prepared import Prepared, PreparedPoint
+from hpc_train.pipeline.render import randomised_blocks
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.study_precision import preview
 from hpc_train.pipeline.submission_checks import check_start
+from hpc_train.pipeline.submit_by_site import (
+    prepared_batches,
+    submission_notices,
+    submit_batches,
+)
 from hpc_train.pipeline.submit_runs import (
     Entry,
     Submitted,
-    executor_options,
-    submit_runs,
 )
-from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
 from hpc_train.regularfile import sha256_of
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
@@ -84,10 +86,12 @@ def submit(
     try:
         with exclusive(home / ".submit.lock"):
             kept, wanted = _split(prepared, home, options.rerun_failed)
-            facts = {**provenance(Path(), argv), **profile_facts(prepared.profile)}
-            entries = [_manifest(prepared, item, facts) for item in wanted]
-            _announce(prepared, entries, options, say)
-            new = _submit_new(prepared, home, entries)
+            batches = prepared_batches(prepared, _entries(prepared, wanted, argv))
+            notices = submission_notices(batches, options.max_gpu_hours)
+            for text in (*notices, *preview(prepared)) if wanted else ():
+                say(text)
+            study = study_manifest(prepared) if prepared.study is not None else None
+            new = submit_batches(home, batches, say, study=study)
     except HpcTrainError:
         remove_home(home)
         if made_root:
@@ -101,30 +105,15 @@ def profile_facts(path: Path) -> dict[str, str]:
     return {PROFILE: str(path), PROFILE_DIGEST: sha256_of(path) if path.is_file() else ""}
 
 
-def _announce(
-    prepared: Prepared, entries: Sequence[Entry], options: SubmitOptions, say: Callable[[str], None]
-) -> None:
-    plans = [manifest.plan for manifest, _ in entries]
-    cost = cost_of(plans)
-    check_budget(cost, options.max_gpu_hours)
-    if not entries:
-        return
-    texts: list[str] = []
-    if not prepared.batch.this_machine:
-        site = prepared.site.value
-        cost_text = cost_line(cost, site.report, price_of_nodes(plans, site))
-        texts += [
-            *executor_of(prepared.site.value.scheduler).notices(entries[0][0].plan),
-            f"cost: {cost_text}",
-        ]
-    for text in (*texts, *preview(prepared)):
-        say(text)
-
-
-def _submit_new(prepared: Prepared, home: Path, entries: Sequence[Entry]) -> tuple[RunFolder, ...]:
-    options = executor_options(prepared.site, entries)
-    study = study_manifest(prepared) if prepared.study is not None else None
-    return submit_runs(home, entries, options, study)
+def _entries(
+    prepared: Prepared, wanted: Sequence[_Wanted], argv: Sequence[str]
+) -> dict[str, list[Entry]]:
+    """Return the runs to submit, by the name of their site."""
+    facts = provenance(Path(), argv)
+    entries: dict[str, list[Entry]] = {site.name: [] for site in prepared.sites}
+    for item in wanted:
+        entries[item.point.place.name].append(_manifest(prepared, item, facts))
+    return entries
 
 
 def study_manifest(prepared: Prepared) -> StudyManifest:
@@ -202,6 +191,6 @@ def _manifest(
         plan=point.plan,
         script_digest=point.script.digest,
         template_digest=point.script.template_digest,
-        provenance=facts,
+        provenance={**facts, **profile_facts(point.place.profile)},
     )
     return manifest, point.script

@@ -1,27 +1,31 @@
-"""Manifests and scripts that were planned for several sites -> one submission per site."""
+"""Manifests and scripts that were planned for one or several sites -> one submission per site."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Sourced, Value
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.submission_checks import check_site
 from hpc_train.pipeline.submit_runs import Entry, executor_options, submit_runs
-from hpc_train.plans.cost import Cost, check_budget, cost_of
+from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
 from hpc_train.registry import find_batch_system
 from hpc_train.runs.node_faults import bad_nodes, node_faults
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.slurm_commands import broken_nodes
+
+_AGAIN = "the same command submits what is missing"
 
 
 class SiteBatch(Value, frozen=True, kw_only=True):
@@ -46,6 +50,27 @@ def batch_of(entries: Sequence[Entry]) -> SiteBatch:
     site = _site_of(entries[0][0])
     check_site(site)
     return SiteBatch(site=site, entries=tuple(entries), options=executor_options(site, entries))
+
+
+def prepared_batches(
+    prepared: Prepared, entries: Mapping[str, Sequence[Entry]]
+) -> tuple[SiteBatch, ...]:
+    """Return the runs of each site that has some, in the order of the sites; else the first site.
+
+    `entries` are the runs by the name of their site.
+
+    Raises:
+        PlanError: the runs of a nested study do not fit into one allocation.
+    """
+    chosen = [site for site in prepared.sites if entries[site.name]] or [prepared.first]
+    return tuple(
+        SiteBatch(
+            site=site.site,
+            entries=tuple(entries[site.name]),
+            options=executor_options(site.site, entries[site.name]),
+        )
+        for site in chosen
+    )
 
 
 def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
@@ -92,6 +117,9 @@ def _failed_nodes(
     for run in runs:
         if run.status is not None and run.status.bad_nodes:
             blamed.update(run.status.bad_nodes.split(","))
+    # A submission, which excludes no nodes, needs none of Slurm's modules for another scheduler.
+    from hpc_train.submissions.slurm.slurm_commands import broken_nodes
+
     for run in runs:
         lost = run.state in (JobState.NODE_FAIL, JobState.LOST)
         if run.submission and lost and find_batch_system(run.submission.executor).steps:
@@ -104,21 +132,34 @@ def _failed_nodes(
 def submission_notices(
     batches: Sequence[SiteBatch], max_gpu_hours: float | None
 ) -> tuple[str, ...]:
-    """Return the notices before a submission."""
-    check_budget(_cost(batches), max_gpu_hours)
-    scheduled = [batch for batch in batches if not batch.is_local]
-    if not scheduled:
-        return ()
+    """Return the notices before a submission, with the cost at each site.
+
+    Raises:
+        PlanError: all runs may cost more than `max_gpu_hours`.
+    """
+    plans = [[manifest.plan for manifest, _ in batch.entries] for batch in batches]
+    check_budget(cost_of([plan for own in plans for plan in own]), max_gpu_hours)
     texts = (
         text
-        for batch in scheduled
-        for text in executor_of(batch.site.value.scheduler).notices(batch.entries[0][0].plan)
+        for batch, own in zip(batches, plans, strict=True)
+        for text in site_notices(batch.site.value, own, at_site=len(batches) > 1)
     )
-    return (*dict.fromkeys(texts), f"cost: {_cost(scheduled)}")
+    return tuple(dict.fromkeys(texts))
 
 
-def _cost(batches: Sequence[SiteBatch]) -> Cost:
-    return cost_of([manifest.plan for batch in batches for manifest, _ in batch.entries])
+def site_notices(
+    site: SiteProfile, plans: Sequence[LaunchPlan], whole: str = "", *, at_site: bool = False
+) -> Iterator[str]:
+    """Yield the notices of a site and the cost of runs there; none for runs on this machine.
+
+    `whole` says of what the cost is, and `at_site` adds where it is.
+    """
+    if find_batch_system(site.scheduler).this_machine or not plans:
+        return
+    yield from executor_of(site.scheduler).notices(plans[0])
+    at = f" at {site.name}" if at_site else ""
+    cost = cost_line(cost_of(plans), site.report, price_of_nodes(plans, site))
+    yield f"cost{whole}{at}: {cost}"
 
 
 def submit_batches(
@@ -126,10 +167,11 @@ def submit_batches(
     batches: Sequence[SiteBatch],
     say: Callable[[str], None],
     ready: Collection[RunFolder] = (),
+    study: StudyManifest | None = None,
 ) -> tuple[RunFolder, ...]:
     """Submit to one site after the other; if one refuses, report what was submitted.
 
-    The folders of `ready` runs exist already.
+    The folders of `ready` runs exist already; `study` is written before the first run.
 
     Raises:
         HpcTrainError: folders of runs that were not submitted are removed.
@@ -137,10 +179,13 @@ def submit_batches(
     new: tuple[RunFolder, ...] = ()
     for batch in batches:
         try:
-            new += submit_runs(home, batch.entries, batch.options, ready=ready)
-        except HpcTrainError:
+            new += submit_runs(home, batch.entries, batch.options, study, ready)
+        except HpcTrainError as failure:
+            if len(batches) > 1:
+                failure.message = f"{batch.site.value.name}: {failure.message}"
             if new:
                 total = sum(len(each.entries) for each in batches)
                 say(f"{len(new)} of {total} runs were submitted, to other sites")
+                failure.hint = f"{failure.hint}; {_AGAIN}".removeprefix("; ")
             raise
     return new

@@ -10,7 +10,7 @@ from msgspec import inspect as kinds
 
 from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.study import StudySpec
+from hpc_train.model.study import SITE_AXIS, StudySpec
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import encode_unit
 from hpc_train.model.version_ranges import DISTANCES, GdrLevel, NodeBounds, Version, VersionBounds
@@ -19,6 +19,7 @@ FileKind = Literal["job", "study", "site"]
 _TYPES: dict[FileKind, type] = {"job": JobSpec, "study": StudySpec, "site": SiteProfile}
 # Names that a loader adds, so that an editor must not require them.
 _FILLED: dict[FileKind, tuple[str, ...]] = {"job": ("name",), "study": ("name",), "site": ()}
+_SITES = "Names or files of site profiles; each point is planned for its own."
 
 
 def json_schema(kind: FileKind) -> bytes:
@@ -26,6 +27,9 @@ def json_schema(kind: FileKind) -> bytes:
     schema = msgspec.json.schema(_TYPES[kind], schema_hook=_unit_schema)
     own = schema["$defs"][_TYPES[kind].__name__]
     own["required"] = [key for key in own["required"] if key not in _FILLED[kind]]
+    if kind == "study":
+        sites = {"type": "array", "items": {"type": "string"}, "description": _SITES}
+        own["properties"]["axes"]["properties"] = {SITE_AXIS: sites}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
     return msgspec.json.format(msgspec.json.encode(schema), indent=2)
 

@@ -9,7 +9,7 @@ from typing import Any
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobLifecycle, JobSpec, Resources
-from hpc_train.model.study import SIZE_AXES
+from hpc_train.model.study import SITE_AXIS, SIZE_AXES
 from hpc_train.model.trainer_keys import TrainerOptions
 from hpc_train.model.value import Value
 from hpc_train.typed_values import keys_of
@@ -93,6 +93,11 @@ def check_key(key: str, where: str) -> None:
     if key == "resources":
         raise SpecError(
             f"{where}: name one key: resources.{', resources.'.join(keys_of(Resources))}"
+        )
+    if key == SITE_AXIS:
+        raise SpecError(
+            f"{where}: the site of a run is no key of its job",
+            "--site NAME chooses one; in a study, axes: {site: [NAME, NAME]} compares several",
         )
     inner = _INNER.get(head)
     known = keys_of(inner) if inner and rest else keys_of(JobSpec)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import itertools
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_selection import LogPattern
-from hpc_train.model.study import SIZE_AXES, Point, Study, StudySpec
+from hpc_train.model.study import SITE_AXIS, SIZE_AXES, Point, PointSite, Study, StudySpec
 from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job
 from hpc_train.specs.override import Override, apply, check_key, full_key
@@ -42,13 +42,15 @@ def build_study(document: Document, overrides: Sequence[Override], path: Path) -
     _check_patterns(study)
     job_overrides = [o for o in overrides if o not in own]
     _check_no_clash(study, job_overrides)
-    points = _expand(study, job_overrides, path)
+    typed = any(o.key in ("axes", f"axes.{SITE_AXIS}") for o in own)
+    sites = _sites(study, Path() if typed else path.parent)
+    points = _expand(study, job_overrides, path, sites)
     return Study(spec=study.value, points=points, baseline=_baseline(study))
 
 
 def _check_axis_override(override: Override, data: dict[str, Any]) -> None:
     head, _, axis = override.key.partition(".")
-    if head == "axes" and axis:
+    if head == "axes" and axis and axis != SITE_AXIS:
         check_key(axis, override.origin)
 
 
@@ -56,7 +58,8 @@ def _check_axes(study: Sourced[StudySpec]) -> None:
     runs = study.value.repetitions
     for axis, values in study.value.axes.items():
         where = study.origin(f"axes.{axis}")
-        check_key(axis, where)
+        if axis != SITE_AXIS:
+            check_key(axis, where)
         if not values:
             raise SpecError(f"{where}: the axis {axis!r} has no values")
         if any(values.count(value) > 1 for value in values):
@@ -69,6 +72,39 @@ def _check_axes(study: Sourced[StudySpec]) -> None:
     full = [full_key(axis) for axis in study.value.axes]
     if len(set(full)) < len(full):
         raise SpecError(f"{study.origin('axes')}: two axes name the same key of the job")
+
+
+def _sites(study: Sourced[StudySpec], folder: Path) -> dict[str, PointSite]:
+    """Return name of a site -> its profile; files are relative to a folder.
+
+    Raises:
+        SpecError: a value is no name, or two files have one.
+    """
+    sites: dict[str, PointSite] = {}
+    for index, value in enumerate(study.value.axes.get(SITE_AXIS, ())):
+        where = study.near(f"axes.{SITE_AXIS}.{index}")
+        if not isinstance(value, str) or not value:
+            raise SpecError(
+                f"{where}: axes.site: must be names or files of site profiles, not {value!r}",
+                "hpctrain site list prints their names",
+            )
+        name = site_name(value)
+        if name in sites:
+            raise SpecError(
+                f"{where}: axes.site: two values have the name {name!r}, which names their runs",
+                "rename one profile: its file and its key `name`",
+            )
+        is_file = "/" in value or value.endswith((".yaml", ".yml"))
+        file = str(folder / Path(value).expanduser())
+        # A path without a slash would be taken for a name.
+        profile = file if "/" in file or not is_file else f"./{file}"
+        sites[name] = PointSite(name=profile if is_file else value, origin=where)
+    return sites
+
+
+def site_name(value: str) -> str:
+    """Return the name of a site that is given by its name or the file of its profile."""
+    return Path(value).name.removesuffix(".yaml").removesuffix(".yml")
 
 
 def _check_patterns(study: Sourced[StudySpec]) -> None:
@@ -89,19 +125,23 @@ def _check_no_clash(study: Sourced[StudySpec], overrides: Sequence[Override]) ->
 
 
 def _expand(
-    study: Sourced[StudySpec], overrides: Sequence[Override], path: Path
+    study: Sourced[StudySpec],
+    overrides: Sequence[Override],
+    path: Path,
+    sites: Mapping[str, PointSite],
 ) -> tuple[Point, ...]:
     data, origins, job_path = _job_data(study, path)
-    names = list(study.value.axes)
+    grid = {**study.value.axes, **({SITE_AXIS: list(sites)} if sites else {})}
     points = []
-    for values in itertools.product(*study.value.axes.values()):
-        axes = dict(zip(names, values, strict=True))
+    for values in itertools.product(*grid.values()):
+        axes = dict(zip(grid, values, strict=True))
         chosen = [
             Override(key=name, value=copy.deepcopy(value), origin=study.origin(f"axes.{name}"))
             for name, value in axes.items()
+            if name != SITE_AXIS
         ]
         job = build_job(data, origins, [*overrides, *chosen], job_path)
-        points.append(Point(axes=axes, job=job))
+        points.append(Point(axes=axes, job=job, site=sites.get(axes.get(SITE_AXIS, ""))))
     return tuple(points)
 
 
@@ -123,7 +163,11 @@ def _job_data(study: Sourced[StudySpec], path: Path) -> tuple[Any, dict[str, str
 
 def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
     """Return the axis values of the baseline; by default the smallest sizes."""
-    axes, chosen = study.value.axes, study.value.baseline
+    axes, chosen = dict(study.value.axes), dict(study.value.baseline)
+    if SITE_AXIS in axes:
+        axes[SITE_AXIS] = [site_name(one) for one in axes[SITE_AXIS]]
+    if isinstance(chosen.get(SITE_AXIS), str):
+        chosen[SITE_AXIS] = site_name(str(chosen[SITE_AXIS]))
     if not chosen:
         sizes = [axis for axis in axes if full_key(axis).rpartition(".")[2] in SIZE_AXES]
         return {axis: min(axes[axis]) for axis in sizes}
@@ -139,4 +183,4 @@ def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
                 f"{where}: the baseline {axis}={value} is not in the grid; "
                 f"{axis} has {', '.join(map(str, axes[axis]))}"
             )
-    return dict(chosen)
+    return chosen

@@ -11,7 +11,8 @@ from typing import Any
 from hpc_train.json_files import read_json
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
-from hpc_train.pipeline.render import Prepared, Request, prepare
+from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.retry import RetryOptions
 from hpc_train.specs.override import parse_setting
 

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.errors import HpcTrainError, PlanError
 from hpc_train.pipeline.dry_run import dry_run
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.submit import DEFAULT_OPTIONS, SubmitOptions
 from tests.pipeline.on_slurm import RESULTS, job, study
 from tests.submissions.slurm.fake_slurm import FakeSlurm

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.pipeline.explain import Explained, explain
-from hpc_train.pipeline.render import Prepared, Request, prepare
+from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.registry import names
 from hpc_train.specs.override import parse_setting
 
@@ -36,7 +37,7 @@ def prepared(launcher: str, *more: str) -> Prepared:
 
 
 def rows(made: Prepared) -> tuple[Explained, ...]:
-    return explain(made.points[0].plan, made.site)
+    return explain(made.points[0].plan, made.first.site)
 
 
 @pytest.mark.parametrize("launcher", [name for name in names("launchers") if name != "single"])

@@ -11,7 +11,8 @@ from hpc_train.errors import NewerVersionError, StoreError, UnknownNameError
 from hpc_train.json_files import to_json
 from hpc_train.pipeline.explain import Explained, explain
 from hpc_train.pipeline.explain_run import explain_run, find_run
-from hpc_train.pipeline.render import Prepared, Request, prepare
+from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.submit import profile_facts
 from hpc_train.runs.run_folders import create_runs
 from hpc_train.specs.override import parse_setting
@@ -42,7 +43,7 @@ def submitted(desk: Path, request: pytest.FixtureRequest) -> Prepared:
         )
     )
     (point,) = prepared.points
-    facts = {**profile_facts(prepared.profile), "cwd": str(desk)}
+    facts = {**profile_facts(prepared.first.profile), "cwd": str(desk)}
     stored = manifest("one", spec=point.job.value, plan=point.plan, provenance=facts)
     create_runs(Path("kept/j"), [(stored, point.script)])
     return prepared
@@ -58,7 +59,7 @@ def test_a_run_has_the_explanation_of_its_file(submitted: Prepared, word: str) -
     assert folder is not None
     run = explain_run(folder)
     assert (run.title, run.changed) == ("", "")
-    before = explain(submitted.points[0].plan, submitted.site)
+    before = explain(submitted.points[0].plan, submitted.first.site)
     assert as_printed(run.items) == as_printed(before)
     assert {"the guide", ""} == {item.source for item in run.items if item.kind == "argument"}
 
@@ -66,7 +67,7 @@ def test_a_run_has_the_explanation_of_its_file(submitted: Prepared, word: str) -
 def test_a_changed_profile_is_no_source(submitted: Prepared) -> None:
     Path("big.yaml").write_text(SITE.replace("=30", "=60"))
     run = explain_run(Path("kept/j/one"))
-    assert run.changed == str(submitted.profile)
+    assert run.changed == str(submitted.first.profile)
     found = {item.name: item for item in run.items}
     assert (found["srun --wait"].value, found["srun --wait"].source) == ("30", "")
     assert found["A"].origin == "job.yaml:2"

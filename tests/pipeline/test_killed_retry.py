@@ -18,7 +18,7 @@ from hpc_train.errors import StoreError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder, RunName
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit

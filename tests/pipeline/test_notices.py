@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.submit import submit
 from tests.pipeline.on_slurm import RESULTS, job
@@ -12,7 +12,7 @@ from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 
 def notices_of(prepared: Prepared) -> tuple[str, ...]:
-    return executor_of(prepared.site.value.scheduler).notices(prepared.points[0].plan)
+    return executor_of(prepared.first.site.value.scheduler).notices(prepared.points[0].plan)
 
 
 def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:

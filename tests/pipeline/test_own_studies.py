@@ -13,7 +13,7 @@ from hpc_train.json_files import read_json, to_json, write_file
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.log_selection import Search
 from hpc_train.model.run import JobStatus
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.run_states import runs_below

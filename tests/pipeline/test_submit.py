@@ -15,7 +15,7 @@ from hpc_train.errors import HpcTrainError, StoreError
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.diagnose import problem_of
-from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import SubmitOptions, submit
 from hpc_train.submissions.local_queue import FOLDER, is_held

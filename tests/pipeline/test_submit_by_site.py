@@ -59,7 +59,7 @@ def test_each_run_goes_back_to_the_site_it_was_planned_for(
     }
     assert executors == {here.run_id: "local", there.run_id: "slurm"}
     assert len(slurm.calls("sbatch")) == 2
-    assert said == ["cost: 1 run: at most 1 GPU-hours, 1 core-hours"]
+    assert said == ["cost at slurm-generic: 1 run: at most 1 GPU-hours, 1 core-hours"]
     slurm.becomes("1002", "FAILED", nodes="n1")
     finished(home)
 

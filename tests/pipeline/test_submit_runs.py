@@ -52,13 +52,13 @@ def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile
                 plan=point.plan,
                 script_digest=point.script.digest,
                 template_digest=point.script.template_digest,
-                provenance={PROFILE: str(prepared.profile)},
+                provenance={PROFILE: str(prepared.first.profile)},
             ),
             point.script,
         )
         for point in prepared.points
     ]
-    allocation = executor_options(prepared.site, entries).allocation
+    allocation = executor_options(prepared.first.site, entries).allocation
     assert allocation is not None
     assert allocation.text == prepared.allocation.text
     assert allocation.template_digest == prepared.allocation.template_digest
