@@ -7,6 +7,7 @@ the coefficients of each law.
 
 from __future__ import annotations
 
+from functools import cache
 from itertools import combinations
 from typing import Any, NamedTuple
 
@@ -34,15 +35,15 @@ class Solution(NamedTuple):
     rms: float
 
 
-def _not_negative(columns: Floats, wanted: Floats) -> Floats:
+def _not_negative(columns: Floats, inverse: Floats, wanted: Floats) -> Floats:
     """Return the coefficients of 0 or above with the least squares.
 
-    They are the plain solution for those that are above 0. A law has three at most, so that each
-    choice of them is tried, unless all are clearly above 0; the import of scipy.optimize takes
-    longer than a whole report.
+    They are the plain solution for those that are above 0; `inverse` is the pseudo-inverse of all
+    columns. A law has three at most, so that each choice of them is tried, unless all are clearly
+    above 0; the import of scipy.optimize takes longer than a whole report.
     """
     count = columns.shape[1]
-    every = _plain(columns, wanted)
+    every: Floats = inverse @ wanted
     if every.min() > LEAST_SCATTER * every.max():
         return every
     best, least = np.zeros(count), float(wanted @ wanted)
@@ -57,6 +58,10 @@ def _not_negative(columns: Floats, wanted: Floats) -> Floats:
 
 
 def _plain(columns: Floats, wanted: Floats) -> Floats:
+    if columns.shape[1] == 1:
+        # The columns have the length 1.
+        found: Floats = wanted @ columns
+        return found
     return np.asarray(np.linalg.lstsq(columns, wanted, rcond=None)[0], dtype=np.float64)
 
 
@@ -77,15 +82,22 @@ def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> S
     weighted = relative * weight[:, np.newaxis]
     # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
     length = np.linalg.norm(weighted, axis=0)
-    c = _not_negative(weighted / length, weight) / length
+    columns = weighted / length
+    inverse = np.linalg.pinv(columns)
+    c = _not_negative(columns, inverse, weight) / length
     freedom = len(q) - len(c)
     residuals = relative @ c - 1
     scatter = max(float(np.linalg.norm(weight * residuals) / np.sqrt(freedom)), LEAST_SCATTER)
-    inverse = np.linalg.pinv(weighted / length)
     covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
-    t = float(students_t(freedom, CONFIDENCE))
+    t = _t_of(freedom)
     rms = float(np.sqrt(np.mean(residuals**2)))
     return Solution(law, c, covariance, t, residuals, rms)
+
+
+# Most series have the same number of sizes.
+@cache
+def _t_of(freedom: int) -> float:
+    return float(students_t(freedom, CONFIDENCE))
 
 
 def ratio(solved: Solution, over: Any, under: Any) -> tuple[float, float | None, float | None]:
