@@ -68,13 +68,16 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
 def _with_caveats(
     report: Report, runs: pd.DataFrame, points: pd.DataFrame, nodes: pd.DataFrame
 ) -> Report:
-    """Put what the order and the nodes of the runs show before the summary."""
+    """Put what the order, the nodes and the slow runs show before the summary."""
     from hpc_train.reports.node_set_caveats import with_node_caveats, with_slow_nodes
     from hpc_train.reports.run_order_caveats import with_order_caveats
+    from hpc_train.reports.slow_run_caveats import with_slow_runs
     from hpc_train.tables.node_sets import node_sets
     from hpc_train.tables.run_order import run_order
     from hpc_train.tables.slow_nodes import slow_nodes
+    from hpc_train.tables.slow_runs import slow_runs
 
+    report = with_slow_runs(report, slow_runs(runs), points)
     report = with_slow_nodes(with_order_caveats(report, run_order(runs)), slow_nodes(nodes))
     return with_node_caveats(report, node_sets(runs, points), points)
 
