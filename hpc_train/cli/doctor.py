@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hpc_train.model.finding import Finding
     from hpc_train.model.hardware import Hardware
     from hpc_train.model.live_cluster import Cluster
+    from hpc_train.model.switch_topology import SwitchTopology
     from hpc_train.pipeline.doctor import Examined
 
 Line = tuple[str, str]
@@ -83,6 +84,7 @@ def _json(found: Examined) -> dict[str, Any]:
         "ok": not found.failed,
         "hardware": found.hardware,
         "cluster": found.cluster,
+        "switches": found.switches,
         "findings": [
             {
                 "section": one.id,
@@ -112,7 +114,7 @@ def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
 def _rows(section: str, found: Examined) -> list[Line]:
     hardware = found.hardware
     if section == "slurm":
-        return [*_slurm(found.cluster), *_profiles(found.profiles)]
+        return [*_slurm(found.cluster), *_switches(found.switches), *_profiles(found.profiles)]
     if section == "launchers":
         return list(_launchers(hardware, found.cluster))
     makers = {
@@ -137,6 +139,11 @@ def _slurm(cluster: Cluster | None) -> Iterator[Line]:
     gres = ", ".join(f"{g.count} {g.name} {g.kind}".strip() for g in cluster.gres)
     yield "gres", gres or "none"
     yield "accounting", "yes" if cluster.accounting else "no"
+
+
+def _switches(switches: SwitchTopology | None) -> Iterator[Line]:
+    if switches is not None:
+        yield "topology", switches.summary
 
 
 def _profiles(names: Sequence[str]) -> Iterator[Line]:

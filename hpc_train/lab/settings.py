@@ -23,7 +23,10 @@ _FOLDER_LENGTH = 60
 
 
 class Settings(Value, frozen=True, kw_only=True):
-    """Requested settings; two labs with equal settings are the same lab."""
+    """Requested settings; two labs with equal settings are the same lab.
+
+    With `nodes_per_switch`, Slurm knows a tree of leaf switches and one above them.
+    """
 
     nodes: int = 4
     cpus: int = 8
@@ -32,6 +35,7 @@ class Settings(Value, frozen=True, kw_only=True):
     gpu_type: str = "a100"
     eth0_rate: str = "200mbit"
     accounting: bool = False
+    nodes_per_switch: int = 0
     folder: str = DEFAULT_FOLDER
     slurm_prefix: str = ""
 

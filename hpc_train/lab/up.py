@@ -33,7 +33,7 @@ from hpc_train.lab.profile import MpiPrograms, check_place, install, profile_pat
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.run_program import ask, installed, must
 from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
-from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
+from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf, topology_conf
 from hpc_train.lab.slurm_programs import shell_lines, slurm, version_of
 from hpc_train.lab.state_file import Lab
 from hpc_train.model.value import Value
@@ -126,6 +126,8 @@ def _write_files(settings: Settings) -> None:
         (folder / "tmp" / node.name).mkdir()
         (folder / "tmp" / node.name).chmod(0o1777)
     (folder / "gres.conf").write_text(gres_conf(settings), encoding="utf-8")
+    if settings.nodes_per_switch:
+        (folder / "topology.conf").write_text(topology_conf(settings), encoding="utf-8")
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
     (folder / "env").write_text(shell_lines(settings), encoding="utf-8")
     for index in range(settings.gpus):

@@ -107,6 +107,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
         return self.path / "energy.json"
 
     @property
+    def switches(self) -> Path:
+        """The place of the job in Slurm's topology of switches or blocks."""
+        return self.path / "switches.json"
+
+    @property
     def index(self) -> Path:
         """The index of the logs at the last reading."""
         return self.path / "logs.index"

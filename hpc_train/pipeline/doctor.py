@@ -9,12 +9,13 @@ from hpc_train.model.finding import Finding, has_errors
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.node_topology import nearest_nics
+from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.model.value import Value
 from hpc_train.pipeline.detection.detect import detect_site, this_host
 from hpc_train.probe.hardware import this_hardware
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.problems_and_remedies import advise
-from hpc_train.probe.query_slurm import read_cluster
+from hpc_train.probe.query_slurm import read_cluster, read_switches
 
 SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers")
 
@@ -30,6 +31,7 @@ class Examined(Value, frozen=True, kw_only=True):
     slurm_problem: str
     advice: tuple[Finding, ...]
     profiles: tuple[str, ...] = ()
+    switches: SwitchTopology | None = None
 
     @property
     def failed(self) -> bool:
@@ -46,7 +48,8 @@ def examine(reach: str | None = None) -> Examined:
     """
     hardware = this_hardware(reach)
     cluster, slurm_problem = _cluster()
-    advice = advise(hardware, cluster)
+    switches = read_switches() if cluster else None
+    advice = advise(hardware, cluster, switches)
     if slurm_problem:
         message = f"Slurm's commands are installed, but do not answer: {slurm_problem}"
         hint = "set SLURM_CONF, or check whether the controller is up"
@@ -58,6 +61,7 @@ def examine(reach: str | None = None) -> Examined:
         slurm_problem=slurm_problem,
         advice=advice,
         profiles=profiles,
+        switches=switches,
     )
 
 

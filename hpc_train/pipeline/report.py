@@ -50,7 +50,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = scaling_report(study, runs, points, compared, columns=columns)
     report = with_strategies(report, study, strategy_rows(runs, inputs.records))
     nodes = node_frame(study, inputs.records)
-    report = _with_caveats(_with_forecasts(report, inputs, runs, points), runs, points, nodes)
+    report = _with_caveats(report, inputs, (runs, points), nodes)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
@@ -66,17 +66,24 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
 
 
 def _with_caveats(
-    report: Report, runs: pd.DataFrame, points: pd.DataFrame, nodes: pd.DataFrame
+    report: Report,
+    inputs: ReportInputs,
+    measured: tuple[pd.DataFrame, pd.DataFrame],
+    nodes: pd.DataFrame,
 ) -> Report:
-    """Put what the order, the nodes and the slow runs show before the summary."""
+    """Add checked forecasts, and what order, nodes, switches and slow runs show."""
     from hpc_train.reports.node_set_caveats import with_node_caveats, with_slow_nodes
     from hpc_train.reports.run_order_caveats import with_order_caveats
     from hpc_train.reports.slow_run_caveats import with_slow_runs
+    from hpc_train.reports.switch_caveats import with_switch_caveats
     from hpc_train.tables.node_sets import node_sets
     from hpc_train.tables.run_order import run_order
     from hpc_train.tables.slow_nodes import slow_nodes
     from hpc_train.tables.slow_runs import slow_runs
 
+    runs, points = measured
+    report = _with_forecasts(report, inputs, runs, points)
+    report = with_switch_caveats(report, inputs.study, inputs.switches)
     report = with_slow_runs(report, slow_runs(runs), points)
     report = with_slow_nodes(with_order_caveats(report, run_order(runs)), slow_nodes(nodes))
     return with_node_caveats(report, node_sets(runs, points), points)

@@ -16,6 +16,7 @@ from hpc_train.imports.duplicates import refuse_same_logs
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.run import Run
+from hpc_train.model.switch_topology import RunSwitches
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.classify_inputs import bundle_of, classify
@@ -28,6 +29,7 @@ from hpc_train.pipeline.nccl_transport import (
     site_network,
     transport_notes,
 )
+from hpc_train.pipeline.run_switches import run_switches
 from hpc_train.pipeline.slow_links import LinkRate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import wanted
@@ -71,9 +73,9 @@ class ReportInputs(Value, frozen=True, kw_only=True):
 
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
     by its name, and `files` the foreign logs and tables that were read; for a bundle, `digested`
-    has a line for each. A bundle is `packed`: nothing is read from this machine; `against` are rows
-    of the runs of the regression gate's reference, `against_implausible` lines on its implausible
-    values.
+    has a line for each. A bundle is `packed`: nothing is read from this machine. `switches` are
+    those of the nodes of each run. `against` are rows of the runs of the regression gate's
+    reference, `against_implausible` lines on its implausible values.
     """
 
     study: ExpectedStudy
@@ -85,6 +87,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     files: tuple[Path, ...] = ()
     digested: tuple[str, ...] = ()
     packed: bool = False
+    switches: Mapping[str, RunSwitches] = MappingProxyType({})
     against: tuple[dict[str, Any], ...] = ()
     against_implausible: tuple[str, ...] = ()
 
@@ -144,7 +147,7 @@ def _own(found: StudyRuns, stats: ParseStats, *, ask: bool) -> ReportInputs:
     inputs = _report_inputs(
         _with_conditions(study, conditions), records, transports, warnings, stats
     )
-    return msgspec.structs.replace(inputs, own=own)
+    return msgspec.structs.replace(inputs, own=own, switches=run_switches(own, ask=ask))
 
 
 def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport | None:

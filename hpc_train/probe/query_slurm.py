@@ -7,6 +7,7 @@ import re
 
 from hpc_train.errors import ProbeError
 from hpc_train.model.live_cluster import Association, Bounds, Cluster, LiveQos, Mpi
+from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.probe.parse_slurm_output import (
     associations,
     mpi_plugins,
@@ -39,8 +40,7 @@ def read_cluster(question: Ask = ask) -> Cluster:
     hosts = question("scontrol", "show", "node", "--oneliner", timeout_s=60.0)
     plugins = question("srun", "--mpi=list")
     accounting = word(config, "AccountingStorageType") not in ("", "accounting_storage/none")
-    found_nodes = nodes(hosts.text)
-    found_mpi = mpi_plugins(plugins.text)
+    found_nodes, found_mpi = nodes(hosts.text), mpi_plugins(plugins.text)
     unread = [
         *_unread("scontrol show node", hosts, bool(found_nodes)),
         *_unread("srun --mpi=list", plugins, bool(found_mpi)),
@@ -63,6 +63,11 @@ def read_cluster(question: Ask = ask) -> Cluster:
         accounting=accounting,
         unread=tuple(unread),
     )
+
+
+def read_switches(question: Ask = ask) -> SwitchTopology | None:
+    """Return how Slurm groups its nodes; None if it does not."""
+    return SwitchTopology.parse(question("scontrol", "show", "topology").text)
 
 
 def _must(question: Ask, *argv: str) -> str:

@@ -9,7 +9,7 @@ from hpc_train.model.live_cluster import Gres
 from hpc_train.model.units import Duration, Memory
 from hpc_train.probe.node_kinds import kinds
 from hpc_train.probe.parse_slurm_output import mpi_plugins
-from hpc_train.probe.query_slurm import read_cluster
+from hpc_train.probe.query_slurm import read_cluster, read_switches
 from hpc_train.probe.scontrol_fields import settings
 from tests.probe.machines import Slurm, fixture
 
@@ -94,3 +94,10 @@ def test_what_is_essential_may_not(name: str) -> None:
 def test_a_setting_without_a_value_does_not_take_the_next_line() -> None:
     said = "Epilog=\nProlog = (null)\r\nClusterName =  lab \n"
     assert settings(said) == {"Epilog": "", "Prolog": "(null)", "ClusterName": "lab"}
+
+
+def test_the_switches_of_a_cluster() -> None:
+    found = read_switches(Slurm("mixed"))
+    assert found is not None
+    assert found.summary == "2 leaf switches of 2 to 4 nodes"
+    assert read_switches(Slurm("lab")) is None

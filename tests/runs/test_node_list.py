@@ -7,8 +7,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpc_train.model.node_names import node_names
 from hpc_train.pipeline.run_states import runs_below
-from hpc_train.runs.node_list import node_names, nodes_of
+from hpc_train.runs.node_list import nodes_of
 
 STUDY = Path(__file__).parents[2] / "results/studies/digits-nodes-lab"
 
