@@ -37,6 +37,7 @@ UNITS: dict[str, str] = {
     "parameters": "1",
     "state_memory": "GiB",
     "sent_bytes": "B",
+    "exposed_communication": "1",
     "epoch": "1",
     "seed": "1",
     "threads": "1",

@@ -62,6 +62,10 @@ class TrainerOptions(Value, frozen=True, kw_only=True):
         _Steps | None,
         Meta(description="Steps in which the learning rate grows linearly; default: 0."),
     ] = None
+    profile_steps: Annotated[
+        _Steps | None,
+        Meta(description="Steps, from the third on, that are profiled; default: 0."),
+    ] = None
     checkpointing: Annotated[
         CheckpointingName | None,
         Meta(description="Activations computed again in the backward pass; default: none."),

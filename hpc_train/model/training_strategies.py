@@ -86,6 +86,8 @@ MODELS: tuple[str, ...] = get_args(ModelName)
 PRECISIONS: tuple[str, ...] = get_args(PrecisionName)
 CHECKPOINTING: tuple[str, ...] = get_args(CheckpointingName)
 COMPILE: tuple[str, ...] = get_args(CompileName)
+# The first steps open connections, compile, and choose algorithms.
+FIRST_PROFILED = 3
 # The two dimensions of a mesh, the one with neighbouring ranks last.
 MESHES: dict[str, tuple[str, str]] = {
     "hsdp": ("replicate", "shard"),

@@ -48,7 +48,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
-    report = with_strategies(report, study, strategy_rows(runs, inputs.records))
+    strategies = strategy_rows(runs, inputs.records)
+    report = with_strategies(report, study, strategies)
     nodes = node_frame(study, inputs.records)
     report = _with_caveats(report, inputs, (runs, points), nodes)
     report = with_laws(report, laws, forecast=options.forecast is not None)
@@ -62,7 +63,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         return report
     from hpc_train.reports.figures.plot_data import Measured
 
-    return _with_figures(report, study, Measured(runs, points, laws, nodes), options)
+    return _with_figures(report, study, Measured(runs, points, laws, nodes, strategies), options)
 
 
 def _with_caveats(

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hpc_train.model.scaling_fit import Law
 from hpc_train.model.study import Scaling, series_label
+from hpc_train.model.training_strategies import FIRST_PROFILED
 from hpc_train.pipeline.prepared import Prepared
 from hpc_train.tables.expected_precision import expected_width, fit_needs
 
@@ -21,6 +22,7 @@ def preview(prepared: Prepared) -> Iterator[str]:
     if prepared.study is None:
         return
     yield _repetitions(prepared.study.spec.repetitions)
+    yield from _profiled(prepared, prepared.study.spec.warmup.steps)
     sizes: dict[str, set[int]] = defaultdict(set)
     nodes: dict[str, set[int]] = defaultdict(set)
     for point in prepared.points:
@@ -43,6 +45,18 @@ def _repetitions(n: int) -> str:
     if n < 2:
         return f"1 repetition: no interval and no verdict; with more, at 2 % noise{aside}"
     return f"{n} repetitions resolve about {_resolved(n)} at 2 % noise{aside}"
+
+
+def _profiled(prepared: Prepared, warmup: int) -> Iterator[str]:
+    """Yield a warning if steps are measured that are slower because they are profiled."""
+    trainers = [point.job.value.trainer for point in prepared.points]
+    most = max((own.profile_steps or 0 for own in trainers if own), default=0)
+    last = FIRST_PROFILED + most - 1
+    if most and last > warmup:
+        yield (
+            f"the steps {FIRST_PROFILED} to {last} are profiled and slower, but measured; "
+            f"`warmup: {{steps: {last}}}` excludes them"
+        )
 
 
 def _resolved(n: int) -> str:

@@ -21,7 +21,8 @@ NOTE = (
     "Strategies: medians over the runs; speedup = ratio of the throughputs to single with the same "
     "model, data, precision and global batch; efficiency = speedup/ranks. Loss difference: of the "
     "last epoch, as a fraction of the loss of single. Idle: the share of a step in which a "
-    "pipeline's rank waits, by the formula of its schedule."
+    "pipeline's rank waits, by the formula of its schedule. Exposed communication: the share of a "
+    "step in which a rank only waits for communication, mean of the ranks and profiled steps."
 )
 MEMORY_NOTE = (
     "Memory and traffic: peak = resident set of a process on a CPU, torch's allocator on a GPU; "
@@ -65,6 +66,10 @@ def _speed_columns(rows: Sequence[Row]) -> list[tuple[Column, _Text]]:
             lambda row: fixed(row["efficiency"], 1, 100),
         ),
         (Column(key="mfu", heading="MFU\n[%]"), lambda row: fixed(row["mfu"], 1, 100)),
+        (
+            Column(key="exposed_communication", heading="exposed\ncomm. [%]"),
+            lambda row: fixed(row["exposed_communication"], 1, 100),
+        ),
         (Column(key="idle", heading="idle\n[%]"), lambda row: fixed(row["idle"], 1, 100)),
         (
             Column(key="loss_difference", heading="loss\ndifference"),

@@ -34,7 +34,7 @@ from hpc_train.tables.shared_objects import shared
 # Largest difference of the losses, as a fraction of that of `single`: the sums of a strategy have
 # another order, which shows in the last digits of the precision.
 TOLERANCE = {"fp64": 1e-10, "fp32": 1e-4, "bf16": 1e-2, "fp16": 1e-2}
-_MEASURED = ("state_memory", "sent_bytes")
+_MEASURED = ("state_memory", "sent_bytes", "exposed_communication")
 _SAME = ("model", "data", "precision", "optimizer")
 _MEDIANS = ("step_time_s", "samples_per_second", "loss", "mfu", "memory_gib", *_MEASURED)
 _GIB = 2**30

@@ -1,4 +1,4 @@
-"""What a training used on a rank: peak memory, memory of its tensors, bytes sent in a step."""
+"""What a training used on a rank: memory, bytes sent in a step, time for communication only."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ class ResourceUse:
         self.group.sums([0.0])  # no rank is still sending the weights
         self.sent = sent_bytes()
 
-    def report(self, steps: int) -> None:
+    def report(self, steps: int, exposed: float | None) -> None:
         """Emit memory [GiB], and bytes per step and rank, of the `steps` since `start`.
+
+        `exposed` is the share of a step in which this rank only waits for communication.
 
         Only gloo is counted: other backends bypass the interfaces of the kernel. The number is
         that of a node, divided by its ranks; other traffic of the node is included.
@@ -46,6 +48,8 @@ class ResourceUse:
             state_memory=kept / GIB,
             scope="per_rank",
         )
+        if exposed is not None:
+            emit(event="profile", exposed_communication=exposed, scope="per_rank")
         if self.group.backend == "gloo" and env_int("LOCAL_RANK", 0) == 0 and steps:
             ranks = env_int("LOCAL_WORLD_SIZE", self.group.world_size, low=1)
             emit(event="traffic", sent_bytes=sent / steps / ranks, scope="per_rank")

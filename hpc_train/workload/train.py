@@ -93,7 +93,7 @@ def _train_in(group: RankGroup, options: Options) -> int:
         return RESUBMIT if stopped.saved else 1
     except CheckpointError as error:
         raise WorkloadError(str(error)) from error
-    use.report(outcome.steps - trainer.resumed)
+    use.report(outcome.steps - trainer.resumed, trainer.exposed.share())
     accuracy = None
     if not options.no_accuracy:
         accuracy = measure_accuracy(_whole(make, model, group), test_set, group, options.precision)

@@ -52,6 +52,10 @@ CHECKPOINTING_HELP = (
     "matrices and attention (default: none)"
 )
 BACKEND_HELP = "auto: $HPCTRAIN_BACKEND, else nccl on CUDA, gloo on the CPU"
+PROFILE_HELP = (
+    "profile N steps from the third on, which are slower, for the share of their time in which a "
+    "rank only waits for communication (default: 0)"
+)
 DEVICE_HELP = "auto: CUDA device LOCAL_RANK where there is one, else the CPU"
 
 
@@ -73,6 +77,7 @@ class Options:
     backend: str
     device: str
     no_accuracy: bool
+    profile_steps: int
     checkpoint_steps: int | None
     checkpoint_minutes: float
     fail_rank: int | None
@@ -135,6 +140,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     add("--width", type=_positive, default=48, help="number of channels of the CNN")
     add("--checkpoint-steps", type=_positive, metavar="N", help=CHECKPOINT_HELP)
     add("--checkpoint-minutes", type=_rate, default=10.0, metavar="N", help=MINUTES_HELP)
+    add("--profile-steps", type=_natural, default=0, metavar="N", help=PROFILE_HELP)
     add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
 
 

@@ -16,6 +16,7 @@ from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.workload import WorkloadError, checkpoint
 from hpc_train.workload.batch_size import BatchSize
 from hpc_train.workload.emit import emit, write_line
+from hpc_train.workload.exposed_communication import ExposedCommunication
 from hpc_train.workload.loader import Loader, Order, Place
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
@@ -73,6 +74,7 @@ class Trainer:
         self.progress = Progress()
         self.resumed = 0  # steps of earlier starts of the job
         self.saved_at = time.monotonic()
+        self.exposed = ExposedCommunication(options.profile_steps, group.device)
 
     def train(self, model: ParallelModel) -> TrainingResult:
         """Train `model` in place, from its last checkpoint; emit the step and epoch events.
@@ -132,7 +134,8 @@ class Trainer:
         batches = loader.epoch(epoch, trained)
         while self.progress.done < self.steps:
             self._fail_if_asked()
-            step = self._step(batches, model)
+            with self.exposed.step():
+                step = self._step(batches, model)
             if step is None:
                 return
             self.progress.add(step)

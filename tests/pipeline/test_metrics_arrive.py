@@ -62,8 +62,14 @@ EACH = {
     "learning_rate": Shown((0.1, 0.1), "learning_rate", 0.1, "learning rate", "0.1000"),
 }
 # They have no column: a condition is compared, and the provenance shows it; slow ranks are named by
-# the time that they compute; the other two are in the tables of strategies.
-NO_COLUMN = {"condition", "compute_time", "sent_bytes", "state_memory"}
+# the time that they compute; the others are in the tables of strategies.
+NO_COLUMN = {
+    "condition",
+    "compute_time",
+    "exposed_communication",
+    "sent_bytes",
+    "state_memory",
+}
 DERIVED = {
     "energy_per_sample_j": (97500 / 6400, "J per sample", "15.23"),
     "energy_per_token_j": (97500 / 6400 * 250.5 / 256500, "J per token", "0.01488"),

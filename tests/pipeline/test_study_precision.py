@@ -61,3 +61,21 @@ def test_sizes_of_a_series_count_not_those_of_all() -> None:
 
 def test_a_study_of_something_else_than_size() -> None:
     assert len(said("{env.X: [a, b]}")) == 1
+
+
+def test_profiled_steps_that_are_measured() -> None:
+    path = Path("train.yaml")
+    path.write_text(
+        "name: s\njob:\n  command: [python, -m, hpc_train.workload.train, --batch-size, '8']\n"
+        "  trainer: {profile_steps: 3}\n  launcher: torchrun\n"
+        "axes: {tasks_per_node: [1, 2]}\nscaling: weak\n"
+    )
+
+    def warned(*settings: str) -> bool:
+        request = Request(path=path, site="local", overrides=tuple(map(parse_setting, settings)))
+        return any("the steps 3 to 5 are profiled" in line for line in preview(prepare(request)))
+
+    assert not warned()  # the default excludes ten
+    assert warned("warmup.steps=4")
+    assert not warned("warmup.steps=5")
+    assert not warned("profile_steps=0")

@@ -30,7 +30,7 @@ def rows(*runs: dict[str, Any], records: tuple[Record, ...] = ()) -> dict[str, d
 
 
 def record(name: str, metric: str, value: float, rank: int) -> Record:
-    unit = {"sent_bytes": "B", "state_memory": "GiB"}[metric]
+    unit = {"sent_bytes": "B", "state_memory": "GiB", "exposed_communication": "1"}[metric]
     return Record(
         run=name, source="out", line=rank + 1, parser="events", metric=metric, value=value,
         unit=unit, scope="per_rank", rank=rank,
@@ -65,6 +65,16 @@ def test_measured_and_expected_values_stand_side_by_side() -> None:
     assert row["expected_state_memory"] == pytest.approx(93696 * 12 / 2 / 2**30)
     assert row["sent_bytes"] == 750e3
     assert row["expected_sent_bytes"] == pytest.approx(93696 * 4 * 2)
+
+
+def test_exposed_communication_is_the_mean_of_the_ranks() -> None:
+    records = tuple(
+        record("ddp-2", "exposed_communication", value, rank)
+        for rank, value in enumerate((0.1, 0.3))
+    )
+    found = rows(run("single", 1, 100), run("ddp", 2, 150), records=records)
+    assert found["ddp-2"]["exposed_communication"] == pytest.approx(0.2)
+    assert found["single-1"]["exposed_communication"] is None
 
 
 def test_one_strategy_or_none_is_no_comparison() -> None:

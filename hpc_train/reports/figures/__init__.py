@@ -21,6 +21,7 @@ from hpc_train.reports.figures import (
     karp_flatt,
     scaling,
     step_times,
+    throughput_memory,
     time_split,
     track,
 )
@@ -43,6 +44,7 @@ FIGURES: dict[str, Callable[[PlotData], Canvas | None]] = {
     "time-split": time_split.draw,
     "nodes": nodes.draw,
     "cost": cost.draw,
+    "throughput-memory": throughput_memory.draw,
 }
 
 

@@ -48,6 +48,7 @@ class PlotData(NamedTuple):
     place: SizeAxis
     laws: Sequence[Fit]
     nodes: pd.DataFrame
+    strategies: Sequence[Row]
     every_run: pd.DataFrame
     all_series: int
     all_runs: int
@@ -97,6 +98,7 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
         place=layout(points),
         laws=[law for law in measured.laws if law.series in shown],
         nodes=measured.nodes,
+        strategies=measured.strategies,
         every_run=measured.runs,
         all_series=len(series),
         all_runs=int(ok.sum()),
@@ -110,9 +112,10 @@ def point_of(row: Row) -> tuple[Any, ...]:
 
 
 class Measured(NamedTuple):
-    """One row per run, per point, and per run and node; and the laws of each series."""
+    """A row for each run, point, run and node, strategy and size; and the laws of each series."""
 
     runs: pd.DataFrame
     points: pd.DataFrame
     laws: tuple[Fit, ...]
     nodes: pd.DataFrame
+    strategies: Sequence[Row] = ()

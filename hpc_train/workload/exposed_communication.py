@@ -1,0 +1,93 @@
+"""Profiled steps -> the share of their time in which a rank only waits for communication."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+from torch.autograd import DeviceType
+
+from hpc_train.model.training_strategies import FIRST_PROFILED
+
+if TYPE_CHECKING:
+    from torch.autograd.profiler_util import FunctionEvent
+
+_MICRO = 1e-6
+# What torch names the work of a backend on the CPU; NCCL's kernels are on the GPU.
+_ON_CPU = ("gloo:", "mpi:")
+_KERNEL = "nccl"
+_OPERATION = "aten::"
+
+
+class Span(NamedTuple):
+    """A time, from `start` to `end` [µs]."""
+
+    start: float
+    end: float
+
+
+class ExposedCommunication:
+    """Profiles as many steps as asked, from the third on."""
+
+    def __init__(self, steps: int, device: torch.device) -> None:
+        self._numbers = range(FIRST_PROFILED, FIRST_PROFILED + steps)
+        self._started = 0
+        self._exposed = self._seconds = 0.0
+        kinds = torch.profiler.ProfilerActivity
+        self._activities = [kinds.CPU, *([kinds.CUDA] if device.type == "cuda" else [])]
+
+    @contextmanager
+    def step(self) -> Iterator[None]:
+        """Run a step inside; it is profiled if it is one of the steps asked for."""
+        self._started += 1
+        if self._started not in self._numbers:
+            yield
+            return
+        with torch.profiler.profile(activities=self._activities) as profile:
+            started = time.perf_counter()
+            yield
+            self._seconds += time.perf_counter() - started
+        self._exposed += exposed_seconds(*spans(profile.events() or ()))
+
+    def share(self) -> float | None:
+        """Return the share of the profiled time, 0..1; None if no step was profiled."""
+        return min(self._exposed / self._seconds, 1.0) if self._seconds else None
+
+
+def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span]]:
+    """Return the spans of communication and of computation, of the GPU if there are any.
+
+    On a CPU a collective lasts from its call to its end, and the operations of the thread that has
+    most of them are computation: gloo's own threads copy what they send.
+    """
+    known = list(events)
+    on_gpu = [one for one in known if one.device_type == DeviceType.CUDA]
+    threads = Counter(one.thread for one in known if one.name.startswith(_OPERATION))
+    main = max(threads, key=lambda thread: threads[thread], default=None)
+    communication, computation = [], []
+    for one in on_gpu or known:
+        span = Span(one.time_range.start, one.time_range.end)
+        if one.name.startswith(_KERNEL) if on_gpu else one.name.startswith(_ON_CPU):
+            communication.append(span)
+        elif on_gpu or (one.thread == main and one.name.startswith(_OPERATION)):
+            computation.append(span)
+    return communication, computation
+
+
+def exposed_seconds(communication: Iterable[Span], computation: Iterable[Span]) -> float:
+    """Return how long there is communication and no computation [s]."""
+    computed = list(computation)
+    return _MICRO * (_covered([*communication, *computed]) - _covered(computed))
+
+
+def _covered(some: Iterable[Span]) -> float:
+    """Return how long there is at least one of the spans [µs]."""
+    total, end = 0.0, float("-inf")
+    for span in sorted(some):
+        total += max(0.0, span.end - max(span.start, end))
+        end = max(end, span.end)
+    return total

@@ -1,0 +1,100 @@
+"""The share of a step in which a rank only waits: of spans, and of ranks of gloo."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+pytest.importorskip("torch")
+
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from hpc_train.workload.exposed_communication import (
+    ExposedCommunication,
+    Span,
+    exposed_seconds,
+    spans,
+)
+
+MICRO = 1e-6
+
+
+@pytest.mark.parametrize(
+    ("communication", "computation", "exposed"),
+    [
+        ([], [(0, 10)], 0),
+        ([(0, 10)], [], 10),
+        ([(0, 10)], [(0, 10)], 0),
+        ([(0, 10)], [(5, 20)], 5),
+        ([(5, 10)], [(0, 20)], 0),
+        ([(0, 10)], [(2, 4), (3, 6), (20, 30)], 6),
+        ([(0, 4), (2, 10), (30, 40)], [(1, 3), (35, 36)], 17),
+    ],
+)
+def test_what_computation_does_not_cover(
+    communication: list[tuple[float, float]],
+    computation: list[tuple[float, float]],
+    exposed: float,
+) -> None:
+    found = exposed_seconds(
+        (Span(*span) for span in communication), (Span(*span) for span in computation)
+    )
+    assert found == pytest.approx(exposed * MICRO)
+
+
+def test_operations_of_torch_are_computation() -> None:
+    with profile(activities=[ProfilerActivity.CPU]) as found:
+        torch.mm(torch.ones(64, 64), torch.ones(64, 64))
+    communication, computation = spans(found.events() or ())
+    assert not communication
+    assert len(computation) >= 2
+    assert all(span.end >= span.start for span in computation)
+
+
+def test_without_profiled_steps_there_is_no_share() -> None:
+    exposed = ExposedCommunication(0, torch.device("cpu"))
+    for _ in range(4):
+        with exposed.step():
+            pass
+    assert exposed.share() is None
+
+
+def test_the_third_step_is_the_first_that_is_profiled() -> None:
+    exposed = ExposedCommunication(1, torch.device("cpu"))
+    shares = []
+    for _ in range(4):
+        with exposed.step():
+            torch.ones(10).sum()
+        shares.append(exposed.share())
+    assert shares == [None, None, 0.0, 0.0]
+
+
+@pytest.mark.slow
+def test_two_ranks_wait_for_a_late_one_but_not_behind_their_own_computation() -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node=2", "-m", "tests.workload.waiting_ranks"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
+    found = json.loads(line)
+    # Rank 0 waits a second for rank 1; then it computes for that second instead.
+    assert found["waits"] >= 0.9
+    assert found["computes"] <= 0.5 * found["waits"]
+
+
+@pytest.mark.slow
+def test_the_trainer_reports_the_share_of_each_rank() -> None:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
+    command += ["--nproc-per-node=2", "-m", "hpc_train.workload.train", "--model", "gpt-tiny"]
+    command += ["--strategy", "fsdp", "--global-batch-size", "8", "--steps", "5"]
+    command += ["--profile-steps", "2", "--no-accuracy"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    lines = [line for line in done.stdout.splitlines() if '"event":"profile"' in line]
+    events = [json.loads(line.removeprefix("@hpct ")) for line in lines]
+    assert sorted(event["rank"] for event in events) == [0, 1]
+    assert all(0 < event["exposed_communication"] < 1 for event in events)

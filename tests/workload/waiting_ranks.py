@@ -1,0 +1,59 @@
+"""Rank 1 is a second late for a sum: rank 0 waits for it, then computes meanwhile; prints both."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, distributed
+
+from hpc_train.workload.exposed_communication import ExposedCommunication
+
+LATE_S = 1.0
+
+
+def sleep(_: Tensor) -> None:
+    """Sleep."""
+    time.sleep(LATE_S)
+
+
+def compute(values: Tensor) -> None:
+    """Multiply for as long."""
+    end = time.perf_counter() + LATE_S
+    while time.perf_counter() < end:
+        torch.mm(values, values)
+
+
+def exposed_s(rank: int, meanwhile: Callable[[Tensor], None]) -> float:
+    """Return how long this rank only waited [s]; rank 0 starts the sum and does something."""
+    exposed = ExposedCommunication(1, torch.device("cpu"))
+    values = torch.full((512, 512), 1e-3)
+    for _ in range(3):
+        distributed.barrier()
+        with exposed.step():
+            started = time.perf_counter()
+            if rank:
+                time.sleep(LATE_S)
+            work = distributed.all_reduce(torch.ones(4), async_op=True)
+            assert work is not None
+            if not rank:
+                meanwhile(values)
+            work.wait()
+            seconds = time.perf_counter() - started
+    return (exposed.share() or 0.0) * seconds
+
+
+def main() -> None:
+    """Measure both."""
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    found = {"waits": exposed_s(rank, sleep), "computes": exposed_s(rank, compute)}
+    if not rank:
+        print(json.dumps(found), flush=True)
+    distributed.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
