@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch.autograd import DeviceType
 
 from hpc_train.model.training_strategies import FIRST_PROFILED
 
@@ -65,7 +64,7 @@ def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span]]:
     most of them are computation: gloo's own threads copy what they send.
     """
     known = list(events)
-    on_gpu = [one for one in known if one.device_type == DeviceType.CUDA]
+    on_gpu = [one for one in known if one.device_type.name == "CUDA"]
     threads = Counter(one.thread for one in known if one.name.startswith(_OPERATION))
     main = max(threads, key=lambda thread: threads[thread], default=None)
     communication, computation = [], []

@@ -81,8 +81,8 @@ def test_two_ranks_wait_for_a_late_one_but_not_behind_their_own_computation() ->
     assert done.returncode == 0, done.stderr[-3000:]
     line = next(line for line in done.stdout.splitlines() if line.startswith("{"))
     found = json.loads(line)
-    # Rank 0 waits a second for rank 1; then it computes for that second instead.
-    assert found["waits"] >= 0.9
+    # Rank 0 waits three seconds for rank 1; then it computes for these seconds instead.
+    assert found["waits"] >= 1.5
     assert found["computes"] <= 0.5 * found["waits"]
 
 
