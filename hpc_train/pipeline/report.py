@@ -48,8 +48,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
-    strategies = strategy_rows(runs, inputs.records)
-    report = with_strategies(report, study, strategies)
+    report = with_strategies(report, study, strategies := strategy_rows(runs, inputs.records))
     nodes = node_frame(study, inputs.records)
     report = _with_caveats(report, inputs, (runs, points), nodes)
     report = with_laws(report, laws, forecast=options.forecast is not None)

@@ -177,17 +177,6 @@ def test_the_parts_of_a_step_add_up() -> None:
     assert list(sums.values()) == pytest.approx([100.0] * 7)
 
 
-def test_throughput_and_memory_of_each_strategy_and_size() -> None:
-    study, tables = small()
-    (figure,) = figures(study, tables, (), ["throughput-memory"])
-    assert figure.data is not None
-    drawn = {(row["series"], row["ranks"]): row["memory_gib"] for row in figure.data.records}
-    rows = tables.strategies
-    assert drawn == {(row["series"], row["ranks"]): row["memory_gib"] for row in rows}
-    one = [row for row in rows if row["strategy"] == rows[0]["strategy"]]
-    assert figures(study, tables._replace(strategies=one), (), ["throughput-memory"]) == ()
-
-
 def test_the_front_is_what_no_other_beats() -> None:
     assert pareto([(1, 5), (2, 3), (2, 4), (3, 3), (4, 1)]) == [(1, 5), (2, 3), (4, 1)]
 
