@@ -75,14 +75,22 @@ def end_of(start: JobStart) -> str:
         return "no end recorded: node lost, or script killed"
     if start.by_slurm or start.preempted:
         return _ended_by_slurm(start)
-    if start.left_out and not start.failed:
-        return f"preflight failed on {start.left_out}, left out from then on"
+    if (start.left_out or start.kept) and not start.failed:
+        return _bad_nodes(start, "preflight failed on {}")
     if start.exit_code == HUNG:
         return "no step for the time of lifecycle.hang_after"
     if start.exit_code == RESUBMIT:
         return _SAVED
-    again = f"; {start.left_out} failed first again, left out from then on" * bool(start.left_out)
-    return f"exit code {start.exit_code}{signal_of(start.exit_code)}{again}"
+    code = f"exit code {start.exit_code}{signal_of(start.exit_code)}"
+    return "; ".join(filter(None, (code, _bad_nodes(start, "{} failed first again"))))
+
+
+def _bad_nodes(start: JobStart, words: str) -> str:
+    fates = (
+        (start.left_out, "left out from then on"),
+        (start.kept, "kept, because the job could not start without it"),
+    )
+    return "; ".join(f"{words.format(nodes)}, {fate}" for nodes, fate in fates if nodes)
 
 
 def _ended_by_slurm(start: JobStart) -> str:

@@ -118,12 +118,16 @@ class RunFolder(Value, frozen=True, kw_only=True):
 
 
 class Failure(Value, frozen=True, kw_only=True):
-    """The first rank that failed."""
+    """The first rank that failed; `lost_peer` is whether its log says only that it lost another.
+
+    That other rank, or its node, failed before, and could not record it.
+    """
 
     rank: int | None
     host: str
     exit_code: int
     time: float | None = None
+    lost_peer: bool = False
 
 
 class JobStatus(Value, frozen=True, kw_only=True):
@@ -153,8 +157,9 @@ class JobStart(Value, frozen=True, kw_only=True):
     the last step that rank 0 printed; `stalled` counts the starts in a row that saved no later
     step, `by_slurm` is whether Slurm had ended the job, `requeued` whether the script queued it
     again. `failed` is the node whose rank failed first, `left_out` are the nodes that the next
-    start excludes, with commas. `preempted` is whether its ranks ended in the grace time of a
-    preemption. A start that could not write its line has no end; the next one writes it.
+    start excludes, with commas; `kept` are bad ones that it needs. `preempted` is whether its ranks
+    ended in the grace time of a preemption. A start that could not write its line has no end; the
+    next one writes it.
     """
 
     restart: int
@@ -172,6 +177,7 @@ class JobStart(Value, frozen=True, kw_only=True):
     failed: str = ""
     left_out: str = ""
     preempted: bool = False
+    kept: str = ""
 
     @property
     def steps_lost(self) -> int | None:

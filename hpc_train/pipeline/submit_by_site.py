@@ -112,7 +112,9 @@ def _failed_nodes(
     blamed = set(bad) | {
         run.status.failure.host.partition(".")[0]
         for run in runs
-        if run.status is not None and run.status.failure is not None
+        if run.status is not None
+        and run.status.failure is not None
+        and not run.status.failure.lost_peer
     }
     for run in runs:
         if run.status is not None and run.status.bad_nodes:

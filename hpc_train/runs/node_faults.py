@@ -66,7 +66,7 @@ def _faults(run: Run) -> Iterator[NodeFault]:
             node=name, run_id=run.folder.run_id, time=when, text="preflight failed", preflight=True
         )
     failure = status.failure
-    if failure is not None and failure.exit_code != RESUBMIT and not failed:
+    if failure is not None and failure.exit_code != RESUBMIT and not (failed or failure.lost_peer):
         rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
         yield NodeFault(
             node=failure.host.partition(".")[0],
@@ -82,6 +82,6 @@ def _of_start(run_id: str, start: JobStart) -> Iterator[NodeFault]:
         text = f"a rank failed first in {number}, exit code {start.exit_code}"
         yield NodeFault(node=start.failed, run_id=run_id, time=when, text=text)
         return
-    for node in filter(None, start.left_out.split(",")):
+    for node in filter(None, (*start.left_out.split(","), *start.kept.split(","))):
         text = f"preflight failed in {number}"
         yield NodeFault(node=node, run_id=run_id, time=when, text=text, preflight=True)

@@ -126,4 +126,5 @@ def _bad_nodes(status: JobStatus) -> str:
 
 def _first_failure(failure: Failure) -> str:
     rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
-    return f"{rank} on {failure.host}: exit code {failure.exit_code}"
+    lost = ", after it lost another rank" if failure.lost_peer else ""
+    return f"{rank} on {failure.host}: exit code {failure.exit_code}{lost}"

@@ -91,6 +91,7 @@ def finishes(training: Training) -> list[gated.Result]:
     damaged = any(fault.inject is corrupted for fault in FAULTS[training.name])
     assert ("is damaged and left out: " in logs[0] + logs[1]) == damaged
     check_report(training)
+    check_blame(training)
     return [gated.result(log) for log in logs]
 
 
@@ -105,6 +106,14 @@ def check_report(training: Training) -> None:
     ran = sum(end["ended"] - end["started"] for end in ends if end["ended"] is not None)
     assert waited < row["lost_to_restarts_s"] < ends[-1]["ended"] - ends[0]["started"], row
     assert row["wall_s"] >= ran, row
+
+
+def check_blame(training: Training) -> None:
+    """All faults are of rank 1, on the last node: the other one fails as well, perhaps earlier."""
+    for line in (training.folder / "restarts.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        nodes = training.slurm("scontrol", "show", "hostnames", row["nodes"]).split()
+        assert row["failed"] in ("", nodes[-1]), row
 
 
 def apply(fault: Fault, training: Training) -> None:

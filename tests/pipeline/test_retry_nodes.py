@@ -16,5 +16,10 @@ def test_nodes_that_other_runs_report_as_bad_are_excluded(slurm: FakeSlurm) -> N
         failure = {"rank": 0, "host": host, "exit_code": 1}
         says(run, started=time.time(), ended=time.time(), exit_code=1, failure=failure)
         slurm.becomes(f"100{number}", "FAILED", nodes=host, reason="NonZeroExitCode")
+    lost = {"rank": 0, "host": "n3", "exit_code": 1, "lost_peer": True}
+    for number in (4, 5):
+        run = submit(job(), RESULTS, []).new[0]
+        says(run, started=time.time(), ended=time.time(), exit_code=1, failure=lost)
+        slurm.becomes(f"100{number}", "FAILED", nodes="n[3-4]", reason="NonZeroExitCode")
     retry(runs[0].path, [], no_output, EXCLUDE)
     assert option(slurm.calls("sbatch")[-1], "exclude") == "n5,n7"

@@ -16,8 +16,8 @@ NOW = 1e9
 DAY_S = 86400.0
 
 
-def run(run_id: str, host: str = "", code: int = 1, **status: Any) -> Run:
-    failure = Failure(rank=2, host=host, exit_code=code) if host else None
+def run(run_id: str, host: str = "", code: int = 1, lost: bool = False, **status: Any) -> Run:
+    failure = Failure(rank=2, host=host, exit_code=code, lost_peer=lost) if host else None
     told = {"started": NOW - 200, "ended": NOW - 100, "exit_code": code, "failure": failure}
     return Run(
         folder=RunFolder(path=Path(run_id)),
@@ -39,6 +39,7 @@ def run(run_id: str, host: str = "", code: int = 1, **status: Any) -> Run:
         pytest.param(
             [run("a", "n1"), run("b", "n1", ended=NOW - 7 * DAY_S - 1)], (), id="long ago"
         ),
+        pytest.param([run("a", "n1", lost=True), run("b", "n1")], (), id="another rank was lost"),
         pytest.param([run("a", "n1", exit_code=0), run("b", "n1")], (), id="it went on"),
     ],
 )

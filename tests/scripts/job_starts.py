@@ -20,12 +20,18 @@ if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACH
   exit 1
 fi
 preempted="PreemptTime=${PREEMPTED:-None}"
-job="JobId=71 JobState=${STATE:-RUNNING} $preempted ExcNodeList=${EXCLUDED:-(null)} A="
-[ "$1" != show ] || echo "$job"
+named="ReqNodeList=${NAMED:-(null)} ExcNodeList=${EXCLUDED:-(null)}"
+[ "$1 $2" != "show job" ] || echo "JobId=71 JobState=${STATE:-RUNNING} $preempted $named A="
+[ "$1 $2" != "show node" ] || printf "%b" "$NODES"
+[ "$1 $2" != "show hostnames" ] || tr , "\n" <<<"$3"
 [ "$1" != update ] || echo "$2 $3" >>updated
 [ "$1" = requeue ] || exit 0
 echo "$2" >>requeued
 exit "${REFUSED:-0}"
+"""
+SINFO = """\
+#!/bin/bash
+printf "%b" "$LEFT"
 """
 # A start writes its step, if it gets further, and ends with a code.
 PROGRAM = (
@@ -41,8 +47,9 @@ class Job:
     def __init__(self, folder: Path, script: str) -> None:
         self.folder, self.starts = folder, 0
         (folder / "bin").mkdir()
-        (folder / "bin" / "scontrol").write_text(SCONTROL)
-        (folder / "bin" / "scontrol").chmod(0o755)
+        for program, text in (("scontrol", SCONTROL), ("sinfo", SINFO)):
+            (folder / "bin" / program).write_text(text)
+            (folder / "bin" / program).chmod(0o755)
         (folder / "bin" / "sleep").symlink_to("/bin/true")
         (folder / "job.sbatch").write_text(script)
 

@@ -184,7 +184,7 @@ def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[...,
     job.start(0)
     lost = {"restart": 1, "started": status["started"], "ended": None, "exit_code": None}
     progress = {"step": 20, "reached": 23, "stalled": 0, "nodes": "localhost"}
-    progress |= {"requeued": False, "by_slurm": False, "preempted": False}
+    progress |= {"requeued": False, "by_slurm": False, "preempted": False, "kept": ""}
     assert [row["restart"] for row in job.rows()] == [0, 1, 2]
     # The script looks at the file of the checkpoint, which the test itself wrote.
     progress |= {"saved": job.rows()[1]["saved"], "resumed": None, "failed": "", "left_out": ""}
