@@ -83,7 +83,7 @@ def train_step(
 
 def compute(slow: Path) -> None:
     """Take as long as a forward pass of a small model, or three times that."""
-    time.sleep(0.06 if slow.exists() else 0.02)
+    time.sleep(0.15 if slow.exists() else 0.05)
 
 
 def note_hang(*_: object) -> None:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import subprocess
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 
 from tests.conftest import Slurm
 from tests.pipeline.waiting import wait_for
+
+# Credentials have whole seconds; the node hears of the end a moment after the controller.
+_REVOKED_S = 3.0
 
 
 def wait_until_idle(slurm: Slurm) -> None:
@@ -29,12 +34,22 @@ def drained(slurm: Slurm, *nodes: str) -> Iterator[None]:
 def start_now(job: str) -> None:
     """Let a job that was queued again start before its two minutes are over, unless it has.
 
-    Not while a node still ends the start before: slurmd would refuse the job, and it would fail.
-    A job that slurmd refused all the same is held by Slurm (`launch failed requeued held`).
+    Not while a node still ends the start before, nor in the same second: slurmd refuses a job whose
+    credential is not newer than the end of the start before (`Job credential revoked`), and Slurm
+    lets it fail, or holds it (`launch failed requeued held`).
     """
     if subprocess.run(["pgrep", "-f", rf"^slurmstepd: \[{job}\."], capture_output=True).stdout:
+        return
+    if _queued_for_s(job) < _REVOKED_S:
         return
     subprocess.run(["scontrol", "update", f"jobid={job}", "starttime=now"], capture_output=True)
     argv = ["squeue", "--noheader", f"--jobs={job}", "--format=%r"]
     if "held" in subprocess.run(argv, capture_output=True, text=True).stdout:
         subprocess.run(["scontrol", "release", job], capture_output=True)
+
+
+def _queued_for_s(job: str) -> float:
+    """Return how long ago a job was queued, for the last time."""
+    argv = ["squeue", "--noheader", f"--jobs={job}", "--format=%V"]
+    when = subprocess.run(argv, capture_output=True, text=True).stdout.strip()
+    return time.time() - datetime.fromisoformat(when).timestamp() if when else 0.0
