@@ -43,7 +43,8 @@ class Digests:
         lines = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
         complete = not any(line.startswith("-") for line in lines)
         digest = hashlib.sha256("".join(map(readable, lines)).encode()).hexdigest()
-        line = f"{folder.run_id}: {len(files)} files, {size} B{_shown(digest if complete else '')}"
+        count = f"{len(files)} file{'s' * (len(files) != 1)}"
+        line = f"{folder.run_id}: {count}, {size} B{_shown(digest if complete else '')}"
         if run.state.finished:
             write_cache(folder.path / FILE, to_json(line))
         return line

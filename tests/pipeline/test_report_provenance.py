@@ -76,7 +76,7 @@ def test_logs_are_named_by_their_digest(tmp_path: Path) -> None:
     (one.folder.logs / "rank-0.out").write_text("fyrst\n")
     after = facts(found([one]), Digests())["logs"]
     assert before != after
-    assert "1 files, 6 B, sha256 " in str(before)
+    assert "1 file, 6 B, sha256 " in str(before)
     assert "not digested" in str(facts(found([one]), Digests(most=5))["logs"])
     assert "logs" not in facts(found([one]))
 

@@ -7,9 +7,11 @@ import re
 import msgspec
 import pytest
 
+from hpc_train.model.report import Fact
 from hpc_train.model.study import Gates
 from hpc_train.reports.figures import figures
 from hpc_train.reports.formats.page.render import render
+from hpc_train.reports.formats.page.tables import MOST_VALUES
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.scaling_summary import summary_lines
 from hpc_train.reports.series_scaling_table import MOST_ROWS
@@ -80,3 +82,14 @@ def test_of_many_series_the_summary_says_the_first() -> None:
     lines = summary_lines(study, tables.runs[:0], plain_rows(tables.points))
     assert sum("times as fast" in line for line in lines) == MOST_LINES
     assert f"{MOST_ROWS + 4 - MOST_LINES} more series are in the table of points." in lines
+
+
+@pytest.mark.parametrize("logs", [MOST_VALUES, MOST_VALUES + 1])
+def test_a_log_of_each_of_many_runs_does_not_fill_the_page(logs: int) -> None:
+    lines = tuple((f"run-{run}: 1 file, 7 B, sha256 {run:064x}", 1) for run in range(logs))
+    facts = (Fact(name="site", values=(("juwels", logs),)), Fact(name="logs", values=lines))
+    page = render(msgspec.structs.replace(whole(), provenance=facts))
+    folded = f"logs: {logs} values of the provenance"
+    assert all(page.count(line) == 1 for line, _ in lines)
+    assert ("21, listed below" in page, folded in page) == (logs > MOST_VALUES,) * 2
+    assert page.count('<ul class="values">') == (logs > MOST_VALUES)

@@ -16,7 +16,14 @@ from markupsafe import Markup, escape
 from hpc_train.model.report import Report
 from hpc_train.reports.formats.page.figures import PageFigure, drawing
 from hpc_train.reports.formats.page.run_details import MOST_NAMES, RunTable, lookup, run_table
-from hpc_train.reports.formats.page.tables import Grid, every_column, facts_grid, grid
+from hpc_train.reports.formats.page.tables import (
+    Grid,
+    LongFact,
+    every_column,
+    facts_grid,
+    grid,
+    long_facts,
+)
 from hpc_train.reports.table_layout import tied
 from hpc_train.reports.value_format import level_word, one_line
 
@@ -48,7 +55,7 @@ def render(report: Report) -> str:
     script = _part("page.js")
     wide = [every_column(table) for table in first if table.records]
     drawings = [drawing(figure, i) for i, figure in enumerate(report.figures, start=1)]
-    runs = run_table(report, found)
+    runs, folded = run_table(report, found), long_facts(report.provenance)
     return _environment().get_template("page.html.j2").render(
         report=report,
         words=_words(report),
@@ -59,9 +66,10 @@ def render(report: Report) -> str:
         drawings=drawings,
         failed=grid(failed, MANY) if failed and failed.rows else None,
         facts=facts_grid(report.provenance, len(report.run_rows)),
+        long_facts=folded,
         found=found,
         runs=runs,
-        left_off=_not_printed(wide, drawings, runs),
+        left_off=_not_printed(wide, drawings, runs, folded),
         most_printed=MOST_PRINTED,
         most_names=MOST_NAMES,
         many=MANY,
@@ -71,14 +79,20 @@ def render(report: Report) -> str:
     )  # fmt: skip
 
 
-def _not_printed(wide: Sequence[Grid], drawings: Sequence[PageFigure], runs: RunTable) -> list[str]:
+def _not_printed(
+    wide: Sequence[Grid],
+    drawings: Sequence[PageFigure],
+    runs: RunTable,
+    folded: Sequence[LongFact],
+) -> list[str]:
     """Name what the page shows on a screen and not on paper."""
     left_off = {
         f"the table of all {len(runs.rows):,} runs": len(runs.rows) > MANY,
         "every column of the points": any(len(one.heads) > MOST_PRINTED for one in wide),
         "the numbers behind the figures": any(one.rows for one in drawings),
     }
-    return [part for part, missing in left_off.items() if missing]
+    found = [part for part, missing in left_off.items() if missing]
+    return [*found, *(f"{one.title} values of the provenance" for one in folded)]
 
 
 def visible(value: Any) -> Any:

@@ -12,6 +12,9 @@ from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.value_format import ABSENT, significant, whole
 
+# A longer list of values is folded, and not printed.
+MOST_VALUES = 20
+
 
 class Grid(NamedTuple):
     """A table: name, headings, columns of numbers, and the texts of its rows.
@@ -26,6 +29,13 @@ class Grid(NamedTuple):
     rows: Sequence[Sequence[str]]
     left_out: int = 0
     prose: Sequence[int] = ()
+
+
+class LongFact(NamedTuple):
+    """A fact with a value of its own for each of many runs: its title, and the values."""
+
+    title: str
+    values: Sequence[str]
 
 
 def grid(table: ReportTable, most: int | None = None) -> Grid:
@@ -62,8 +72,19 @@ def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
     for fact in facts:
         alone = len(fact.values) == 1 and fact.values[0][1] == expected
         shown = [v if alone else f"{v} ({counted(n, 'run')})" for v, n in fact.values]
+        if len(shown) > MOST_VALUES:
+            shown = [f"{len(shown):,}, listed below"]
         rows.append([fact.name, "; ".join(shown) or ABSENT])
     return Grid("Provenance", ("fact", "value"), (), rows, prose=(2,))
+
+
+def long_facts(facts: Iterable[Fact]) -> list[LongFact]:
+    """Return the facts that would fill pages of the table: a log of each of 1,000 runs."""
+    return [
+        LongFact(f"{fact.name}: {len(fact.values):,}", [value for value, _ in fact.values])
+        for fact in facts
+        if len(fact.values) > MOST_VALUES
+    ]
 
 
 def text_of(value: Any) -> str:
