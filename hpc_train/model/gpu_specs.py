@@ -55,32 +55,23 @@ _SPECS = {
     "MI350X": GpuSpec(288, 288),
     "MI355X": GpuSpec(288, 288),
 }
-# Of a superchip, with the share of its processor; an A100 of 80 GB may be set to 500 W.
+# Each from a text of the vendor; a GPU whose limit was not found in one is left out.
 _TDP_W = {
-    "P100": 300.0,
-    "V100": 350.0,
-    "T4": 70.0,
-    "A10": 150.0,
-    "A30": 165.0,
-    "A40": 300.0,
+    # Data sheet 1758950, June 2021: 400 W, of the variant CTS up to 500 W.
     "A100": 500.0,
-    "L4": 72.0,
-    "L40": 300.0,
+    # nvidia.com/en-us/data-center/l40s, read 2026-09-18; data sheet 2841316, August 2023.
     "L40S": 350.0,
+    # nvidia.com/en-us/data-center/h100, read 2026-05-06: up to 700 W.
     "H100": 700.0,
+    # Data sheet 3773000: 450 to 1000 W, with processor and memory.
     "GH200": 1000.0,
-    "H200": 700.0,
-    "B200": 1200.0,
-    "GB200": 1350.0,
-    "MI100": 300.0,
-    "MI210": 300.0,
-    "MI250": 560.0,
-    "MI250X": 560.0,
-    "MI300A": 760.0,
+    # NVIDIA's systems of MLPerf Inference 4.1, August 2024: 700 W, of the variant CTS 1000 W.
+    "H200": 1000.0,
+    # Data sheet 3384703 of Blackwell: up to 1000 W, in a GB200 up to 1200 W without processor.
+    "B200": 1000.0,
+    "GB200": 1200.0,
+    # amd.com/en/products/accelerators/instinct/mi300/mi300x.html, read 2026-09-18.
     "MI300X": 750.0,
-    "MI325X": 1000.0,
-    "MI350X": 1000.0,
-    "MI355X": 1400.0,
 }
 _WORD = re.compile(r"[A-Z]{1,3}[0-9]{1,3}[A-Z]?(?![A-Z0-9])")
 _SIZE = re.compile(r"\b([0-9]{1,3}) ?GI?B?\b")
