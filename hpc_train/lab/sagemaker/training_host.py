@@ -6,10 +6,11 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
+from hpc_train.lab.bridged_hosts import BridgedHost, bridged
 from hpc_train.lab.run_program import ask, must
 from hpc_train.model.value import Value
 from hpc_train.subprocesses import start
@@ -55,26 +56,12 @@ class HostPlace(Value, frozen=True, kw_only=True):
 
 def build_network(hosts: Sequence[HostPlace]) -> None:
     """Create the namespaces of a job, joined by a bridge in a namespace of its own."""
-    network = hosts[0].network
-    for command in _commands(network, hosts):
+    ends = [
+        BridgedHost(name=host.name, namespace=host.namespace, address=f"{host.address}/24")
+        for host in hosts
+    ]
+    for command in bridged(f"{PREFIX}{hosts[0].network}", ends):
         must(command)
-
-
-def _commands(network: int, hosts: Sequence[HostPlace]) -> Iterator[tuple[str, ...]]:
-    bridge = f"{PREFIX}{network}"
-    switch = ("ip", "-n", bridge)
-    yield ("ip", "netns", "add", bridge)
-    yield (*switch, "link", "add", "eth0", "type", "bridge")
-    yield (*switch, "link", "set", "eth0", "up")
-    for host in hosts:
-        inside = ("ip", "-n", host.namespace)
-        yield ("ip", "netns", "add", host.namespace)
-        yield (*inside, "link", "set", "lo", "up")
-        peer = ("peer", "name", "eth0", "netns", host.namespace)
-        yield (*switch, "link", "add", host.name, "type", "veth", *peer)
-        yield (*switch, "link", "set", host.name, "master", "eth0", "up")
-        yield (*inside, "addr", "add", f"{host.address}/24", "dev", "eth0")
-        yield (*inside, "link", "set", "eth0", "up")
 
 
 def remove_network(network: int) -> None:

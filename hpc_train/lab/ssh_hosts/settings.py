@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from hpc_train.lab.bridged_hosts import Argv, BridgedHost, bridged
 from hpc_train.model.value import Value
-
-Argv = tuple[str, ...]
 
 DEFAULT_FOLDER = "/var/tmp/hpctrain-ssh"  # noqa: S108 - root's own folder, checked before use
 SITE = "lab-hosts"
@@ -38,35 +37,18 @@ def hosts_of(count: int) -> tuple[SshHost, ...]:
 
 def networks(hosts: tuple[SshHost, ...]) -> Iterator[Argv]:
     """Yield the commands that create namespaces, the bridge, links and addresses, in order."""
-    switch = ("ip", "-n", SWITCH)
-    yield ("ip", "netns", "add", SWITCH)
-    yield (*switch, "link", "add", "eth0", "type", "bridge")
-    yield (*switch, "link", "set", "eth0", "up")
-    yield (
-        "ip",
-        "link",
-        "add",
-        HOST_LINK,
-        "type",
-        "veth",
-        "peer",
-        "name",
-        "machine",
-        "netns",
+    yield from bridged(
         SWITCH,
+        [
+            BridgedHost(name=one.name, namespace=one.namespace, address=f"{one.address}/16")
+            for one in hosts
+        ],
     )
-    yield (*switch, "link", "set", "machine", "master", "eth0", "up")
+    machine = ("peer", "name", "machine", "netns", SWITCH)
+    yield ("ip", "link", "add", HOST_LINK, "type", "veth", *machine)
+    yield ("ip", "-n", SWITCH, "link", "set", "machine", "master", "eth0", "up")
     yield ("ip", "addr", "add", f"{_MACHINE_ADDRESS}/16", "dev", HOST_LINK)
     yield ("ip", "link", "set", HOST_LINK, "up")
-    for host in hosts:
-        inside = ("ip", "-n", host.namespace)
-        yield ("ip", "netns", "add", host.namespace)
-        yield (*inside, "link", "set", "lo", "up")
-        peer = ("peer", "name", "eth0", "netns", host.namespace)
-        yield (*switch, "link", "add", host.name, "type", "veth", *peer)
-        yield (*switch, "link", "set", host.name, "master", "eth0", "up")
-        yield (*inside, "addr", "add", f"{host.address}/16", "dev", "eth0")
-        yield (*inside, "link", "set", "eth0", "up")
 
 
 def plug(host: SshHost, *, connected: bool) -> Argv:
