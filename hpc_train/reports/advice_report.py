@@ -12,6 +12,7 @@ from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range
+from hpc_train.reports.crossed_links_table import crossed_links_tables
 from hpc_train.reports.step_forecast_table import FORECASTS, forecast_tables
 from hpc_train.reports.value_format import ABSENT, significant
 
@@ -55,15 +56,13 @@ class AdviceInput(Value, frozen=True, kw_only=True):
 def advice_report(found: AdviceInput) -> Report:
     """Return the report; JSON has `rows` with bounds as {"low", "high"} and memory by kind."""
     advice, machine = found.advice, found.machine
-    gpu = (
-        f"{machine.gpus_per_node} {machine.gpu or 'GPUs'} a node"
-        if machine.gpus_per_node
-        else ("no GPUs")
-    )
+    links = crossed_links_tables([row.ranks for row in advice.rows], machine)
+    each = machine.gpus_per_node
+    gpu = f"{each} {machine.gpu or 'GPUs'} a node" if each else "no GPUs"
     return Report(
         title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
         summary=(advice.one_rank, advice.recommended, *advice.choices, advice.limit),
-        tables=(_rows(advice.rows, found), *forecast_tables(advice.rows), _sources(found)),
+        tables=(_rows(advice.rows, found), *forecast_tables(advice.rows), *links, _sources(found)),
         notes=tuple(_notes(found)),
         name=found.program.name,
         kind="Advice",

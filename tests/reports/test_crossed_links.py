@@ -1,0 +1,45 @@
+"""The links that a collective over all GPUs of each size of advice crosses."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from hpc_train.model.machine_size import MachineSize
+from hpc_train.reports.crossed_links_table import crossed_links_tables
+
+# JUWELS Booster: four A100 with NVLink3, four adapters of 200 Gbit/s.
+NODE = MachineSize(
+    site="s", partition="p", gpus_per_node=4, gpu="A100", gpu_link=300.0, node_link=100.0
+)
+
+
+def rows(ranks: list[int], machine: MachineSize) -> list[list[str]]:
+    return [
+        [cell.text for cell in row]
+        for table in crossed_links_tables(ranks, machine)
+        for row in table.rows
+    ]
+
+
+def test_a_node_and_several() -> None:
+    assert rows([8, 1, 2, 4, 4, 16], NODE) == [
+        ["2 to 4", "from GPU to GPU in a node", "300", "each A100"],
+        ["8 to 16", "the adapters between nodes", "25.0", "100 of a node, for 4 GPUs"],
+    ]
+
+
+def test_each_size_is_in_json() -> None:
+    (table,) = crossed_links_tables([2, 8], NODE)
+    assert [(one["ranks"], one["gb_per_s"]) for one in table.records] == [(2, 300), (8, 25)]
+
+
+def test_what_is_not_known_is_said() -> None:
+    unknown = replace(NODE, gpu_link=None, node_link=None)
+    (inside, between) = rows([2, 8], unknown)
+    assert inside[2:] == ["", "not known: no link of GPUs has a source"]
+    assert between[2:] == ["", "not known: state nics_per_node and nic_gbps of the partition"]
+
+
+def test_one_gpu_or_none_has_no_table() -> None:
+    assert rows([1], NODE) == []
+    assert rows([2, 4], replace(NODE, gpus_per_node=0)) == []
