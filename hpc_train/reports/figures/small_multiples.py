@@ -97,11 +97,13 @@ def in_legend(canvas: Canvas, plot: PlotData) -> bool:
 
 
 def _ghosts(canvas: Canvas) -> None:
-    """Draw the lines of all other series in grey on each panel, to compare with."""
+    """Draw the lines of all other series in grey on each panel, below the ideal."""
+    # Ten lines of a panel on a column of paper would be one area.
+    width = 0.35 if canvas.figure.get_figwidth() < NARROW else 0.7
     for axes in {line.axes: None for line in canvas.lines}:
         for line in canvas.lines:
             if line.axes is not axes:
-                axes.plot(line.x, line.y, color=GHOST, lw=0.7, zorder=1)
+                axes.plot(line.x, line.y, color=GHOST, lw=width, zorder=0.9)
 
 
 def shown_in(plot: PlotData, styles: list[Style]) -> PlotData:
