@@ -171,7 +171,7 @@ def schema(*, markdown: bool) -> None:
 @click.option(
     "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
 )
-@click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of Slurm.")
+@click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of a cluster.")
 def init_site_profile(
     *,
     hosts: str | None,
@@ -183,7 +183,7 @@ def init_site_profile(
     options: tuple[str, ...],
     reach: str | None,
 ) -> None:
-    """Write a draft of a profile of the local Slurm cluster, or of machines that ssh reaches."""
+    """Write a draft of a profile of the local Slurm or PBS, or of machines that ssh reaches."""
     from hpc_train.pipeline.site.init import InitOptions
 
     if hosts is not None and not hosts.strip(", "):
@@ -214,7 +214,13 @@ def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
         with busy("asking the hosts"):
             return init_hosts(wanted, names)
     from hpc_train.pipeline.site.init import init_site
+    from hpc_train.pipeline.site.init_pbs import init_pbs, is_pbs
 
+    if is_pbs():
+        if wanted.probe:
+            raise click.UsageError("--probe runs a job of Slurm, and this machine has PBS")
+        with busy("asking PBS"):
+            return init_pbs(wanted)
     with busy("asking Slurm"):
         return init_site(wanted)
 

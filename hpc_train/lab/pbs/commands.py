@@ -13,9 +13,8 @@ from hpc_train.lab.pbs.job import SERVER, PbsJob, attributes, node_name
 from hpc_train.lab.pbs.job_table import JobTable
 from hpc_train.lab.pbs.qsub_request import read_request
 from hpc_train.lab.pbs.resource_list import RefusedError
+from hpc_train.lab.pbs.server_answers import MOST_S, QUEUE, VERSION, nodes_answer, server_answer
 
-QUEUE = "workq"
-VERSION = "23.06.06"
 _UNKNOWN, _FINISHED = 153, 35
 _WIDTH = 76
 
@@ -32,6 +31,8 @@ def answer(
         ended = "-x" in words and not faults.has("no-history")
         listed = [job.id for job in table.jobs.values() if ended or job.state != "F"]
         return CommandAnswer(output="".join(f"{job}\n" for job in listed))
+    if command == "pbsnodes":
+        return nodes_answer(table, words)
     if command in _ON_JOBS:
         return _on_jobs(table, command, words)
     return CommandAnswer(code=2, errors=f"{command}: not a command of this PBS\n")
@@ -40,6 +41,8 @@ def answer(
 def _qsub(table: JobTable, words: Sequence[str], call: Mapping[str, Any]) -> CommandAnswer:
     try:
         request = read_request(words, call["folder"], call["variables"], QUEUE)
+        if (request.walltime_s or 0) > MOST_S:
+            raise RefusedError(188, "Job violates queue and/or server resource limits")
     except RefusedError as refusal:
         return refusal.answer
     job = table.add(request, dict(call["variables"]), call["folder"])
@@ -50,8 +53,13 @@ def _qstat(table: JobTable, faults: Faults, words: Sequence[str]) -> CommandAnsw
     options = {word for word in words if word.startswith("-")}
     letters = "".join(word[1:] for word in options)
     ids = [word for word in words if not word.startswith("-") and word != "json"]
+    kept = not faults.has("no-history")
+    broken = faults.has("broken-json")
+    of_server = server_answer(table, words, history=kept, broken=broken)
+    if of_server is not None:
+        return of_server
     history = "x" in letters
-    if history and faults.has("no-history"):
+    if history and not kept:
         text = "PBS is not configured to maintain job history"
         return CommandAnswer(code=1, errors=f"qstat: {text}\n")
     listed, errors, code = _listed(table, faults, ids, history=history)

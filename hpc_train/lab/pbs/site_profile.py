@@ -7,8 +7,8 @@ import shlex
 import sys
 from pathlib import Path
 
-from hpc_train.lab.pbs.commands import QUEUE
 from hpc_train.lab.pbs.placement import NodeSize
+from hpc_train.lab.pbs.server_answers import QUEUE
 
 _PROFILE = """\
 # Made by `hpctrain lab up`; `hpctrain lab down` removes it.

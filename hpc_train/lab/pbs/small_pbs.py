@@ -21,7 +21,10 @@ from hpc_train.lab.profile import check_place, install, remove
 from hpc_train.model.value import Value
 from hpc_train.subprocesses import clean_environment, ended, start
 
-COMMANDS = ("qsub", "qstat", "qdel", "qhold", "qrls", "qselect", "pbs_tmrsh", "pbsdsh")
+COMMANDS = (
+    *("qsub", "qstat", "qdel", "qhold", "qrls", "qselect"),
+    *("pbsnodes", "pbs_tmrsh", "pbsdsh"),
+)
 _FOLDERS = ("bin", "jobs", "spool", "aux", "faults")
 # A socket path is limited to 107 bytes.
 _LONGEST = 90

@@ -82,14 +82,14 @@ def default_site(found: Found) -> SiteChoice:
         why = f"no scheduler was found on {found.host}, and no profile matches it"
         return SiteChoice(name=LOCAL, notice=f"site {LOCAL}: {why}")
     slurm = found.scheduler.kind == "Slurm"
+    drafts = "hpctrain site init drafts a profile"
     where = f"{login_node(found)} ({found.scheduler.evidence}), and no site profile matches it"
-    hints = (
-        f"hpctrain site init drafts a profile; --site {_GENERIC} submits without one"
-        if slurm
-        else f"hpctrain submits to Slurm, not to {found.scheduler.kind}: hpctrain render prints "
-        "a script to adapt",
-        _HERE,
-    )
+    advice = {
+        "Slurm": f"{drafts}; --site {_GENERIC} submits without one",
+        "PBS": drafts,
+    }
+    other = f"hpctrain does not submit to {found.scheduler.kind}: render prints a script to adapt"
+    hints = (advice.get(found.scheduler.kind, other), _HERE)
     name = _GENERIC if slurm else LOCAL
     return SiteChoice(
         name=name,

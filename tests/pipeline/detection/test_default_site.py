@@ -83,8 +83,10 @@ def test_another_scheduler_starts_nothing_here_either() -> None:
     choice = default_site(found(scheduler=Scheduler(kind="PBS", evidence="qsub, /etc/pbs.conf")))
     with pytest.raises(SiteProfileError, match="login node of a PBS cluster") as failure:
         choice.check()
-    assert "hpctrain submits to Slurm, not to PBS" in failure.value.hint
+    assert "hpctrain site init drafts a profile" in failure.value.hint
     assert "--site local" in failure.value.hint
+    other = default_site(found(scheduler=Scheduler(kind="LSF", evidence="bsub")))
+    assert "hpctrain does not submit to LSF" in other.hint
 
 
 def test_a_match_is_taken_and_named() -> None:

@@ -1,0 +1,46 @@
+"""A live PBS -> draft of a site profile that loads and renders a job."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+
+from hpc_train.pipeline.site.init import Drafted, InitOptions, check_draft, target_of, write_draft
+from hpc_train.probe.draft_pbs import draft_pbs
+from hpc_train.probe.query_pbs import read_pbs
+from hpc_train.probe.schedulers import conf_file
+
+_PROGRAMS = ("mpiexec", "mpirun", "pbs_tmrsh")
+
+
+def is_pbs() -> bool:
+    """Return whether this machine has the commands of PBS, and no Slurm that is configured.
+
+    On a cluster with Slurm, qstat may be a wrapper for users who come from PBS.
+    """
+    if shutil.which("qstat") is None:
+        return False
+    slurm = conf_file(os.environ) is not None or "SLURM_CLUSTER_NAME" in os.environ
+    return not slurm or shutil.which("scontrol") is None
+
+
+def init_pbs(options: InitOptions) -> Drafted:
+    """Query the server, and write the draft atomically.
+
+    Raises:
+        HpcTrainError: no answer, an existing file, or one that cannot be written.
+    """
+    given = options.name or (options.output.stem if options.output else None)
+    if given is not None:
+        # Errors in the options are reported before PBS is queried.
+        target_of(options, given)
+    pbs = read_pbs()
+    name = given or re.sub(r"[^a-z0-9._-]+", "-", pbs.name.partition(".")[0].lower())
+    target = target_of(options, name)
+    programs = [one for one in _PROGRAMS if shutil.which(one)]
+    text = draft_pbs(name, datetime.date.today().isoformat(), pbs, programs)
+    check_draft(name, text, f"the answers of the PBS server {pbs.name}")
+    write_draft(target, text, options)
+    return Drafted(path=target, name=name, text=text, unread=pbs.unread)

@@ -1,0 +1,75 @@
+"""`site init` on the small PBS: the draft renders, and a job runs with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from hpc_train.cli.group import cli
+from hpc_train.lab.pbs.placement import NodeSize
+from hpc_train.sites.load import load_site
+from tests.small_pbs import RunningPbs, running
+
+
+@pytest.fixture
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
+    with running(tmp_path, monkeypatch, NodeSize(nodes=3, ncpus=4, ngpus=2)) as found:
+        monkeypatch.chdir(found.work)
+        for name in ("SLURM_CONF", "SLURM_CLUSTER_NAME"):
+            monkeypatch.delenv(name, raising=False)
+        yield found
+
+
+def init(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, ["site", "init", *words], catch_exceptions=False)
+    return done.exit_code, done.output
+
+
+def test_the_draft_says_what_the_server_says(pbs: RunningPbs) -> None:
+    code, output = init("mine")
+    assert code == 0, output
+    site = load_site("site_profiles/mine.yaml").value
+    (queue,) = site.partitions
+    assert (site.scheduler, queue.name, queue.default) == ("pbs", "workq", True)
+    assert (queue.nodes, queue.cpus_per_node, queue.gpus_per_node) == (3, 4, 2)
+    assert (str(queue.max_time), str(queue.mem_per_node)) == ("01:00:00", "8G")
+
+
+def test_a_job_runs_with_the_draft(pbs: RunningPbs) -> None:
+    assert init("mine")[0] == 0
+    Path("job.yaml").write_text(
+        "name: first\ncommand: [hostname]\nlauncher: single\n"
+        "resources: {nodes: 1, cpus_per_task: 1, gpus_per_node: 0, time: 1m}\n"
+    )
+    words = ["submit", "job.yaml", "--site", "mine", "--wait"]
+    done = CliRunner().invoke(cli, words, catch_exceptions=False)
+    assert done.exit_code == 0, done.output
+
+
+def test_broken_json_makes_the_same_draft(pbs: RunningPbs) -> None:
+    assert init("mine")[0] == 0
+    pbs.fault("broken-json")
+    assert init("other")[0] == 0
+    texts = [Path(f"site_profiles/{name}.yaml").read_text() for name in ("mine", "other")]
+    assert texts[0].replace("mine", "other") == texts[1]
+
+
+def test_a_server_without_history_is_told(pbs: RunningPbs) -> None:
+    pbs.fault("no-history")
+    assert init("mine")[0] == 0
+    assert "the server keeps no finished jobs" in Path("site_profiles/mine.yaml").read_text()
+
+
+def test_a_probe_job_of_slurm_is_refused(pbs: RunningPbs) -> None:
+    code, output = init("mine", "--probe")
+    assert code == 2
+    assert "this machine has PBS" in output
+
+
+def test_a_time_above_the_limit_of_the_queue_is_refused_by_qsub(pbs: RunningPbs) -> None:
+    done = pbs.command("qsub", "-l", "walltime=1:00:01", pbs.script("true"))
+    assert done.returncode == 188
+    assert "violates queue and/or server resource limits" in done.stderr
