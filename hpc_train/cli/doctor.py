@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hpc_train.model.finding import Finding
     from hpc_train.model.hardware import Hardware
     from hpc_train.model.live_cluster import Cluster
+    from hpc_train.model.live_pbs import LivePbs
     from hpc_train.model.switch_topology import SwitchTopology
     from hpc_train.pipeline.doctor import Examined
 
@@ -85,6 +86,7 @@ def _json(found: Examined) -> dict[str, Any]:
         "hardware": found.hardware,
         "cluster": found.cluster,
         "switches": found.switches,
+        "pbs": found.pbs,
         "findings": [
             {
                 "section": one.id,
@@ -112,11 +114,11 @@ def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
 
 
 def _rows(section: str, found: Examined) -> list[Line]:
-    hardware = found.hardware
     if section == "slurm":
-        return [*_slurm(found.cluster), *_switches(found.switches), *_profiles(found.profiles)]
+        made = (_slurm(found.cluster), _switches(found.switches), _pbs(found.pbs))
+        return [*(row for rows in made for row in rows), *_profiles(found.profiles)]
     if section == "launchers":
-        return list(_launchers(hardware, found.cluster))
+        return list(_launchers(found.hardware, found.cluster))
     makers = {
         "torch": _torch,
         "gpus": _gpus,
@@ -124,7 +126,7 @@ def _rows(section: str, found: Examined) -> list[Line]:
         "limits": _limits,
         "containers": _containers,
     }
-    return list(makers[section](hardware))
+    return list(makers[section](found.hardware))
 
 
 def _slurm(cluster: Cluster | None) -> Iterator[Line]:
@@ -144,6 +146,16 @@ def _slurm(cluster: Cluster | None) -> Iterator[Line]:
 def _switches(switches: SwitchTopology | None) -> Iterator[Line]:
     if switches is not None:
         yield "topology", switches.summary
+
+
+def _pbs(pbs: LivePbs | None) -> Iterator[Line]:
+    if pbs is None:
+        return
+    yield "PBS server", f"{pbs.name}, PBS {pbs.version or 'of unknown version'}"
+    names = [f"{one.name}{' (default)' * (one.name == pbs.default_queue)}" for one in pbs.shown]
+    yield "queues", ", ".join(names) or "none"
+    yield "nodes", str(len({node.host for node in pbs.nodes})) if pbs.nodes else "unknown"
+    yield "history", pbs.history or "none: states of finished jobs come from the files of runs"
 
 
 def _profiles(names: Sequence[str]) -> Iterator[Line]:

@@ -10,6 +10,7 @@ from hpc_train.cli.complete import sites
 
 if TYPE_CHECKING:
     from hpc_train.model.live_cluster import Cluster
+    from hpc_train.model.live_pbs import LivePbs
     from hpc_train.pipeline.site.check import ProfileCheck, ProfileFinding
 
 # Exit code of --live if Slurm, or a part of its answers, could not be read.
@@ -18,12 +19,12 @@ _UNREAD = 3
 
 @click.command("check")
 @click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True, shell_complete=sites)
-@click.option("--live", is_flag=True, help="Also compare one profile with the local Slurm.")
+@click.option("--live", is_flag=True, help="Also compare one profile with the local Slurm or PBS.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) -> None:
     """Check the file and the sources of profiles, and that jobs can be planned with them.
 
-    With --live, one profile is also compared with the output of the local Slurm's commands.
+    With --live, one profile is also compared with the answers of the local Slurm or PBS.
     The exit code is 1 if there are errors or differences, 2 if a file is no valid profile, and 3
     if --live could not read something.
     """
@@ -83,7 +84,7 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     if len(names) != 1:
         raise click.UsageError("--live compares one profile with the local cluster")
     try:
-        with busy("asking Slurm"):
+        with busy("asking the scheduler"):
             name, cluster, check = check_live(names[0])
     except ProbeError as failure:
         failure.exit_code = _UNREAD
@@ -105,7 +106,7 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
         raise SystemExit(_UNREAD)
 
 
-def _same(compared: int, name: str, cluster: Cluster) -> str:
+def _same(compared: int, name: str, cluster: Cluster | LivePbs) -> str:
     if not compared:
         return f"nothing to compare: {name} states nothing that the cluster {cluster.name} shows"
     rest = "; the rest could not be read" if cluster.unread else ""

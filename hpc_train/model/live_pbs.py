@@ -66,6 +66,11 @@ class LivePbs(Value, frozen=True, kw_only=True):
     nodes: tuple[PbsNode, ...] = ()
     unread: tuple[str, ...] = ()
 
+    @property
+    def shown(self) -> tuple[PbsQueue, ...]:
+        """Return the queues to which users submit."""
+        return tuple(queue for queue in self.queues if queue.open and not queue.hidden)
+
 
 def number(text: str | None) -> int | None:
     """Read a whole number of at most nine digits; None for any other text."""

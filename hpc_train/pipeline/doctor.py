@@ -8,6 +8,7 @@ from hpc_train.errors import ProbeError
 from hpc_train.model.finding import Finding, has_errors
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster
+from hpc_train.model.live_pbs import LivePbs
 from hpc_train.model.node_topology import nearest_nics
 from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.model.value import Value
@@ -23,7 +24,7 @@ SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "contain
 class Examined(Value, frozen=True, kw_only=True):
     """The result; `slurm_problem` is the reason why an installed Slurm did not answer.
 
-    `profiles` are the site profiles that match this host.
+    `profiles` are the site profiles that match this host, `pbs` is the PBS of this machine.
     """
 
     hardware: Hardware
@@ -32,6 +33,7 @@ class Examined(Value, frozen=True, kw_only=True):
     advice: tuple[Finding, ...]
     profiles: tuple[str, ...] = ()
     switches: SwitchTopology | None = None
+    pbs: LivePbs | None = None
 
     @property
     def failed(self) -> bool:
@@ -54,6 +56,11 @@ def examine(reach: str | None = None) -> Examined:
         message = f"Slurm's commands are installed, but do not answer: {slurm_problem}"
         hint = "set SLURM_CONF, or check whether the controller is up"
         advice += (Finding(id="slurm", severity="warning", message=message, advice=hint),)
+    pbs, pbs_problem = _pbs()
+    if pbs_problem:
+        message = f"PBS's commands are installed, but do not answer: {pbs_problem}"
+        hint = "check whether the server is up: qstat -B"
+        advice += (Finding(id="slurm", severity="warning", message=message, advice=hint),)
     profiles = tuple(match.name for match in detect_site(this_host()).matches)
     return Examined(
         hardware=hardware,
@@ -62,6 +69,7 @@ def examine(reach: str | None = None) -> Examined:
         advice=advice,
         profiles=profiles,
         switches=switches,
+        pbs=pbs,
     )
 
 
@@ -80,5 +88,17 @@ def _cluster() -> tuple[Cluster | None, str]:
         return None, ""
     try:
         return read_cluster(), ""
+    except ProbeError as failure:
+        return None, failure.message
+
+
+def _pbs() -> tuple[LivePbs | None, str]:
+    from hpc_train.pipeline.site.init_pbs import is_pbs
+    from hpc_train.probe.query_pbs import read_pbs
+
+    if not is_pbs():
+        return None, ""
+    try:
+        return read_pbs(), ""
     except ProbeError as failure:
         return None, failure.message

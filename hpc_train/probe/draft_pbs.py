@@ -74,8 +74,7 @@ def _launchers(programs: Collection[str]) -> Iterator[str]:
 def _partitions(pbs: LivePbs) -> Iterator[str]:
     yield "partitions:"
     named = {queue.name: queue for queue in pbs.queues}
-    shown = [queue for queue in pbs.queues if queue.open and not queue.hidden]
-    for queue in shown:
+    for queue in pbs.shown:
         targets = [named[one] for one in queue.destinations if one in named]
         yield f"  {line('- name', queue.name)}"
         yield from (f"    {one}" for one in _queue(pbs, queue, targets))

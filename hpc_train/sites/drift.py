@@ -51,11 +51,11 @@ def _identity(site: SourcedSite, cluster: Cluster) -> Differences:
     said = site.value.slurm
     if said is not None and cluster.version:
         same = f"{cluster.version}.".startswith(f"{said}.")
-        yield _pair(site, "slurm", said, cluster.version, same=same)
+        yield pair(site, "slurm", said, cluster.version, same=same)
     known = site.value.detect.clusters if site.value.detect else ()
     if known:
         same = cluster.name in known
-        yield _pair(site, "detect.clusters", ", ".join(known), cluster.name, same=same)
+        yield pair(site, "detect.clusters", ", ".join(known), cluster.name, same=same)
 
 
 def _partitions(site: SourcedSite, cluster: Cluster) -> Differences:
@@ -66,7 +66,7 @@ def _partitions(site: SourcedSite, cluster: Cluster) -> Differences:
         if name is None:
             continue
         key = f"partitions.{index}"
-        yield _pair(site, f"{key}.name", name, _NOT_SLURMS, same=name in live)
+        yield pair(site, f"{key}.name", name, _NOT_SLURMS, same=name in live)
         if name not in live or said.count(name) != 1:
             continue
         yield from _of_partition(site, key, partition, live[name])
@@ -86,14 +86,14 @@ def _of_partition(
     for name in _SAME:
         said, found = getattr(partition, name), getattr(live, name)
         if said is not None:
-            yield _pair(site, f"{key}.{name}", said, found, same=said == found)
+            yield pair(site, f"{key}.{name}", said, found, same=said == found)
     said, found = partition.max_nodes, live.largest
     if said is not None and found is not None:
         # Without a limit in the partition, the site may have one in a QOS.
         same = said == found if live.max_nodes else said <= found
-        yield _pair(site, f"{key}.max_nodes", said, found, same=same)
+        yield pair(site, f"{key}.max_nodes", said, found, same=same)
     if partition.default and partition.select is None:
-        yield _pair(site, f"{key}.default", "true", "false", same=live.default)
+        yield pair(site, f"{key}.default", "true", "false", same=live.default)
 
 
 def _of_nodes(site: SourcedSite, key: str, partition: Partition, cluster: Cluster) -> Differences:
@@ -110,15 +110,15 @@ def _of_nodes(site: SourcedSite, key: str, partition: Partition, cluster: Cluste
         said = getattr(partition, fact)
         if said is not None and found:
             words = " or ".join(map(str, sorted(found)))
-            yield _pair(site, f"{key}.{fact}", said, words, same=said in found)
+            yield pair(site, f"{key}.{fact}", said, words, same=said in found)
     most = max((node.memory for node in nodes if node.memory is not None), default=None)
     if partition.mem_per_node is not None and most is not None:
         same = partition.mem_per_node <= most
-        yield _pair(site, f"{key}.mem_per_node", partition.mem_per_node, Memory(most), same=same)
+        yield pair(site, f"{key}.mem_per_node", partition.mem_per_node, Memory(most), same=same)
     wanted = partition.select.constraint if partition.select else None
     if nodes and wanted and wanted.isidentifier():
         same = any(wanted in node.features for node in nodes)
-        yield _pair(site, f"{key}.select.constraint", wanted, _NOT_SLURMS, same=same)
+        yield pair(site, f"{key}.select.constraint", wanted, _NOT_SLURMS, same=same)
 
 
 def _qos(site: SourcedSite, cluster: Cluster) -> Differences:
@@ -127,13 +127,13 @@ def _qos(site: SourcedSite, cluster: Cluster) -> Differences:
         key = f"qos.{index}"
         if qos.name == "*":
             continue
-        yield _pair(site, f"{key}.name", qos.name, _NOT_SLURMS, same=qos.name in live)
+        yield pair(site, f"{key}.name", qos.name, _NOT_SLURMS, same=qos.name in live)
         if qos.name not in live:
             continue
         for name in ("max_time", "max_nodes", "max_gpus", "max_jobs"):
             said, found = getattr(qos, name), getattr(live[qos.name], name)
             if said is not None:
-                yield _pair(site, f"{key}.{name}", said, found, same=said == found)
+                yield pair(site, f"{key}.{name}", said, found, same=said == found)
 
 
 def _launchers(site: SourcedSite, cluster: Cluster) -> Differences:
@@ -148,20 +148,20 @@ def _launchers(site: SourcedSite, cluster: Cluster) -> Differences:
             continue
         broken = plugin in cluster.mpi.broken
         found = "srun cannot load it" if broken else ", ".join(cluster.mpi.plugins)
-        yield _pair(site, key, plugin, found, same=plugin in known and not broken)
+        yield pair(site, key, plugin, found, same=plugin in known and not broken)
 
 
 def _limits(site: SourcedSite, cluster: Cluster) -> Differences:
     said, found = site.value.limits.max_array_size, cluster.limits.max_array_size
     if said is not None and found is not None:
-        yield _pair(site, "limits.max_array_size", said, found, same=said <= found)
+        yield pair(site, "limits.max_array_size", said, found, same=said <= found)
     requeue = site.value.lifecycle.requeue if site.value.lifecycle else None
     live = cluster.limits.requeue
     if requeue is not None and live is not None:
-        yield _pair(site, "lifecycle.requeue", requeue, live, same=requeue == live)
+        yield pair(site, "lifecycle.requeue", requeue, live, same=requeue == live)
 
 
-def _pair(
+def pair(
     site: SourcedSite, key: str, said: object, found: object, *, same: bool
 ) -> Difference | None:
     if same:

@@ -1,29 +1,36 @@
-"""A profile, compared with the Slurm of this machine: the values that differ."""
+"""A profile, compared with the Slurm or PBS of this machine: the values that differ."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from hpc_train.model.live_cluster import Cluster
+from hpc_train.model.live_pbs import LivePbs
+from hpc_train.probe.query_pbs import read_pbs
 from hpc_train.probe.query_slurm import read_cluster
+from hpc_train.registry import find_batch_system
 from hpc_train.sites.drift import Drift, compare
 from hpc_train.sites.load import load_site
+from hpc_train.sites.pbs_drift import compare_pbs
 
 
 class LiveCheck(NamedTuple):
-    """The name of the profile, the cluster's answers, and the comparison."""
+    """The name of the profile, the scheduler's answers, and the comparison."""
 
     name: str
-    cluster: Cluster
+    cluster: Cluster | LivePbs
     drift: Drift
 
 
 def check_live(site: str) -> LiveCheck:
-    """Compare a profile with the output of the local Slurm's commands.
+    """Compare a profile with the output of its scheduler's commands.
 
     Raises:
-        HpcTrainError: no such profile, or Slurm does not answer.
+        HpcTrainError: no such profile, or the scheduler does not answer.
     """
     profile = load_site(site)
+    if find_batch_system(profile.value.scheduler).letters:
+        pbs = read_pbs()
+        return LiveCheck(profile.value.name, pbs, compare_pbs(profile, pbs))
     cluster = read_cluster()
     return LiveCheck(profile.value.name, cluster, compare(profile, cluster))

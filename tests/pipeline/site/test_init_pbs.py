@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from hpc_train.cli.group import cli
+from hpc_train.errors import ProbeError
+from hpc_train.lab.pbs import small_pbs
 from hpc_train.lab.pbs.placement import NodeSize
 from hpc_train.sites.load import load_site
 from tests.small_pbs import RunningPbs, running
@@ -73,3 +77,43 @@ def test_a_time_above_the_limit_of_the_queue_is_refused_by_qsub(pbs: RunningPbs)
     done = pbs.command("qsub", "-l", "walltime=1:00:01", pbs.script("true"))
     assert done.returncode == 188
     assert "violates queue and/or server resource limits" in done.stderr
+
+
+def run(*words: str) -> tuple[int, str]:
+    done = CliRunner().invoke(cli, list(words), catch_exceptions=False)
+    return done.exit_code, done.output
+
+
+def test_a_draft_agrees_with_the_server(pbs: RunningPbs) -> None:
+    init("mine")
+    code, output = run("site", "check", "./site_profiles/mine.yaml", "--live")
+    assert (code, output.splitlines()[-1]) == (0, "mine and the cluster pbs agree: 3 values")
+
+
+def test_another_limit_and_another_queue_are_differences(pbs: RunningPbs) -> None:
+    init("mine")
+    path = Path("site_profiles/mine.yaml")
+    text = path.read_text().replace("max_time: 1h", "max_time: 2h")
+    path.write_text(f"{text}  - name: gone\n")
+    code, output = run("site", "check", "./site_profiles/mine.yaml", "--live")
+    assert code == 1
+    assert "partitions.0.max_time" in output
+    assert "not there" in output
+
+
+def test_a_server_that_is_down_is_told(pbs: RunningPbs) -> None:
+    init("mine")
+    found = small_pbs.read(pbs.folder)
+    assert found is not None
+    os.kill(found.server.pid, signal.SIGKILL)
+    with pytest.raises(ProbeError, match="cannot connect to server") as failure:
+        run("site", "check", "./site_profiles/mine.yaml", "--live")
+    assert failure.value.exit_code == 3
+    assert "PBS's commands are installed, but do not answer" in run("doctor")[1]
+
+
+def test_doctor_names_the_server_and_its_queues(pbs: RunningPbs) -> None:
+    _, output = run("doctor")
+    assert "PBS server   pbs, PBS 23.06.06" in output
+    assert "queues       workq (default)" in output
+    assert "nodes        3" in output
