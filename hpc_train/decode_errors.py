@@ -21,6 +21,7 @@ _EXPECTED = re.compile(r"Expected `(\w+)\b[^`]*`, got `(\w+)`")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
 # The end of every pattern here; messages omit it.
 _NO_BREAK = r"(?!\n)"
+_FEW_KEYS = 4
 _WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -60,9 +61,11 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
         # msgspec does not name the place below a free name.
         words = (_WORDS.get(word, word) for word in inside.groups())
         return f"{place}: {label}: a value in it must be {', not '.join(words)}"
-    return f"{place}: {label}: must be {allowed}, not {_shown(wrong)}{near}" + (
-        quote if allowed.startswith("text") else ""
-    )
+    said = f"must be {allowed}, not {_shown(wrong)}{near}"
+    if isinstance(wrong, str) and allowed.startswith("text ("):
+        # It is text, so that only its form is wrong.
+        said = f"{_shown(wrong)} is not valid: {allowed.removeprefix('text (').removesuffix(')')}"
+    return f"{place}: {label}: {said}" + (quote if allowed.startswith("text") else "")
 
 
 def _field_text(field: re.Match[str], kind: type, path: str, origins: Mapping[str, str]) -> str:
@@ -193,7 +196,9 @@ def _allowed(info: Any) -> str:
         return ", ".join(names[:-1]) + " or " + names[-1]
     name = type(inner).__name__.removesuffix("Type").lower()
     words = {"list": "array", "vartuple": "array", "dict": "object", "struct": "object"}
-    return _WORDS.get(words.get(name, name), name) + _form(info)
+    keys = [field.encode_name for field in getattr(inner, "fields", ())]
+    named = f" with the keys {', '.join(keys)}" if 0 < len(keys) <= _FEW_KEYS else ""
+    return _WORDS.get(words.get(name, name), name) + named + _form(info)
 
 
 def _words_of(info: Any) -> list[str]:

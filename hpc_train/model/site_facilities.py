@@ -196,7 +196,10 @@ def sample_account(account: Account) -> str:
 HOST_NAME = r"^[A-Za-z0-9_][A-Za-z0-9_.@-]{0,252}$(?!\n)"
 HostName = Annotated[
     str,
-    Meta(pattern=HOST_NAME, description="Its name for ssh, such as a Host of ~/.ssh/config."),
+    Meta(
+        pattern=HOST_NAME,
+        description="Its name for ssh, such as a Host of ~/.ssh/config: letters, digits, ._@-",
+    ),
 ]
 Address = Annotated[
     str,

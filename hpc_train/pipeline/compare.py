@@ -17,7 +17,7 @@ from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
 from hpc_train.pipeline.report_inputs import report_inputs
-from hpc_train.runs.settings_diff import differences
+from hpc_train.runs.settings_diff import OF_SITES, differences
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -97,6 +97,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
             notes=tuple(
                 f"{n}: {text}" for n, one in zip("AB", sides, strict=True) for text in one.notes
             ),
+            of_sites=OF_SITES,
             min_effect=options.min_effect,
             allow_mixed=options.allow_mixed,
             apart=apart_sides(first, second),
@@ -235,8 +236,11 @@ def _json(path: Path) -> Any:
 
 
 def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
+    """Return the recorded conditions of each run, with the transport that its logs show."""
     stated = runs["conditions"] if "conditions" in runs else ()
-    return [own for own in stated if isinstance(own, dict)]
+    used = runs["transport"] if "transport" in runs else [""] * len(runs)
+    pairs = [(own, name) for own, name in zip(stated, used, strict=False) if isinstance(own, dict)]
+    return [{**own, "transport": name} if name else own for own, name in pairs]
 
 
 def _check(options: CompareOptions) -> None:

@@ -54,6 +54,7 @@ def comparison_report(found: ComparisonInput) -> Report:
     return Report(
         title=f"A ({a}) against B ({b})",
         summary=(
+            *_differing_sites(found),
             *(f"{CAVEATS}{line}." for line in wrong),
             *sides_apart(found.apart, lambda row: _name(row, points), points),
             *_answers(points, level),
@@ -74,6 +75,18 @@ def comparison_report(found: ComparisonInput) -> Report:
             "allow_mixed": list(found.allow_mixed),
         },
     )
+
+
+def _differing_sites(found: ComparisonInput) -> Iterator[str]:
+    """Yield how the sites differ, if the sides are of different ones."""
+    sites = [row for row in found.settings if row[0] == "site"]
+    if not sites:
+        return
+    _, a, b = sites[0]
+    own = [row for row in found.settings if row[0] in found.of_sites and row not in sites]
+    differing = ", ".join(f"{name} ({one} and {other})" for name, one, other in own)
+    in_what = f" differ in {differing}" if own else " differ in no recorded hardware or version"
+    yield f"The sites {a} and {b}{in_what}."
 
 
 def _implausible(points: Sequence[Row], found: ComparisonInput) -> Iterator[str]:

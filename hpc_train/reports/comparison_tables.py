@@ -26,7 +26,7 @@ class ComparisonInput(NamedTuple):
 
     `settings`: name, values of A, values of B of the settings that differ; `side_points`: the
     points of each side as in its report, with their flags; `apart`: the points whose two sides
-    have no common node.
+    have no common node; `of_sites`: the names of settings that a site gives to a job.
     """
 
     names: tuple[str, str]
@@ -39,6 +39,7 @@ class ComparisonInput(NamedTuple):
     allow_mixed: tuple[str, ...] = ()
     side_points: tuple[Sequence[Row], Sequence[Row]] = ((), ())
     apart: tuple[ApartPoints, ...] = ()
+    of_sites: tuple[str, ...] = ()
 
 
 def ratio_text(row: Row, name: str) -> str:

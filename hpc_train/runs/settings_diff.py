@@ -20,6 +20,12 @@ _OF_SIZE = frozenset(
 )
 _MACHINE = ("hpctrain", "python", "host", "kernel", "cpu")
 
+# What a site gives to a job: a comparison begins with them.
+OF_SITES = (
+    *("site", "scheduler", "transport", "adapters", "plugin", "nccl", "rccl", "mpi"),
+    *("gpu", "gpu_type", "device", "driver", "cuda", "rocm", "torch"),
+)
+
 SettingDifference = tuple[str, str, str]
 
 
@@ -29,8 +35,8 @@ def differences(
     """Return name, values in A, values in B, of each setting that differs.
 
     Values are those of all runs of a side. `conditions` are recorded values of runs apart from
-    their manifests; a condition that only one side records is not a difference. Long values are
-    shortened; what looks like a secret is never shown.
+    their manifests; a condition that only one side records is not a difference. Sites, fabric, GPUs
+    and versions come first. Long values are shortened; what looks like a secret is never shown.
     """
     settings = [_settings(a), _settings(b)] if a and b else [{}, {}]
     recorded = [_collected(pair for own in side for pair in own.items()) for side in conditions]
@@ -48,9 +54,10 @@ def differences(
     return tuple(sorted(differing, key=lambda row: _order(row[0])))
 
 
-def _order(name: str) -> tuple[int, str]:
+def _order(name: str) -> tuple[int, int, str]:
     kinds = ("env.", "sbatch ", "packages.")
-    return next((i for i, kind in enumerate(kinds, 1) if name.startswith(kind)), 0), name
+    kind = next((i for i, kind in enumerate(kinds, 1) if name.startswith(kind)), 0)
+    return kind, OF_SITES.index(name) if name in OF_SITES else len(OF_SITES), name
 
 
 def _settings(runs: Sequence[Run]) -> dict[str, list[str]]:

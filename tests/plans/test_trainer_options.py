@@ -59,7 +59,7 @@ def test_a_job_without_the_keys_keeps_its_command() -> None:
         (TRAIN, 2, {"checkpointing": "ful"}, "did you mean 'full'?"),
         (TRAIN, 2, {"clip_norm": 0}, "trainer.clip_norm: must be a number above 0 and at most"),
         (TRAIN, 2, {"clip_norm": float("inf")}, "trainer.clip_norm: must be a number above 0"),
-        (TRAIN, 2, {"mesh": "2x2"}, "such as 2,4), not '2x2'"),
+        (TRAIN, 2, {"mesh": "2x2"}, "trainer.mesh: '2x2' is not valid: "),
         (TRAIN, 2, {"strategy": "hsdp", "mesh": "2,2"}, "needs 4 ranks for a mesh of 2 x 2, not 2"),
         ([*TRAIN, "--data", "digits"], 2, {"strategy": "hsdp", "mesh": "2,2"}, "needs 4 ranks"),
         (TRAIN, 2, {"strategy": "fsdp", "compile": "block"}, "cnn has none"),

@@ -51,6 +51,14 @@ def test_env_directives_and_modules_are_compared_and_long_values_cut() -> None:
     assert b.endswith("…")
 
 
+def test_what_a_site_gives_comes_first() -> None:
+    (one, *_) = runs("spawn")
+    other = changed(one, launcher="srun", scheduler="pbs", site="zeta")
+    recorded = [[{"torch": "2.8", "nccl": "2.20"}], [{"torch": "2.9", "nccl": "2.27"}]]
+    found = [name for name, *_ in differences([one], [other], recorded)]
+    assert found == ["site", "scheduler", "nccl", "torch", "launcher"]
+
+
 def test_decisions_come_before_variables_and_variables_before_options() -> None:
     (one, *_) = runs("spawn")
     other = changed(one, env=(("A", "1"),), directives=(("exclusive", ""),), site="zeta")

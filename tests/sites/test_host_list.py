@@ -10,6 +10,8 @@ import pytest
 from hpc_train.errors import PlanError, SiteProfileError, SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
+from hpc_train.pipeline.site.init import InitOptions
+from hpc_train.pipeline.site.init_hosts import init_hosts
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
@@ -23,7 +25,7 @@ scheduler: hosts
 hosts:
   - {name: gpu1, address: 10.0.0.11}
   - {name: gpu2, address: 10.0.0.12}
-launchers: {default: torchrun, allowed: [torchrun, mpirun, spawn, srun]}
+launchers: {default: torchrun, allowed: [torchrun, mpirun, spawn]}
 """
 JOB: dict[str, Any] = {
     "name": "j",
@@ -55,8 +57,11 @@ def write(folder: Path, text: str = SITE) -> str:
             "lab2.yaml:7: hosts: address '10.0.0.11' is listed twice (lab2.yaml:6)",
         ),
         (("gpu2, address", "gpu2, adress"), "did you mean 'address'"),
-        (("gpu2, address", "-oProxyCommand=x, address"), "must be text (Its name for ssh"),
-        (("launchers:", "workdir: relative\nlaunchers:"), "workdir: must be text"),
+        (("gpu2, address", "-oProxyCommand=x, address"), "is not valid: Its name for ssh"),
+        (
+            ("launchers:", "workdir: relative\nlaunchers:"),
+            "workdir: 'relative' is not valid: Folder on each host",
+        ),
         (
             ("launchers:", "rendezvous: {host: hostname-ip}\nlaunchers:"),
             "meet at the address of its first host, not by hostname-ip",
@@ -65,6 +70,11 @@ def write(folder: Path, text: str = SITE) -> str:
             ("launchers:", "partitions: [{name: all, max_nodes: 3}]\nlaunchers:"),
             "max_nodes: 3, but the list has 2 hosts",
         ),
+        (
+            ("{name: gpu2, address: 10.0.0.12}", "h2.yaml"),
+            "a mapping with the keys name, ",
+        ),
+        (("allowed: [torchrun", "allowed: [srun, torchrun"), "srun: there is no Slurm on a list"),
         (("scheduler: hosts", "scheduler: slurm"), "the scheduler slurm has its own hosts"),
     ],
 )
@@ -106,7 +116,7 @@ def test_a_job_has_at_most_the_hosts_and_gets_all_their_gpus(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"launcher": "srun"}, "the launcher srun starts ranks in a job of Slurm"),
+        ({"launcher": "srun"}, "does not offer srun: there is no Slurm on a list of hosts"),
         ({"launcher": "mpirun"}, "mpirun starts the ranks of several hosts through its own ssh"),
         ({"elastic": {"min_nodes": 1}}, "cannot be elastic on several hosts of lab2"),
     ],
@@ -122,3 +132,10 @@ def test_the_script_names_its_hosts_for_those_who_start_it_by_hand(tmp_path: Pat
     assert 'HPCTRAIN_HOSTS="${HPCTRAIN_HOSTS:-gpu1,gpu2}"' in text
     assert 'HPCTRAIN_ADDRESSES="${HPCTRAIN_ADDRESSES:-10.0.0.11,10.0.0.12}"' in text
     assert "--nnodes 2" in text
+
+
+def test_a_draft_of_a_host_named_twice_is_refused_before_it_is_asked() -> None:
+    with pytest.raises(SpecError) as failure:
+        init_hosts(InitOptions(name="lab2"), ["gpu1", "gpu2", "gpu1"])
+    assert failure.value.message == "--hosts: 'gpu1' is listed twice"
+    assert failure.value.hint == "--hosts gpu1,gpu2"

@@ -86,8 +86,11 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
             "ports 65000 to 65599, but the last port is 65535",
         ),
         (("slurm", "slrum"), "not 'slrum'; did you mean 'slurm'?"),
-        (("launchers", "template: ../x.j2\nlaunchers"), "template: must be text (File name of the"),
-        (("launchers", "template: mine.sh\nlaunchers"), "e.g. mysite.sbatch.j2), not 'mine.sh'"),
+        (
+            ("launchers", "template: ../x.j2\nlaunchers"),
+            "template: '../x.j2' is not valid: File name of the",
+        ),
+        (("launchers", "template: mine.sh\nlaunchers"), "mine.sh' is not valid: File name of the"),
     ],
 )
 def test_a_wrong_profile(elsewhere: Path, change: tuple[str, str], message: str) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import datetime
 import secrets
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 from hpc_train.atomicfile import write_atomic
-from hpc_train.errors import ProbeError
+from hpc_train.errors import ProbeError, SpecError
 from hpc_train.json_files import cannot_write
 from hpc_train.pipeline.site.init import Drafted, InitOptions, check_draft, target_of, write_draft
 from hpc_train.probe.draft_hosts import HostFacts, draft_hosts, read_facts
@@ -19,8 +20,13 @@ def init_hosts(options: InitOptions, names: Sequence[str]) -> Drafted:
     """Ask the hosts, and write the draft atomically.
 
     Raises:
-        HpcTrainError: a host does not answer, the hosts differ, or the file cannot be written.
+        HpcTrainError: a host is named twice or does not answer, the hosts differ, or the file
+        cannot be written.
     """
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        once = ",".join(dict.fromkeys(names))
+        raise SpecError(f"--hosts: {twice[0]!r} is listed twice", f"--hosts {once}")
     name = options.name or (options.output.stem if options.output else "hosts")
     target = target_of(options, name)
     text = draft_hosts(name, datetime.date.today().isoformat(), _ask(names))
