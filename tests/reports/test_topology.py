@@ -11,7 +11,7 @@ import pytest
 from hpc_train.model.node_topology import GpuLink, GpuPlace, Nic, NodeTopology, NumaNode
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.reports.topology_drawing import topology_svg
-from hpc_train.reports.topology_text import WIDTH, topology_lines
+from hpc_train.reports.topology_text import topology_lines
 from tests.probe.machines import output
 
 SHAPES = ("dgx_a100", "dgx_h100", "gh200", "mi250x", "ls6")
@@ -37,7 +37,7 @@ def texts(found: NodeTopology) -> list[str]:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_no_line_is_wider_than_a_terminal(shape: str) -> None:
     lines = list(topology_lines(topology(shape)))
-    assert max(map(len, lines)) <= WIDTH
+    assert max(map(len, lines)) <= 80
     assert not [line for line in lines if line != line.rstrip()]
 
 
@@ -63,7 +63,7 @@ def test_sixteen_gpus_are_listed_by_link_and_wrapped() -> None:
     )
     found = NodeTopology(host="n", gpu_model="X", gpus=places, links=links)
     lines = list(topology_lines(found))
-    assert max(map(len, lines)) <= WIDTH
+    assert max(map(len, lines)) <= 80
     assert [line for line in lines if line.startswith("  PIX: 0-1, 0-2")]
 
 
