@@ -1,10 +1,10 @@
-"""A plain DDP training that survives the time limit of its job: five lines are of checkpoints.
+"""plain.py, restartable: it goes on where it was when its job is stopped, preempted or killed.
 
 hpctrain submit examples/restart/job.yaml
 """
 
-import os
 import sys
+from typing import Any
 
 import torch
 from torch import distributed, nn
@@ -13,8 +13,6 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 from hpc_train.workload import checkpoint
 
-EPOCHS = 4
-
 
 def make_data() -> TensorDataset:
     random = torch.Generator().manual_seed(0)
@@ -22,18 +20,31 @@ def make_data() -> TensorDataset:
     return TensorDataset(inputs, inputs.sum(dim=1, keepdim=True).sin())
 
 
-def main() -> int:
+def main(epochs: int) -> int:
     distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
     torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Linear(64, 1))
+    net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 1))
     model = DistributedDataParallel(net)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.9)
     data = make_data()
     sampler: DistributedSampler[int] = DistributedSampler(data)
-    loader = DataLoader(data, batch_size=32, sampler=sampler)
+    loader = DataLoader(
+        data,
+        batch_size=32,
+        sampler=sampler,
+        num_workers=1,
+        generator=torch.Generator(),  # else an epoch that begins again draws from that of dropout
+        worker_init_fn=checkpoint.keep_worker,
+    )
 
-    done = checkpoint.resume(model, optimizer)
-    for epoch in range(done // len(loader), EPOCHS):
+    own: dict[str, Any] = {}
+    done = checkpoint.resume(model, optimizer, own)
+    if own:
+        scheduler.load_state_dict(own["scheduler"])
+    total = own.get("total", 0.0)
+    for epoch in range(done // len(loader), epochs):
         sampler.set_epoch(epoch)
         for batch, (inputs, targets) in enumerate(loader):
             step = epoch * len(loader) + batch + 1
@@ -43,15 +54,25 @@ def main() -> int:
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
-            print(f"epoch {epoch} step {step} loss {loss.item():.6f}", flush=True)
-            if checkpoint.should_stop():
-                checkpoint.save(step, model, optimizer)
+            total += loss.item()
+            if batch == len(loader) - 1:
+                scheduler.step()
+                if rank == 0:
+                    print(f"epoch {epoch}: loss {total / len(loader):.6f}", flush=True)
+                total = 0.0
+            stop = checkpoint.should_stop()
+            if stop or batch == len(loader) - 1:
+                values = {"scheduler": scheduler.state_dict(), "total": total}
+                save = checkpoint.save if stop else checkpoint.async_save
+                save(step, model, optimizer, values)
+            if stop:
                 return checkpoint.RESUBMIT
+    checkpoint.finish()
+    if rank == 0:
+        torch.save(net.state_dict(), "model.pt")
+    distributed.destroy_process_group()
     return 0
 
 
 if __name__ == "__main__":
-    code = main()
-    sys.stdout.flush()
-    # torch with gloo aborts some processes in the interpreter's clean-up, after all their work.
-    os._exit(code)
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else 20))

@@ -3,35 +3,55 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.workload.launching import finish, start
+from tests.workload.launching import environment
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
-EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "restart" / "train.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "restart"
 AGENT = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
-LINES = 4 * 32
+EPOCHS = 4
 
 
-def lines(folder: Path, **extra: object) -> tuple[int, list[str]]:
-    """Return the exit code of the agent and the different lines of both ranks, in order."""
-    where = {"HPCTRAIN_CHECKPOINTS": folder, "PYTHONPATH": EXAMPLE.parents[2], **extra}
-    code, out, _ = finish(start((*AGENT, EXAMPLE), **where))
-    # The ranks share a pipe, so that a line may follow another without a line break between.
-    return code, re.findall(r"epoch \d+ step \d+ loss \d+\.\d{6}", out)
+def trained(folder: Path, program: str = "train.py", **extra: object) -> tuple[int, list[str]]:
+    """Return the exit code of the agent and the lines of the epochs."""
+    folder.mkdir(exist_ok=True)
+    where = environment(
+        HPCTRAIN_CHECKPOINTS=folder / "checkpoints", PYTHONPATH=EXAMPLES.parents[1], **extra
+    )
+    command = [sys.executable, *AGENT, str(EXAMPLES / program), str(EPOCHS)]
+    done = subprocess.run(
+        command, cwd=folder, env=where, capture_output=True, text=True, timeout=400
+    )
+    return done.returncode, re.findall(r"^epoch \d+: loss \d\.\d{6}$", done.stdout, re.MULTILINE)
 
 
 def test_the_example_continues_where_it_was_stopped(tmp_path: Path) -> None:
-    code, whole = lines(tmp_path / "whole")
-    assert (code, len(whole)) == (0, 2 * LINES)
+    code, whole = trained(tmp_path / "whole")
+    assert (code, len(whole)) == (0, EPOCHS)
     stop = tmp_path / "stop"
     stop.touch()
-    code, first = lines(tmp_path / "twice", HPCTRAIN_STOP_FILE=stop)
-    assert (code, len(first)) == (1, 2)
+    code, first = trained(tmp_path / "twice", HPCTRAIN_STOP_FILE=stop)
+    assert (code, first) == (1, [])
     stop.unlink()
-    code, rest = lines(tmp_path / "twice", HPCTRAIN_STOP_FILE=stop)
-    assert code == 0
-    assert sorted(first + rest) == sorted(whole)
+    code, rest = trained(tmp_path / "twice", HPCTRAIN_STOP_FILE=stop)
+    assert (code, rest) == (0, whole)
+    one, other = ((tmp_path / name / "model.pt").read_bytes() for name in ("whole", "twice"))
+    assert one == other
+
+
+def test_it_differs_from_the_plain_training_only_in_checkpoints(tmp_path: Path) -> None:
+    """The page shows what was added."""
+    plain, restartable = (
+        [line.strip() for line in (EXAMPLES / name).read_text().splitlines()]
+        for name in ("plain.py", "train.py")
+    )
+    changed = [line for line in plain if line not in restartable]
+    assert len(changed) <= 6, changed
+    code, lines = trained(tmp_path, "plain.py")
+    assert (code, len(lines)) == (0, EPOCHS)
