@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.data_folders import profile_folder
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.sites.load import Machine, load_site, this_machine
 from hpc_train.sites.search import profile_files
@@ -28,10 +29,12 @@ def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("path", [path.stem for path in profile_files()])
-def test_every_shipped_profile_loads(path: str) -> None:
+@pytest.mark.parametrize(
+    "path", sorted(profile_folder().glob("*.yaml")), ids=lambda path: path.stem
+)
+def test_every_shipped_profile_loads(path: Path) -> None:
     site = load_site(path).value
-    assert site.name == path
+    assert site.name == path.stem
     assert site.sources, "a shipped profile names its sources"
 
 
