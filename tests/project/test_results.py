@@ -23,8 +23,8 @@ SAME_PICTURES = version("matplotlib").startswith(f"{DRAWN_WITH}.")
 PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
 
-def test_there_are_one_of_slurm_and_two_of_this_machine() -> None:
-    names = ["digits-nodes-lab", "digits-two-cores", "strategies-two-cores"]
+def test_there_are_two_of_slurm_and_two_of_this_machine() -> None:
+    names = ["digits-nodes-lab", "digits-two-cores", "strategies-lab", "strategies-two-cores"]
     assert [study.name for study in STUDIES] == names
 
 

@@ -1,4 +1,4 @@
-"""The measured figures of docs/strategies.md are those of the stored study of the strategies."""
+"""The measured figures of docs/strategies.md are those of the stored studies of the strategies."""
 
 from __future__ import annotations
 
@@ -7,39 +7,63 @@ from pathlib import Path
 from hpc_train.model.training_strategies import STRATEGIES
 
 ROOT = Path(__file__).resolve().parents[2]
-REPORT = ROOT / "results/studies/strategies-two-cores/report.md"
+STUDIES = ROOT / "results/studies"
 PAGE = ROOT / "docs/strategies.md"
+MEMORY = ("states", "formula", "sent/step", "formula 2")
 
 
-def rows(text: str, heading: str) -> list[list[str]]:
-    """Return the cells of the first table after a heading, without its head."""
-    lines = text.partition(f"\n{heading}\n")[2].splitlines()
-    start = next(number for number, line in enumerate(lines) if line.startswith("|"))
+def rows(text: str, start: str) -> list[dict[str, str]]:
+    """Return the first table after a text: for each row, cell by column."""
+    lines = iter(text.partition(start)[2].splitlines())
+    heads = cells(next(line for line in lines if line.startswith("|")))
+    for number, head in enumerate(heads):
+        heads[number] = f"{head} 2" if head in heads[:number] else head
+    next(lines)
     table = []
-    for line in lines[start + 2 :]:
+    for line in lines:
         if not line.startswith("|"):
             break
-        table.append([cell.strip() for cell in line.strip("|").split("|")])
+        table.append(dict(zip(heads, cells(line), strict=True)))
     return table
 
 
-def measured() -> dict[str, list[str]]:
-    """Return step, speedup, states, their formula, bytes sent, their formula; on two ranks."""
-    report = REPORT.read_text(encoding="utf-8")
-    speed = {(row[0].split()[0], row[1]): row for row in rows(report, "## Strategies")}
-    memory = rows(report, "## Memory and traffic of a rank")
-    found = {}
-    for row in memory:
-        name, ranks = row[0].split()[0], row[1]
-        if ranks == "2" or name == "single":
-            step, _, speedup = speed[name, ranks][2:5]
-            found[name] = [step, speedup, *row[3:7]]
+def cells(line: str) -> list[str]:
+    """Return the cells of a row, without units."""
+    return [cell.partition(" [")[0].strip("` ") for cell in line.strip("|").split("|")]
+
+
+def measured(study: str) -> dict[tuple[str, str], dict[str, str]]:
+    """Return the values of each strategy and number of ranks."""
+    report = (STUDIES / study / "report.md").read_text(encoding="utf-8")
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for title in ("\n## Strategies\n", "\n## Memory and traffic of a rank\n"):
+        for row in rows(report, title):
+            key = (row["strategy"].split()[0], row["ranks"])
+            found.setdefault(key, {}).update(row)
     return found
 
 
-def test_the_page_has_what_was_measured() -> None:
-    page = PAGE.read_text(encoding="utf-8")
-    shown = {row[0].split("`")[1]: row[1:7] for row in rows(page, "## The comparison")}
-    assert len(shown) == 8
-    assert shown.keys() <= set(STRATEGIES)
-    assert shown == measured()
+def test_the_page_has_what_was_measured_on_two_cores() -> None:
+    study = measured("strategies-two-cores")
+    page = rows(PAGE.read_text(encoding="utf-8"), "report results/studies/strategies-two-cores`")
+    assert {row["strategy"] for row in page} <= set(STRATEGIES)
+    assert len(page) == 8
+    for row in page:
+        own = study[row["strategy"], "1" if row["strategy"] == "single" else "2"]
+        assert row == {
+            "strategy": row["strategy"], "step": own["step"], "speedup": own["speedup"],
+            "exposed": own["exposed comm."], "states": own["states"], "formula": own["formula"],
+            "sent in a step": own["sent/step"], "formula 2": own["formula 2"],
+        }  # fmt: skip
+
+
+def test_the_page_has_what_was_measured_on_the_lab() -> None:
+    study = measured("strategies-lab")
+    page = rows(PAGE.read_text(encoding="utf-8"), "report results/studies/strategies-lab`")
+    assert len(page) == 7
+    for row in page:
+        two, four = (study[row["strategy"], ranks] for ranks in ("2", "4"))
+        assert list(row.values())[1:] == [
+            *(own["states"] for own in (two, four)),
+            *(own[name] for own in (two, four) for name in ("sent/step", "formula 2")),
+        ]
