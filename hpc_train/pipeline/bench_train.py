@@ -22,7 +22,7 @@ MOST_RANKS = 8
 FEWEST_STEPS, MOST_STEPS = 10, 200
 _TRAINER, _BATCH = "hpc_train.workload.train", 32
 _ORIGIN = "hpctrain bench train"
-# A step of results/studies/strategies-two-cores takes 2.2 times that of `single` on average, at most 8.
+# In results/studies/strategies-two-cores a step takes 2.2 times that of `single`, at most 8.
 _SLOWER = 5
 # A launcher imports torch before the ranks do.
 _STARTS = 2
