@@ -128,6 +128,7 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
     args: tuple[str, ...] = ()
     mpirun_args: tuple[str, ...] = ()
     binding: Binding = Binding()
+    threads_per_core: int = 1
     container: ContainerPlan | None = None
     elastic: Elastic | None = None
     torch: str | None = None

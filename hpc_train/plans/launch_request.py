@@ -63,6 +63,7 @@ def make_request(
         args=job.launcher_args,
         mpirun_args=launchers.mpirun_args,
         binding=Binding(numa=launchers.numa_binding, mpirun=launchers.bind_to),
+        threads_per_core=context.partition.threads_per_core or 1,
         container=container,
         elastic=resolve_elastic(context.job),
         torch=job.torch or site.torch,

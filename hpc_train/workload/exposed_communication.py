@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -20,6 +20,7 @@ _MICRO = 1e-6
 _ON_CPU = ("gloo:", "mpi:")
 _KERNEL = "nccl"
 _OPERATION = "aten::"
+_WAIT = "wait_tensor"
 
 
 class Span(NamedTuple):
@@ -34,16 +35,14 @@ class ExposedCommunication:
 
     def __init__(self, steps: int, device: torch.device) -> None:
         self._numbers = range(FIRST_PROFILED, FIRST_PROFILED + steps)
-        self._started = 0
         self._exposed = self._seconds = 0.0
         kinds = torch.profiler.ProfilerActivity
         self._activities = [kinds.CPU, *([kinds.CUDA] if device.type == "cuda" else [])]
 
     @contextmanager
-    def step(self) -> Iterator[None]:
-        """Run a step inside; it is profiled if it is one of the steps asked for."""
-        self._started += 1
-        if self._started not in self._numbers:
+    def step(self, number: int) -> Iterator[None]:
+        """Run a step of the training inside; it is profiled if it is one of those asked for."""
+        if number not in self._numbers:
             yield
             return
         with torch.profiler.profile(activities=self._activities) as profile:
@@ -60,21 +59,45 @@ class ExposedCommunication:
 def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span]]:
     """Return the spans of communication and of computation, of the GPU if there are any.
 
-    On a CPU a collective lasts from its call to its end, and the operations of the thread that has
-    most of them are computation: gloo's own threads copy what they send.
+    On a CPU a collective lasts from its call to its end.
     """
     known = list(events)
     on_gpu = [one for one in known if one.device_type.name == "CUDA"]
-    threads = Counter(one.thread for one in known if one.name.startswith(_OPERATION))
+    if on_gpu:
+        computation = [_span(one) for one in on_gpu if not one.name.startswith(_KERNEL)]
+        return [_span(one) for one in on_gpu if one.name.startswith(_KERNEL)], computation
+    return [_span(one) for one in known if one.name.startswith(_ON_CPU)], _operations(known)
+
+
+def _operations(events: Sequence[FunctionEvent]) -> list[Span]:
+    """Return when the thread computes that has most operations: gloo's own copy what they send.
+
+    An operation of a DTensor may wait for a collective, which is no computation.
+    """
+    found = [one for one in events if one.name.startswith(_OPERATION)]
+    threads = Counter(one.thread for one in found)
     main = max(threads, key=lambda thread: threads[thread], default=None)
-    communication, computation = [], []
-    for one in on_gpu or known:
-        span = Span(one.time_range.start, one.time_range.end)
-        if one.name.startswith(_KERNEL) if on_gpu else one.name.startswith(_ON_CPU):
-            communication.append(span)
-        elif on_gpu or (one.thread == main and one.name.startswith(_OPERATION)):
-            computation.append(span)
-    return communication, computation
+    waits = [_span(one) for one in events if one.name.endswith(_WAIT) and one.thread == main]
+    computed = [_span(one) for one in found if one.thread == main]
+    for wait in waits:
+        computed = [part for span in computed for part in _outside(span, wait)]
+    return computed
+
+
+def _outside(span: Span, other: Span) -> Iterator[Span]:
+    """Yield the parts of a span before and after another one."""
+    before, after = (
+        Span(span.start, min(span.end, other.start)),
+        Span(max(span.start, other.end), span.end),
+    )
+    if span.end <= other.start or other.end <= span.start:
+        yield span
+    else:
+        yield from (part for part in (before, after) if part.start < part.end)
+
+
+def _span(event: FunctionEvent) -> Span:
+    return Span(event.time_range.start, event.time_range.end)
 
 
 def exposed_seconds(communication: Iterable[Span], computation: Iterable[Span]) -> float:

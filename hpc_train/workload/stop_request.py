@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 from pathlib import Path
+from threading import Thread
 from types import FrameType
 
 from hpc_train.workload import hang_watch, term_signal
@@ -43,12 +44,20 @@ def listen() -> None:
 def keep_worker(worker: int) -> None:
     """Let a worker process of a DataLoader go on when the job asks its rank: `worker_init_fn`.
 
-    Slurm signals every process of a rank, and torch raises an error in the rank whose worker ended.
-    Only the first TERM is passed over: torch itself ends workers by it.
+    Slurm and torchrun signal every process of a rank, and torch raises an error in the rank whose
+    worker ended. Only TERM of the rank itself ends a worker: so torch ends those that it has.
     """
     signal.signal(signal.SIGUSR1, signal.SIG_IGN)
     if term_signal.is_request():
-        signal.signal(signal.SIGTERM, lambda *_: signal.signal(signal.SIGTERM, signal.SIG_DFL))
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
+        Thread(target=_end_with_rank, name="hpctrain-term", daemon=True).start()
+
+
+def _end_with_rank() -> None:
+    rank = os.getppid()
+    while signal.sigwaitinfo({signal.SIGTERM}).si_pid != rank:
+        pass
+    os._exit(0)
 
 
 def _note(number: int, frame: FrameType | None) -> None:

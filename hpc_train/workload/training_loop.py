@@ -134,7 +134,7 @@ class Trainer:
         batches = loader.epoch(epoch, trained)
         while self.progress.done < self.steps:
             self._fail_if_asked()
-            with self.exposed.step():
+            with self.exposed.step(self.progress.done + 1):
                 step = self._step(batches, model)
             if step is None:
                 return

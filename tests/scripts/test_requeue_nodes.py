@@ -45,12 +45,20 @@ def test_a_node_that_is_the_first_to_fail_twice_is_left_out(started: Callable[..
     assert [row["left_out"] for row in job.rows()] == ["", "", "n2"]
 
 
+def test_a_node_is_left_out_only_where_the_job_is_queued_again(started: Callable[..., Job]) -> None:
+    job = started(requeue_on=[75])
+    assert not job.start(1, step=1, FAILED="n2")[1]
+    assert not job.start(1, step=2, FAILED="n2")[1]
+    assert [row["left_out"] for row in job.rows()] == ["", ""]
+    assert updates(job) == []
+
+
 def test_ranks_that_saved_or_were_ended_by_slurm_blame_no_node(started: Callable[..., Job]) -> None:
     job = started(requeue_on=[1, 75])
     for step in (1, 2):
         job.start(75, step=step, FAILED="n1")
     job.start(1, step=3, FAILED="n1", STATE="COMPLETING")
-    job.start(1, step=4, FAILED="n1", PREEMPTED="2026-11-27T20:27:58")
+    job.start(1, step=4, FAILED="n1", PREEMPTED="2099-01-01T00:00:00")
     assert [row["failed"] for row in job.rows()] == ["", "", "", ""]
     assert updates(job) == []
 

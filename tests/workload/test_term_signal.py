@@ -44,15 +44,16 @@ LOADER = (
     + """\
 from torch.utils.data import DataLoader
 loader = DataLoader(range(10**6), num_workers=2, worker_init_fn=INIT, prefetch_factor=2)
-for number, batch in enumerate(loader):
+batches = iter(loader)
+for number, batch in enumerate(batches):
     if number == 4:
         print("ready", flush=True)
     if checkpoint.should_stop():
-        stopped = number
         break
     time.sleep(0.01)
-# The workers go on after the rank has noted the signal.
-assert len([batch for batch, _ in zip(loader, range(20))]) == 20
+# The workers go on after the rank has noted the signal, and a second one.
+os.killpg(0, signal.SIGTERM)
+assert len([next(batches) for _ in range(20)]) == 20
 sys.exit(75)
 """
 )

@@ -34,13 +34,17 @@ def command(request: LaunchRequest) -> Launch:
 
 
 def _cores(request: LaunchRequest) -> tuple[Token, ...]:
-    """Bind each rank as the site says, else to as many neighbouring cores as it has."""
+    """Bind each rank as the site says, else to as many neighbouring cores as it has.
+
+    PALS numbers the second threads of the cores after all first ones: a depth in threads would give
+    two ranks the same cores.
+    """
     if request.binding.cpus:
         return texts("--cpu-bind", request.binding.cpus)
     cores = request.topology.cpus_per_task
-    depth: Token = Text(text=f"--depth={cores}")
-    if cores is None:
-        depth = Joined(parts=(Text(text="--depth="), JobVar(name="cpus_per_rank")))
+    depth: Token = Joined(parts=(Text(text="--depth="), JobVar(name="cpus_per_rank")))
+    if cores is not None:
+        depth = Text(text=f"--depth={max(1, cores // request.threads_per_core)}")
     return (depth, *texts("--cpu-bind", "depth"))
 
 

@@ -20,7 +20,7 @@ from hpc_train.model.value import Value
 from hpc_train.regularfile import read_regular
 
 # Of `$HPCTRAIN_LOG_DIR/nccl_trace_rank_`, to which torch adds the rank.
-PATTERN = "nccl_trace_rank_*"
+PATTERN = "nccl_trace_rank_*[0-9]"
 _RANK = re.compile(r"_(\d{1,7})\Z")
 # 2000 operations with their stacks are a few MB.
 _MOST_BYTES = 64 << 20
@@ -61,9 +61,10 @@ def read_dump(path: Path, source: str) -> FlightDump:
         LogParseError: it is no such dump, too large, or a pickle that names a function.
     """
     number = _RANK.search(path.name)
+    if number is None:
+        raise LogParseError(f"{source}: no dump of torch's flight recorder: its name has no rank")
     try:
-        content = read_regular(path, _MOST_BYTES)
-        return _dump(_decoded(content), int(number[1]) if number else -1, source)
+        return _dump(_decoded(read_regular(path, _MOST_BYTES)), int(number[1]), source)
     except (OSError, *_DAMAGED) as error:
         raise LogParseError(f"{source}: no dump of torch's flight recorder: {error}") from error
 
