@@ -15,15 +15,20 @@ from hpc_train.model.submission import Script
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.detection.default_site import SiteChoice
 from hpc_train.registry import find_batch_system
+from hpc_train.sites.search import announcement
 
 
 class PreparedSite(Value, frozen=True, kw_only=True):
-    """A site of a request: the file of its profile, why it was chosen, folders of its templates."""
+    """A site of a request: the file of its profile, why it was chosen, folders of its templates.
+
+    `notices` say where the profile was found, if the user may not expect it.
+    """
 
     profile: Path
     site: Sourced[SiteProfile]
     choice: SiteChoice | None = None
     folders: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
 
     @property
     def name(self) -> str:
@@ -82,8 +87,14 @@ class Prepared(Value, frozen=True, kw_only=True):
 
 def prepared_site(choice: SiteChoice, profile: Path, site: Sourced[SiteProfile]) -> PreparedSite:
     """Return a chosen site, with the folders of its templates."""
-    folders = template_path(profile)
-    return PreparedSite(profile=profile.absolute(), site=site, choice=choice, folders=folders)
+    return PreparedSite(
+        profile=profile.absolute(),
+        site=site,
+        choice=choice,
+        folders=template_path(profile),
+        # By the path as it was found: an absolute one may be of any layer.
+        notices=announcement(choice.name, profile),
+    )
 
 
 def place_problem(prepared: Prepared) -> str:

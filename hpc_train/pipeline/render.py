@@ -21,7 +21,6 @@ from hpc_train.plans.plan_digest import plan_digest
 from hpc_train.registry import find_batch_system, resolve
 from hpc_train.scripts.render import render_script
 from hpc_train.secret_leaks import check_disclosure
-from hpc_train.sites.search import announcement
 from hpc_train.specs.override import Override, option_override, parse_setting
 from hpc_train.specs.points_of_file import points_of
 
@@ -119,8 +118,7 @@ def _warnings(
     sites: Sequence[PreparedSite],
 ) -> Iterator[str]:
     for site in sites:
-        if site.choice is not None:
-            yield from announcement(site.choice.name, site.profile)
+        yield from site.notices
     for point in prepared:
         at = f"{point.place.name}: " if len(sites) > 1 else ""
         yield from (f"{at}{warning}" for warning in point.plan.warnings)

@@ -86,7 +86,7 @@ def _ended(rules: Preemption) -> str:
     words += [f"not in its first {rules.safe}"] if rules.safe else []
     words += [f"{rules.grace} after the first signal"] if rules.grace else []
     words += [] if rules.warning else ["without any signal before"]
-    if rules.grace == 0 or not rules.warning:
+    if not rules.warning:
         words += ["ranks have only the seconds of Slurm's KillWait to save"]
     return "; ".join(words)
 

@@ -11,6 +11,8 @@ from hpc_train.model.site import SCHEMA
 from hpc_train.model.units import Duration
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
 
+# What starts the ranks of a job on its nodes.
+PROGRAMS = ("mpiexec", "mpirun", "pbs_tmrsh")
 # Resources of nodes that PBS itself has.
 _BUILT_IN = {"arch", "host", "vnode", "mem", "vmem", "ncpus", "ngpus", "hpmem", "Qlist"}
 _EXCLUSIVE = {"force_excl", "force_exclhost", "default_excl", "default_exclhost"}
@@ -22,7 +24,7 @@ Shape = tuple[int | None, int, int | None]
 def draft_pbs(name: str, date: str, pbs: LivePbs, programs: Collection[str]) -> str:
     """Return the text of the profile; unknown values are questions.
 
-    `programs` are those that this machine has, of mpiexec, mpirun and pbs_tmrsh.
+    `programs` are those of PROGRAMS that this machine has.
     """
     parts = (_head(name, date, pbs), _jobs(pbs), _launchers(programs), _partitions(pbs))
     return "\n\n".join("\n".join(part) for part in parts) + "\n"

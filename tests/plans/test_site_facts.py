@@ -150,11 +150,6 @@ def test_modules_start_from_nothing_and_in_the_sites_folders(job: Jobs, slurm: S
             "sake; not in its first 00:10:00; 00:05:00 after the first signal; without any signal "
             "before; ranks have only the seconds of Slurm's KillWait to save",
         ),
-        (
-            {"partitions": [{"name": "p", "default": True, "preemption": {"grace": "0s"}}]},
-            "preemption",
-            "for another's sake; ranks have only the seconds of Slurm's KillWait to save",
-        ),
     ],
 )
 def test_customs_are_shown(

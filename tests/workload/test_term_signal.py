@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN = """\
-import datetime, os, signal, sys, time
+import datetime, os, signal, subprocess, sys, time
 import torch
 from hpc_train.workload import checkpoint, hang_watch
 checkpoint.should_stop()
@@ -52,7 +52,7 @@ for number, batch in enumerate(batches):
         break
     time.sleep(0.01)
 # The workers go on after the rank has noted the signal, and a second one.
-os.killpg(0, signal.SIGTERM)
+subprocess.run(["kill", "-TERM", "--", f"-{os.getpgid(0)}"], start_new_session=True, check=True)
 assert len([next(batches) for _ in range(20)]) == 20
 sys.exit(75)
 """
@@ -112,4 +112,5 @@ def test_workers_of_a_data_loader_outlive_the_request(tmp_path: Path) -> None:
     program = LOADER.replace("INIT", "checkpoint.keep_worker")
     assert run(program, tmp_path, group=True) == (75, "")
     code, said = run(LOADER.replace("INIT", "None"), tmp_path, group=True)
-    assert (code, "killed by signal: Terminated" in said) == (1, True)
+    assert code == 1
+    assert "killed by signal: Terminated" in said or "exited unexpectedly" in said

@@ -8,11 +8,9 @@ import re
 import shutil
 
 from hpc_train.pipeline.site.init import Drafted, InitOptions, check_draft, target_of, write_draft
-from hpc_train.probe.draft_pbs import draft_pbs
+from hpc_train.probe.draft_pbs import PROGRAMS, draft_pbs
 from hpc_train.probe.query_pbs import read_pbs
 from hpc_train.probe.schedulers import conf_file
-
-_PROGRAMS = ("mpiexec", "mpirun", "pbs_tmrsh")
 
 
 def is_pbs() -> bool:
@@ -39,7 +37,7 @@ def init_pbs(options: InitOptions) -> Drafted:
     pbs = read_pbs()
     name = given or re.sub(r"[^a-z0-9._-]+", "-", pbs.name.partition(".")[0].lower())
     target = target_of(options, name)
-    programs = [one for one in _PROGRAMS if shutil.which(one)]
+    programs = [one for one in PROGRAMS if shutil.which(one)]
     text = draft_pbs(name, datetime.date.today().isoformat(), pbs, programs)
     check_draft(name, text, f"the answers of the PBS server {pbs.name}")
     write_draft(target, text, options)
