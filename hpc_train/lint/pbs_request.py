@@ -23,6 +23,10 @@ CHUNK_RESOURCES = (
     "vnode",
     "arch",
     "accelerator",
+    "accelerator_memory",
+    "accelerator_model",
+    "naccelerators",
+    "nchunk",
 )
 
 

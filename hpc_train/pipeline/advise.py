@@ -79,6 +79,12 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
         )
     study, points = points_of(path)
     job, resources = points[0].job, [point.job.value.resources for point in points]
+    sites = list(dict.fromkeys(point.site.name for point in points if point.site))
+    if sites and site is None:
+        raise SpecError(
+            f"{path}: the study has the sites {', '.join(sites)}; advise answers for one",
+            f"hpctrain advise {path} --site {sites[0]}",
+        )
     profile_path, profile = load_choice(choose_site(site))
     gpus = any(one.gpus_per_node != 0 for one in resources)
     machine = machine_of(profile, job.value.partition, gpus=gpus)

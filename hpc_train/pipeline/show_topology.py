@@ -37,7 +37,7 @@ def show_topology(drawing: Path | None = None) -> ShownTopology:
         SpecError: the name of the file does not end in .svg.
         StoreError: the file cannot be written.
     """
-    if drawing is not None and drawing.suffix != _DRAWING:
+    if drawing is not None and drawing.suffix.lower() != _DRAWING:
         raise SpecError(f"{drawing}: a topology is drawn as SVG: -o NAME{_DRAWING}")
     topology, unread = this_topology()
     if drawing is not None:

@@ -9,6 +9,7 @@ from typing import Any
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, Setting, Topology
+from hpc_train.model.queue_limits import partition_named
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_facilities import PbsDialect
 from hpc_train.model.units import Memory
@@ -30,6 +31,8 @@ def of_pbs(
     dialect = site.value.pbs or PbsDialect()
     node = _of_node(site, settings, topology, launch)
     exclusive = bool(_value(settings, "exclusive"))
+    if dialect.shape != "select":
+        _check_totals(site, settings, node, topology)
     options: dict[str, str | None] = {
         "N": settings["name"].value,
         dialect.project[1:]: _word(settings, "account"),
@@ -77,6 +80,22 @@ def _flat(node: dict[str, int], topology: Topology) -> dict[str, str]:
         for name, count in node.items()
         if name != "mpiprocs"
     }
+
+
+def _check_totals(
+    site: SourcedSite, settings: dict[str, Setting], node: dict[str, int], topology: Topology
+) -> None:
+    """Refuse parts of several nodes: PBS may place the totals of a flat request on fewer nodes."""
+    queue = written(settings, "partition")
+    entry = partition_named(site.value, queue.value) if queue else None
+    whole, cores = entry[1].cpus_per_node if entry else None, node.get("ncpus")
+    if topology.nodes == 1 or queue is None or not (whole and cores) or cores == whole:
+        return
+    raise PlanError(
+        f"{queue.origin}: {queue.value} has {whole} cores for each node, but the job needs {cores} "
+        f"of each of {topology.nodes} nodes; PBS gets totals only, which fit fewer nodes",
+        f"use whole nodes: tasks_per_node x cpus_per_task = {whole}; or one node",
+    )
 
 
 def _amount(name: str, count: int) -> str:

@@ -95,11 +95,18 @@ def _sites(study: Sourced[StudySpec], folder: Path) -> dict[str, PointSite]:
                 "rename one profile: its file and its key `name`",
             )
         is_file = "/" in value or value.endswith((".yaml", ".yml"))
-        file = str(folder / Path(value).expanduser())
+        file = str(folder / _expanded(value, where))
         # A path without a slash would be taken for a name.
         profile = file if "/" in file or not is_file else f"./{file}"
         sites[name] = PointSite(name=profile if is_file else value, origin=where)
     return sites
+
+
+def _expanded(value: str, where: str) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as failure:  # ~NAME of a user that does not exist
+        raise SpecError(f"{where}: axes.site: {value}: {failure}", "write the whole path") from None
 
 
 def site_name(value: str) -> str:

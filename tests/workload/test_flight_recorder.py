@@ -20,7 +20,7 @@ from pathlib import Path
 import torch
 from torch import distributed
 from torch._C import _distributed_c10d as c10d
-distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=3))
+distributed.init_process_group("gloo", timeout=datetime.timedelta(seconds=60))
 pair = distributed.new_group([0, 1])
 rank = distributed.get_rank()
 for _ in range(5):

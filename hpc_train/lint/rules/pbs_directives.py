@@ -31,7 +31,12 @@ _MEANT = {
     "d": "cd in the script",
     "w": "cd in the script",
 }
-_JOB_RESOURCES = ("select", "place", "walltime", "nodes", "cput", "file", "pmem", "pvmem", "nice")
+_JOB_RESOURCES = (
+    *("select", "place", "walltime", "min_walltime", "max_walltime", "soft_walltime", "nodes"),
+    *("cput", "pcput", "file", "pmem", "pvmem", "nice", "software"),
+)
+# Of sites, and near those of PBS.
+_OF_SITES = ("model",)
 _VALUES = {
     "j": (re.compile(r"oe|eo|n"), "oe, eo or n"),
     "k": (re.compile(r"n|d?[oe]{1,2}|[oe]{1,2}d|[oe]d[oe]"), "doe, oe, o, e or n"),
@@ -113,7 +118,7 @@ def misspelt_resource(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=one.line, message=f"-l {one.name}{near}")
     select = request.resource("select")
     for name in {name for chunk in request.chunks for name in chunk.resources}:
-        near = nearest(name, CHUNK_RESOURCES) if name not in CHUNK_RESOURCES else ""
+        near = nearest(name, CHUNK_RESOURCES) if name not in (*CHUNK_RESOURCES, *_OF_SITES) else ""
         if near and select is not None:
             yield RuleHit(line=select.line, message=f"select: {name}{near}")
 

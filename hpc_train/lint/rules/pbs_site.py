@@ -44,8 +44,9 @@ def unknown_queue(subject: Subject) -> Iterator[RuleHit]:
     if there is None or option is None or "$" in option.value or is_placeholder(option.value):
         return
     names = known_partitions(there[0])
-    if names and option.value not in names and not has_open_partitions(there[0]):
-        message = f"{there[0].name} has no queue {option.value!r}{nearest(option.value, names)}"
+    queue = destination_queue(option.value)
+    if names and queue and queue not in names and not has_open_partitions(there[0]):
+        message = f"{there[0].name} has no queue {queue!r}{nearest(queue, names)}"
         advice = f"known: {', '.join(sorted(names))}"
         yield RuleHit(line=option.line, message=message, advice=advice)
 
@@ -77,7 +78,7 @@ def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:
     """Return what a script requests of a site, under the names that limits of profiles have."""
     chunk = request.chunks[0] if len(request.chunks) == 1 else None
     found: dict[str, tuple[str, int] | None] = {
-        "partition": _option(request, "q"),
+        "partition": _queue(request),
         "account": _option(request, site.pbs.project[1:] if site.pbs else "A"),
         "nodes": _resource(request, "select", request.nodes),
         "time": _resource(request, "walltime", _clock(request.walltime_s)),
@@ -97,6 +98,16 @@ def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:
         tasks_per_node=chunk.number("ncpus") if chunk else None,
         gpus_per_node=request.gpus_per_node,
     )
+
+
+def destination_queue(destination: str) -> str:
+    """Return the queue of a destination: `queue`, `queue@server` or `@server`."""
+    return destination.partition("@")[0]
+
+
+def _queue(request: PbsRequest) -> tuple[str, int] | None:
+    option = _option(request, "q")
+    return (destination_queue(option[0]), option[1]) if option else None
 
 
 def _option(request: PbsRequest, letter: str) -> tuple[str, int] | None:

@@ -53,7 +53,10 @@ def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
     for group in dict.fromkeys(name for one in dumps for name in one.enqueued):
         members = [one for one in dumps if group in one.enqueued or one.rank in _ranks(one, group)]
         reached = {one.rank: one.enqueued.get(group, 0) for one in members}
-        number = min(_open(members, group), default=min(reached.values()) + 1)
+        every = min(reached.values())
+        ended = _ended(members, group)
+        left = (one for one in _open(members, group) if one > every or one not in ended)
+        number = min(left, default=every + 1)
         waiting = tuple(sorted(rank for rank, last in reached.items() if last >= number))
         if waiting:
             late = tuple(sorted(set(reached) - set(waiting)))
@@ -67,6 +70,16 @@ def _ranks(dump: FlightDump, group: str) -> tuple[int, ...]:
 def _open(dumps: Sequence[FlightDump], group: str) -> Iterator[int]:
     for one in dumps:
         yield from (op.number for op in one.operations if op.open and op.group == group)
+
+
+def _ended(dumps: Sequence[FlightDump], group: str) -> set[int]:
+    """Return the collectives that ended on a rank: where all take part, they end on the others.
+
+    A rank notes the end of a collective a while after it.
+    """
+    return {
+        op.number for one in dumps for op in one.operations if op.group == group and not op.open
+    }
 
 
 def waits_of(

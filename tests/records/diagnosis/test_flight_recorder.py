@@ -66,6 +66,17 @@ def test_a_rank_that_is_behind(tmp_path: Path) -> None:
     ]
 
 
+def test_the_end_of_a_collective_that_a_rank_has_not_noted_yet(tmp_path: Path) -> None:
+    ahead = [entry(5), waiting(6)]
+    hang, _ = explain_dumps(dumped(tmp_path, ahead, ahead, [entry(4), waiting(5)]), 3)
+    assert hang is not None
+    assert hang.late == (2,)
+    # Without an end on any rank, all of them are in it.
+    stuck = [entry(4), waiting(5), waiting(6)]
+    hang, _ = explain_dumps(dumped(tmp_path, stuck, stuck, [entry(4), waiting(5)]), 3)
+    assert hang is None
+
+
 def test_a_rank_that_waits_in_another_group_is_a_victim(tmp_path: Path) -> None:
     """Rank 1 never calls what rank 0 waits for in their group; rank 2 waits for both."""
     dumps = dumped(tmp_path, [entry(5), waiting(9, PAIR)], [entry(5)], [entry(5), waiting(6)])
