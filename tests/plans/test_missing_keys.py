@@ -159,11 +159,14 @@ def test_what_a_shipped_site_asks_for_is_all_that_it_needs(
 ) -> None:
     """The examples of one refusal make a job of two nodes complete."""
     site = load_site(name)
+    # A flat request of PBS is for whole nodes, or for one.
+    flat = site.value.pbs is not None and site.value.pbs.shape == "flat"
+    nodes = 1 if flat and gpus else 2
     keys = {} if gpus is None else {"resources.gpus_per_node": str(gpus)}
-    given = with_keys(job({"nodes": 2}), keys)
+    given = with_keys(job({"nodes": nodes}), keys)
     missing = missing_keys(resolve_context(given, site))
     complete = with_keys(given, keys | {one.key: one.example for one in missing})
-    assert make_plan(complete, site).topology.nodes == 2
+    assert make_plan(complete, site).topology.nodes == nodes
     if missing:
         with pytest.raises(PlanError, match=f"{name} needs"):
             make_plan(given, site)

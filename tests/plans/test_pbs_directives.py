@@ -77,6 +77,15 @@ def test_a_flat_request_has_the_totals(pbs: Sites, job: Jobs) -> None:
     ]
 
 
+def test_a_flat_request_for_parts_of_several_nodes_is_refused(pbs: Sites, job: Jobs) -> None:
+    """PBS could place its totals on one node."""
+    part = {"gpus_per_node": 2, "tasks_per_node": 2, "cpus_per_task": 4}
+    site = pbs(pbs={"shape": "flat", "project": "-P", "live_output": False})
+    with pytest.raises(PlanError, match="needs 8 of each of 2 nodes; PBS gets totals only"):
+        make_plan(job({"nodes": 2, **part}, account="ab"), site)
+    make_plan(job({"nodes": 1, **part}, account="ab"), site)
+
+
 @pytest.mark.parametrize(
     ("dialect", "exclusive", "expected"),
     [
