@@ -17,6 +17,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.typed_values import decode
+from tests.scripts.job_starts import PROGRAM, Job
 from tests.scripts.plain_scripts import JOB
 from tests.scripts.stubs import SITE, install
 
@@ -94,3 +95,15 @@ def files(tmp_path: Path, execute: Execute) -> Path:
     (tmp_path / "big.yaml").write_text(SITE)
     (tmp_path / "job.yaml").write_text(JOB)
     return tmp_path
+
+
+@pytest.fixture
+def started(plan: Callable[..., LaunchPlan], tmp_path: Path) -> Callable[..., Job]:
+    """Make a job whose starts bash runs, with keys of `lifecycle`."""
+
+    def make(**lifecycle: Any) -> Job:
+        command = ["bash", "-c", PROGRAM]
+        made = plan("slurm-generic", command=command, launcher="single", lifecycle=lifecycle)
+        return Job(tmp_path, render_script(made).text)
+
+    return make

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.scripts.render import render_script
-from tests.scripts.job_starts import PROGRAM, Job
+from tests.scripts.job_starts import Job
 
 Plans = Callable[..., LaunchPlan]
-
-
-@pytest.fixture
-def started(plan: Plans, tmp_path: Path) -> Callable[..., Job]:
-    def make(**lifecycle: Any) -> Job:
-        command = ["bash", "-c", PROGRAM]
-        made = plan("slurm-generic", command=command, launcher="single", lifecycle=lifecycle)
-        return Job(tmp_path, render_script(made).text)
-
-    return make
 
 
 def test_a_start_that_saved_is_followed_by_another(started: Callable[..., Job]) -> None:
@@ -111,37 +98,6 @@ def test_a_job_that_is_being_cancelled_is_not_queued_again(started: Callable[...
     # A program that Slurm interrupts may end with any code.
     assert not job.start(1, STATE="COMPLETING")[1]
     assert [row["by_slurm"] for row in job.rows()] == [True, True]
-
-
-def test_a_start_that_ends_in_the_grace_time_of_a_preemption_is_followed_by_another(
-    started: Callable[..., Job],
-) -> None:
-    """By the script: Slurm queues only those again that it ends itself."""
-    job = started(max_stalled=1, max_restarts=3)
-    for _ in range(3):
-        said, again = job.start(143, PREEMPTED="2099-01-01T00:00:00")
-        assert again
-        assert said.endswith(" of at most 3, preempted\n")
-    assert not job.start(75, step=1, PREEMPTED="2099-01-01T00:00:00")[1]
-    assert [row["preempted"] for row in job.rows()] == [True] * 4
-
-
-def test_preempted_starts_do_not_count_as_starts_without_progress(
-    started: Callable[..., Job],
-) -> None:
-    job = started(max_stalled=2, max_restarts=9)
-    assert job.start(75, step=1)[1]
-    for _ in range(3):
-        assert job.start(75, PREEMPTED="2099-01-01T00:00:00")[1]
-    assert job.start(75)[1]
-    assert not job.start(75)[1]
-    assert [row["stalled"] for row in job.rows()] == [0, 0, 0, 0, 1, 2]
-
-
-def test_the_preemption_of_an_earlier_start_is_not_one_of_this(started: Callable[..., Job]) -> None:
-    job = started()
-    assert not job.start(1, step=1, PREEMPTED="2020-01-01T00:00:00")[1]
-    assert [row["preempted"] for row in job.rows()] == [False]
 
 
 @pytest.mark.parametrize(("silent", "by_slurm"), [(5, True), (6, False)])

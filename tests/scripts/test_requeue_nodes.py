@@ -16,16 +16,6 @@ from tests.scripts.job_starts import PROGRAM, Job
 Plans = Callable[..., LaunchPlan]
 
 
-@pytest.fixture
-def started(plan: Plans, tmp_path: Path) -> Callable[..., Job]:
-    def make(**lifecycle: Any) -> Job:
-        command = ["bash", "-c", PROGRAM]
-        made = plan("slurm-generic", command=command, launcher="single", lifecycle=lifecycle)
-        return Job(tmp_path, render_script(made).text)
-
-    return make
-
-
 def updates(job: Job) -> list[str]:
     file = job.folder / "updated"
     return file.read_text().splitlines() if file.exists() else []
