@@ -1,6 +1,7 @@
 """A DDP training as tutorials have it, from beginning to end; train.py is the same, restartable."""
 
 import sys
+from typing import Any
 
 import torch
 from torch import distributed, nn
@@ -14,6 +15,12 @@ def make_data() -> TensorDataset:
     return TensorDataset(inputs, inputs.sum(dim=1, keepdim=True).sin())
 
 
+def make_loader(data: TensorDataset) -> tuple[DataLoader[Any], DistributedSampler[int]]:
+    sampler: DistributedSampler[int] = DistributedSampler(data)
+    loader = DataLoader(data, batch_size=32, sampler=sampler, num_workers=1)
+    return loader, sampler
+
+
 def main(epochs: int) -> None:
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
@@ -22,9 +29,7 @@ def main(epochs: int) -> None:
     model = DistributedDataParallel(net)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.9)
-    data = make_data()
-    sampler: DistributedSampler[int] = DistributedSampler(data)
-    loader = DataLoader(data, batch_size=32, sampler=sampler, num_workers=1)
+    loader, sampler = make_loader(make_data())
 
     for epoch in range(epochs):
         sampler.set_epoch(epoch)

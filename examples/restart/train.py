@@ -20,15 +20,7 @@ def make_data() -> TensorDataset:
     return TensorDataset(inputs, inputs.sum(dim=1, keepdim=True).sin())
 
 
-def main(epochs: int) -> int:
-    distributed.init_process_group("gloo")
-    rank = distributed.get_rank()
-    torch.manual_seed(0)
-    net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 1))
-    model = DistributedDataParallel(net)
-    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
-    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.9)
-    data = make_data()
+def make_loader(data: TensorDataset) -> tuple[DataLoader[Any], DistributedSampler[int]]:
     sampler: DistributedSampler[int] = DistributedSampler(data)
     loader = DataLoader(
         data,
@@ -38,11 +30,21 @@ def main(epochs: int) -> int:
         generator=torch.Generator(),  # else an epoch that begins again draws from that of dropout
         worker_init_fn=checkpoint.keep_worker,
     )
+    return loader, sampler
 
+
+def main(epochs: int) -> int:
+    distributed.init_process_group("gloo")
+    rank = distributed.get_rank()
+    torch.manual_seed(0)
+    net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 1))
+    model = DistributedDataParallel(net)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.9)
+    loader, sampler = make_loader(make_data())
     own: dict[str, Any] = {}
     done = checkpoint.resume(model, optimizer, own)
-    if own:
-        scheduler.load_state_dict(own["scheduler"])
+    scheduler.load_state_dict(own.get("scheduler", scheduler.state_dict()))
     total = own.get("total", 0.0)
     for epoch in range(done // len(loader), epochs):
         sampler.set_epoch(epoch)
@@ -62,9 +64,8 @@ def main(epochs: int) -> int:
                 total = 0.0
             stop = checkpoint.should_stop()
             if stop or batch == len(loader) - 1:
-                values = {"scheduler": scheduler.state_dict(), "total": total}
                 save = checkpoint.save if stop else checkpoint.async_save
-                save(step, model, optimizer, values)
+                save(step, model, optimizer, {"scheduler": scheduler.state_dict(), "total": total})
             if stop:
                 return checkpoint.RESUBMIT
     checkpoint.finish()
