@@ -22,6 +22,7 @@ _SHORTEST_HANG_S = 10
 _KEY = "signal_before_end"
 _LIFECYCLE = "lifecycle"
 _CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
+_CHAIN = "lifecycle out and submit a chain of jobs: hpctrain help restart"
 # Folders that usually are a disk or the memory of one node.
 _NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to be refused
 # torch 2.9 renamed the variables of its flight recorder; without a version, an older one is meant.
@@ -187,13 +188,7 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
             "a plain script does not track its restarts",
             "render it without --plain, or leave lifecycle out",
         )
-    site = context.site
-    if spelled := refused_option("requeue", site):
-        yield (
-            f"{site.value.name} refuses that a job is queued again: "
-            f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
-            "leave lifecycle out and submit a chain of jobs: hpctrain help restart",
-        )
+    yield from _without_requeue(context)
     hang, limit = job.value.lifecycle and job.value.lifecycle.hang_after, job.value.resources.time
     if hang and (hang < _SHORTEST_HANG_S or (limit and hang >= limit)):
         yield (
@@ -214,4 +209,27 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
             f"{folder} is on each node's own disk, and a checkpoint of {nodes} nodes is one folder "
             f"({job.near(f'env.{_CHECKPOINTS}')})",
             "name a folder that all nodes share, or leave it out: the run folder is one",
+        )
+
+
+def _without_requeue(context: Context) -> Iterator[tuple[str, str]]:
+    """A site that refuses a requeue; directives with which `scontrol requeue` fails, too."""
+    job, site = context.job, context.site
+    if spelled := refused_option("requeue", site):
+        yield (
+            f"{site.value.name} refuses that a job is queued again: "
+            f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
+            f"leave {_CHAIN}",
+        )
+    directives = {**site.value.directives, **job.value.directives}
+    for option, never in (("no-requeue", True), ("requeue", False)):
+        if directives.get(option) is not never:
+            continue
+        key = f"directives.{option}"
+        of_job = option in job.value.directives
+        place = f"{job.near(key)}: {key}" if of_job else f"{site.near(key)}: {key}"
+        remedy = "leave it out" if of_job else f"directives: {{{option}: {str(not never).lower()}}}"
+        yield (
+            f"with {option}: {str(never).lower()} Slurm never queues the job again ({place})",
+            f"{remedy}, or leave {_CHAIN}",
         )
