@@ -56,9 +56,15 @@ class HostsUser:
         return self.user.run(name)
 
     def wait(self, state: str, name: str = "j", within_s: float = LIMIT_S) -> dict[str, Any]:
-        """Wait for a state of the only run of a job; return its row."""
-        wait_for(lambda: self.row(name)["state"] == state, within_s)
-        return self.row(name)
+        """Wait for a state of the only run of a job; return the row that has it."""
+        seen: dict[str, Any] = {}
+
+        def reached() -> bool:
+            seen.update(self.row(name))
+            return bool(seen["state"] == state)
+
+        wait_for(reached, within_s)
+        return seen
 
     def begun(self, name: str = "j", logs: int = 2) -> None:
         """Wait until a program on each host has written to its log."""

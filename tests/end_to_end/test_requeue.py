@@ -24,6 +24,8 @@ def test_a_job_that_is_cancelled_is_not_queued_again(user: User, slurm: Slurm) -
     wait_for(lambda: slurm("squeue", "--noheader", f"--jobs={number}", "--states=all") != "")
     states = slurm("squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T")
     assert states.split() in (["CANCELLED"], ["COMPLETING"])
+    # Slurm may still be ending the job, which then is RUNNING.
+    wait_for(lambda: user.run("gone")["state"] != "RUNNING")
     assert user.run("gone")["state"] in ("CANCELLED", "FAILED")
 
 

@@ -80,24 +80,29 @@ def _status(text: str) -> JobStatus | None:
 def report_of(states: Sequence[HostState]) -> JobReport:
     """Return the state of a run on its hosts; a silent host may still run it.
 
-    COMPLETED and FAILED are final: no process is left on any host.
+    COMPLETED, FAILED, TIMEOUT and NODE_FAIL are final: no process is left on any host.
     """
     nodes = ",".join(state.name for state in states)
-    if restarted := _names(state for state in states if state.restarted):
-        reason = f"{restarted} was restarted during the run"
-        return JobReport(state=JobState.NODE_FAIL, reason=reason, nodes=nodes)
+    restarted = _restarted(states)
     silent = [state for state in states if state.silent]
     if silent:
         reason = f"{_names(silent)} does not answer: {silent[0].silent}"
         return JobReport(state=JobState.UNKNOWN, reason=reason, nodes=nodes)
     if not all(state.ended for state in states):
-        return JobReport(state=JobState.RUNNING, nodes=nodes)
+        return JobReport(state=JobState.RUNNING, reason=restarted, nodes=nodes)
+    if restarted:
+        return JobReport(state=JobState.NODE_FAIL, reason=restarted, nodes=nodes)
     if any(state.timed_out for state in states):
         reason = "the time limit was reached"
         return JobReport(state=JobState.TIMEOUT, reason=reason, nodes=nodes)
     if not any(state.failed for state in states):
         return JobReport(state=JobState.COMPLETED, nodes=nodes)
     return JobReport(state=JobState.FAILED, reason=_cut_off(states), nodes=nodes)
+
+
+def _restarted(states: Iterable[HostState]) -> str:
+    names = _names(state for state in states if state.restarted)
+    return names and f"{names} was restarted during the run"
 
 
 def _cut_off(states: Sequence[HostState]) -> str:

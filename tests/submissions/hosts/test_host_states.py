@@ -32,7 +32,8 @@ FULL = HostState(name="gpu2", room=0)
         ([FAILED, RUNNING], JobState.RUNNING, ""),
         ([RUNNING, SILENT], JobState.UNKNOWN, "gpu2 does not answer: Connection timed out"),
         ([DONE, SILENT], JobState.UNKNOWN, "gpu2 does not answer: Connection timed out"),
-        ([RUNNING, RESTARTED], JobState.NODE_FAIL, "gpu2 was restarted during the run"),
+        ([RUNNING, RESTARTED], JobState.RUNNING, "gpu2 was restarted during the run"),
+        ([DONE, RESTARTED], JobState.NODE_FAIL, "gpu2 was restarted during the run"),
         ([DONE, LATE], JobState.TIMEOUT, "the time limit was reached"),
         (
             [DONE, KILLED],
