@@ -112,6 +112,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
         return self.path / "switches.json"
 
     @property
+    def topology(self) -> Path:
+        """The topology of each node as its tools printed it: NODE.txt, written by the job."""
+        return self.path / "topology"
+
+    @property
     def index(self) -> Path:
         """The index of the logs at the last reading."""
         return self.path / "logs.index"

@@ -76,6 +76,7 @@ def _with_caveats(
     from hpc_train.reports.run_order_caveats import with_order_caveats
     from hpc_train.reports.slow_run_caveats import with_slow_runs
     from hpc_train.reports.switch_caveats import with_switch_caveats
+    from hpc_train.reports.topology_caveats import with_topology_caveats
     from hpc_train.tables.node_sets import node_sets
     from hpc_train.tables.run_order import run_order
     from hpc_train.tables.slow_nodes import slow_nodes
@@ -84,6 +85,7 @@ def _with_caveats(
     runs, points = measured
     report = _with_forecasts(report, inputs, runs, points)
     report = with_switch_caveats(report, inputs.study, inputs.switches)
+    report = with_topology_caveats(report, inputs.topologies)
     report = with_slow_runs(report, slow_runs(runs), points)
     report = with_slow_nodes(with_order_caveats(report, run_order(runs)), slow_nodes(nodes))
     return with_node_caveats(report, node_sets(runs, points), points)

@@ -30,6 +30,7 @@ from hpc_train.pipeline.nccl_transport import (
     transport_notes,
 )
 from hpc_train.pipeline.run_switches import run_switches
+from hpc_train.pipeline.run_topologies import Topologies, run_topologies
 from hpc_train.pipeline.slow_links import LinkRate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import wanted
@@ -74,8 +75,8 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
     by its name, and `files` the foreign logs and tables that were read; for a bundle, `digested`
     has a line for each. A bundle is `packed`: nothing is read from this machine. `switches` are
-    those of the nodes of each run. `against` are rows of the runs of the regression gate's
-    reference, `against_implausible` lines on its implausible values.
+    those of the nodes of each run, `topologies` how these are built. `against` are rows of the
+    runs of the regression gate's reference, `against_implausible` lines on its implausible values.
     """
 
     study: ExpectedStudy
@@ -88,6 +89,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     digested: tuple[str, ...] = ()
     packed: bool = False
     switches: Mapping[str, RunSwitches] = MappingProxyType({})
+    topologies: Topologies = MappingProxyType({})
     against: tuple[dict[str, Any], ...] = ()
     against_implausible: tuple[str, ...] = ()
 
@@ -147,7 +149,9 @@ def _own(found: StudyRuns, stats: ParseStats, *, ask: bool) -> ReportInputs:
     inputs = _report_inputs(
         _with_conditions(study, conditions), records, transports, warnings, stats
     )
-    return msgspec.structs.replace(inputs, own=own, switches=run_switches(own, ask=ask))
+    return msgspec.structs.replace(
+        inputs, own=own, switches=run_switches(own, ask=ask), topologies=run_topologies(own)
+    )
 
 
 def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport | None:

@@ -8,6 +8,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from hpc_train.model.expected_study import INTERVALS
+from hpc_train.model.node_topology import NodeTopology
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
@@ -84,7 +85,16 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], in
         name = expected.run_id
         run, transport = own.get(name), inputs.transports.get(name)
         conditions = _shown({**expected.conditions, **printed.get(name, {})})
-        yield {**run_facts(run, transport), **conditions}, 1
+        built = _topology(inputs.topologies.get(name, ()))
+        yield {**run_facts(run, transport), **built, **conditions}, 1
+
+
+def _topology(nodes: Sequence[NodeTopology]) -> dict[str, str]:
+    """Return how the nodes of a run are built, each kind of node once."""
+    from hpc_train.reports.topology_text import parts_of
+
+    kinds = dict.fromkeys(", ".join(parts_of(node)) for node in nodes)
+    return {"node topology": " / ".join(kinds)} if kinds else {}
 
 
 def _shown(conditions: Mapping[str, str]) -> dict[str, str]:

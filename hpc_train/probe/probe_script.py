@@ -9,6 +9,7 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
+from hpc_train.data_folders import template_folder
 from hpc_train.errors import SpecError
 from hpc_train.model.value import Value
 from hpc_train.probe.run_program import whole
@@ -33,29 +34,6 @@ for path in /sys/class/infiniband/*/ports/*; do
     "$(cat "$path/rate")" "$(cat "$path/link_layer")" "${driver##*/}"
 done
 """
-_NUMA = r"""
-for path in /sys/devices/system/node/node[0-9]*; do
-  [[ -e $path/cpulist ]] || continue
-  cpus=$(cat "$path/cpulist"); first=${cpus%%[,-]*}
-  printf '%s|%s|%s\n' "${path##*/node}" "$cpus" \
-    "$(cat "/sys/devices/system/cpu/cpu$first/topology/physical_package_id")"
-done
-"""
-# Devices of the PCI classes 03 (display) and 12 (accelerator) are GPUs; -1 is no NUMA node.
-_PCI = r"""
-for path in /sys/class/infiniband/* /sys/class/net/*; do
-  [[ -e $path/device ]] || continue
-  real=$(readlink -f "$path/device"); numa=$real/numa_node
-  [[ -e $numa ]] || numa=${real%/*}/numa_node
-  printf '%s|%s|%s\n' "${path#/sys/class/}" "$(cat "$numa")" "$real"
-done
-for path in /sys/bus/pci/devices/*; do
-  case $(cat "$path/class") in
-    0x03*|0x12*) printf 'gpu/%s|%s|%s\n' "${path##*/}" "$(cat "$path/numa_node")" \
-      "$(readlink -f "$path")" ;;
-  esac
-done
-"""
 _PROGRAMS = rf"""
 for name in sbatch {" ".join(BUILT_IN["launchers"])} mpiexec python \
   apptainer singularity podman-hpc shifter enroot docker; do
@@ -78,20 +56,19 @@ print(json.dumps({
     "version": torch.__version__, "backends": names, "cuda": torch.version.cuda or "",
     "hip": torch.version.hip or "", "nccl": nccl, "devices": torch.cuda.device_count()}))
 """
-_GPU_COLUMNS = "index,name,memory.total,driver_version,pci.bus_id"
 
+# What a topology is read from; the commands are those of a job, in its template.
+_PLACES = {
+    "host": 5, "nvidia": 30, "nvidia_topology": 30, "rocm": 30, "rocm_topology": 30, "rocm_bus": 30,
+    "numa": 10, "pci": 10,
+}  # fmt: skip
+_PLACES_SCRIPT = "_topology.sh.j2"
+_PLACE = "hpctrain_topology"
 # Section -> timeout in seconds, and command.
 _SECTIONS = {
-    "host": (5, "hostname; uname -m"),
+    **{name: (seconds, f"{_PLACE} {name}") for name, seconds in _PLACES.items()},
     "settings": (5, _SETTINGS),
     "cpus": (10, "lscpu -J || lscpu"),
-    "nvidia": (30, f"nvidia-smi --query-gpu={_GPU_COLUMNS} --format=csv,nounits"),
-    "nvidia_topology": (30, "nvidia-smi topo -m"),
-    "rocm": (30, "rocm-smi --showproductname --json"),
-    "rocm_topology": (30, "rocm-smi --showtopo"),
-    "rocm_bus": (30, "rocm-smi --showbus"),
-    "numa": (10, _NUMA),
-    "pci": (10, _PCI),
     "addresses": (10, "ip -j addr"),
     "interfaces": (10, _INTERFACES),
     "ports": (10, _PORTS),
@@ -106,11 +83,7 @@ _SECTIONS = {
 _ABSENT = 127
 _LATE = (124, 137)
 
-
-# What a topology is read from.
-TOPOLOGY = (
-    "host", "cpus", "nvidia", "nvidia_topology", "rocm", "rocm_topology", "rocm_bus", "numa", "pci",
-)  # fmt: skip
+TOPOLOGY = (*_PLACES, "cpus")
 
 
 def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
@@ -128,7 +101,8 @@ def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
             raise SpecError(f"--reach {reach!r} is not HOST or HOST:PORT, e.g. example.org:443")
         port = match["port"] or "443"
         sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
-    lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin"]
+    places = (template_folder() / _PLACES_SCRIPT).read_text(encoding="utf-8")
+    lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{places}export -f {_PLACE}"]
     for name, (seconds, command) in sections.items():
         inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"
         # The line break before the mark ends an unterminated last line.

@@ -22,14 +22,19 @@ def topology_lines(topology: NodeTopology) -> Iterator[str]:
 
 def headline(topology: NodeTopology) -> str:
     """Return the host, and what it has."""
+    return f"{topology.host or 'this machine'}: {', '.join(parts_of(topology))}"
+
+
+def parts_of(topology: NodeTopology) -> tuple[str, ...]:
+    """Return what a machine has: GPUs, sockets, NUMA nodes, network adapters."""
     sockets = len({one.socket for one in topology.numa if one.socket is not None})
-    parts = [
+    parts = (
         f"{len(topology.gpus)} x {topology.gpu_model}" if topology.gpus else "no GPU was found",
         _count(sockets, "socket") if sockets else "",
         _count(len(topology.numa), "NUMA node") if topology.numa else "",
         _count(len(topology.nics), "network adapter") if topology.nics else "",
-    ]
-    return f"{topology.host or 'this machine'}: {', '.join(filter(None, parts))}"
+    )
+    return tuple(filter(None, parts))
 
 
 def common_label(topology: NodeTopology) -> str:
