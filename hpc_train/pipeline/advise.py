@@ -17,14 +17,15 @@ from hpc_train.model.machine_size import MachineSize
 from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Report
 from hpc_train.model.site import SourcedSite
-from hpc_train.model.study import Study
+from hpc_train.model.study import SITE_AXIS, Study
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 from hpc_train.pipeline.count_program import count_program
-from hpc_train.pipeline.detection.default_site import choose_site, load_choice
+from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
 from hpc_train.pipeline.earlier_steps import own_steps, stated_steps
 from hpc_train.reports.advice_report import AdviceInput, advice_report
 from hpc_train.sites.machine_of_site import machine_of
+from hpc_train.specs.job import site_name
 from hpc_train.specs.points_of_file import points_of
 from hpc_train.specs.program_of_job import completed, parse_condition, program_of
 from hpc_train.yamlfile import nearest_file
@@ -77,7 +78,8 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
             f"{path}: no such file{nearest_file(path) or nearest(path.name, ('backend',))}",
             "name a job or study file, or a script; hpctrain advise backend needs none",
         )
-    study, points = points_of(path)
+    study, points = points_of(path, names=site_names(site))
+    points = [one for one in points if one.axes.get(SITE_AXIS) == site_name(site or "")] or points
     job, resources = points[0].job, [point.job.value.resources for point in points]
     sites = list(dict.fromkeys(point.site.name for point in points if point.site))
     if sites and site is None:

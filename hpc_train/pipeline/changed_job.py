@@ -54,7 +54,7 @@ def _job_of(folder: RunFolder, manifest: Manifest, overrides: Sequence[Override]
     data = _stated(manifest.spec)
     paths = (path for key, value in data.items() for path in key_paths(key, value))
     origins = dict.fromkeys(paths, str(folder.manifest))
-    return build_job(data, origins, overrides, folder.manifest)
+    return build_job(data, origins, overrides, folder.manifest, manifest.plan.site)
 
 
 def _stated(value: Value) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, RefusedPoint
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.detection.default_site import choose_site, load_choice
+from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
 from hpc_train.pipeline.prepared import Prepared, PreparedPoint, PreparedSite, prepared_site
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.plan_digest import plan_digest
@@ -65,7 +65,8 @@ def prepare(request: Request) -> Prepared:
     Raises:
         HpcTrainError: an error in the file or the site, a conflict, or no certain site to start at.
     """
-    study, points = points_of(request.path, request.arguments, request.overrides)
+    names = site_names(request.site)
+    study, points = points_of(request.path, request.arguments, request.overrides, names)
     sites = _sites(request, points)
     nested = study is not None and study.spec.placement == "nested" and not request.plain
     if nested:

@@ -31,7 +31,8 @@ from hpc_train.submissions.slurm.submitit_function import (
 )
 
 _ORIGIN = "update_parameters"
-_KEYS = {*JobSpec.__struct_fields__, *Resources.__struct_fields__} - {"command", "resources"}
+_LEFT_OUT = {"command", "resources", "sites"}
+_KEYS = {*JobSpec.__struct_fields__, *Resources.__struct_fields__} - _LEFT_OUT
 
 
 class HpctrainExecutor(FunctionExecutor):

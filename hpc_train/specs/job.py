@@ -5,16 +5,16 @@ from __future__ import annotations
 import copy
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec, SourcedJob
 from hpc_train.model.value import Sourced
 from hpc_train.model.variable_names_and_secrets import ENV
 from hpc_train.slurm_options import directive_problem
-from hpc_train.specs.override import Override, apply, check_key, full_key
+from hpc_train.specs.override import SITES, Override, apply, check_key, full_key, is_of_site
 from hpc_train.specs.validate_env import check_variables
 from hpc_train.typed_values import decode
 from hpc_train.yamlfile import Document, lookup
@@ -24,15 +24,31 @@ _GPUS = "resources.gpus_per_node"
 _TYPE_AND_NUMBER = re.compile(r"(?:gpu:)?(?P<type>[A-Za-z][\w.-]{0,63}):(?P<number>[0-9]{1,3})")
 
 
+class SiteNames(NamedTuple):
+    """The chosen site, and the names of all; a job without keys of sites asks for neither."""
+
+    chosen: Callable[[], str]
+    known: Callable[[], Sequence[str]]
+
+
+def site_name(value: str) -> str:
+    """Return the name of a site that is given by its name or the file of its profile."""
+    return Path(value).name.removesuffix(".yaml").removesuffix(".yml")
+
+
 def is_study(document: Document) -> bool:
     """Whether a file is a study: it has axes."""
     return isinstance(document.data, dict) and "axes" in document.data
 
 
 def build_job(
-    data: Any, origins: dict[str, str], overrides: Sequence[Override], path: Path
+    data: Any,
+    origins: dict[str, str],
+    overrides: Sequence[Override],
+    path: Path,
+    site: str = "",
 ) -> SourcedJob:
-    """Decode a job's plain values; `path` is the file they came from.
+    """Decode a job's plain values at a site; `path` is the file they came from.
 
     The name defaults to that of the file; `workdir` and the files of `secrets` are relative to
     the file's folder.
@@ -48,11 +64,7 @@ def build_job(
         origins["name"] = "default: the file's name"
     for override in overrides:
         check_key(override.key, override.origin)
-    full = [
-        Override(key=full_key(o.key), value=o.value, origin=o.origin, text=o.text)
-        for o in overrides
-    ]
-    apply(data, origins, full)
+    _apply_options(data, origins, overrides, site)
     _refuse_type_of_gpu(data, origins)
     try:
         job = decode(data, JobSpec, origins, SpecError)
@@ -67,6 +79,48 @@ def build_job(
     check_variables(job)
     _check_image(job)
     return _with_paths(job, path)
+
+
+def has_sites(data: Any, overrides: Sequence[Override]) -> bool:
+    """Whether a job has keys for one site only; few have."""
+    return (isinstance(data, dict) and SITES in data) or any(map(is_of_site, overrides))
+
+
+def check_every_site(
+    data: Any,
+    origins: dict[str, str],
+    overrides: Sequence[Override],
+    path: Path,
+    known: Callable[[], Sequence[str]],
+) -> None:
+    """Check the keys of each site of a job, also of those that it is not for.
+
+    Raises:
+        HpcTrainError: an unknown site or key, or a wrong value.
+    """
+    from hpc_train.specs.keys_by_site import check_sites
+
+    data, origins = copy.deepcopy(data), dict(origins)
+    own = [one for one in overrides if is_of_site(one)]
+    apply(data, origins, own)
+    for site in check_sites(data, origins, known):
+        build_job(data, origins, [one for one in overrides if one not in own], path, site)
+
+
+def _apply_options(
+    data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override], site: str
+) -> None:
+    """Apply the options; those for one site come before those for every site."""
+    full = [
+        Override(key=full_key(o.key), value=o.value, origin=o.origin, text=o.text)
+        for o in overrides
+    ]
+    if has_sites(data, full):
+        from hpc_train.specs.keys_by_site import at_site
+
+        apply(data, origins, [one for one in full if is_of_site(one)])
+        at_site(data, origins, site)
+    apply(data, origins, [one for one in full if not is_of_site(one)])
 
 
 def _refuse_type_of_gpu(data: dict[str, Any], origins: dict[str, str]) -> None:

@@ -25,6 +25,8 @@ _INNER: dict[str, type[Value]] = {
 # The values of these options are text, even if they look like a number.
 _TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
 
+# Not below `_INNER`: its keys are names of sites, and below these, keys of a job.
+SITES = "sites"
 _SIZES = re.compile(r"\d{1,6}(?: ?, ?\d{1,6})+,?")
 
 
@@ -73,6 +75,11 @@ def has_sizes(override: Override) -> bool:
     return is_size and bool(_SIZES.fullmatch(str(override.value)))
 
 
+def is_of_site(override: Override) -> bool:
+    """Whether an option sets a key of one site: `--set sites.polaris.account=abc`."""
+    return override.key.partition(".")[0] == SITES
+
+
 def full_key(key: str) -> str:
     """Return the job's dotted key for a key or its short form (`nodes` -> `resources.nodes`)."""
     head = key.partition(".")[0]
@@ -99,6 +106,12 @@ def check_key(key: str, where: str) -> None:
             f"{where}: the site of a run is no key of its job",
             "--site NAME chooses one; in a study, axes: {site: [NAME, NAME]} compares several",
         )
+    if head == SITES:
+        # Its name is checked with those of the file.
+        inside = rest.partition(".")[2]
+        if inside and inside != "resources":
+            check_key(inside, where)
+        return
     inner = _INNER.get(head)
     known = keys_of(inner) if inner and rest else keys_of(JobSpec)
     # An item of a list has a number.

@@ -1,4 +1,7 @@
-"""A file or a command -> the points of a study, or the only one of a job; no site is asked."""
+"""A file or a command -> the points of a study, or the only one of a job.
+
+A site is asked only for its name, and only by a job that has keys for some sites.
+"""
 
 from __future__ import annotations
 
@@ -7,13 +10,24 @@ from pathlib import Path
 
 from hpc_train.errors import SpecError
 from hpc_train.model.study import Point, Study
-from hpc_train.specs.job import build_job, command_document, is_study
+from hpc_train.specs.job import (
+    SiteNames,
+    build_job,
+    check_every_site,
+    command_document,
+    has_sites,
+    is_study,
+    site_name,
+)
 from hpc_train.specs.override import Override, has_sizes
 from hpc_train.yamlfile import Document, nearest_file, read
 
 
 def points_of(
-    path: Path, arguments: Sequence[str] = (), overrides: Sequence[Override] = ()
+    path: Path,
+    arguments: Sequence[str] = (),
+    overrides: Sequence[Override] = (),
+    names: SiteNames | None = None,
 ) -> tuple[Study | None, Sequence[Point]]:
     """Return the study, if it is one, and its points or the job's only one.
 
@@ -31,9 +45,13 @@ def points_of(
         # A single job, the most frequent input, needs no module of studies.
         from hpc_train.specs.sizes_option import study_or_sizes
 
-        study = study_or_sizes(document, overrides, path)
+        study = study_or_sizes(document, overrides, path, names)
         return study, study.points
-    job = build_job(document.data, document.origins, overrides, path)
+    site = ""
+    if names is not None and has_sites(document.data, overrides):
+        check_every_site(document.data, document.origins, overrides, path, names.known)
+        site = site_name(names.chosen())
+    job = build_job(document.data, document.origins, overrides, path, site)
     return None, (Point(axes={}, job=job),)
 
 

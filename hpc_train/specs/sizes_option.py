@@ -9,13 +9,15 @@ from typing import Any
 
 from hpc_train.errors import SpecError
 from hpc_train.model.study import Study
-from hpc_train.specs.job import is_study
+from hpc_train.specs.job import SiteNames, is_study
 from hpc_train.specs.override import Override, has_sizes
 from hpc_train.specs.study import build_study
 from hpc_train.yamlfile import Document
 
 
-def study_or_sizes(job: Document, overrides: Sequence[Override], path: Path) -> Study:
+def study_or_sizes(
+    job: Document, overrides: Sequence[Override], path: Path, names: SiteNames | None = None
+) -> Study:
     """Return the study of a file, or of a job or command at several sizes (strong by default).
 
     Raises:
@@ -23,7 +25,7 @@ def study_or_sizes(job: Document, overrides: Sequence[Override], path: Path) -> 
     """
     sizes = [one for one in overrides if has_sizes(one)]
     if not sizes:
-        return build_study(job, overrides, path)
+        return build_study(job, overrides, path, names)
     if is_study(job):
         one = sizes[0]
         raise SpecError(
@@ -31,7 +33,7 @@ def study_or_sizes(job: Document, overrides: Sequence[Override], path: Path) -> 
             f"change the axis: --set 'axes.{one.key}=[{one.value}]'",
         )
     others = [one for one in overrides if one not in sizes]
-    return build_study(_document(job, sizes), others, path)
+    return build_study(_document(job, sizes), others, path, names)
 
 
 def _document(job: Document, sizes: Sequence[Override]) -> Document:

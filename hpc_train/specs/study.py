@@ -12,8 +12,8 @@ from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.study import SITE_AXIS, SIZE_AXES, Point, PointSite, Study, StudySpec
 from hpc_train.model.value import Sourced
-from hpc_train.specs.job import build_job
-from hpc_train.specs.override import Override, apply, check_key, full_key
+from hpc_train.specs.job import SiteNames, build_job, check_every_site, has_sites, site_name
+from hpc_train.specs.override import SITES, Override, apply, check_key, full_key
 from hpc_train.specs.validate_log_pattern import check_pattern
 from hpc_train.typed_values import decode, keys_of
 from hpc_train.yamlfile import Document, read
@@ -21,7 +21,12 @@ from hpc_train.yamlfile import Document, read
 MAX_RUNS = 100_000
 
 
-def build_study(document: Document, overrides: Sequence[Override], path: Path) -> Study:
+def build_study(
+    document: Document,
+    overrides: Sequence[Override],
+    path: Path,
+    names: SiteNames | None = None,
+) -> Study:
     """Expand a study file into the points of its grid.
 
     An override whose key is the study's changes the study; any other changes the job at every
@@ -31,6 +36,7 @@ def build_study(document: Document, overrides: Sequence[Override], path: Path) -
         SpecError: an error in the study, its job or its grid, with file:line.
     """
     data, origins = copy.deepcopy(document.data), dict(document.origins)
+    _refuse_sites(data, origins)
     own = [o for o in overrides if o.key.partition(".")[0] in keys_of(StudySpec)]
     for override in own:
         _check_axis_override(override, data)
@@ -44,8 +50,16 @@ def build_study(document: Document, overrides: Sequence[Override], path: Path) -
     _check_no_clash(study, job_overrides)
     typed = any(o.key in ("axes", f"axes.{SITE_AXIS}") for o in own)
     sites = _sites(study, Path() if typed else path.parent)
-    points = _expand(study, job_overrides, path, sites)
+    points = _expand(study, job_overrides, path, sites, names)
     return Study(spec=study.value, points=points, baseline=_baseline(study))
+
+
+def _refuse_sites(data: dict[str, Any], origins: dict[str, str]) -> None:
+    if SITES in data:
+        raise SpecError(
+            f"{origins[SITES]}: {SITES} is a key of the job, not of its study",
+            f"job: {{command: [...], {SITES}: {{NAME: {{partition: debug}}}}}}, or in its file",
+        )
 
 
 def _check_axis_override(override: Override, data: dict[str, Any]) -> None:
@@ -58,6 +72,11 @@ def _check_axes(study: Sourced[StudySpec]) -> None:
     runs = study.value.repetitions
     for axis, values in study.value.axes.items():
         where = study.origin(f"axes.{axis}")
+        if axis.partition(".")[0] == SITES:
+            raise SpecError(
+                f"{where}: an axis is a key of the job at all sites, not {axis!r}",
+                f"axes: {{{axis.rpartition('.')[2]}: [...]}}",
+            )
         if axis != SITE_AXIS:
             check_key(axis, where)
         if not values:
@@ -109,11 +128,6 @@ def _expanded(value: str, where: str) -> Path:
         raise SpecError(f"{where}: axes.site: {value}: {failure}", "write the whole path") from None
 
 
-def site_name(value: str) -> str:
-    """Return the name of a site that is given by its name or the file of its profile."""
-    return Path(value).name.removesuffix(".yaml").removesuffix(".yml")
-
-
 def _check_patterns(study: Sourced[StudySpec]) -> None:
     for number, pattern in enumerate(study.value.patterns):
         key = "pattern" if isinstance(study.value.pattern, LogPattern) else f"pattern.{number}"
@@ -136,19 +150,26 @@ def _expand(
     overrides: Sequence[Override],
     path: Path,
     sites: Mapping[str, PointSite],
+    names: SiteNames | None,
 ) -> tuple[Point, ...]:
     data, origins, job_path = _job_data(study, path)
+    chosen = ""
+    if names is not None and has_sites(data, overrides):
+        known = (*names.known(), *sites)
+        check_every_site(data, origins, overrides, job_path, lambda: known)
+        chosen = "" if sites else site_name(names.chosen())
     grid = {**study.value.axes, **({SITE_AXIS: list(sites)} if sites else {})}
     points = []
     for values in itertools.product(*grid.values()):
         axes = dict(zip(grid, values, strict=True))
-        chosen = [
+        own = [
             Override(key=name, value=copy.deepcopy(value), origin=study.origin(f"axes.{name}"))
             for name, value in axes.items()
             if name != SITE_AXIS
         ]
-        job = build_job(data, origins, [*overrides, *chosen], job_path)
-        points.append(Point(axes=axes, job=job, site=sites.get(axes.get(SITE_AXIS, ""))))
+        name = axes.get(SITE_AXIS, chosen)
+        job = build_job(data, origins, [*overrides, *own], job_path, name)
+        points.append(Point(axes=axes, job=job, site=sites.get(name)))
     return tuple(points)
 
 

@@ -178,3 +178,17 @@ def test_a_site_is_a_baseline(make: Make) -> None:
     prepared = make("here, ./there.yaml", "baseline={site: ./there.yaml}")
     assert prepared.study is not None
     assert prepared.study.baseline == {"site": "there"}
+
+
+def test_points_have_the_keys_of_their_site(make: Make, desk: Path) -> None:
+    own = "job.sites={here: {env: {AT: mine}, cpus_per_task: 1}, there: {env.X: 9, mem: 1G}}"
+    prepared = make("here, ./there.yaml", own)
+    found = {(p.axes["site"], p.axes["env.X"]): dict(p.plan.env) for p in prepared.points}
+    assert {key: env["AT"] for key, env in found.items()} == {
+        ("here", "1"): "mine",
+        ("here", "2"): "mine",
+        ("there", "1"): "there",
+        ("there", "2"): "there",
+    }
+    # An axis takes precedence over the keys of a site, as over those of the job.
+    assert all(env["X"] == x for (_, x), env in found.items())

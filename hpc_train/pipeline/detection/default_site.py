@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hpc_train.errors import HpcTrainError, SiteProfileError
 from hpc_train.model.detected import Found, Match
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.sites.load import load_site
-from hpc_train.sites.search import find_profile
+from hpc_train.sites.search import find_profile, profile_files
+
+if TYPE_CHECKING:
+    from hpc_train.specs.job import SiteNames
 
 LOCAL = "local"
 _GENERIC = "slurm-generic"
@@ -55,6 +59,19 @@ def choose_site(named: str | None) -> SiteChoice:
     from hpc_train.pipeline.detection.detection_cache import found_here
 
     return default_site(found_here())
+
+
+def site_names(named: str | None) -> SiteNames:
+    """Return what a job with keys for some sites asks; `named` is the value of --site."""
+    # Commands without a job need no module of job files.
+    from hpc_train.specs.job import SiteNames, site_name
+
+    def chosen() -> str:
+        return site_name(choose_site(named).name)
+
+    return SiteNames(
+        chosen=chosen, known=lambda: [*(path.stem for path in profile_files()), chosen()]
+    )
 
 
 def load_choice(choice: SiteChoice) -> tuple[Path, Sourced[SiteProfile]]:
