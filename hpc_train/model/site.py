@@ -57,11 +57,11 @@ class Source(Value, frozen=True, kw_only=True):
 
 
 class Limits(Value, frozen=True, kw_only=True):
-    """Limits of one user, if known; Slurm's own MaxArraySize also applies."""
+    """Limits of one user, if known; the scheduler's own size of arrays also applies."""
 
     max_array_size: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Largest index of a job array, plus one."),
+        Meta(description="Largest index of a job array, plus one; of PBS, its number of jobs."),
     ] = None
     max_array_running: Annotated[
         Count | None, Meta(description="Elements of one array that run at once.")

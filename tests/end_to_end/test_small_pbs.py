@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hpc_train.lab.pbs import small_pbs
-from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
+from hpc_train.model.run import RunFolder
+from tests.end_to_end.user import ROOT, User
+from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.small_pbs import RunningPbs, running
 
 RANKS = """\
@@ -39,6 +42,12 @@ def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]
 def user(pbs: RunningPbs) -> User:
     (pbs.work / "ranks.py").write_text(RANKS)
     return User(folder=pbs.work, environment=dict(os.environ), profile=pbs.profile)
+
+
+def open_runs(user: User, name: str) -> list[str]:
+    """Return the runs of a study that have not ended."""
+    rows = user.runs(name).values()
+    return [row["run"] for row in rows if row["state"] in ("PENDING", "RUNNING", "UNKNOWN")]
 
 
 def job(user: User, name: str, *command: str) -> str:
@@ -87,6 +96,42 @@ def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: Runni
     assert done.returncode == 0, done.stderr
     assert runs(user, "long")[0]["state"] == "CANCELLED"
     wait_for(lambda: not _sleeps(pbs.folder))
+
+
+def test_the_repetitions_of_the_example_are_arrays(
+    user: User, pbs: RunningPbs, torch: None
+) -> None:
+    shutil.copytree(ROOT / "examples/digits", user.folder / "examples/digits")
+    words = ("axes.launcher=[torchrun]", "repetitions=2", "command.8=1")
+    settings = [word for text in words for word in ("--set", text)]
+    submit(user, "examples/digits/study.yaml", *settings)
+    wait_for(lambda: not open_runs(user, "digits-strong"), within_s=2 * LIMIT_S)
+    rows = user.all_completed("digits-strong")
+    jobs = sorted((row["axes"]["tasks_per_node"], row["job"]) for row in rows.values())
+    assert jobs == [(1, "1[1].pbs"), (1, "1[2].pbs"), (2, "2[1].pbs"), (2, "2[2].pbs")]
+    report = json.loads(user.hpctrain("report", "digits-strong", "-f", "json").stdout)
+    assert [point["tasks_per_node"] for point in report["rows"]] == [1, 2]
+    assert "4 of 4 runs ok" in user.hpctrain("report", "digits-strong").stdout
+    assert {row["nodes"] for row in rows.values()} <= {"pbs1", "pbs2"}
+
+
+def test_a_job_of_an_array_that_pbs_starts_again_ends(user: User, pbs: RunningPbs) -> None:
+    name = job(user, "twice", "python", "ranks.py", "0")
+    study = {"name": "both", "job": name, "scaling": "weak", "axes": {"nodes": [2]}}
+    submit(user, user.write("both.yaml", {**study, "repetitions": 2}), "--wait")
+    (run, _) = user.runs("both").values()
+    folder = user.folder / run["folder"]
+    before = (folder / "status.json").read_bytes()
+    done = subprocess.run(
+        ["bash", RunFolder(path=folder).script],
+        env={**user.environment, "HPCTRAIN_RUN": str(folder), "PBS_ARRAY_INDEX": "1"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 1
+    assert "PBS started this job again" in done.stderr
+    assert (folder / "status.json").read_bytes() == before
 
 
 def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.MonkeyPatch) -> None:

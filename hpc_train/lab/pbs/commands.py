@@ -9,13 +9,15 @@ from typing import Any
 
 from hpc_train.lab.pbs.command_answer import CommandAnswer
 from hpc_train.lab.pbs.faults import Faults
-from hpc_train.lab.pbs.job import SERVER, PbsJob, attributes, node_name
+from hpc_train.lab.pbs.job import SERVER, PbsJob, node_name
+from hpc_train.lab.pbs.job_attributes import attributes
 from hpc_train.lab.pbs.job_table import JobTable
 from hpc_train.lab.pbs.qsub_request import read_request
 from hpc_train.lab.pbs.resource_list import RefusedError
 from hpc_train.lab.pbs.server_answers import MOST_S, QUEUE, VERSION, nodes_answer, server_answer
 
-_UNKNOWN, _FINISHED = 153, 35
+# Error numbers of PBS modulo 256 (pbs_error.h).
+_UNKNOWN, _FINISHED, _EXPIRED, _INVALID = 153, 35, 55, 156
 _WIDTH = 76
 
 
@@ -29,7 +31,8 @@ def answer(
         return _qstat(table, faults, words)
     if command == "qselect":
         ended = "-x" in words and not faults.has("no-history")
-        listed = [job.id for job in table.jobs.values() if ended or job.state != "F"]
+        jobs = (job for job in table.jobs.values() if job.index is None)
+        listed = [job.id for job in jobs if ended or not job.has_ended]
         return CommandAnswer(output="".join(f"{job}\n" for job in listed))
     if command == "pbsnodes":
         return nodes_answer(table, words)
@@ -63,6 +66,8 @@ def _qstat(table: JobTable, faults: Faults, words: Sequence[str]) -> CommandAnsw
         text = "PBS is not configured to maintain job history"
         return CommandAnswer(code=1, errors=f"qstat: {text}\n")
     listed, errors, code = _listed(table, faults, ids, history=history)
+    if "t" in letters:
+        listed = [one for job in listed for one in (job, *job.members)]
     if "f" not in letters:
         return CommandAnswer(code=code, output=_table(listed), errors=errors)
     if "F" in letters:
@@ -75,13 +80,15 @@ def _listed(
 ) -> tuple[list[PbsJob], str, int]:
     """Return the jobs of an answer, its errors and its exit code, that of the last error."""
     if not ids:
-        return [job for job in table.jobs.values() if history or job.state != "F"], "", 0
+        jobs = (job for job in table.jobs.values() if job.index is None)
+        return [job for job in jobs if history or not job.has_ended], "", 0
     listed, errors, code = [], "", 0
     for word in ids:
         job = _job(table, word)
-        if job is None or (job.state == "F" and faults.has("history-gone")):
+        # An expired subjob is listed as long as its array has not ended.
+        if job is None or (job.whole.has_ended and faults.has("history-gone")):
             errors, code = f"{errors}qstat: Unknown Job Id {word}\n", _UNKNOWN
-        elif job.state == "F" and not history:
+        elif job.whole.has_ended and not history:
             text = "Job has finished, use -x or -H to obtain historical job information"
             errors, code = f"{errors}qstat: {job.id} {text}\n", _FINISHED
         else:
@@ -146,11 +153,23 @@ def _on_jobs(table: JobTable, command: str, words: Sequence[str]) -> CommandAnsw
         job = _job(table, word)
         if job is None:
             errors, code = f"{errors}{command}: Unknown Job Id {word}\n", _UNKNOWN
-        elif job.state == "F":
-            errors, code = f"{errors}{command}: Job has finished {job.id}\n", _FINISHED
+        elif refusal := _refusal(command, job):
+            code, text = refusal
+            errors = f"{errors}{command}: {text} {job.id}\n"
         else:
             _ON_JOBS[command](table, job)
     return CommandAnswer(code=code, errors=errors)
+
+
+def _refusal(command: str, job: PbsJob) -> tuple[int, str] | None:
+    """Return the error number and the message of a command that a job does not allow."""
+    if job.whole.has_ended:
+        return _FINISHED, "Job has finished"
+    if job.has_ended:
+        return _EXPIRED, "Request invalid for finished array subjob"
+    if job.index is not None and command != "qdel":
+        return _INVALID, "Invalid request"
+    return None
 
 
 def _hold(_: JobTable, job: PbsJob) -> None:

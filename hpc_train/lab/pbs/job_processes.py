@@ -79,6 +79,7 @@ def _environment(job: PbsJob, node_file: Path, folder: Path) -> dict[str, str]:
     """Return the variables of a job; those of the shell only if qsub was told to pass them on."""
     request, first = job.request, job.placed[0][1]
     user = getpass.getuser()
+    own = {"PBS_ARRAY_INDEX": str(job.index), "PBS_ARRAY_ID": job.whole.id}
     return {
         "PATH": f"/usr/local/bin:/usr/bin:/bin:{folder}/bin",
         "HOME": os.environ.get("HOME", "/"),
@@ -87,6 +88,7 @@ def _environment(job: PbsJob, node_file: Path, folder: Path) -> dict[str, str]:
         "SHELL": "/bin/bash",
         "LANG": "C.UTF-8",
         **request.variables,
+        **(own if job.array else {}),
         "PBS_ENVIRONMENT": "PBS_BATCH",
         "PBS_JOBID": job.id,
         "PBS_JOBNAME": request.name,

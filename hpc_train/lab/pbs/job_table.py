@@ -9,6 +9,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpc_train.lab.pbs.job import SERVER, PbsJob, node_name
+from hpc_train.lab.pbs.job_array import follow_members, may_start
 from hpc_train.lab.pbs.job_processes import JobProcesses, submission_variables
 from hpc_train.lab.pbs.placement import NodeSize, place
 from hpc_train.lab.pbs.qsub_request import JobRequest
@@ -23,25 +24,39 @@ class JobTable:
 
     def __init__(self, folder: Path, size: NodeSize) -> None:
         self.folder, self.size = folder, size
+        self._last = 0
         self.jobs: dict[str, PbsJob] = {}
         self.processes: dict[str, JobProcesses] = {}
 
     def add(self, request: JobRequest, shell: dict[str, str], folder: str) -> PbsJob:
-        """Queue a job."""
+        """Queue a job, or an array and its subjobs."""
         variables = submission_variables(shell, folder, request.queue) | request.variables
         request = replace(request, variables=variables)
-        job = PbsJob(len(self.jobs) + 1, request, time.time())
+        self._last += 1
+        job = PbsJob(self._last, request, time.time())
+        if request.array is not None:
+            indices = request.array.indices
+            job.members = [
+                PbsJob(job.number, request, job.created, index=index, array=job)
+                for index in indices
+            ]
         if request.held:
             job.state, job.substate = "H", 20
-        self.jobs[job.id] = job
+        self.jobs |= {one.id: one for one in (job, *job.members)}
         return job
 
     def delete(self, job: PbsJob) -> None:
-        """Delete a job: one that runs gets TERM, and KILL after a while."""
+        """Delete a job: one that runs gets TERM, and KILL after a while; of an array, all of it."""
+        for member in job.members:
+            if not member.has_ended:
+                self.delete(member)
+        if job.members:
+            job.substate = _DELETED
+            return
         processes = self.processes.get(job.id)
         job.substate = _DELETED
         if processes is None:
-            job.state, job.ended = "F", time.time()
+            job.state, job.ended = job.ended_state, time.time()
             return
         if job.kill_at is None:
             job.kill_at = time.time() + KILL_DELAY_S
@@ -52,7 +67,9 @@ class JobTable:
         for job in [self.jobs[key] for key in self.processes]:
             self._look(job, self.processes[job.id])
         for job in self.jobs.values():
-            if job.state == "Q":
+            if job.members:
+                follow_members(job)
+            elif job.state == "Q" and may_start(job):
                 self._start(job)
 
     def end_all(self) -> None:
@@ -78,7 +95,7 @@ class JobTable:
         # A shell that a signal ended has 256 and the number of the signal.
         status = 256 - code if code < 0 else code
         job.exit_status = status if job.verdict is None else job.verdict
-        job.state, job.ended = "F", time.time()
+        job.state, job.ended = job.ended_state, time.time()
         deleted = job.substate == _DELETED
         job.substate = job.substate if deleted else _RAN
         end = f" and terminated by {getpass.getuser()}@{SERVER}" if deleted else ""

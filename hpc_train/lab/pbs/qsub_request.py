@@ -10,6 +10,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from hpc_train.lab.pbs.array_range import ArrayRange, read_array
 from hpc_train.lab.pbs.resource_list import (
     Chunk,
     RefusedError,
@@ -44,6 +45,7 @@ class JobRequest(Value, frozen=True, kw_only=True):
     account: str = ""
     variables: dict[str, str]
     arguments: str = ""
+    array: ArrayRange | None = None
 
 
 def read_request(
@@ -141,6 +143,7 @@ def _request(
         account=last.get("A", ""),
         variables=variables,
         arguments=arguments,
+        array=read_array(last["J"]) if "J" in last else None,
     )
 
 
@@ -155,16 +158,8 @@ def _check(last: Mapping[str, str], queue: str) -> None:
         raise RefusedError(2, "illegal -r value")
     if last.get("q", queue) != queue:
         raise RefusedError(170, "Unknown queue")
-    if "J" in last:
-        _check_array(last["J"])
-
-
-def _check_array(text: str) -> None:
-    """Refuse an array as PBS does: `1-1` and `2,4`; others are not part of the small PBS."""
-    match = re.fullmatch(r"(\d{1,9})-(\d{1,9})(?::\d{1,9})?(?:%\d{1,9})?", text)
-    if match is None or int(match[1]) >= int(match[2]):
-        raise RefusedError(2, "illegal -J value")
-    raise RefusedError(1, "this small PBS has no job arrays")
+    if "J" in last and last.get("r", "y") == "n":
+        raise RefusedError(2, "cannot submit non-rerunable Array Job")
 
 
 def _variables(text: str, shell: Mapping[str, str]) -> dict[str, str]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hpc_train.lab.pbs.array_range import MOST_SUBJOBS
 from hpc_train.lab.pbs.command_answer import CommandAnswer
 from hpc_train.lab.pbs.job import SERVER, node_name
 from hpc_train.lab.pbs.job_table import JobTable
@@ -15,7 +16,7 @@ from hpc_train.lab.pbs.job_table import JobTable
 QUEUE = "workq"
 VERSION = "23.06.06"
 _STATES = ("Transit", "Queued", "Held", "Waiting", "Running", "Exiting", "Begun")
-_LETTERS = {"Q": "Queued", "H": "Held", "R": "Running", "E": "Exiting"}
+_LETTERS = {"Q": "Queued", "H": "Held", "R": "Running", "E": "Exiting", "B": "Begun"}
 # Limit of its queue [s], which qsub enforces.
 MOST_S = 3600
 
@@ -25,7 +26,7 @@ def server_answer(
 ) -> CommandAnswer | None:
     """Answer `qstat -Bf` and `qstat -Qf`, as JSON or text; None for a question on jobs."""
     letters = "".join(word[1:] for word in words if word.startswith("-"))
-    count = Counter(_LETTERS.get(job.state, "") for job in table.jobs.values())
+    count = Counter(_LETTERS.get(job.state, "") for job in table.jobs.values() if job.index is None)
     counts = "".join(f"{state}:{count[state]} " for state in _STATES)
     state = {"total_jobs": sum(count[one] for one in _STATES), "state_count": counts}
     if "B" in letters:
@@ -55,7 +56,7 @@ def _server(state: Mapping[str, Any], *, history: bool) -> dict[str, Any]:
         "resources_default": {"ncpus": 1},
         "default_chunk": {"ncpus": 1},
         "node_fail_requeue": 310,
-        "max_array_size": 10000,
+        "max_array_size": MOST_SUBJOBS,
         **kept,
         "pbs_version": VERSION,
     }

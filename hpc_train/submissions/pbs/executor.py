@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import time
 from collections import defaultdict
@@ -14,13 +15,15 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.pbs.find_job import search
+from hpc_train.submissions.pbs.job_arrays import QsubCall, qsub_calls
 from hpc_train.submissions.pbs.job_states import ENDING, job_reports
 from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of
 from hpc_train.submissions.pbs.qsub import submit
+from hpc_train.submissions.pbs.server_settings import server_settings
 from hpc_train.submissions.submission_file import mark
 
 # Messages about jobs that have ended in the meantime.
-_GONE = ("Unknown Job Id", "Job has finished")
+_GONE = ("Unknown Job Id", "Job has finished", "invalid for finished array subjob")
 # PBS kills what is left of a job 10 s after TERM (kill_delay); one query every half second.
 _MAX_QUERIES = 40
 # Arguments of one command: Linux allows 2 MiB, and a job id has up to 64 characters.
@@ -41,17 +44,20 @@ class PbsExecutor(Executor):
             )
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
-        """Submit a job for each run; see `Executor.submit`."""
+        """Submit an array for each point, or a job for each run; see `Executor.submit`."""
         _check(runs, options)
-        for number, run in enumerate(runs):
+        calls, most_running = _calls(runs, options)
+        submitted = 0
+        for call in calls:
             try:
-                submit(run, options)
+                submit(call, options, most_running)
             except SubmitError as failure:
-                if not number:
+                if not submitted:
                     raise
-                message = f"{number} of {len(runs)} runs were submitted, then: {failure.message}"
+                message = f"{submitted} of {len(runs)} runs were submitted, then: {failure.message}"
                 hint = failure.hint or "submit again for the rest"
                 raise SubmitError(message, hint, transient=failure.transient) from None
+            submitted += len(call.runs)
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Query each server once; see `Executor.query`."""
@@ -87,6 +93,25 @@ def _check(runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
             f"PBS has no option to leave out the nodes {', '.join(options.exclude)}",
             "hpctrain retry without --exclude-failed-nodes; pbsnodes -l lists offline nodes",
         )
+
+
+def _calls(
+    runs: Sequence[RunFolder], options: ExecutorOptions
+) -> tuple[tuple[QsubCall, ...], int | None]:
+    """Return the calls of qsub, and how many subjobs of an array may run at once."""
+    limits = options.limits
+    whole = qsub_calls(runs, len(runs))
+    if len(whole) == len(runs):
+        return whole, None
+    server = server_settings()
+    sizes = (server.max_array_size, limits.max_array_size)
+    most = min(size for size in sizes if size is not None)
+    if limits.max_array_running and not server.limits_running:
+        logging.getLogger(__name__).warning(
+            "PBS %s cannot limit running subjobs: max_array_running has no effect", server.version
+        )
+        return qsub_calls(runs, most), None
+    return qsub_calls(runs, most), limits.max_array_running
 
 
 def _reports(jobs: Collection[str]) -> dict[str, JobReport]:

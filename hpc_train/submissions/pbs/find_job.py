@@ -11,6 +11,7 @@ import msgspec
 
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.submissions.pbs.job_arrays import subjob
 from hpc_train.submissions.pbs.job_states import job_reports, no_answer, report
 from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of
 from hpc_train.submissions.pbs.qstat import qstat
@@ -54,6 +55,7 @@ def _number(job: str) -> int:
 def search(runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, JobReport]:
     """Return the states of runs without a job id; `job` has the id if it was found."""
     found: dict[RunFolder, JobReport] = {}
+    elements: dict[RunFolder, str] = {}
     answers: dict[str, tuple[dict[str, dict[str, Any]], str]] = {}
     for run, submission in runs.items():
         user = owner(run.path)
@@ -62,8 +64,16 @@ def search(runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, JobReport]:
         jobs, failure = answers[user]
         # The request was accepted twice: the older job is used everywhere.
         mine = with_mark(jobs, submission.comment)
-        found[run] = report(mine[0], jobs[mine[0]]) if mine else _without(run, submission, failure)
-    return found
+        if mine and not submission.native_id:
+            found[run] = report(mine[0], jobs[mine[0]])
+        elif mine:
+            elements[run] = subjob(mine[0], submission.native_id)
+        else:
+            found[run] = _without(run, submission, failure)
+    reports = job_reports(elements.values())
+    return found | {
+        run: msgspec.structs.replace(reports[job], job=job) for run, job in elements.items()
+    }
 
 
 def _without(run: RunFolder, submission: Submission, failure: str) -> JobReport:

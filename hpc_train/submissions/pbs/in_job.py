@@ -25,7 +25,8 @@ PBS = BatchSystem(
     nodes="awk '!seen[$0]++' \"$PBS_NODEFILE\"",
     hostfile="PBS_NODEFILE",
     job_id="PBS_JOBID",
-    job_digits="${PBS_JOBID%%[!0-9]*}",
+    # Of a subjob with its index, so that two on one node have different ports.
+    job_digits="${PBS_JOBID%%[!0-9]*}${PBS_ARRAY_INDEX:-}",
     array_task="PBS_ARRAY_INDEX",
     array_mark="^array_index^",
     start_folder="PBS_O_WORKDIR",

@@ -19,9 +19,13 @@ _ACTIVE = {
     **dict.fromkeys("SU", JobState.SUSPENDED),
 }
 ENDING = "it is ending"
+_FORGOTTEN = "PBS no longer knows it, and it recorded no end"
 _TIMEOUT, _MEMORY = -29, (-26, -27)
 # 256 or 128 and TERM; the substate of a job that was deleted.
 _TERMINATED, _DELETED = (271, 143), 91
+# Without a history, an ended subjob has the attributes of its array, and one of these comments.
+_SUBJOB_ENDED, _SUBJOB_DELETED = ("Subjob finished", "Subjob failed"), "Subjob terminated"
+_BEGAN = "Job Array Began"
 _HOLDS = {"u": "its owner", "o": "an operator", "s": "PBS, perhaps after errors at its start"}
 _NEVER = re.compile(r"Can Never Run: *([^ ].*)")
 _NOT_NOW = re.compile(r"Not Running: *([^ ].*)")
@@ -37,7 +41,7 @@ def job_reports(jobs: Collection[str]) -> dict[str, JobReport]:
     answer = qstat(jobs)
     if answer.failure:
         return dict.fromkeys(jobs, no_answer(answer.failure))
-    lost = JobReport(state=JobState.LOST, reason="PBS no longer knows it, and it recorded no end")
+    lost = JobReport(state=JobState.LOST, reason=_FORGOTTEN)
     return {job: report(job, answer.jobs[job]) if job in answer.jobs else lost for job in jobs}
 
 
@@ -60,26 +64,32 @@ def report(job: str, attributes: Mapping[str, Any]) -> JobReport:
         return JobReport(
             state=JobState.UNKNOWN, reason=f"unknown state of PBS: {letter!r}", job=job
         )
+    if attributes.get("comment") in _SUBJOB_ENDED:
+        # The run's own files have more information.
+        return JobReport(state=JobState.LOST, reason=_FORGOTTEN)
     state, reason = _end(attributes)
     return JobReport(state=state, reason=reason, start=start, nodes=nodes, job=job)
 
 
 def _waiting(letter: str, attributes: Mapping[str, Any]) -> str:
     comment = str(attributes.get("comment", ""))
-    if letter == "H":
-        holds = [_HOLDS[one] for one in str(attributes.get("Hold_Types", "")) if one in _HOLDS]
+    holds = [_HOLDS[one] for one in str(attributes.get("Hold_Types", "")) if one in _HOLDS]
+    # A subjob of an array that is held is queued, with the holds of the array.
+    if letter == "H" or holds:
         by = f" by {' and '.join(holds)}" if holds else ""
         return f"it is held{by}; qrls releases it"
     if never := _NEVER.search(comment):
         return f"it can never run here: {never[1]}; cancel it, and request less"
     if now := _NOT_NOW.search(comment):
         return f"it waits: {now[1]}"
-    return f"PBS says: {comment}" if comment else ""
+    return f"PBS says: {comment}" if comment and not comment.startswith(_BEGAN) else ""
 
 
 def _end(attributes: Mapping[str, Any]) -> tuple[JobState, str]:
     code = _whole(attributes.get("Exit_status"))
     deleted = _whole(attributes.get("substate")) == _DELETED
+    if attributes.get("comment") == _SUBJOB_DELETED:
+        return JobState.CANCELLED, "deleted"
     if code is None or (code in _TERMINATED and deleted):
         by = str(attributes.get("comment", "")).rpartition(" terminated by ")[2]
         return JobState.CANCELLED, f"deleted by {by}" if code is not None and by else "deleted"

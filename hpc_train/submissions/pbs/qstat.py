@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from hpc_train.model.value import Value
+from hpc_train.submissions.pbs.job_arrays import array_of
 from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of, transient
 from hpc_train.subprocesses import Finished
 
@@ -30,22 +31,34 @@ class QstatAnswer(Value, frozen=True, kw_only=True):
 
 
 def qstat(jobs: Collection[str]) -> QstatAnswer:
-    """Query jobs of one server, also finished ones; those that PBS does not know are left out."""
+    """Query jobs of one server, also finished ones; those that PBS does not know are left out.
+
+    Subjobs are queried by their arrays, whose answer has them all.
+    """
     if not jobs:
         return QstatAnswer(jobs={})
-    done = _call(("-F", "json"), jobs)
+    arrays = list(dict.fromkeys(map(array_of, jobs)))
+    answer, errors = _query(arrays, ("-t",) if any(job not in jobs for job in arrays) else ())
+    if answer.failure:
+        return answer
+    left_out = [job for job in jobs if job not in answer.jobs and array_of(job) not in errors]
+    for job in left_out[:_ALONE] if len(jobs) > 1 or arrays != list(jobs) else ():
+        answer.jobs.update(_query([job], ())[0].jobs)
+    return answer
+
+
+def _query(ids: Collection[str], expanded: tuple[str, ...]) -> tuple[QstatAnswer, str]:
+    """Query ids, as JSON or else as text; also return the errors, which name unknown jobs."""
+    done = _call((*expanded, "-F", "json"), ids)
     if _is_unanswered(done):
-        return QstatAnswer(jobs={}, failure=message_of(done))
+        return QstatAnswer(jobs={}, failure=message_of(done)), ""
     found = read_json(done.stdout)
     if found is None:
-        done = _call((), jobs)
+        done = _call(expanded, ids)
         if _is_unanswered(done):
-            return QstatAnswer(jobs={}, failure=message_of(done))
+            return QstatAnswer(jobs={}, failure=message_of(done)), ""
         found = read_text(done.stdout)
-    left_out = [job for job in jobs if job not in found and job not in done.stderr]
-    for job in left_out[:_ALONE] if len(jobs) > 1 else ():
-        found.update(qstat([job]).jobs)
-    return QstatAnswer(jobs=found)
+    return QstatAnswer(jobs=found), done.stderr
 
 
 def _call(form: tuple[str, ...], jobs: Collection[str]) -> Finished:

@@ -11,10 +11,10 @@ import uuid
 import msgspec
 
 from hpc_train.errors import SubmitError
-from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.pbs.find_job import MARK, jobs_of, with_mark
+from hpc_train.submissions.pbs.job_arrays import QsubCall
 from hpc_train.submissions.pbs.pbs_commands import NOT_REACHED, call_pbs, message_of, transient
 from hpc_train.submissions.submission_file import owner, write
 from hpc_train.subprocesses import Finished
@@ -28,6 +28,8 @@ _ADVICE = {
     "Unknown queue": "partition names a queue; qstat -Q lists them",
     "Unknown resource": "directives or the profile's pbs.chunk name one that does not exist here",
     "violates queue and/or server resource limits": "request less, or another queue; qstat -Qf",
+    "Array job exceeds": "limits.max_array_size of the profile: the least of qstat -Bf and -Qf",
+    "illegal -J": "this PBS has no limit of running subjobs: remove limits.max_array_running",
     "exceed": "wait until your other jobs end",
     "Unauthorized Request": "your account may not use this queue or project",
     "Illegal attribute or resource value": "see the #PBS lines: hpctrain render",
@@ -36,16 +38,17 @@ _ADVICE = {
 }
 
 
-def submit(run: RunFolder, options: ExecutorOptions) -> None:
-    """Submit a run, and write its submission.json before and after the call.
+def submit(call: QsubCall, options: ExecutorOptions, most_running: int | None = None) -> None:
+    """Submit runs, and write the submission.json of each before and after the call.
 
-    If the process is killed before the answer, the job is found by its mark.
+    If the process is killed before the answer, the job is found by its mark. Of an array, at most
+    `most_running` subjobs run at once.
 
     Raises:
         SubmitError: refused; `transient` if it is unknown whether the job was accepted.
     """
     mark = f"hpctrain:{uuid.uuid4().hex[:16]}"
-    command = _command(run, mark)
+    command = _command(call, mark, most_running)
     request = Submission(
         executor="pbs",
         native_id="",
@@ -55,19 +58,22 @@ def submit(run: RunFolder, options: ExecutorOptions) -> None:
         command=command,
     )
     try:
-        job = _job_id(run, request)
+        job = _job_id(call, request)
     except SubmitError as failure:
         if not failure.transient:
-            run.submission.unlink(missing_ok=True)
+            for run in call.runs:
+                run.submission.unlink(missing_ok=True)
         raise
-    _record(run, request, job)
+    _record(call, request, job)
 
 
-def _command(run: RunFolder, mark: str) -> tuple[str, ...]:
-    folder = str(run.path.absolute())
-    variables = f"HPCTRAIN_RUN={_quoted(folder)},{MARK}={mark}"
-    output = f"{folder}/logs/job.out"
-    return ("qsub", "-o", output, "-v", variables, str(run.script.absolute()))
+def _command(call: QsubCall, mark: str, most_running: int | None) -> tuple[str, ...]:
+    variables = f"HPCTRAIN_RUN={_quoted(call.folder)},{MARK}={mark}"
+    limit = f"%{most_running}" if most_running else ""
+    # PBS refuses an array that may not be run again; the script ends a second start.
+    array = ("-J", f"{call.indices}{limit}", "-r", "y") if call.indices else ()
+    output = f"{call.folder}/logs/job.out"
+    return ("qsub", *array, "-o", output, "-v", variables, str(call.script))
 
 
 def _quoted(folder: str) -> str:
@@ -84,12 +90,14 @@ def _quoted(folder: str) -> str:
     return f"'{folder}'" if re.search(r"[^\w./:=+@%~-]", folder) else folder
 
 
-def _record(run: RunFolder, request: Submission, job: str) -> None:
+def _record(call: QsubCall, request: Submission, job: str) -> None:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    write(run, msgspec.structs.replace(request, native_id=job, submitted=now))
+    for run in call.runs:
+        native_id = call.native_id(run, job)
+        write(run, msgspec.structs.replace(request, native_id=native_id, submitted=now))
 
 
-def _job_id(run: RunFolder, request: Submission) -> str:
+def _job_id(call: QsubCall, request: Submission) -> str:
     """Return the id of the job, repeating the call only if the server does not have it.
 
     Raises:
@@ -98,7 +106,7 @@ def _job_id(run: RunFolder, request: Submission) -> str:
     message = ""
     for pause_s in (*_PAUSES_S, None):
         # Immediately before: after a kill in between, the state is unknown for two minutes.
-        _record(run, request, "")
+        _record(call, request, "")
         done = call_pbs(*request.command, timeout_s=_PATIENCE_S)
         match = _JOB_ID.search(done.stdout)
         if match is not None:
@@ -106,7 +114,7 @@ def _job_id(run: RunFolder, request: Submission) -> str:
         message = _refusal(done)
         if pause_s is None:
             break
-        job, answered = _find(run, request.comment, _delay(message, pause_s))
+        job, answered = _find(call, request.comment, _delay(message, pause_s))
         if job:
             return job
         if not answered:
@@ -138,11 +146,11 @@ def _delay(message: str, pause_s: float) -> float:
     return pause_s
 
 
-def _find(run: RunFolder, mark: str, pause_s: float) -> tuple[str, bool]:
+def _find(call: QsubCall, mark: str, pause_s: float) -> tuple[str, bool]:
     """Wait, then search for the job; return whether the server responded."""
     for further_s in (0.0, *_PAUSES_S):
         time.sleep(pause_s + further_s)
-        jobs, failure = jobs_of(owner(run.path))
+        jobs, failure = jobs_of(owner(call.runs[0].path))
         if not failure:
             mine = with_mark(jobs, mark)
             if len(mine) > 1:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 
 from hpc_train.model.run import RunFolder, RunName
 from hpc_train.model.value import Value
+from hpc_train.submissions.repetition_groups import repetition_groups
 
 
 class SbatchCall(Value, frozen=True, kw_only=True):
@@ -37,13 +37,8 @@ def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[SbatchCall, ...
     `array_size` is Slurm's MaxArraySize: the largest number plus one; 0 where there are no arrays.
     Runs share an array only if their scripts are byte-identical.
     """
-    groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
-    for run in runs:
-        name = RunName.parse(run.run_id)
-        fits = name is not None and name.repetition < array_size
-        key = (name.stem, name.ending) if name and fits else (run.run_id, "")
-        groups[key[0], key[1], run.script.read_text(encoding="utf-8")].append(run)
-    return tuple(_batch(group, text) for (_, _, text), group in groups.items())
+    groups = repetition_groups(runs, lambda name: name.repetition < array_size)
+    return tuple(_batch(group, text) for group, text in groups)
 
 
 def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -> SbatchCall:
