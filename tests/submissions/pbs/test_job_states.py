@@ -57,6 +57,23 @@ def test_active_jobs() -> None:
     assert found["37.r2h1"].start is not None
 
 
+@pytest.mark.parametrize(
+    ("comment", "state"),
+    [
+        ("Subjob finished", JobState.LOST),
+        ("Subjob failed", JobState.LOST),
+        ("Subjob terminated", JobState.CANCELLED),
+    ],
+)
+def test_an_ended_subjob_without_a_history_has_no_exit_status(
+    comment: str, state: JobState
+) -> None:
+    # Its attributes are those of its array (status_subjob in OpenPBS), the exit status as well.
+    array = recorded("qstat-tf-array.json")["41[].r2h1"]
+    ended = {**array, "job_state": "X", "Exit_status": 0, "comment": comment}
+    assert report("41[1].r2h1", ended).state is state
+
+
 def test_elements_of_an_array() -> None:
     found = {job: report(job, one) for job, one in recorded("qstat-tf-array.json").items()}
     assert (found["41[0].r2h1"].state, found["41[0].r2h1"].reason) == (JobState.RUNNING, ENDING)
