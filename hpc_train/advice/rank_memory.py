@@ -2,7 +2,9 @@
 
 Activations of a transformer block in bytes per sample, token and width: 32 in bf16 and 64 in fp32
 with a fused attention, 34 with dropout; with full checkpointing only its input (Korthikanti et al.,
-arXiv 2205.05198). Logits are kept in the type of the operations and twice in fp32.
+arXiv 2205.05198). Logits are kept in the type of the operations and twice in fp32; the divided loss
+of torch's `loss_parallel` holds three arrays forward (logits, shifted, their exponentials) and four
+backward (logarithms, gradient, its sum with the exponentials, product).
 """
 
 from __future__ import annotations
@@ -75,7 +77,7 @@ def _late_gradients(request: TrainingRequest, program: ProgramSize, size: Traini
 
     The buckets of ddp are kept, and in our trainer the gradients are views of them.
     """
-    kept = program.model is not None and request.strategy in ("ddp", "zero1")
+    kept = program.model is not None and request.strategy in ("ddp", "zero1", "context")
     return 0.0 if kept or request.microbatches > 1 else gradient_bytes(request, size)
 
 
@@ -109,9 +111,9 @@ def _of_samples(
     whole = tokens * shape.width * shape.blocks
     each = 32.0 if request.precision in _HALF else 64.0
     divided = request.world_size if request.strategy == "tensor" else 1
-    # Of a block, both gathered inputs of the divided layers are kept whole.
-    if divided > 1:
-        each += (4.0 if request.precision in _HALF else 8.0) * (divided - 1)
+    # Both gathered inputs of divided layers, or all keys and values, of a block are kept whole.
+    if request.strategy in ("tensor", "context"):
+        each += (4.0 if request.precision in _HALF else 8.0) * (request.world_size - 1)
     if request.checkpointing == "none":
         activations = _with_more(each * whole * _held(request) / divided)
     else:
@@ -121,7 +123,8 @@ def _of_samples(
         most = least if request.checkpointing == "full" else each * whole * _held(request) / divided
         activations = Range(low=least, high=most * _MORE)
     vocabulary = tokens * shape.vocabulary / divided
-    return activations, Range(low=8.0 * vocabulary, high=12.0 * vocabulary)
+    arrays = (3, 4) if divided > 1 else (2, 3)
+    return activations, Range(low=4.0 * arrays[0] * vocabulary, high=4.0 * arrays[1] * vocabulary)
 
 
 def _of_counted(request: TrainingRequest, program: ProgramSize, samples: float) -> Range:

@@ -15,13 +15,17 @@ from pathlib import Path
 from tests.advice.measured_memory import MODEL, predicted
 
 ROOT = Path(__file__).resolve().parents[2]
-# Strategy -> ranks, and samples of one forward pass of a rank.
+# Strategy -> ranks, samples of one forward pass of a rank, and the global batch.
 SIZES = {
-    "single": (1, 2),
-    "ddp": (2, 1),
-    "zero1": (2, 1),
-    "fsdp": (2, 1),
-    "tensor": (2, 2),
+    "single": (1, 2, 2),
+    "ddp": (2, 1, 2),
+    "zero1": (2, 1, 2),
+    "fsdp": (2, 1, 2),
+    "hsdp": (4, 1, 4),
+    "tensor": (2, 2, 2),
+    "context": (2, 2, 2),
+    "pipeline": (2, 1, 2),
+    "naive": (2, 2, 2),
 }
 # The state of the optimiser exists from the second step on, all buckets of ddp from the third.
 STEPS = 3
@@ -33,18 +37,18 @@ def main() -> None:
     parser.add_argument("strategies", nargs="*", metavar="STRATEGY", default=list(SIZES))
     print("strategy  ranks  measured [GiB]  bounds [GiB]  middle")
     for name in parser.parse_args().strategies:
-        ranks, samples = SIZES[name]
-        peak, found = measured(name, ranks), predicted(name, ranks, samples)
+        ranks, samples, batch = SIZES[name]
+        peak, found = measured(name, ranks, batch), predicted(name, ranks, samples)
         middle = (found.low + (found.high or 0.0)) / 2
         bounds = f"{found.low:.2f} to {found.high:.2f}"
         print(f"{name:8} {ranks:6} {peak:15.3f}  {bounds} {middle / peak - 1:+7.1%}", flush=True)
 
 
-def measured(strategy: str, ranks: int) -> float:
-    """Train with a global batch of two samples; return the largest peak of a rank [GiB]."""
+def measured(strategy: str, ranks: int, batch: int) -> float:
+    """Train with a global batch of so many samples; return the largest peak of a rank [GiB]."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
     trainer = ["-m", "hpc_train.workload.train", "--model", MODEL, "--strategy", strategy]
-    size = ["--global-batch-size", "2", "--steps", str(STEPS), "--optimizer", "adamw"]
+    size = ["--global-batch-size", str(batch), "--steps", str(STEPS), "--optimizer", "adamw"]
     command = [sys.executable, *torchrun, *trainer, *size, "--no-accuracy"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)
     lines = (line.partition("@hpct ")[2] for line in done.stdout.splitlines())
