@@ -125,6 +125,8 @@ def run_study(prepared: Prepared, results: Path, seconds: float) -> None:
     code = follow(done.home, {run.run_id for run in done.new}, {})
     timer.cancel()
     if code != 130:
+        # The runs have ended because it cancels them, before it has said so.
+        timer.join()
         words = [done.home.name, "--results", str(results)]
         with report.make_context("report", words, click.get_current_context()) as context:
             report.invoke(context)
