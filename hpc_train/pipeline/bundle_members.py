@@ -57,10 +57,10 @@ def _run_files(
     folder = run.folder
     for path in (
         folder.manifest, folder.script, folder.submission, folder.status, folder.restarts,
-        folder.cut_off,
+        folder.cut_off, folder.switches, *sorted(folder.topology.glob("*.txt")),
     ):  # fmt: skip
         if is_regular(path):
-            yield path.name, path.read_bytes
+            yield path.relative_to(folder.path).as_posix(), path.read_bytes
     if records:
         yield folder.records.name, partial(_lines, records)
     if transport is not None:

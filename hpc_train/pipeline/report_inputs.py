@@ -119,7 +119,7 @@ def report_inputs(
         stored = open_bundle(bundle)._asdict()
         opened = ReportInputs(**{**stored, "records": record_arrays(stored["records"])})
         study = without(opened.study, search.excluded, None)
-        return msgspec.structs.replace(opened, study=study)
+        return _with_places(msgspec.structs.replace(opened, study=study), ask=False)
     paths, homes = classify(words, search.root)
     stats = ParseStats() if stats is None else stats
     if not homes:
@@ -149,8 +149,14 @@ def _own(found: StudyRuns, stats: ParseStats, *, ask: bool) -> ReportInputs:
     inputs = _report_inputs(
         _with_conditions(study, conditions), records, transports, warnings, stats
     )
+    return _with_places(msgspec.structs.replace(inputs, own=own), ask=ask)
+
+
+def _with_places(inputs: ReportInputs, *, ask: bool) -> ReportInputs:
+    """Add the switches of the nodes of each run, and how these are built."""
+    own = inputs.own
     return msgspec.structs.replace(
-        inputs, own=own, switches=run_switches(own, ask=ask), topologies=run_topologies(own)
+        inputs, switches=run_switches(own, ask=ask), topologies=run_topologies(own)
     )
 
 

@@ -12,6 +12,7 @@ from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
+from tests.pipeline.bundles import packed
 from tests.pipeline.on_slurm import RESULTS, age, says
 from tests.pipeline.test_run_states import read_only
 from tests.submissions.slurm.fake_slurm import FakeSlurm
@@ -83,6 +84,14 @@ def test_one_question_and_its_answers_are_stored(slurm: FakeSlurm, home: Path) -
     # The network was changed; the runs were on the old one.
     controller(slurm, "")
     assert switches(home) == expected
+    assert asked(slurm) == 1
+
+
+def test_a_bundle_carries_them_and_asks_for_nothing(slurm: FakeSlurm, home: Path) -> None:
+    controller(slurm, TREE)
+    expected = {run.run_id: (2, 3) for run in two_nodes(home)}
+    bundle = packed(home)
+    assert switches(bundle) == expected
     assert asked(slurm) == 1
 
 

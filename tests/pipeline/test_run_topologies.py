@@ -14,6 +14,7 @@ from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.submit import submit
+from tests.pipeline.bundles import packed
 from tests.pipeline.on_slurm import RESULTS, age, says
 from tests.probe.machines import output
 from tests.submissions.slurm.fake_slurm import FakeSlurm
@@ -51,9 +52,9 @@ def stores(run: RunFolder, node: str, text: str) -> None:
     (run.topology / f"{node}.txt").write_text(text)
 
 
-def said(runs: list[RunFolder]) -> list[str]:
-    """Return the caveats on topologies of the report on the study."""
-    report = build_report(report_inputs([str(runs[0].path.parent)], ROOT))
+def said(runs: list[RunFolder], source: Path | None = None) -> list[str]:
+    """Return the caveats on topologies of the report on the study, or on a bundle of it."""
+    report = build_report(report_inputs([str(source or runs[0].path.parent)], ROOT))
     return [line for line in report.summary if "different topology" in line]
 
 
@@ -79,6 +80,13 @@ def test_a_comparison_shows_what_differs(runs: list[RunFolder]) -> None:
     (table,) = [one for one in found.report.tables if one.title.startswith("Settings")]
     rows = [[cell.text for cell in row] for row in table.rows]
     assert [f"topology: {LINKS}", "28 x NV12", "28 x NV18"] in rows
+
+
+def test_a_bundle_carries_them(runs: list[RunFolder]) -> None:
+    stores(runs[1], "n2", output("dgx_h100"))
+    before = said(runs)
+    assert before
+    assert said(runs, packed(runs[0].path.parent)) == before
 
 
 def test_nodes_of_an_earlier_start_are_left_out(runs: list[RunFolder]) -> None:
