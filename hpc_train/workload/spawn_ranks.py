@@ -36,8 +36,8 @@ def run_ranks(main: Main) -> int:
     (128 + signal if a signal ended it).
 
     With HPCTRAIN_LOG_DIR set, child output goes to `rank-<rank>.out` there, appended. With
-    HPCTRAIN_FAILURE_FILE set, the first failure writes `rank host exit_code` to that file; an
-    existing file is not changed.
+    HPCTRAIN_FAILURE_FILE set, the first failure writes `rank host exit_code` to that file, unless
+    it exists or a signal to the job has left `$HPCTRAIN_FAILURE_FILE.signal`.
 
     Raises:
         WorkloadError: a variable of the launcher is absent or is not a number in range.
@@ -181,7 +181,7 @@ def _exit_code(child: SpawnProcess) -> int:
 
 def _note_failure(rank: str, code: int) -> None:
     path = os.environ.get("HPCTRAIN_FAILURE_FILE")
-    if not path:
+    if not path or os.path.exists(f"{path}.signal"):  # noqa: PTH110
         return
     try:
         with open(path, "x") as file:  # noqa: PTH123

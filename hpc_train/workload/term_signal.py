@@ -58,7 +58,7 @@ def _watch(read: int) -> None:
 
 
 def _another_failed() -> bool:
-    """Whether a rank has left its failure; a file without content tells of a signal to the job."""
+    """Whether a rank has left its failure; one that is being written has no content yet."""
     file = os.environ.get(FAILURE)
     with suppress(OSError):
         return bool(file) and Path(str(file)).stat().st_size > 0

@@ -112,6 +112,14 @@ def test_failure_file_that_exists_is_left_alone(tmp_path: Path) -> None:
     assert failure.read_text() == "9 other 9\n"
 
 
+def test_after_a_signal_to_the_job_no_rank_failed_first(tmp_path: Path) -> None:
+    failure = tmp_path / "failure"
+    (tmp_path / "failure.signal").touch()
+    extra = {**meeting_point(), "LOCAL_WORLD_SIZE": 2, "HPCTRAIN_FAILURE_FILE": failure}
+    assert finish(start((script(tmp_path, SECOND.format("sys.exit(3)")),), **extra))[0] == 3
+    assert not failure.exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
 def test_children_do_not_outlive_the_parent(tmp_path: Path, number: signal.Signals) -> None:
     body = f'open("{tmp_path}/" + os.environ["RANK"], "w").write(str(os.getpid())); time.sleep(600)'

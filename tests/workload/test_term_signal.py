@@ -87,7 +87,7 @@ def run(
 
 def test_term_asks_a_rank_to_stop(tmp_path: Path) -> None:
     assert run(UNTIL_ASKED, tmp_path) == (0, "")
-    # A signal to the job leaves a file without content.
+    # One that is being written has no content yet.
     (tmp_path / "first_failure").touch()
     assert run(UNTIL_ASKED, tmp_path) == (0, "")
 
