@@ -92,8 +92,12 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     for unread in cluster.unread:
         say(unread)
     if as_json:
-        answer = {"schema": 1, "cluster": cluster.name, "unread": cluster.unread}
-        answer |= {"compared": check.compared, "differences": check.differences}
+        answer = {"schema": 1, "cluster": cluster.name, "version": cluster.version}
+        answer |= {
+            "unread": cluster.unread,
+            "compared": check.compared,
+            "differences": check.differences,
+        }
         click.echo(msgspec.json.encode(answer))
     elif check.differences:
         rows = [(one.key, one.profile, one.cluster, one.place) for one in check.differences]
@@ -110,4 +114,6 @@ def _same(compared: int, name: str, cluster: Cluster | LivePbs) -> str:
     if not compared:
         return f"nothing to compare: {name} states nothing that the cluster {cluster.name} shows"
     rest = "; the rest could not be read" if cluster.unread else ""
-    return f"{name} and the cluster {cluster.name} agree: {compared} values{rest}"
+    values = f"{compared} value{'' if compared == 1 else 's'}"
+    version = f"; version {cluster.version}" if cluster.version else ""
+    return f"{name} and the cluster {cluster.name} agree: {values}{rest}{version}"

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
-from typing import Literal
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from hpc_train.model.live_pbs import LivePbs, PbsNode, PbsQueue, number, pbs_time
+from hpc_train.model.live_pbs import LivePbs, PbsNode, PbsQueue
+from hpc_train.model.pbs_queue_limits import (
+    PbsQueueLimits,
+    all_nodes,
+    destinations,
+    queue_limits,
+)
 from hpc_train.model.site import SCHEMA
-from hpc_train.model.units import Duration
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
 
 # What starts the ranks of a job on its nodes.
@@ -75,87 +79,49 @@ def _launchers(programs: Collection[str]) -> Iterator[str]:
 
 def _partitions(pbs: LivePbs) -> Iterator[str]:
     yield "partitions:"
-    named = {queue.name: queue for queue in pbs.queues}
     for queue in pbs.shown:
-        targets = [named[one] for one in queue.destinations if one in named]
         yield f"  {line('- name', queue.name)}"
-        yield from (f"    {one}" for one in _queue(pbs, queue, targets))
+        yield from (f"    {one}" for one in _queue(pbs, queue))
     closed = [queue.name for queue in pbs.queues if not queue.open]
     if closed:
         yield remark(f"closed queues: {', '.join(closed)}", 1)
 
 
-def _queue(pbs: LivePbs, queue: PbsQueue, targets: list[PbsQueue]) -> Iterator[str]:
+def _queue(pbs: LivePbs, queue: PbsQueue) -> Iterator[str]:
+    targets = destinations(pbs, queue)
     if queue.name == pbs.default_queue:
         yield line("default", True)
     if targets:
         yield line("description", f"routes jobs to {', '.join(one.name for one in targets)}")
-    named = {node.name: node for one in targets or [queue] for node in nodes_of(pbs, one)}
-    nodes = list(named.values())
-    yield from _limits(queue, targets, len({node.host for node in nodes}))
-    default = pbs_time(queue.default.get("walltime") or pbs.default.get("walltime"))
-    longest = _longest(queue, targets)
-    if default and (longest is None or default <= longest):
-        yield line("default_time", time(default))
-    yield from _nodes(nodes, without_gpus=queue.most.get("ngpus") == "0")
-
-
-def _limits(queue: PbsQueue, targets: list[PbsQueue], hosts: int) -> Iterator[str]:
-    if hosts:
-        yield line("nodes", hosts)
-    most = number(queue.most.get("nodect")) or _widest(targets, "most")
-    least = number(queue.least.get("nodect")) or _widest(targets, "least")
-    if most and hosts and most > hosts:
-        yield line("max_nodes", hosts, f"the limit of the queue is {most}")
-    elif most:
-        yield line("max_nodes", most)
-    if least and least > 1:
-        fits = not hosts or least <= hosts
-        yield line("min_nodes", least) if fits else remark(f"at least {least} nodes of a job")
-    gpus = number(queue.most.get("ngpus"))
-    if gpus:
-        yield line("max_gpus", gpus)
-    shortest = pbs_time(queue.least.get("walltime"))
-    if shortest:
-        yield line("min_time", time(shortest))
-    longest = _longest(queue, targets)
-    yield line("max_time", time(longest)) if longest else remark("no time limit is stated")
+    yield from _limits(queue_limits(pbs, queue))
     cores = queue.most.get("ncpus")
     if cores:
         yield remark(f"at most {cores} cores of a job")
+    yield from _nodes(all_nodes(pbs, queue), without_gpus=queue.most.get("ngpus") == "0")
 
 
-def _widest(targets: list[PbsQueue], which: Literal["most", "least"]) -> int | None:
-    """Return the widest limit of nodes of the destinations; None if one of them has none."""
-    found = [number(getattr(one, which).get("nodect")) for one in targets]
-    known = [one for one in found if one is not None]
-    if not known or len(known) < len(targets):
-        return None
-    return max(known) if which == "most" else min(known)
+def _limits(limits: PbsQueueLimits) -> Iterator[str]:
+    if limits.hosts:
+        yield line("nodes", limits.hosts)
+    if limits.max_nodes:
+        above = limits.max_nodes != limits.stated_nodes
+        note = f"the limit of the queue is {limits.stated_nodes}" if above else ""
+        yield line("max_nodes", limits.max_nodes, note)
+    least = limits.min_nodes
+    if least and least > 1:
+        fits = not limits.hosts or least <= limits.hosts
+        yield line("min_nodes", least) if fits else remark(f"at least {least} nodes of a job")
+    if limits.max_gpus:
+        yield line("max_gpus", limits.max_gpus)
+    if limits.min_time:
+        yield line("min_time", time(limits.min_time))
+    longest = limits.max_time
+    yield line("max_time", time(longest)) if longest else remark("no time limit is stated")
+    if limits.default_time:
+        yield line("default_time", time(limits.default_time))
 
 
-def _longest(queue: PbsQueue, targets: list[PbsQueue]) -> Duration | None:
-    own = pbs_time(queue.most.get("walltime"))
-    if own or not targets:
-        return own
-    found = [pbs_time(one.most.get("walltime")) for one in targets]
-    known = [one for one in found if one is not None]
-    return max(known) if len(known) == len(targets) else None
-
-
-def nodes_of(pbs: LivePbs, queue: PbsQueue) -> tuple[PbsNode, ...]:
-    """Return the nodes of a queue: its own, those whose Qlist has it, else those of no queue."""
-    wanted = queue.chunk.get("Qlist", queue.name)
-    own = [
-        node
-        for node in pbs.nodes
-        if node.queue == queue.name or wanted in node.resources.get("Qlist", "").split(",")
-    ]
-    free = [node for node in pbs.nodes if not node.queue and "Qlist" not in node.resources]
-    return tuple(own or free)
-
-
-def _nodes(nodes: list[PbsNode], *, without_gpus: bool) -> Iterator[str]:
+def _nodes(nodes: Sequence[PbsNode], *, without_gpus: bool) -> Iterator[str]:
     """Yield what a host has: that of most hosts, and the others as remarks."""
     if not nodes:
         yield question("cpus_per_node", "64", "pbsnodes shows no node of this queue: cores?")
@@ -180,7 +146,8 @@ def _nodes(nodes: list[PbsNode], *, without_gpus: bool) -> Iterator[str]:
 
 def _remarks(hosts: Mapping[str, list[PbsNode]], shapes: Counter[Shape]) -> Iterator[str]:
     for (cores, gpus, memory), count in shapes.most_common()[1:5]:
-        yield remark(f"{count} nodes: {cores} cores, {gpus} GPUs, {memory} MiB")
+        hosts_of = f"{count} node{'s' * (count > 1)}"
+        yield remark(f"{hosts_of}: {cores} cores, {gpus} GPUs, {memory} MiB")
     if any(len(own) > 1 for own in hosts.values()):
         yield remark("a node has several vnodes; place=scatter gives one chunk to each node")
     nodes = [node for own in hosts.values() for node in own]

@@ -29,7 +29,10 @@ def from_json(text: str, key: str) -> Attributes | None:
     if any(not isinstance(one, dict) for one in found.values()):
         # Some versions write the attributes of the server without its name.
         found = {str(answer.get("pbs_server", "pbs")): found}
-    return {str(name): dict(_flat(one)) for name, one in found.items()}
+    # The version is beside the entries, and in newer versions an attribute of the server as well.
+    known = {"pbs_version": str(answer["pbs_version"])} if "pbs_version" in answer else {}
+    own = known if key == "Server" else {}
+    return {str(name): {**own, **dict(_flat(one))} for name, one in found.items()}
 
 
 def _flat(attributes: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from hpc_train.model.live_pbs import LivePbs, PbsQueue, number, pbs_time
+from hpc_train.model.live_pbs import LivePbs, PbsQueue
 from hpc_train.model.partition import ANY, Partition
+from hpc_train.model.pbs_queue_limits import queue_limits
 from hpc_train.model.site import SourcedSite
 from hpc_train.sites.drift import Differences, Drift, pair
+
+_LIMITS = ("max_time", "min_time", "default_time", "min_nodes", "max_gpus")
 
 
 def compare_pbs(site: SourcedSite, pbs: LivePbs) -> Drift:
@@ -30,17 +33,15 @@ def _of_queue(
         return
     if not queue.open:
         yield pair(site, f"{key}.name", said.name, "closed", same=False)
-    limits = (
-        ("max_time", said.max_time, pbs_time(queue.most.get("walltime"))),
-        ("min_time", said.min_time, pbs_time(queue.least.get("walltime"))),
-        ("default_time", said.default_time, pbs_time(queue.default.get("walltime"))),
-        ("max_nodes", said.max_nodes, number(queue.most.get("nodect"))),
-        ("min_nodes", said.min_nodes, number(queue.least.get("nodect"))),
-        ("max_gpus", said.max_gpus, number(queue.most.get("ngpus"))),
-    )
-    for name, mine, found in limits:
-        if mine is not None and found is not None:
-            yield pair(site, f"{key}.{name}", mine, found, same=mine == found)
+    found = queue_limits(pbs, queue)
+    # A job above the number of hosts never starts: a profile may state either of the two.
+    if said.max_nodes is not None and found.max_nodes is not None:
+        same = said.max_nodes in (found.max_nodes, found.stated_nodes)
+        yield pair(site, f"{key}.max_nodes", said.max_nodes, found.max_nodes, same=same)
+    for name in _LIMITS:
+        mine, theirs = getattr(said, name), getattr(found, name)
+        if mine is not None and theirs is not None:
+            yield pair(site, f"{key}.{name}", mine, theirs, same=mine == theirs)
     if said.default and pbs.default_queue:
         same = said.name == pbs.default_queue
         yield pair(site, f"{key}.default", said.name, pbs.default_queue, same=same)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpc_train.errors import ProbeError
@@ -14,6 +15,7 @@ from hpc_train.probe.draft_pbs import draft_pbs
 from hpc_train.probe.query_pbs import read_pbs
 from hpc_train.probe.run_program import Answer
 from hpc_train.sites.load import load_site
+from hpc_train.sites.pbs_drift import compare_pbs
 
 # Shapes of PBS Professional 2022.1; names and numbers are invented.
 ANSWERS = Path(__file__).parent / "pbs_answers"
@@ -28,7 +30,8 @@ def as_text(name: str) -> str:
     rows = []
     for one, attributes in found.items():
         rows.append(f"{head}{one}")
-        for key, value in attributes.items():
+        version = {"pbs_version": "2022.1.5"} if name == "server" else {}
+        for key, value in {**attributes, **version}.items():
             parts = value.items() if isinstance(value, dict) else [("", value)]
             for part, text in parts:
                 whole = f"    {key}{'.' if part else ''}{part} = {text}"
@@ -75,8 +78,30 @@ def test_limits_and_nodes_of_queues(tmp_path: Path) -> None:
     assert (debug.max_nodes, str(debug.default_time)) == (1, "00:10:00")
     assert (cpu.gpus_per_node, cpu.max_time) == (0, None)
     assert "closed queues: old" in text
-    assert "1 nodes: 64 cores, 4 GPUs, 1030610 MiB" in text
+    assert "1 node: 64 cores, 4 GPUs, 1030610 MiB" in text
     assert "a node has several vnodes" in text
+
+
+def test_a_draft_agrees_with_its_server(tmp_path: Path) -> None:
+    pbs = read_pbs(answer)
+    drafted(tmp_path, pbs)
+    site = load_site(str(tmp_path / "demo.yaml"))
+    drift = compare_pbs(site, pbs)
+    # Of the route: name, nodes, both times of a job, the default time and the default queue.
+    assert (drift.differences, drift.compared) == ((), 12)
+    partitions = list(site.value.partitions)
+    for limit, count in ((496, 0), (3, 0), (4, 1)):
+        partitions[0] = msgspec.structs.replace(partitions[0], max_nodes=limit)
+        value = msgspec.structs.replace(site.value, partitions=tuple(partitions))
+        found = compare_pbs(msgspec.structs.replace(site, value=value), pbs).differences
+        assert len(found) == count
+
+
+def test_the_version_is_that_of_the_json(tmp_path: Path) -> None:
+    pbs = read_pbs(answer)
+    text, _ = drafted(tmp_path, pbs)
+    assert pbs.version == "2022.1.5"
+    assert "pbsnodes -a of pbs1.example, PBS 2022.1.5" in text
 
 
 def test_what_pbs_does_not_say_is_a_question(tmp_path: Path) -> None:

@@ -7,6 +7,8 @@ import os
 import re
 import shutil
 
+from hpc_train.errors import ProbeError
+from hpc_train.model.live_pbs import LivePbs
 from hpc_train.pipeline.site.init import Drafted, InitOptions, check_draft, target_of, write_draft
 from hpc_train.probe.draft_pbs import PROGRAMS, draft_pbs
 from hpc_train.probe.query_pbs import read_pbs
@@ -35,6 +37,7 @@ def init_pbs(options: InitOptions) -> Drafted:
         # Errors in the options are reported before PBS is queried.
         target_of(options, given)
     pbs = read_pbs()
+    _check_queues(pbs)
     name = given or re.sub(r"[^a-z0-9._-]+", "-", pbs.name.partition(".")[0].lower())
     target = target_of(options, name)
     programs = [one for one in PROGRAMS if shutil.which(one)]
@@ -42,3 +45,19 @@ def init_pbs(options: InitOptions) -> Drafted:
     check_draft(name, text, f"the answers of the PBS server {pbs.name}")
     write_draft(target, text, options)
     return Drafted(path=target, name=name, text=text, unread=pbs.unread)
+
+
+def _check_queues(pbs: LivePbs) -> None:
+    """Refuse a server without a queue that takes jobs: a profile has at least one.
+
+    Raises:
+        ProbeError: with the queues that are closed.
+    """
+    if pbs.shown:
+        return
+    closed = ", ".join(queue.name for queue in pbs.queues)
+    message = f"the PBS server {pbs.name} has no open queue to which users submit"
+    raise ProbeError(
+        f"{message}; closed or fed by routes only: {closed}" if closed else message,
+        "qstat -Q shows when one is open, then run site init again",
+    )

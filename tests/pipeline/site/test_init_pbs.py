@@ -14,6 +14,8 @@ from hpc_train.cli.group import cli
 from hpc_train.errors import ProbeError
 from hpc_train.lab.pbs import small_pbs
 from hpc_train.lab.pbs.placement import NodeSize
+from hpc_train.model.live_pbs import LivePbs, PbsQueue
+from hpc_train.pipeline.site import init_pbs
 from hpc_train.sites.load import load_site
 from tests.small_pbs import RunningPbs, running
 
@@ -87,7 +89,21 @@ def run(*words: str) -> tuple[int, str]:
 def test_a_draft_agrees_with_the_server(pbs: RunningPbs) -> None:
     init("mine")
     code, output = run("site", "check", "./site_profiles/mine.yaml", "--live")
-    assert (code, output.splitlines()[-1]) == (0, "mine and the cluster pbs agree: 3 values")
+    last = "mine and the cluster pbs agree: 3 values; version 23.06.06"
+    assert (code, output.splitlines()[-1]) == (0, last)
+
+
+def test_a_server_without_an_open_queue_is_told(
+    pbs: RunningPbs, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    closed = LivePbs(name="srv", queues=(PbsQueue(name="old", open=False),))
+    monkeypatch.setattr(init_pbs, "read_pbs", lambda: closed)
+    with pytest.raises(
+        ProbeError,
+        match="srv has no open queue to which users submit; closed or fed by routes only: old",
+    ):
+        init("mine")
+    assert not Path("site_profiles/mine.yaml").exists()
 
 
 def test_another_limit_and_another_queue_are_differences(pbs: RunningPbs) -> None:
