@@ -124,12 +124,16 @@ def _flight_dumps(run: Run) -> tuple[tuple[FlightDump, ...], tuple[str, ...]]:
     folder, began = run.folder, run.status.started if run.status else 0.0
     dumps, damaged = list[FlightDump](), list[str]()
     for path in sorted(folder.logs.glob(PATTERN)):
+        name = path.relative_to(folder.path).as_posix()
         try:
             if path.stat().st_mtime >= began:
-                dumps.append(read_dump(path, path.relative_to(folder.path).as_posix()))
-        except (OSError, LogParseError) as error:
-            _log.warning("%s", error)
-            damaged.append(str(error))
+                dumps.append(read_dump(path, name))
+        except LogParseError as error:
+            damaged.append(error.message)
+        except OSError as error:
+            damaged.append(f"{name}: it cannot be read: {error.strerror}")
+    for text in damaged:
+        _log.warning("%s", text)
     return tuple(dumps), tuple(damaged)
 
 

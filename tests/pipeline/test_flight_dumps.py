@@ -62,7 +62,18 @@ def test_a_damaged_dump_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixtur
     run = hung(tmp_path)
     (run.folder.logs / "nccl_trace_rank_2").write_bytes(b"\x80")
     check_unknown(run)
-    assert "logs/nccl_trace_rank_2: no dump of torch's flight recorder: " in caplog.text
+    assert "logs/nccl_trace_rank_2: this dump of torch's flight recorder is damaged" in caplog.text
+
+
+def test_a_dump_that_is_no_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = hung(tmp_path)
+    for rank, make in ((1, lambda path: path.symlink_to("gone")), (2, os.mkfifo)):
+        path = run.folder.logs / f"nccl_trace_rank_{rank}"
+        path.unlink()
+        make(path)
+    check_unknown(run)
+    assert "logs/nccl_trace_rank_1: it cannot be read: No such file or directory" in caplog.text
+    assert "logs/nccl_trace_rank_2: it cannot be read: " in caplog.text
 
 
 def check_unknown(run: Run) -> None:

@@ -44,7 +44,8 @@ class Operation(Value, frozen=True, kw_only=True):
 class FlightDump(Value, frozen=True, kw_only=True):
     """What one rank did last: its collectives, in order; the last number that it enqueued by group.
 
-    `groups` are the process groups by name, as their descriptions and global ranks.
+    `groups` are the process groups by name, as their descriptions and global ranks. `exchanging` is
+    whether a send or receive of the rank had not ended; these have numbers of their own.
     """
 
     rank: int
@@ -52,21 +53,32 @@ class FlightDump(Value, frozen=True, kw_only=True):
     operations: tuple[Operation, ...]
     enqueued: dict[str, int]
     groups: dict[str, tuple[str, tuple[int, ...]]]
+    exchanging: bool = False
 
 
 def read_dump(path: Path, source: str) -> FlightDump:
     """Read the dump of one rank; `source` is its name in evidence.
 
     Raises:
-        LogParseError: it is no such dump, too large, or a pickle that names a function.
+        LogParseError: it is no such dump, too large, or a pickle that names a function; or it
+        cannot be read.
     """
     number = _RANK.search(path.name)
     if number is None:
         raise LogParseError(f"{source}: no dump of torch's flight recorder: its name has no rank")
     try:
-        return _dump(_decoded(read_regular(path, _MOST_BYTES)), int(number[1]), source)
-    except (OSError, *_DAMAGED) as error:
+        content = read_regular(path, _MOST_BYTES)
+    except OSError as error:
+        raise LogParseError(f"{source}: it cannot be read: {error.strerror}") from error
+    try:
+        return _dump(_decoded(content), int(number[1]), source)
+    except _FunctionError as error:
         raise LogParseError(f"{source}: no dump of torch's flight recorder: {error}") from error
+    except _DAMAGED as error:
+        raise LogParseError(
+            f"{source}: this dump of torch's flight recorder is damaged, or its rank was ended "
+            "before all of it was written; it is left out"
+        ) from error
 
 
 # What a damaged pickle or JSON raises, and values of another form.
@@ -83,11 +95,15 @@ _DAMAGED = (
 )
 
 
+class _FunctionError(pickle.UnpicklingError):
+    """A pickle that names a function."""
+
+
 class _Plain(pickle.Unpickler):
     """Makes dicts, lists, tuples, texts and numbers, and nothing else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        raise pickle.UnpicklingError(f"it names {module}.{name}, which is not loaded")
+        raise _FunctionError(f"it names {module}.{name}, which is not loaded")
 
 
 def _decoded(content: bytes) -> Mapping[str, Any]:
@@ -98,9 +114,8 @@ def _decoded(content: bytes) -> Mapping[str, Any]:
 
 
 def _dump(found: Mapping[str, Any], rank: int, source: str) -> FlightDump:
-    operations = tuple(
-        _operation(entry) for entry in found.get("entries", ()) if not entry.get("is_p2p")
-    )
+    entries = found.get("entries", ())
+    operations = tuple(_operation(entry) for entry in entries if not entry.get("is_p2p"))
     enqueued: dict[str, int] = {}
     for one in operations:
         enqueued[one.group] = max(one.number, enqueued.get(one.group, 0))
@@ -113,6 +128,7 @@ def _dump(found: Mapping[str, Any], rank: int, source: str) -> FlightDump:
             str(name): (str(group["desc"]), _ranks(group["ranks"]))
             for name, group in found["pg_config"].items()
         },
+        exchanging=any(_is_open(entry) for entry in entries if entry.get("is_p2p")),
     )
 
 
@@ -122,9 +138,13 @@ def _operation(entry: Mapping[str, Any]) -> Operation:
         number=int(entry["collective_seq_id"]),
         name=str(entry["profiling_name"]).rpartition(":")[2],
         sizes=", ".join("x".join(map(str, size)) or "1" for size in entry["input_sizes"]),
-        open=entry["state"] != "completed" and not entry["retired"],
+        open=_is_open(entry),
         place=_place(entry.get("frames", ())),
     )
+
+
+def _is_open(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["state"] != "completed" and not entry["retired"])
 
 
 def _place(frames: Sequence[Mapping[str, Any]]) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from msgspec.structs import replace
+
 from hpc_train.model.diagnosis import Evidence
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.collective_timeouts import Progress, Wait
@@ -42,11 +44,18 @@ class Stuck(Value, frozen=True, kw_only=True):
 def stuck_in(dumps: Sequence[FlightDump]) -> Stuck | None:
     """Return the collective to blame: one whose late ranks wait for nothing, where there is one.
 
-    A rank that is late in one group because it waits in another is a victim, too.
+    A rank that is late in one group because it waits in another is a victim, too, and so is one
+    that waits for a send or receive: it is not among `late`. Without another late rank, the dumps
+    do not tell: None.
     """
     found = list(_each_stuck(dumps))
-    busy = {one.rank for one in dumps if any(op.open for op in one.operations)}
-    return min(found, key=lambda one: (not one.late, bool(busy & set(one.late))), default=None)
+    exchanging = {one.rank for one in dumps if one.exchanging}
+    busy = exchanging | {one.rank for one in dumps if any(op.open for op in one.operations)}
+    stuck = min(found, key=lambda one: (not one.late, bool(busy & set(one.late))), default=None)
+    if stuck is None or not exchanging & set(stuck.late):
+        return stuck
+    late = tuple(rank for rank in stuck.late if rank not in exchanging)
+    return replace(stuck, late=late) if late else None
 
 
 def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
