@@ -79,6 +79,13 @@ class SubmitError(HpcTrainError):
         self.transient = transient
 
 
+class HostsError(SubmitError):
+    """Machines that ssh reaches cannot be used for a job; nothing was started on any."""
+
+    exit_code = 2
+    page = "hosts"
+
+
 class WaitTimeoutError(HpcTrainError, TimeoutError):
     """Runs have not finished within the time that was given; they continue."""
 

@@ -13,9 +13,10 @@ main() {
   echo END
 }
 
-# look FILE: what the host has, and the text of FILE, which is there if it shares the folder.
+# look FILE GPUS: what the host has and lacks, whose memory of its first GPUs is in use, and the text of FILE, which is
+# there if it shares the folder.
 look() {
-  local name
+  local name said
   for name in flock timeout setsid mkfifo tar grep; do
     command -v "$name" >/dev/null || echo "lacks $name"
   done
@@ -24,6 +25,67 @@ look() {
   echo "boot $(boot)"
   echo "hostname $(uname -n)"
   [ -z "${1-}" ] || echo "text $(cat -- "$1" 2>/dev/null)"
+  # A run that holds the lock uses the GPUs, and the next one waits for it.
+  if [ ! -e "$lock_folder/lock" ] || (exec 9<"$lock_folder/lock" && flock -n 9) 2>/dev/null; then gpus_in_use "${2:-0}"; fi
+  if ended_by_logind; then
+    if ! lingers; then
+      echo "killed"
+    elif ! said=$(outlive true 2>&1); then
+      echo "killed ${said##*$'\n'}"
+    fi
+  fi
+}
+
+# gpus_in_use COUNT: of the first COUNT GPUs, those with over a tenth of their memory in use: number, used and all MiB.
+gpus_in_use() {
+  (($1 > 0)) || return 0
+  {
+    ! command -v nvidia-smi || timeout 20 nvidia-smi --query-gpu=index,memory.used,memory.total --format=csv,noheader,nounits
+    ! command -v rocm-smi || timeout 20 rocm-smi --showmeminfo vram --csv |
+      awk -F, '/^card/ { printf "%s, %d, %d\n", substr($1, 5), $3 / 1048576, $2 / 1048576 }'
+  } 2>/dev/null | awk -F', *' -v count="$1" 'NF == 3 && $1 < count + 0 && $3 > 0 && $2 > $3 / 10 { print "gpu_in_use", $1, $2, $3 }'
+}
+
+# Whether logind ends the processes of this user when its last connection by ssh ends: setsid and nohup do not prevent it.
+ended_by_logind() {
+  local line kill=no only="" exclude=""
+  while IFS= read -r line; do
+    case $line in
+    KillUserProcesses=*) kill=${line#*=} ;;
+    KillOnlyUsers=*) only=${line#*=} ;;
+    KillExcludeUsers=*) exclude=${line#*=} ;;
+    esac
+  done < <(logind_settings)
+  case " $exclude " in *" $(id -un) "*) return 1 ;; esac
+  [ -z "$only" ] || case " $only " in *" $(id -un) "*) return 0 ;; *) return 1 ;; esac
+  case $kill in yes | true | on | 1) ;; *) return 1 ;; esac
+}
+
+# What logind says; else, where systemd runs, what its files say.
+logind_settings() {
+  local folder
+  timeout 10 loginctl show-session -p KillUserProcesses -p KillOnlyUsers -p KillExcludeUsers 2>/dev/null && return
+  [ -d /run/systemd/system ] || return 0
+  echo "KillExcludeUsers=root"
+  for folder in /usr/lib /run /etc; do
+    cat "$folder"/systemd/logind.conf "$folder"/systemd/logind.conf.d/*.conf 2>/dev/null
+  done
+}
+
+# Whether the systemd of this user goes on without a connection.
+lingers() {
+  [ -e "/var/lib/systemd/linger/$(id -un)" ] || [ "$(timeout 10 loginctl show-user "$(id -un)" -p Linger 2>/dev/null)" = Linger=yes ]
+}
+
+# outlive COMMAND...: become the command, outside the session of ssh, which logind ends; for a subshell.
+outlive() {
+  export XDG_RUNTIME_DIR="${XDG_RUNTIME_DIR:-/run/user/$(id -u)}"
+  exec systemd-run --user --scope --quiet -- "$@"
+}
+
+# torch: the version of torch that a program of bash on stdin prints, which ends with the Python of a job.
+torch() {
+  echo "torch $(timeout 40 bash -s 2>/dev/null | sed -n 's/^torch //p' | tail -n 1)"
 }
 
 # facts FILE: the hardware and the networks of the host, as far as its programs say.
@@ -38,23 +100,27 @@ facts() {
     awk '$2 !~ /^(docker|br-|virbr|veth|cni|flannel)/ { print "address", $4, $2 }'
 }
 
-# take FOLDER RUN FIRST COUNT: take the lock of the host for a run, and wait in the background for its start.
-# FIRST and COUNT are the ports that the ranks may use.
+# take FOLDER RUN FIRST COUNT GPUS: take the lock of the host for a run, and wait in the background for its start.
+# FIRST and COUNT are the ports that the ranks may use; its first GPUS GPUs must be free.
 take() {
-  local folder run=$2 said
+  local folder run=$2 said outside
   lock || return
   if ! flock -n 9; then
     # shellcheck disable=SC2012 # the names are ours
     echo "busy $(cat "$(ls -t "$lock_folder"/holder.* 2>/dev/null | head -n 1)" 2>/dev/null)"
     return
   fi
+  said=$(gpus_in_use "$5")
+  [ -z "$said" ] || { echo "$said"; return; }
   hold "$run of $(id -un)"
   folder=$(absolute "$1")
   said=$(mkdir -p -- "$folder/logs" 2>&1) || { echo "fault ${said##*: }: $folder"; return; }
   rm -f -- "$folder"/{start,end,status.json,first_failure,first_failure.log}
   # Open before and in the background process, or the words would be lost.
   { mkfifo -m 600 -- "$folder/start" && exec 8<>"$folder/start"; } 2>/dev/null || { echo "fault $folder: no named pipe can be made there"; return; }
-  HPCTRAIN_HOLDER="$folder" setsid nohup bash -c "$(declare -f supervise processes end_processes alive write_end); supervise \"\$@\"" \
+  outside="env"
+  ! ended_by_logind || outside="outlive"
+  HPCTRAIN_HOLDER="$folder" "$outside" setsid nohup bash -c "$(declare -f supervise processes end_processes alive write_end); supervise \"\$@\"" \
     hpctrain "$folder" >"$folder/logs/job.out" 2>&1 </dev/null &
   echo "folder $folder"
   echo "boot $(boot)"
@@ -221,9 +287,10 @@ reach() {
   esac
 }
 
-# listen PORT: accept connections for 30 s, so that other hosts can try the port; nothing without python3.
+# listen FIRST COUNT: accept connections for 30 s at a free port of COUNT, so that other hosts can try it; nothing
+# without python3.
 listen() {
-  local tries
+  local tries port
   local program='import socket, sys
 server = socket.create_server(("", int(sys.argv[1])))
 server.settimeout(30)
@@ -233,9 +300,12 @@ try:
 except OSError:
     pass'
   command -v python3 >/dev/null || return 0
-  setsid python3 -c "$program" "$1" </dev/null >/dev/null 2>&1 &
+  port=$(free_port "$1" "$2")
+  [ -n "$port" ] || return 0
+  setsid python3 -c "$program" "$port" </dev/null >/dev/null 2>&1 &
   for ((tries = 0; tries < 50; tries++)); do
-    if (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; then
+    if (exec 3<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null; then
+      echo "port $port"
       echo "pid $!"
       return
     fi
@@ -243,10 +313,14 @@ except OSError:
   done
 }
 
-# connect ADDRESS PORT: whether a process of this host can connect there.
+# connect ADDRESS PORT...: the addresses at which a process of this host cannot connect.
 connect() {
-  # shellcheck disable=SC2016 # for the inner shell
-  timeout 10 bash -c ': <"/dev/tcp/$1/$2"' connect "$1" "$2" 2>/dev/null || echo "fault cannot connect to $1:$2"
+  while [ $# -gt 1 ]; do
+    # shellcheck disable=SC2016 # for the inner shell
+    { timeout 10 bash -c ': <"/dev/tcp/$1/$2"' connect "$1" "$2" 2>/dev/null || echo "unreached $1:$2"; } &
+    shift 2
+  done
+  wait
 }
 
 # unlisten PID: end `listen`.

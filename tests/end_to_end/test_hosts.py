@@ -215,7 +215,7 @@ def test_a_shared_folder_needs_no_copies(mine: HostsUser, shared: Path) -> None:
 def test_a_folder_that_is_not_shared_is_refused(mine: HostsUser) -> None:
     site = mine.profile("together", {"poll: 2s\n": "poll: 2s\nshared: true\n"})
     done = mine.user.submit(mine.job("true"), site=site)
-    assert done.returncode == 1
+    assert done.returncode == 2
     assert "together: 2 hosts are needed, and 0 of 2 can be used:" in done.stderr
     assert "host2: does not see" in done.stderr
     assert not list((mine.user.folder / "results").rglob("run.json"))

@@ -46,11 +46,12 @@ class HostsExecutor(Executor):
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Check the hosts, and start a supervisor that runs `runs` in order."""
         plans = [plan_of(run) for run in runs]
-        check_hosts(home, plans)
+        apart = check_hosts(home, plans)
         for folder in {Path(plan.workdir or ".") for plan in plans if _copies(plan)}:
             files_to_copy(folder, home.parent)
         queue = new_queue(home)
-        content = HostQueue(runs=tuple(run.run_id for run in runs), exclude=options.exclude)
+        run_ids = tuple(run.run_id for run in runs)
+        content = HostQueue(runs=run_ids, exclude=options.exclude, apart=apart)
         submission = submission_of(queue, "hosts", options.cluster)
         start_queue(queue, runs, msgspec.json.encode(content), _SUPERVISOR, submission)
 

@@ -25,7 +25,7 @@ from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import Value, decode_unit
 from hpc_train.regularfile import read_regular
 from hpc_train.submissions.hosts.copy_to_hosts import Copy, copy_of, faults, put
-from hpc_train.submissions.hosts.rendezvous_check import meeting_fault
+from hpc_train.submissions.hosts.rendezvous_check import Place, meeting_fault
 from hpc_train.submissions.hosts.run_on_hosts import (
     keep_waiting,
     start_on,
@@ -45,10 +45,11 @@ _KEEP_S = 60.0
 
 
 class HostQueue(Value, frozen=True, kw_only=True):
-    """QUEUE.json: the runs in order, and the hosts that are used last."""
+    """QUEUE.json: the runs in order, the hosts that are used last, and those only used alone."""
 
     runs: tuple[str, ...]
     exclude: tuple[str, ...] = ()
+    apart: tuple[str, ...] = ()
 
 
 class _Planned(msgspec.Struct):
@@ -78,7 +79,7 @@ def main(home: str, queue_id: str) -> None:
     for run_id in wanted.runs:
         run = RunFolder(path=queue.home / run_id)
         try:
-            _run(run, wanted.exclude)
+            _run(run, wanted)
         except (HpcTrainError, OSError, msgspec.DecodeError) as failure:
             # A damaged folder must not prevent the others from running.
             if isinstance(failure, OSError):
@@ -93,12 +94,12 @@ def _say(run: RunFolder, text: str) -> None:
         sys.stderr.flush()
 
 
-def _run(run: RunFolder, exclude: Sequence[str]) -> None:
+def _run(run: RunFolder, queue: HostQueue) -> None:
     submission = _wanted(run)
     if submission is None:
         return
     plan = plan_of(run)
-    started = _await_hosts(run, plan, exclude)
+    started = _await_hosts(run, plan, candidates(plan, queue))
     if started is None:
         return
     write_hosts(run, started)
@@ -119,11 +120,11 @@ def _wanted(run: RunFolder) -> Submission | None:
     return submission if submission is not None and submission.state is None else None
 
 
-def _await_hosts(run: RunFolder, plan: LaunchPlan, exclude: Sequence[str]) -> StartedHosts | None:
+def _await_hosts(run: RunFolder, plan: LaunchPlan, hosts: Sequence[Host]) -> StartedHosts | None:
     """Wait for the locks of enough hosts; None if the run is cancelled meanwhile."""
     said = ""
     while _wanted(run):
-        taken = take_hosts(run, plan, candidates(plan, exclude))
+        taken = take_hosts(run, plan, hosts)
         if taken.started is not None:
             return taken.started
         if taken.reason != said:
@@ -133,17 +134,20 @@ def _await_hosts(run: RunFolder, plan: LaunchPlan, exclude: Sequence[str]) -> St
     return None
 
 
-def candidates(plan: LaunchPlan, exclude: Sequence[str]) -> list[Host]:
+def candidates(plan: LaunchPlan, queue: HostQueue) -> list[Host]:
     """Return the hosts of a plan, those last where earlier runs failed."""
     hosts = plan.host_list.hosts if plan.host_list else ()
-    return sorted(hosts, key=lambda host: host.name in exclude)
+    apart = queue.apart if plan.topology.nodes > 1 else ()
+    usable = [host for host in hosts if host.name not in apart]
+    return sorted(usable, key=lambda host: host.name in queue.exclude)
 
 
 def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
     """Copy the files and start the script on all hosts; return why it failed, if it did."""
     if plan.host_list is None:
         raise AssertionError("a plan without hosts")
-    if reason := meeting_fault(started):
+    places = [Place(host.name, host.address) for host in started.hosts]
+    if reason := meeting_fault(places, plan.rendezvous):
         return reason
     copy = copy_of(run, plan, plan.host_list, run.path.parent.parent)
     answers = _copied(started, copy)

@@ -1,30 +1,89 @@
-"""Whether each host of a run can connect to the rendezvous, before its ranks wait for it."""
+"""Whether the hosts of a run can connect to each other, before their ranks wait for it."""
 
 from __future__ import annotations
 
-from hpc_train.submissions.hosts.run_on_hosts import fault
-from hpc_train.submissions.hosts.started_hosts import StartedHosts
-from hpc_train.submissions.hosts.transport import at_once, call
+from collections import Counter
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hpc_train.model.launchers_and_preflight import Rendezvous
+from hpc_train.submissions.hosts.transport import Answer, at_once, call
+
+ADVICE = "check the address of the host in the profile, and the firewalls between the hosts"
 
 
-def meeting_fault(started: StartedHosts) -> str:
-    """Return which hosts cannot connect to the first one, at its address; empty if all can.
+class Place(NamedTuple):
+    """A host: its name for ssh, and the address at which ranks connect."""
 
-    It is not known, and the text is empty, if the first host has no python3.
+    name: str
+    address: str
+
+
+class Gap(NamedTuple):
+    """One host cannot connect to another, at an address and port."""
+
+    of: str
+    to: str
+    place: str
+
+    def said_of(self, host: str) -> str:
+        """Return what is wrong with one of the two hosts."""
+        if host == self.of:
+            return f"cannot connect to {self.place} of {self.to}"
+        return f"is not reached by {self.of} at {self.place}"
+
+
+def meeting_fault(hosts: Sequence[Place], ports: Rendezvous) -> str:
+    """Return which hosts cannot connect to which; empty if all can."""
+    found = gaps(hosts, ports)
+    said = "; ".join(f"{gap.of} {gap.said_of(gap.of)}" for gap in found)
+    return f"{said}; {ADVICE}" if found else ""
+
+
+def apart(hosts: Sequence[Place], found: Sequence[Gap]) -> dict[str, str]:
+    """Return hosts without which no gap is left, and why: first those with the most gaps.
+
+    Of two with as many, it is the later one in the list.
     """
-    first, *others = started.hosts
-    listener = call(first.name, "listen", started.port).get("pid") if others else None
-    if listener is None:
-        return ""
+    left, wrong = list(found), dict[str, str]()
+    while left:
+        counts = Counter(name for gap in left for name in (gap.of, gap.to))
+        worst = max(reversed(hosts), key=lambda host: counts[host.name]).name
+        own = [gap for gap in left if worst in (gap.of, gap.to)]
+        wrong[worst] = own[0].said_of(worst)
+        left = [gap for gap in left if gap not in own]
+    return wrong
+
+
+def gaps(hosts: Sequence[Place], ports: Rendezvous) -> list[Gap]:
+    """Let each host listen at a free port, and all others connect to it.
+
+    Nothing is known of the connections to a host without python3.
+    """
+    if len(hosts) < 2:
+        return []
+    words = (str(ports.port), str(ports.ports))
+    answers = at_once(lambda host: call(host.name, "listen", *words), hosts)
+    listening = {
+        host: answer
+        for host, answer in zip(hosts, answers, strict=True)
+        if answer.get("pid") is not None
+    }
+    places = {f"{host.address}:{one.get('port')}": host for host, one in listening.items()}
     try:
-        words = (first.address, started.port)
-        answers = at_once(lambda host: call(host.name, "connect", *words), others)
+        answers = at_once(lambda host: _connect(host, places), hosts)
     finally:
-        call(first.name, "unlisten", listener)
-    wrong = [
-        f"{host.name} {fault(answer)} of {first.name}"
-        for host, answer in zip(others, answers, strict=True)
-        if fault(answer)
+        at_once(
+            lambda host: call(host.name, "unlisten", listening[host].get("pid") or ""), listening
+        )
+    return [
+        Gap(of=host.name, to=places[text].name, place=text)
+        for host, answer in zip(hosts, answers, strict=True)
+        for word, text in sorted(answer.lines)
+        if word == "unreached" and text in places
     ]
-    advice = "check the address of the host in the profile, and the firewalls between the hosts"
-    return f"{'; '.join(wrong)}; {advice}" if wrong else ""
+
+
+def _connect(host: Place, places: dict[str, Place]) -> Answer:
+    others = [place.rsplit(":", 1) for place, other in places.items() if other != host]
+    return call(host.name, "connect", *(word for place in others for word in place))

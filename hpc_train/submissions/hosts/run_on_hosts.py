@@ -50,7 +50,8 @@ def take_hosts(run: RunFolder, plan: LaunchPlan, candidates: Sequence[Host]) -> 
 
 def _take(host: Host, run: RunFolder, plan: LaunchPlan) -> tuple[StartedHost | None, str, str]:
     ports = (str(plan.rendezvous.port), str(plan.rendezvous.ports))
-    answer = call(host.name, "take", folder_on(host, run, plan), run.run_id, *ports)
+    words = (folder_on(host, run, plan), run.run_id, *ports, str(plan.topology.gpus_per_node))
+    answer = call(host.name, "take", *words)
     if reason := fault(answer):
         return None, "", reason
     started = StartedHost(
@@ -84,7 +85,17 @@ def fault(answer: Answer) -> str:
         return f"does not answer: {answer.problem}"
     if (holder := answer.get("busy")) is not None:
         return f"is in use by {holder or 'another user'}"
-    return answer.get("fault") or ""
+    return busy_gpus(answer) or answer.get("fault") or ""
+
+
+def busy_gpus(answer: Answer) -> str:
+    """Return how much memory of a host's GPUs is in use; empty if all are free."""
+    found = [text.split() for word, text in answer.lines if word == "gpu_in_use"]
+    parts = [
+        f"{int(used) / 1024:.1f} of {int(total) / 1024:.1f} GiB of GPU {number}"
+        for number, used, total in found
+    ]
+    return f"has {', '.join(parts)} in use" if parts else ""
 
 
 def start_on(

@@ -1,16 +1,22 @@
-"""Hosts before a submission: enough of them, with programs, and with host names of their own."""
+"""Hosts before a submission: enough of them, each usable by itself, and all of them together."""
 
 from __future__ import annotations
 
 import os
+import pwd
 from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import SubmitError
+from hpc_train.errors import HostsError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.submissions.hosts.checked_hosts import check_hosts
+from hpc_train.submissions.hosts.queue_runner import HostQueue, candidates
 from tests.sites.test_host_list import JOB, plan_of, write
+from tests.sites.test_host_list import SITE as TWO
+
+# Hosts that are this machine.
+SITE = TWO.replace("10.0.0.", "127.0.0.")
 
 
 @pytest.fixture
@@ -28,15 +34,32 @@ def say(folder: Path, host: str, *lines: str) -> None:
     (folder / f"{host}.sh").write_text(f"cat <<'THERE'\n{text}\nTHERE\n")
 
 
+def machine(folder: Path, host: str, **programs: str) -> None:
+    """Let bash be a host, which has programs of its own first on PATH."""
+    own = folder / f"{host}-programs"
+    own.mkdir(exist_ok=True)
+    for name, text in {"uname": f"echo {host}", **programs}.items():
+        (own / name).write_text(f"#!/bin/bash\n{text}\n")
+        (own / name).chmod(0o755)
+    (folder / f"{host}.sh").write_text(f"PATH={own}:$PATH exec bash -s\n")
+
+
+def refusal(folder: Path, plans: list[LaunchPlan]) -> HostsError:
+    with pytest.raises(HostsError) as failure:
+        check_hosts(folder, plans)
+    assert failure.value.exit_code == 2
+    return failure.value
+
+
 def plan(folder: Path, nodes: int = 2) -> LaunchPlan:
     job = {**JOB, "resources": {"nodes": nodes}}
-    return plan_of(write(folder), job)
+    return plan_of(write(folder, SITE), job)
 
 
 def test_hosts_that_have_what_is_needed(ssh: Path) -> None:
     say(ssh, "gpu1", "boot 1", "hostname a")
     say(ssh, "gpu2", "boot 2", "hostname b")
-    check_hosts(ssh, [plan(ssh)])
+    assert check_hosts(ssh, [plan(ssh)]) == ()
 
 
 @pytest.mark.parametrize(
@@ -49,7 +72,7 @@ def test_hosts_that_have_what_is_needed(ssh: Path) -> None:
 def test_a_host_that_cannot_be_used(ssh: Path, second: tuple[str, ...], message: str) -> None:
     say(ssh, "gpu1", "hostname a")
     say(ssh, "gpu2", *second)
-    with pytest.raises(SubmitError) as failure:
+    with pytest.raises(HostsError) as failure:
         check_hosts(ssh, [plan(ssh)])
     assert "lab2: 2 hosts are needed, and 1 of 2 can be used:" in failure.value.message
     assert message in failure.value.message
@@ -60,7 +83,121 @@ def test_a_host_that_cannot_be_used(ssh: Path, second: tuple[str, ...], message:
 def test_a_host_that_does_not_answer(ssh: Path) -> None:
     say(ssh, "gpu1", "hostname a")
     (ssh / "gpu2.sh").write_text("echo 'Host key verification failed.' >&2; exit 255\n")
-    with pytest.raises(SubmitError) as failure:
+    with pytest.raises(HostsError) as failure:
         check_hosts(ssh, [plan(ssh)])
     assert "gpu2: Host key verification failed." in failure.value.message
     assert failure.value.hint == "ssh gpu2 true   shows what ssh says"
+
+
+def metadata(version: str) -> str:
+    """Return a program that is a Python with a version of torch, or with none."""
+    return f"echo torch {version}" if version else "exit 1"
+
+
+@pytest.mark.parametrize(
+    ("second", "message", "command"),
+    [
+        ("2.6.0+cu124", "gpu2: has torch 2.6.0+cu124, and gpu1 has 2.7.1+cu126", "torch 2.7.1"),
+        ("", "gpu2: has no torch, and gpu1 has 2.7.1+cu126", "ssh gpu2   to install torch"),
+    ],
+)
+def test_hosts_with_different_torch(ssh: Path, second: str, message: str, command: str) -> None:
+    machine(ssh, "gpu1", python=metadata("2.7.1+cu126"))
+    machine(ssh, "gpu2", python=metadata(second))
+    refused = refusal(ssh, [plan(ssh)])
+    assert message in refused.message
+    assert command in refused.hint
+    # Each of them can run a job by itself.
+    assert check_hosts(ssh, [plan(ssh, nodes=1)]) == ()
+
+
+def test_the_version_of_torch_is_that_after_the_setup(ssh: Path) -> None:
+    site = write(ssh, SITE + "setup: ['export VERSION=2.7.1']\n")
+    for host in ("gpu1", "gpu2"):
+        machine(ssh, host, python="echo torch ${VERSION:-$RANDOM}")
+    assert check_hosts(ssh, [plan_of(site, JOB)]) == ()
+
+
+def test_without_python_the_torch_of_a_job_is_not_known(ssh: Path) -> None:
+    machine(ssh, "gpu1", python=metadata("2.7.1"))
+    machine(ssh, "gpu2", python=metadata("2.6.0"))
+    job = {**JOB, "command": ["bash", "run.sh"], "launcher": "spawn"}
+    assert check_hosts(ssh, [plan_of(write(ssh, SITE), job)]) == ()
+
+
+def test_two_of_three_hosts_with_the_same_torch_are_enough(ssh: Path) -> None:
+    for host, version in (("gpu1", "2.6.0"), ("gpu2", "2.7.1"), ("gpu3", "2.7.1")):
+        machine(ssh, host, python=metadata(version))
+    third = SITE.replace("launchers:", "  - {name: gpu3, address: 127.0.0.13}\nlaunchers:")
+    job = plan_of(write(ssh, third), JOB)
+    assert check_hosts(ssh, [job]) == ("gpu1",)
+    used = candidates(job, HostQueue(runs=(), apart=("gpu1",)))
+    assert [host.name for host in used] == ["gpu2", "gpu3"]
+
+
+_SMI = """\
+case "$*" in *--query-gpu=index,memory.used,memory.total*) printf '%b' '{}' ;; esac"""
+_BUSY = "0, 512, 81559\\n1, 72704, 81559\\n"
+
+
+@pytest.mark.parametrize(
+    "programs",
+    [
+        {"nvidia-smi": _SMI.format(_BUSY)},
+        {
+            "rocm-smi": "printf '%b' 'device,VRAM Total Memory (B),VRAM Total Used Memory (B)\\n"
+            f"card0,{81559 << 20},{512 << 20}\\ncard1,{81559 << 20},{72704 << 20}\\n'"
+        },
+    ],
+)
+def test_a_gpu_in_use_is_named(ssh: Path, programs: dict[str, str]) -> None:
+    machine(ssh, "gpu1")
+    machine(ssh, "gpu2", **programs)
+    text = SITE.replace("gpu1, ", "gpu1, gpus: 2, ").replace("gpu2, ", "gpu2, gpus: 2, ")
+    refused = refusal(ssh, [plan_of(write(ssh, text), JOB)])
+    assert "gpu2: has 71.0 of 79.6 GiB of GPU 1 in use" in refused.message
+    assert "ssh gpu2 nvidia-smi" in refused.hint
+    # GPU 0 is free, and a job on one GPU of each host uses only that.
+    one = {**JOB, "resources": {"nodes": 2, "tasks_per_node": 1, "gpus_per_node": 1}}
+    assert check_hosts(ssh, [plan_of(write(ssh, text), one)]) == ()
+    assert check_hosts(ssh, [plan(ssh)]) == ()
+
+
+def logind(*lines: str, linger: str = "no") -> str:
+    text = "\\n".join(lines)
+    return f"[ \"$1\" = show-user ] && echo Linger={linger} || printf '%b\\n' '{text}'"
+
+
+@pytest.mark.parametrize(
+    ("lines", "ended"),
+    [
+        (("KillUserProcesses=yes",), True),
+        (("KillUserProcesses=no",), False),
+        (("KillUserProcesses=yes", "KillExcludeUsers=other ME"), False),
+        (("KillUserProcesses=no", "KillOnlyUsers=ME"), True),
+        (("KillUserProcesses=yes", "KillOnlyUsers=other"), False),
+    ],
+)
+def test_a_host_that_ends_the_processes_of_who_logs_out(
+    ssh: Path, lines: tuple[str, ...], ended: bool
+) -> None:
+    me = pwd.getpwuid(os.getuid()).pw_name
+    program = logind(*(line.replace("ME", me) for line in lines))
+    machine(ssh, "gpu1")
+    machine(ssh, "gpu2", loginctl=program)
+    if not ended:
+        assert check_hosts(ssh, [plan(ssh)]) == ()
+        return
+    refused = refusal(ssh, [plan(ssh)])
+    assert "gpu2: logind ends runs there when the last connection by ssh ends" in refused.message
+    assert refused.hint == "ssh gpu2 loginctl enable-linger   lets them go on"
+
+
+def test_a_user_who_lingers_needs_systemd_run(ssh: Path) -> None:
+    program = logind("KillUserProcesses=yes", linger="yes")
+    machine(ssh, "gpu1")
+    machine(ssh, "gpu2", **{"loginctl": program, "systemd-run": "echo no bus >&2; exit 1"})
+    refused = refusal(ssh, [plan(ssh)])
+    assert "systemd-run --user does not prevent it: no bus" in refused.message
+    machine(ssh, "gpu2", **{"loginctl": program, "systemd-run": "exit 0"})
+    assert check_hosts(ssh, [plan(ssh)]) == ()
