@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from hpc_train.errors import HpcTrainError, SpecError, UnknownNameError
 from hpc_train.model.study import SITE_AXIS, Point, PointSite
@@ -33,14 +34,21 @@ def sites_of_study(points: Sequence[Point], option: str | None) -> dict[str, Pre
 def _loaded(site: PointSite) -> PreparedSite:
     try:
         path = find_profile(site.name)
-    except UnknownNameError:
+        _check_file(path)
+        profile = load_site(path)
+    except UnknownNameError as failure:
+        if failure.name != site.name:
+            raise
         known = [path.stem for path in profile_files()]
         raise UnknownNameError("site", site.name, known, site.origin, hint=NEXT) from None
     except HpcTrainError as failure:
         failure.message = f"{site.origin}: axes.site: {failure.message}"
         raise
+    return prepared_site(SiteChoice(name=site.name), path, profile)
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise SpecError(f"{path}: it is a folder, not the file of a profile", NEXT)
     if not path.exists():
-        raise SpecError(
-            f"{site.origin}: axes.site: {path}: no such file{nearest_file(path)}", list_files(path)
-        )
-    return prepared_site(SiteChoice(name=site.name), path, load_site(path))
+        raise SpecError(f"{path}: no such file{nearest_file(path)}", list_files(path))

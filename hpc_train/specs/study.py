@@ -103,8 +103,9 @@ def _sites(study: Sourced[StudySpec], folder: Path) -> dict[str, PointSite]:
     for index, value in enumerate(study.value.axes.get(SITE_AXIS, ())):
         where = study.near(f"axes.{SITE_AXIS}.{index}")
         if not isinstance(value, str) or not value:
+            said = "nothing" if value is None else repr(value)
             raise SpecError(
-                f"{where}: axes.site: must be names or files of site profiles, not {value!r}",
+                f"{where}: axes.site: must be names or files of site profiles, not {said}",
                 "hpctrain site list prints their names",
             )
         name = site_name(value)

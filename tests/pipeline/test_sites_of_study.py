@@ -155,6 +155,14 @@ def test_wrong_sites_are_refused_with_their_place(make: Make, desk: Path) -> Non
     assert message == f"{place}axes.site: two values have the name 'here', which names their runs"
     message, _ = refusal(make, "here, 7")
     assert message == f"{place}axes.site: must be names or files of site profiles, not 7"
+    message, _ = refusal(make, "here, null")
+    assert message == f"{place}axes.site: must be names or files of site profiles, not nothing"
+    message, hint = refusal(make, f"here, {desk}")
+    assert message == f"{place}axes.site: {desk}: it is a folder, not the file of a profile"
+    assert "hpctrain site list" in hint
+    message, hint = refusal(make, "here, alcf")
+    assert message.startswith(f"{place}axes.site: site_profiles/families/alcf.yaml:4: alcf is a ")
+    assert "hpctrain site list" in hint
 
 
 def test_an_option_and_an_axis_of_sites_exclude_each_other(make: Make, desk: Path) -> None:
