@@ -8,7 +8,9 @@ import re
 import shutil
 import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -103,3 +105,91 @@ def test_one_study_at_every_site_and_one_report(everywhere: User, torch: None) -
     again = everywhere.hpctrain("submit", STUDY, *settings(*SMALLER))
     assert (again.returncode, again.stdout) == (0, "")
     assert "0 runs submitted, 10 exist already" in again.stderr
+
+
+SLEEP = ["sleep", "3217"]
+RESOURCES = {"cpus_per_task": 1, "gpus_per_node": 0, "time": "20m"}
+
+
+def study(name: str, program: str) -> dict[str, Any]:
+    """Return a study with one run at every site."""
+    command = ["bash", "-c", f'echo "here in {name}"; {program}']
+    job = {"command": command, "launcher": "single", "resources": RESOURCES}
+    axes = {"site": list(SITES)}
+    return {"name": name, "scaling": "strong", "repetitions": 1, "axes": axes, "job": job}
+
+
+def submitted(user: User, name: str, program: str) -> None:
+    done = user.hpctrain("submit", user.write(f"{name}.yaml", study(name, program)))
+    assert done.returncode == 0, done.stderr
+
+
+def latest(user: User, name: str) -> dict[str, dict[str, Any]]:
+    """Return the row of the last attempt at each site."""
+    rows = sorted(user.runs(name).values(), key=lambda row: int(row["attempt"]))
+    return {row["axes"]["site"]: row for row in rows}
+
+
+def wait_for_state(user: User, name: str, state: str, attempt: int) -> dict[str, dict[str, Any]]:
+    """Wait until the run at each site has a state; return the rows."""
+
+    def reached() -> bool:
+        rows = latest(user, name).values()
+        return all((row["state"], row["attempt"]) == (state, attempt) for row in rows)
+
+    wait_for(reached, within_s=LIMIT_S)
+    return latest(user, name)
+
+
+def sleeping() -> list[str]:
+    """Return the processes of the jobs that wait to be cancelled."""
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = path.read_bytes().decode(errors="replace").split("\0")
+            found += [path.parent.name] if words[:2] == SLEEP else []
+    return found
+
+
+def follow(user: User, run: str, line: str) -> None:
+    """Follow the logs of a run until they have a line."""
+    with user.running("logs", "-f", run) as (process, said):
+        wait_for(lambda: line in said.read_text(), within_s=LIMIT_S)
+        assert process.poll() is None, run
+
+
+def cancelled(user: User, name: str, attempt: int) -> None:
+    """Cancel a study; wait until its runs have left no process at any site."""
+    done = user.hpctrain("cancel", name)
+    assert done.returncode == 0, done.stderr
+    wait_for_state(user, name, "CANCELLED", attempt)
+    wait_for(lambda: not sleeping(), within_s=LIMIT_S)
+
+
+def test_failed_runs_of_every_site_have_logs_and_are_retried(everywhere: User) -> None:
+    submitted(everywhere, "failing", "exit 3")
+    rows = wait_for_state(everywhere, "failing", "FAILED", 1)
+    assert set(rows) == set(SITES)
+    for site, row in rows.items():
+        assert row["problem"].endswith("exit code 3"), (site, row)
+        printed = everywhere.hpctrain("logs", row["run"]).stdout
+        assert "here in failing" in printed, (site, printed)
+    several = everywhere.hpctrain("logs", "failing")
+    assert (several.returncode, "name one run: " in several.stderr) == (2, True)
+    assert "nothing to cancel; 5 runs are FAILED" in everywhere.hpctrain("cancel", "failing").stderr
+    done = everywhere.hpctrain("retry", "failing")
+    assert done.returncode == 0, done.stderr
+    again = wait_for_state(everywhere, "failing", "FAILED", 2)
+    assert {row["run"] for row in again.values()} == {f"{row['run']}.2" for row in rows.values()}
+
+
+def test_running_runs_of_every_site_are_followed_cancelled_and_retried(everywhere: User) -> None:
+    submitted(everywhere, "staying", f"exec {' '.join(SLEEP)}")
+    rows = wait_for_state(everywhere, "staying", "RUNNING", 1)
+    for row in rows.values():
+        follow(everywhere, row["run"], "here in staying")
+    cancelled(everywhere, "staying", 1)
+    done = everywhere.hpctrain("retry", "staying")
+    assert done.returncode == 0, done.stderr
+    wait_for_state(everywhere, "staying", "RUNNING", 2)
+    cancelled(everywhere, "staying", 2)
