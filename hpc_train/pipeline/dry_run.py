@@ -16,7 +16,6 @@ from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_by_site import site_notices
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import check_budget, cost_of
-from hpc_train.submissions.slurm.sbatch_test_only import test_only
 
 
 def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
@@ -66,4 +65,7 @@ def _answer(cluster: SlurmEndpoint, script: Script) -> str:
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         path = Path(folder, "job.sbatch")
         path.write_text(script.text, encoding="utf-8")
+        # Other schedulers need none of Slurm's modules.
+        from hpc_train.submissions.slurm.sbatch_test_only import test_only
+
         return test_only(cluster, path)

@@ -91,6 +91,18 @@ def test_modules_imported(arguments: tuple[str, ...], most: int) -> None:
     assert len(modules_after(*arguments) - set(bare.stdout.split())) <= most
 
 
+def test_a_script_needs_no_executor() -> None:
+    loaded = modules_after("render", "examples/digits/job.yaml", "--site", "local")
+    assert not {name for name in loaded if name.startswith(("hpc_train.submissions", "boto"))}
+
+
+def test_a_submission_to_one_scheduler_loads_no_other() -> None:
+    words = ("submit", "--dry-run", "examples/digits/job.yaml", "--site", "local")
+    loaded = {name for name in modules_after(*words) if name.startswith("hpc_train.submissions.")}
+    assert not [name for name in loaded if name.split(".")[2] in ("slurm", "pbs", "hosts")]
+    assert not [name for name in loaded if name.split(".")[2] == "sagemaker"]
+
+
 OPENED = """
 import sys
 data = []
