@@ -11,6 +11,7 @@ from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.lint.script_variables import Assignment
 from hpc_train.model.finding import Severity
+from hpc_train.registry import find_batch_system
 
 _PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
 _EPHEMERAL = range(32768, 61000)
@@ -41,7 +42,8 @@ def port_settings(script: JobScript) -> Iterator[Assignment]:
 )
 def fixed_port(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    if script.asked.has("exclusive"):
+    site = subject.context.site
+    if script.asked.has("exclusive") or (site and find_batch_system(site.scheduler).whole_nodes):
         return
     for line, text in _ports(subject):
         port = re.fullmatch(r"^(?:.*:)?(\d{3,5})", text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hpc_train.errors import SiteProfileError
 from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.live_pbs import LivePbs
 from hpc_train.probe.query_pbs import read_pbs
@@ -26,10 +27,18 @@ def check_live(site: str) -> LiveCheck:
     """Compare a profile with the output of its scheduler's commands.
 
     Raises:
-        HpcTrainError: no such profile, or the scheduler does not answer.
+        HpcTrainError: no such profile, or the scheduler has no commands, or does not answer.
     """
     profile = load_site(site)
-    if find_batch_system(profile.value.scheduler).letters:
+    batch = find_batch_system(profile.value.scheduler)
+    if not batch.prefix:
+        raise SiteProfileError(
+            f"{profile.near('scheduler')}: --live asks the commands of Slurm or PBS, which "
+            f"{batch.title} does not have",
+            f"hpctrain site check {site} plans and checks sample jobs; hpctrain doctor examines "
+            "this machine",
+        )
+    if batch.letters:
         pbs = read_pbs()
         return LiveCheck(profile.value.name, pbs, compare_pbs(profile, pbs))
     cluster = read_cluster()
