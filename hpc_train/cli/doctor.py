@@ -141,6 +141,7 @@ def _slurm(cluster: Cluster | None) -> Iterator[Line]:
     gres = ", ".join(f"{g.count} {g.name} {g.kind}".strip() for g in cluster.gres)
     yield "gres", gres or "none"
     yield "accounting", "yes" if cluster.accounting else "no"
+    yield "preemption", cluster.preemption or "ends no jobs"
 
 
 def _switches(switches: SwitchTopology | None) -> Iterator[Line]:
@@ -189,7 +190,6 @@ def _gpus(hardware: Hardware) -> Iterator[Line]:
     from hpc_train.pipeline.doctor import affinity
 
     order, nics = affinity(hardware)
-
     near = {one.gpu: one for one in hardware.topology.gpus}
     for gpu in hardware.gpus:
         place = near.get(gpu.index)

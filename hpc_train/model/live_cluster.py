@@ -11,6 +11,9 @@ _GRES = re.compile(
 )
 _SOCKETS = re.compile(r"\([^()]*\)")
 
+# Modes of preemption that end the job.
+_ENDED = {"REQUEUE", "CANCEL"}
+
 
 class Gres(Value, frozen=True, kw_only=True):
     """Generic resources of a node: `gpu:a100:4` is name, kind and count."""
@@ -91,6 +94,7 @@ class LiveQos(Value, frozen=True, kw_only=True):
     max_nodes: int | None
     max_gpus: int | None
     max_jobs: int | None
+    grace: Duration | None = None
 
 
 class Association(Value, frozen=True, kw_only=True):
@@ -118,6 +122,7 @@ class Bounds(Value, frozen=True, kw_only=True):
     requeue: bool | None = None
     select: str = ""
     enforced: tuple[str, ...] = ()
+    kill_wait_s: int | None = None
 
 
 class Cluster(Value, frozen=True, kw_only=True):
@@ -138,6 +143,25 @@ class Cluster(Value, frozen=True, kw_only=True):
     def features(self) -> tuple[str, ...]:
         """Return the features of all nodes."""
         return tuple(sorted({name for node in self.nodes for name in node.features}))
+
+    @property
+    def preemption(self) -> str:
+        """Return how jobs are preempted, and the time that a job with `lifecycle` has to save.
+
+        Empty where none is ended: the others are suspended, or go on.
+        """
+        modes = {one.name: one.preempt_mode for one in self.partitions}
+        ended = [f"{name} {mode}" for name, mode in modes.items() if _ENDED & {*mode.split(",")}]
+        if not ended:
+            return ""
+        graces = {f"partition {one.name}": one.grace for one in self.partitions}
+        graces |= {f"QOS {one.name}": one.grace for one in self.qos}
+        times = [f"{name} {int(grace)} s" for name, grace in graces.items() if grace]
+        wait = "unknown" if self.limits.kill_wait_s is None else f"{self.limits.kill_wait_s} s"
+        return (
+            f"{', '.join(ended)}; a job with lifecycle has to save within GraceTime "
+            f"({', '.join(times) or 'none'}), else KillWait ({wait})"
+        )
 
     @property
     def gres(self) -> tuple[Gres, ...]:

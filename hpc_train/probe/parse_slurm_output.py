@@ -81,7 +81,7 @@ def _node(record: Fields) -> LiveNode:
 
 
 def qualities(text: str) -> tuple[LiveQos, ...]:
-    """Read `sacctmgr show qos format=Name,MaxWall,MaxTRES,MaxJobsPU`."""
+    """Read `sacctmgr show qos format=Name,MaxWall,MaxTRES,MaxJobsPU,GraceTime`."""
     found = []
     for record in table(text):
         most = tres(word(record, "MaxTRES"))
@@ -92,6 +92,7 @@ def qualities(text: str) -> tuple[LiveQos, ...]:
                 max_nodes=most.get("node"),
                 max_gpus=most.get("gres/gpu"),
                 max_jobs=count(record, "MaxJobsPU"),
+                grace=_grace(record),
             )
         )
     return tuple(one for one in found if one.name)

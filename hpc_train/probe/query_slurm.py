@@ -15,10 +15,10 @@ from hpc_train.probe.parse_slurm_output import (
     partitions,
     qualities,
 )
-from hpc_train.probe.run_program import Answer, Ask, ask
+from hpc_train.probe.run_program import Answer, Ask, ask, whole
 from hpc_train.probe.scontrol_fields import Fields, count, settings, word, words
 
-_QOS = "format=Name,MaxWall,MaxTRES,MaxJobsPU"
+_QOS = "format=Name,MaxWall,MaxTRES,MaxJobsPU,GraceTime"
 _ASSOCIATIONS = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit"
 _TRIED = ("pmix", "cray_shasta", "pmi2")
 _VERSION = re.compile(r"\d+(\.\d+)*")
@@ -114,6 +114,8 @@ def _bounds(config: Fields) -> Bounds:
         requeue=None if not requeue else requeue == "1",
         select=word(config, "SelectType"),
         enforced=words(config, "AccountingStorageEnforce"),
+        # `30 sec`.
+        kill_wait_s=whole(word(config, "KillWait").partition(" ")[0]),
     )
 
 

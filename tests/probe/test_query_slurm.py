@@ -50,6 +50,17 @@ def test_a_cluster_of_several_kinds_of_nodes() -> None:
     assert found.associations[0].qos == ("long", "normal")
 
 
+def test_the_time_to_save_before_a_preemption() -> None:
+    found = read_cluster(Slurm("mixed"))
+    assert found.preemption == (
+        "gpu REQUEUE; a job with lifecycle has to save within GraceTime (partition gpu 300 s, QOS "
+        "normal 120 s), else KillWait (30 s)"
+    )
+    lab = read_cluster(Slurm("lab"))
+    modes = {one.preempt_mode for one in lab.partitions}
+    assert bool(lab.preemption) == bool(modes & {"REQUEUE", "CANCEL"}), modes
+
+
 def test_kinds_are_found_once_and_a_sample_is_idle() -> None:
     found = kinds(read_cluster(Slurm("mixed")))
     assert [(kind.partition, len(kind.nodes), kind.mixed) for kind in found] == [
