@@ -83,9 +83,9 @@ outlive() {
   exec systemd-run --user --scope --quiet -- "$@"
 }
 
-# torch: the version of torch that a program of bash on stdin prints, which ends with the Python of a job.
-torch() {
-  echo "torch $(timeout 40 bash -s 2>/dev/null | sed -n 's/^torch //p' | tail -n 1)"
+# versions: the lines `version NAME TEXT` of a program of bash on stdin, which ends with the Python of a job.
+versions() {
+  timeout 40 bash -s 2>/dev/null | grep '^version '
 }
 
 # facts FILE: the hardware and the networks of the host, as far as its programs say.

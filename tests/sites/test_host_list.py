@@ -117,7 +117,6 @@ def test_a_job_has_at_most_the_hosts_and_gets_all_their_gpus(tmp_path: Path) -> 
     ("keys", "message"),
     [
         ({"launcher": "srun"}, "does not offer srun: there is no Slurm on a list of hosts"),
-        ({"launcher": "mpirun"}, "mpirun starts the ranks of several hosts through its own ssh"),
         ({"elastic": {"min_nodes": 1}}, "cannot be elastic on several hosts of lab2"),
     ],
 )
@@ -139,3 +138,15 @@ def test_a_draft_of_a_host_named_twice_is_refused_before_it_is_asked() -> None:
         init_hosts(InitOptions(name="lab2"), ["gpu1", "gpu2", "gpu1"])
     assert failure.value.message == "--hosts: 'gpu1' is listed twice"
     assert failure.value.hint == "--hosts gpu1,gpu2"
+
+
+def test_mpirun_gets_the_hosts_of_the_run_and_its_daemons_from_the_script(tmp_path: Path) -> None:
+    text = render_script(plan_of(write(tmp_path), {**JOB, "launcher": "mpirun"})).text
+    assert 'mpi_slots="${HPCTRAIN_ADDRESSES//,/:2,}:2"' in text
+    assert 'bash -c "$mpi_hosts" hosts mpirun -np 4 --host "$mpi_slots"' in text
+    assert "-x MASTER_PORT bash -c 'cd -- " in text
+    assert "hpctrain_require mpirun" in text
+    alone = {**JOB, "launcher": "mpirun", "resources": {"nodes": 1, "tasks_per_node": 2}}
+    text = render_script(plan_of(write(tmp_path), alone)).text
+    assert "mpirun -np 2 --host localhost:2" in text
+    assert "mpi_hosts" not in text

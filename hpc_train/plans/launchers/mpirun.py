@@ -7,7 +7,6 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
-from hpc_train.errors import PlanError
 from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, LaunchShell, Text, Token
 from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.model.version_ranges import at_least
@@ -22,25 +21,29 @@ _AS_ROOT = LaunchShell(
 )
 
 
+# The script defines the program, which gives mpirun daemons on the other hosts without ssh, and the
+# slots of each host.
+_ON_HOSTS = JobVar(name="mpi_hosts")
+_SLOTS = JobVar(name="mpi_slots")
+# The copy of the job's folder may have another name on each host.
+_IN_FOLDER = texts("bash", "-c", 'cd -- "${HPCTRAIN_WORKDIR:-.}" && exec "$@"', "folder")
+
+
 def command(request: LaunchRequest) -> Launch:
     """Return `mpirun -np W …`; inside a Slurm job Open MPI takes the hosts from Slurm.
 
-    Raises:
-        PlanError: several hosts of a list, on each of which the script runs.
+    On several hosts of a list, the script runs on each, and mpirun on the first.
     """
     topology = request.topology
-    if request.batch.host_list and topology.nodes > 1:
-        raise PlanError(
-            "mpirun starts the ranks of several hosts through its own ssh, which this list of "
-            "hosts does not have",
-            "--launcher torchrun needs no ssh between the hosts",
-        )
+    on_hosts = request.batch.host_list and topology.nodes > 1
     argv = (
+        *((*texts("bash", "-c"), _ON_HOSTS, *texts("hosts")) if on_hosts else ()),
         *texts("mpirun", "-np", topology.world_size),
         *hosts(request),
         *_places(request),
         *passed_on(request),
         *texts(*request.mpirun_args, *request.args),
+        *(_IN_FOLDER if on_hosts else ()),
         *wrapped(request),
     )
     rank_env: tuple[tuple[str, Token], ...] = (
@@ -50,11 +53,15 @@ def command(request: LaunchRequest) -> Launch:
         ("LOCAL_WORLD_SIZE", JobVar(name="OMPI_COMM_WORLD_LOCAL_SIZE")),
     )
     slots = topology.tasks_per_node
-    return Launch(argv=argv, rank_env=rank_env, slots_per_node=slots, shell=_AS_ROOT)
+    of_hosts = f'mpi_slots="${{HPCTRAIN_ADDRESSES//,/:{slots},}}:{slots}"'
+    shell = LaunchShell(lines=(*_AS_ROOT.lines, of_hosts)) if on_hosts else _AS_ROOT
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=slots, shell=shell)
 
 
 def hosts(request: LaunchRequest) -> tuple[Token, ...]:
     """Return the option with the hosts, unless Open MPI takes them from the scheduler."""
+    if request.batch.host_list and request.topology.nodes > 1:
+        return (*texts("--host"), _SLOTS)
     if request.batch.this_machine or request.batch.host_list:
         return texts("--host", f"localhost:{request.topology.tasks_per_node}")
     file = request.batch.hostfile
@@ -63,6 +70,9 @@ def hosts(request: LaunchRequest) -> tuple[Token, ...]:
 
 def passed_on(request: LaunchRequest) -> tuple[Token, ...]:
     """Return an option for each variable that the ranks must see."""
+    if request.batch.host_list and request.topology.nodes > 1:
+        # The script sets all others on each host, some to other values.
+        return texts("-x", RENDEZVOUS[1])
     passed = request.container.passed if request.container else ()
     of_script = RENDEZVOUS if request.plain else FROM_SCRIPT
     names = dict.fromkeys((*of_script, *request.exported, *passed))
@@ -92,7 +102,7 @@ MPIRUN = Program(
     options={
         "-np": Reason(why="all ranks; Open MPI takes the hosts from Slurm"),
         "--hostfile": Reason(why="the nodes of the job; Open MPI may be built without PBS"),
-        "--host": Reason(why="this machine alone, with as many slots as ranks"),
+        "--host": Reason(why="the hosts of the job, each with as many slots as ranks"),
         "--map-by": Reason(why="as many ranks on each node as the job requests", trap="F33"),
         "--bind-to": Reason(why="its default would hold a rank to one core or socket", trap="F33"),
         "-x": Reason(why="mpirun hands on only what it is told to", trap="F33"),

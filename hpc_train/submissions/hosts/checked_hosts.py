@@ -1,7 +1,7 @@
 """Checks the hosts of a submission before it: each by itself, and whether they can train together.
 
 By itself: it answers, has programs, free GPUs and a host name of its own, shares a folder, and lets
-a run go on without a connection. Together: the same torch, and a rendezvous that all reach.
+a run go on without a connection. Together: the same torch and mpirun, and connections among all.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from hpc_train.errors import HostsError
 from hpc_train.json_files import write_file
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site_facilities import HostList
+from hpc_train.submissions.hosts.program_versions import asking, others, versions
 from hpc_train.submissions.hosts.rendezvous_check import ADVICE, Place, apart, gaps
 from hpc_train.submissions.hosts.run_on_hosts import busy_gpus
-from hpc_train.submissions.hosts.torch_versions import asking, others, versions
 from hpc_train.submissions.hosts.transport import Answer, at_once, call
 
 _ENDED = "logind ends runs there when the last connection by ssh ends (KillUserProcesses)"
@@ -52,7 +52,7 @@ def check_hosts(home: Path, plans: Sequence[LaunchPlan]) -> tuple[str, ...]:
     unequal = dict(namesakes)
     for plan in _different(plans):
         there = [name for name in names if name not in {**wrong, **unequal}]
-        unequal |= _other_torch(there, plan)
+        unequal |= _other_versions(there, plan)
     _require(nodes, hosts, plans[0].site, {**unequal, **wrong})
     unequal |= _not_meeting(hosts, {**unequal, **wrong}, plans[0])
     _require(nodes, hosts, plans[0].site, {**unequal, **wrong})
@@ -126,21 +126,26 @@ def _namesakes(answers: Mapping[str, Answer]) -> dict[str, Unusable]:
 
 
 def _different(plans: Sequence[LaunchPlan]) -> list[LaunchPlan]:
-    """Return a plan for each way in which the ranks on several hosts find their torch."""
+    """Return a plan for each way in which the ranks on several hosts find their programs."""
     programs = {asking(plan): plan for plan in plans if plan.topology.nodes > 1}
     return [plan for program, plan in programs.items() if program is not None]
 
 
-def _other_torch(names: Sequence[str], plan: LaunchPlan) -> dict[str, Unusable]:
+def _other_versions(names: Sequence[str], plan: LaunchPlan) -> dict[str, Unusable]:
     found = versions(names, asking(plan) or "")
-    same = {version: name for name, version in reversed(found.items())}
     return {
         name: Unusable(
-            f"{f'has torch {own}' if own else 'has no torch'}, and {same[usual]} has {usual}",
-            f"ssh {name}   to install torch {usual} there",
+            f"has {program} {own}, and {_first_with(found, program, usual)} has {usual}"
+            if own
+            else f"has no {program}, and {_first_with(found, program, usual)} has {usual}",
+            f"ssh {name}   to install {program} {usual} there",
         )
-        for name, (own, usual) in others(found).items()
+        for name, (program, own, usual) in others(found).items()
     }
+
+
+def _first_with(found: Mapping[str, Mapping[str, str]], program: str, version: str) -> str:
+    return next(name for name, own in found.items() if own.get(program) == version)
 
 
 def _not_meeting(

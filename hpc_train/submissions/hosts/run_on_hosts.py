@@ -7,6 +7,7 @@ import socket
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 from typing import NamedTuple
 
 from hpc_train.model.plan import LaunchPlan
@@ -107,6 +108,8 @@ def start_on(
     """Start the script on all hosts, each in its working folder; secrets go through pipes only."""
     names = ",".join(host.name for host in started.hosts)
     addresses = ",".join(host.address for host in started.hosts)
+    # What a host says to another one of the run, and the answer.
+    said = f"{token_hex(16)},{token_hex(16)}"
     ranks = {host.name: rank for rank, host in enumerate(started.hosts)}
 
     def words(host: StartedHost) -> tuple[str, ...]:
@@ -116,6 +119,7 @@ def start_on(
             f"HPCTRAIN_HOSTS={names}",
             f"HPCTRAIN_ADDRESSES={addresses}",
             f"HPCTRAIN_PORT={started.port}",
+            f"HPCTRAIN_WORDS={said}",
             f"HPCTRAIN_WORKDIR={folders[host.name]}",
             *(f"{name}={value}" for name, value in secrets.items()),
             "start",

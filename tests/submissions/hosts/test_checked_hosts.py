@@ -91,7 +91,7 @@ def test_a_host_that_does_not_answer(ssh: Path) -> None:
 
 def metadata(version: str) -> str:
     """Return a program that is a Python with a version of torch, or with none."""
-    return f"echo torch {version}" if version else "exit 1"
+    return f"echo version torch {version}" if version else "exit 1"
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_hosts_with_different_torch(ssh: Path, second: str, message: str, comman
 def test_the_version_of_torch_is_that_after_the_setup(ssh: Path) -> None:
     site = write(ssh, SITE + "setup: ['export VERSION=2.7.1']\n")
     for host in ("gpu1", "gpu2"):
-        machine(ssh, host, python="echo torch ${VERSION:-$RANDOM}")
+        machine(ssh, host, python="echo version torch ${VERSION:-$RANDOM}")
     assert check_hosts(ssh, [plan_of(site, JOB)]) == ()
 
 
@@ -123,6 +123,17 @@ def test_without_python_the_torch_of_a_job_is_not_known(ssh: Path) -> None:
     machine(ssh, "gpu2", python=metadata("2.6.0"))
     job = {**JOB, "command": ["bash", "run.sh"], "launcher": "spawn"}
     assert check_hosts(ssh, [plan_of(write(ssh, SITE), job)]) == ()
+
+
+def test_hosts_with_different_mpirun(ssh: Path) -> None:
+    for host, version in (("gpu1", "4.1.4"), ("gpu2", "5.0.3")):
+        mpirun = f"echo 'mpirun (Open MPI) {version}'"
+        machine(ssh, host, mpirun=mpirun, python=metadata("2.7.1"))
+    job = plan_of(write(ssh, SITE), {**JOB, "launcher": "mpirun"})
+    refused = refusal(ssh, [job])
+    assert "gpu2: has mpirun (Open MPI) 5.0.3, and gpu1 has (Open MPI) 4.1.4" in refused.message
+    # torchrun does not need it.
+    assert check_hosts(ssh, [plan(ssh)]) == ()
 
 
 def test_two_of_three_hosts_with_the_same_torch_are_enough(ssh: Path) -> None:
