@@ -14,6 +14,7 @@ from hpc_train.model.version_ranges import NodeBounds, within
 ANY = "*"
 Jobs = Annotated[int, Meta(ge=1)]
 Arch = Literal["x86_64", "aarch64"]
+CpuList = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[-,0-9]{0,1000}$(?!\n)")]
 TotalGpus = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
@@ -162,6 +163,13 @@ class Partition(Value, frozen=True, kw_only=True):
     gpu_order: Annotated[
         tuple[Gpus, ...],
         Meta(description="The GPU nearest to each local rank's cores: [3, 2, 1, 0]."),
+    ] = ()
+    numa_cpus: Annotated[
+        tuple[CpuList, ...],
+        Meta(description="Cores of each NUMA node, as Linux lists them: ['0-15', '16-31']."),
+    ] = ()
+    gpu_numa: Annotated[
+        tuple[Gpus, ...], Meta(description="The NUMA node of each GPU: [3, 2, 1, 0].")
     ] = ()
     price_per_node_hour: Annotated[
         Annotated[float, Meta(gt=0)] | None,

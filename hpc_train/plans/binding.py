@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import msgspec
 
-from hpc_train.model.plan import EnvChange, LaunchRequest, Setting, Topology
+from hpc_train.model.plan import Binding, EnvChange, LaunchRequest, Setting, Topology
 from hpc_train.model.site_network import Vendor
 from hpc_train.plans.context import Context, takes_whole_nodes
 
@@ -38,6 +40,29 @@ def with_binding(
         request.binding, cpus=words.get("cpu_bind"), gpus=words.get("gpu_bind")
     )
     return msgspec.structs.replace(request, binding=binding, nested=nested)
+
+
+def binding_warnings(
+    context: Context, binding: Binding, changes: Sequence[EnvChange]
+) -> Iterator[str]:
+    """Yield the ranks whose cores are far from one another or from their GPU.
+
+    `changes` may order the GPUs that the ranks see. The GPU of a rank is not known if Slurm or the
+    job itself chooses it.
+    """
+    word = _cpu_word(context)
+    if not (binding.cpus and word and context.partition.numa_cpus):
+        return
+    # Few profiles state where the cores of a node are.
+    from hpc_train.model.core_binding import bound_cores, far_ranks
+
+    cores = bound_cores(binding.cpus) if context.launcher.ranks_are_tasks else ()
+    own = context.job.value.env.keys() & _VARIABLES.values()
+    known = binding.gpus in (None, "none") and not own
+    ordered = [one.value for one in changes if one.name in _VARIABLES.values() and one.value]
+    order = [int(gpu) for gpu in ordered[0].split(",")] if ordered else range(len(cores))
+    for said in far_ranks(cores, context.partition, tuple(order) if known else ()):
+        yield f"{word[1]}: cpu_bind: {said}"
 
 
 def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> GpuOrder:

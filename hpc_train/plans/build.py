@@ -8,7 +8,7 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
-from hpc_train.plans.binding import resolve_binding, with_binding
+from hpc_train.plans.binding import binding_warnings, resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import container_settings
 from hpc_train.plans.context import (
     Context,
@@ -133,6 +133,7 @@ def _warnings(
     yield from environment.warnings
     yield from gpu_warnings(request.topology, context.launcher, request.gpu_request)
     yield from mpi_warnings(context, request)
+    yield from binding_warnings(context, request.binding, environment.changes)
     yield from openmpi_warnings(context, environment.variables, request.mpi)
     yield from port_warnings(context.site)
 

@@ -99,6 +99,22 @@ def _gpus(node: LiveNode, machine: Hardware | None) -> Iterator[str]:
         yield line("gpu_model", seen[0].name)
     if machine is not None and len(seen) == count and (order := gpu_order(machine)):
         yield line("gpu_order", order, f"{GUESSED}: from the cores that the driver reports")
+    if machine is not None and len(seen) == count:
+        yield from _numa(machine)
+
+
+def _numa(machine: Hardware) -> Iterator[str]:
+    """Yield the cores of each NUMA node, and the node of each GPU, if all of them are known."""
+    nodes, places = machine.topology.numa, [one.numa for one in machine.topology.gpus]
+    cpus = [node.cpus for node in nodes]
+    # Memory alone, as of a GPU, is a node without cores, behind the others.
+    while cpus and not cpus[-1]:
+        cpus.pop()
+    if not all(cpus) or [node.number for node in nodes] != list(range(len(nodes))):
+        return
+    if places and all(place is not None and place < len(cpus) for place in places):
+        yield line("numa_cpus", tuple(cpus))
+        yield line("gpu_numa", tuple(place for place in places if place is not None))
 
 
 def _network(machine: Hardware | None, network: Guess | None) -> Iterator[str]:

@@ -72,6 +72,19 @@ TIGHT = {
     "plugin_options": {"gpu-debug": "value", "nv": "none"},
     "forbidden": {"export": "discouraged", "--nodelist": "the job is deleted"},
 }
+# A site that knows the NUMA nodes of its nodes.
+NUMA = {
+    **SITE,
+    "partitions": [
+        {
+            "name": "gpu",
+            "default": True,
+            "gpus_per_node": 2,
+            "numa_cpus": ["0-3", "4-7"],
+            "gpu_numa": [1, 0],
+        }
+    ],
+}
 # A site that names some of its partitions and allows the others.
 OPEN = {**SITE, "partitions": [{"name": "*"}, {"name": "gpu", "default": True}]}
 # Sites with PBS: one with chunks, which knows much, and one with totals.
@@ -135,7 +148,9 @@ def site(data: dict[str, Any] = SITE) -> SiteProfile:
 
 def context_of(words: list[str]) -> LintContext:
     given = dict(word.partition("=")[::2] for word in words)
-    sites = {"site": SITE, "tight": TIGHT, "open": OPEN, "pbs": CHUNKS, "flat": TOTALS}
+    sites = {
+        "site": SITE, "tight": TIGHT, "numa": NUMA, "open": OPEN, "pbs": CHUNKS, "flat": TOTALS
+    }  # fmt: skip
     return LintContext(
         site=next((site(data) for word, data in sites.items() if word in given), None),
         hcas=int(given["hcas"]) if "hcas" in given else None,

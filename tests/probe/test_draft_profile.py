@@ -67,6 +67,12 @@ def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
     assert all("# guessed" in row for row in content.splitlines() if row.startswith("gpu_request"))
 
 
+def test_the_numa_nodes_of_a_node(tmp_path: Path) -> None:
+    (gpu, _) = loaded(draft(findings("mixed", "mi250x", "dgx_a100")), tmp_path).partitions
+    assert gpu.numa_cpus == ("0-15,64-79", "16-31,80-95", "32-47,96-111", "48-63,112-127")
+    assert gpu.gpu_numa == (3, 3, 1, 1, 0, 0, 2, 2)
+
+
 def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:
     content = draft(findings("mixed", "mi250x", "dgx_a100"))
     site = loaded(content, tmp_path)

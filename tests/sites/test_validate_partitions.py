@@ -49,6 +49,14 @@ launchers: {default: srun, allowed: [srun]}
             "partitions: [{name: a, gpus_per_node: 4, gpu_order: [3, 2, 1]}]",
             "gpu_order must name each GPU of 0 to 3 once",
         ),
+        (
+            "partitions: [{name: a, gpus_per_node: 2, numa_cpus: ['0-3', '4-7'], gpu_numa: [0]}]",
+            "gpu_numa must have one of the 2 NUMA nodes of numa_cpus for each of the 2 GPUs",
+        ),
+        (
+            "partitions: [{name: a, gpus_per_node: 1, numa_cpus: ['0-3'], gpu_numa: [1]}]",
+            "gpu_numa must have one of the 1 NUMA nodes of numa_cpus for each of the 1 GPUs",
+        ),
         ("qos: [{name: q, partitions: [a]}]", "qos q: unknown partition 'a'; known: none"),
         (
             "partitions: [{name: gpu}]\nqos: [{name: q, partitions: [gpuu]}]",
@@ -99,6 +107,7 @@ def test_a_star_is_any_partition_for_what_names_one(tmp_path: Path) -> None:
         "partitions: [{name: a, gpus_per_node: 4, cpus_per_node: 64, cpus_per_gpu: 16}]",
         "partitions: [{name: a, gpus_per_node: 4, mem_per_node: 400G, mem_per_gpu: 100G}]",
         "partitions: [{name: a, gpus_per_node: 4, gpu_order: [3, 2, 1, 0]}]",
+        "partitions: [{name: a, gpus_per_node: 2, numa_cpus: ['0', '1'], gpu_numa: [1, 0]}]",
         "partition_choice: job\npartitions: [{name: a}]",
         "partition_choice: fitting\npartitions: [{name: a, default: true}]",
         "partitions: [{name: '*'}, {name: a, default: true}]",

@@ -11,6 +11,7 @@ from types import ModuleType
 
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
+    binding,
     containers,
     continuation_lines,
     directive_syntax,
@@ -58,6 +59,7 @@ _MODULES: tuple[ModuleType, ...] = (
     log_files,
     srun,
     srun_options,
+    binding,
     kill_on_bad_exit,
     torchrun,
     torchrun_cores,

@@ -1,0 +1,59 @@
+"""The cores that a binding gives to each local rank -> which of them are far from its others."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from hpc_train.model.node_topology import cpu_numbers
+from hpc_train.model.partition import Partition
+
+_MASK = re.compile(r"\A(?:0[xX])?[0-9A-Fa-f]{1,256}\Z")
+_NUMBER = re.compile(r"\A[0-9]{1,6}\Z")
+
+
+def bound_cores(word: str) -> tuple[frozenset[int], ...]:
+    """Return the cores of each local rank of `mask_cpu:0xf,0xf0`, `map_cpu:0,8`, `list:0-7:8-15`.
+
+    Empty if the binding names no cores, or one of them cannot be read.
+    """
+    kind, _, text = word.rpartition("=")[2].removeprefix("verbose,").partition(":")
+    if kind not in ("mask_cpu", "map_cpu", "list") or not text:
+        return ()
+    found = tuple(_cores(kind, part.strip()) for part in text.split(":" if kind == "list" else ","))
+    return found if all(found) else ()
+
+
+def far_ranks(
+    cores: Sequence[frozenset[int]], partition: Partition, gpus: Sequence[int] = ()
+) -> Iterator[str]:
+    """Yield a clause for each local rank whose binding crosses NUMA nodes without need.
+
+    That is: its cores are on several and would fit on one, or none is on the node of its GPU.
+    `gpus` are the GPUs of the local ranks, empty if each rank has not a known one of its own.
+    """
+    nodes = [frozenset(cpu_numbers(text)) for text in partition.numa_cpus]
+    largest = max(map(len, nodes), default=0)
+    places = (
+        dict(enumerate(partition.gpu_numa))
+        if len(gpus) == len(cores) == len(partition.gpu_numa)
+        else {}
+    )
+    for rank, own in enumerate(cores):
+        there = [number for number, node in enumerate(nodes) if own & node]
+        if len(there) > 1 and len(own) <= largest:
+            yield f"the {len(own)} cores of local rank {rank} are on NUMA nodes {_listed(there)}"
+        elif there and places and places.get(gpus[rank], there[0]) not in there:
+            there_too = f"its GPU {gpus[rank]} is on {places[gpus[rank]]}"
+            yield f"local rank {rank} has cores of NUMA node {_listed(there)}, {there_too}"
+
+
+def _cores(kind: str, text: str) -> frozenset[int]:
+    if kind == "mask_cpu":
+        bits = int(text, 16) if _MASK.match(text) else 0
+        return frozenset(bit for bit in range(bits.bit_length()) if bits >> bit & 1)
+    if kind == "map_cpu":
+        return frozenset((int(text),)) if _NUMBER.match(text) else frozenset()
+    return frozenset(cpu_numbers(text))
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return " and ".join(map(str, numbers))
