@@ -10,10 +10,12 @@ from __future__ import annotations
 import os
 import shlex
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple, TypeVar
 
 from hpc_train.data_folders import data_file
@@ -31,6 +33,10 @@ _OPTIONS = (
 _LONGEST_FOLDER = 48
 _BUSY = ("kex_exchange_identification", "ssh_exchange_identification", "Connection reset by")
 _TRIES = 4
+# Hosts that were called, and the lock of the first call of each.
+_CALLED: set[str] = set()
+_FIRST_CALLS: dict[str, Lock] = {}
+_LOCK = Lock()
 _BEGIN, _END = b"ANSWER\n", b"END\n"
 _HINTS = {
     "Host key verification failed": "ssh does not know the key of this host, or it has changed",
@@ -56,11 +62,28 @@ def call(host: str, verb: str, *words: str, given: bytes = b"", within_s: float 
     argv = ("ssh", *options(), "-T", "--", host, "bash -s")
     text = f"set -- {shlex.join((verb, *words))}\n".encode() + data_file("on_host.sh").read_bytes()
     for pause_s in (*(2.0**n for n in range(_TRIES - 1)), 0):
-        done = exchange(argv, text + given, within_s or PATIENCE_S)
+        with _first_alone(host):
+            done = exchange(argv, text + given, within_s or PATIENCE_S)
         if not (pause_s and done.returncode and any(word in done.stderr for word in _BUSY)):
             break
         time.sleep(pause_s)
     return _answer(done)
+
+
+@contextmanager
+def _first_alone(host: str) -> Iterator[None]:
+    """Let the first call of a host end before others begin: each would make its own connection."""
+    with _LOCK:
+        first = _FIRST_CALLS.setdefault(host, Lock())
+    if host not in _CALLED:
+        with first:
+            if host not in _CALLED:
+                try:
+                    yield
+                finally:
+                    _CALLED.add(host)
+                return
+    yield
 
 
 def _answer(done: Exchanged) -> Answer:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.submissions.hosts.transport import Answer, call, options
+from hpc_train.submissions.hosts.transport import Answer, at_once, call, options
 
 
 @pytest.fixture
@@ -89,3 +89,13 @@ def test_the_options_of_ssh() -> None:
     assert len(path) - 2 + 40 + 17 <= 107
     folder = Path(path).parent
     assert folder.stat().st_mode & 0o077 == 0
+
+
+def test_the_first_call_of_a_host_ends_before_others_begin(ssh: Path, tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    write(ssh, f'echo begin >>{log}; sleep 0.3; sh -c "${{@: -1}}"; code=$?; echo end >>{log}')
+    at_once(lambda host: call(host, "look"), ["never-called-before"] * 4)
+    lines = log.read_text().split()
+    # All others would make a connection of their own, as long as there is none to share.
+    assert lines[:2] == ["begin", "end"]
+    assert sorted(lines) == ["begin"] * 4 + ["end"] * 4
