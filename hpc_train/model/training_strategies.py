@@ -154,3 +154,15 @@ class TrainingRequest:
 def parts_of(model: str) -> int:
     """Return the number of consecutive parts into which the layers of a model can be cut."""
     return _PARTS.get(model) or GPT_SHAPES[model].blocks + 2
+
+
+def unprofiled(profile_steps: int, steps: int) -> str | None:
+    """Return why a training of `steps` has fewer steps to profile; None if it has enough."""
+    last = FIRST_PROFILED + profile_steps - 1
+    if not profile_steps or last <= steps:
+        return None
+    most = max(0, steps - FIRST_PROFILED + 1)
+    return (
+        f"{profile_steps} steps from step {FIRST_PROFILED} on are to be profiled, but the training "
+        f"has {steps}; at most {most}"
+    )

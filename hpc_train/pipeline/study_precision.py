@@ -53,9 +53,10 @@ def _profiled(prepared: Prepared, warmup: int) -> Iterator[str]:
     most = max((own.profile_steps or 0 for own in trainers if own), default=0)
     last = FIRST_PROFILED + most - 1
     if most and last > warmup:
+        span = f"steps {FIRST_PROFILED} to {last} are"
+        which = span if most > 1 else f"step {last} is"
         yield (
-            f"the steps {FIRST_PROFILED} to {last} are profiled and slower, but measured; "
-            f"`warmup: {{steps: {last}}}` excludes them"
+            f"{which} profiled and slower, but measured; `warmup: {{steps: {last}}}` excludes them"
         )
 
 

@@ -12,7 +12,7 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Topology
 from hpc_train.model.strategy_checks import batch_problem, strategy_problem
 from hpc_train.model.trainer_keys import TrainerOptions
-from hpc_train.model.training_strategies import TrainingRequest
+from hpc_train.model.training_strategies import TrainingRequest, unprofiled
 from hpc_train.model.value import Sourced
 from hpc_train.typed_values import keys_of
 
@@ -44,6 +44,7 @@ def with_trainer_options(job: SourcedJob, topology: Topology) -> SourcedJob:
             raise PlanError(f"{where}: trainer.{key}: the command has {option} as well")
     _check_strategy(job, topology)
     words = tuple(word for pair in options.items() for word in pair)
+    _check_profiled(where, trainer.profile_steps or 0, (*command, *words))
     changed = replace(job.value, command=(*command, *words))
     return Sourced(value=changed, origins=job.origins)
 
@@ -56,6 +57,14 @@ def _options(trainer: TrainerOptions) -> dict[str, str]:
         if value is not None:
             words[f"--{key.replace('_', '-')}"] = str(value)
     return words
+
+
+def _check_profiled(where: str, profile_steps: int, words: Sequence[str]) -> None:
+    """Check the number of profiled steps if that of all steps is known; an epoch has any number."""
+    steps = next((one for name, one in pairwise(words) if name == "--steps"), "")
+    too_few = unprofiled(profile_steps, int(steps)) if steps.isdecimal() else None
+    if too_few:
+        raise PlanError(f"{where}: trainer.profile_steps: {too_few}")
 
 
 def _check_strategy(job: SourcedJob, topology: Topology) -> None:

@@ -140,7 +140,7 @@ def _doubt(row: Row) -> str:
     if row["verdict"] != ONE_RUN:
         return "the difference is not significant"
     each = row["n"] == row["other_n"]
-    return f"{'one run each' if each else 'one run of one of them'}: no test of the difference"
+    return f"{'one run each' if each else 'one of the two has one run'}: no test of the difference"
 
 
 def _among(rows: Sequence[Row], group: int, axis: str) -> str:

@@ -19,14 +19,17 @@ from hpc_train.tables.run_order import LEVEL, log_rates
 # The deviation of a slow run in standard deviations, and what makes one of a median deviation.
 FAR, NORMAL = 4.0, 1.4826
 _LEAST_RUNS = 3
+# A slow run took at least so many times as long as the median of its point: less is no cause that
+# anyone finds, and is not wider than the interval of ten runs with 2 % noise.
+LEAST_TIMES = 1.02
 # Skewness of values that are equal but for rounding.
 _EQUAL = 1e-12
 
 
 class SlowRuns(Value, frozen=True, kw_only=True):
-    """The slow runs of a point: their names, of how many runs, and `times` as slow in the median.
+    """The slow runs of a point: their names, of how many runs, and how much longer they took.
 
-    `point` is the row of the point table.
+    In the median, `times` as long as the median of the point, which is row `point` of the table.
     """
 
     point: int
@@ -39,7 +42,7 @@ def slow_runs(runs: pd.DataFrame) -> tuple[SlowRuns, ...]:
     """Return the points with slow runs, from rows of `run_frame`; none if noise is not skewed.
 
     Noise is skewed if the skewness of all points with three runs or more is significant at half of
-    the level (one side). A run is slow if it is far below the median of its point.
+    the level (one side). A run is slow if it is far below the median of its point, by 2 % or more.
     """
     groups = grouped(runs)
     logs = log_rates(groups)
@@ -48,7 +51,7 @@ def slow_runs(runs: pd.DataFrame) -> tuple[SlowRuns, ...]:
     if not _is_skewed(logs, point):
         return ()
     below = pd.Series(logs).groupby(point).transform("median").to_numpy() - logs
-    slow = np.flatnonzero(_far_below(below, point))
+    slow = np.flatnonzero(_far_below(below, point) & (below >= np.log(LEAST_TIMES)))
     names, count = runs["run_id"].to_numpy()[used], np.bincount(point)
     return tuple(
         SlowRuns(

@@ -17,6 +17,7 @@ from hpc_train.model.training_strategies import (
     PRECISIONS,
     SCHEDULES,
     STRATEGIES,
+    unprofiled,
 )
 from hpc_train.workload.batch_size import RULES
 
@@ -126,6 +127,9 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     _add_machine(parser)
     _add_failure(parser)
     given = vars(parser.parse_args(arguments))
+    too_few = unprofiled(given["profile_steps"], given["steps"]) if given["steps"] else None
+    if too_few:
+        parser.error(f"--profile-steps: {too_few}")
     given["data"] = given["data"] or _DATA.get(given["model"], "synthetic")
     return Options(**given)
 

@@ -71,11 +71,13 @@ def test_profiled_steps_that_are_measured() -> None:
         "axes: {tasks_per_node: [1, 2]}\nscaling: weak\n"
     )
 
-    def warned(*settings: str) -> bool:
+    def warned(*settings: str, said: str = "steps 3 to 5 are profiled") -> bool:
         request = Request(path=path, site="local", overrides=tuple(map(parse_setting, settings)))
-        return any("the steps 3 to 5 are profiled" in line for line in preview(prepare(request)))
+        return any(said in line for line in preview(prepare(request)))
 
     assert not warned()  # the default excludes ten
     assert warned("warmup.steps=4")
     assert not warned("warmup.steps=5")
     assert not warned("profile_steps=0")
+    one = ("profile_steps=1", "warmup.steps=2")
+    assert warned(*one, said="step 3 is profiled and slower")

@@ -63,6 +63,7 @@ def test_a_job_without_the_keys_keeps_its_command() -> None:
         (TRAIN, 2, {"strategy": "hsdp", "mesh": "2,2"}, "needs 4 ranks for a mesh of 2 x 2, not 2"),
         ([*TRAIN, "--data", "digits"], 2, {"strategy": "hsdp", "mesh": "2,2"}, "needs 4 ranks"),
         (TRAIN, 2, {"strategy": "fsdp", "compile": "block"}, "cnn has none"),
+        ([*TRAIN, "--steps", "6"], 2, {"profile_steps": 5}, "the training has 6; at most 4"),
         (TRAIN, 2, {"strategy": "naive", "precision": "fp16"}, "zero in fp16; use bf16"),
     ],
 )

@@ -45,9 +45,23 @@ def test_the_first_line_of_a_report_says_so() -> None:
     report = with_slow_runs(scaling_report(asked, frame, points), slow_runs(frame), points)
     assert report.summary[0].startswith(
         "Caveats: 2 slow runs, more than noise explains (skewness, p < 0.025): 2 GPUs: 2 of 12 "
-        "runs, 1.22 times as slow (r12, r17)."
+        "runs took 1.22 times as long (r12, r17)."
     )
     assert not any("slow run" in line for line in scaling_report(asked, frame, points).summary)
+
+
+@pytest.mark.parametrize(("share", "said"), [(0.019, ""), (0.03, "took 3 % longer (r15)")])
+def test_a_slow_run_took_at_least_two_percent_longer(share: float, said: str) -> None:
+    # A quiet machine: 4 standard deviations are less than 0.01 %.
+    quiet = NOISE / 1000
+    quiet_but_one = quiet.copy()
+    quiet_but_one[3] -= np.log1p(share)
+    frame = table(quiet, quiet_but_one)
+    asked = study([])
+    points = speedup_frame(frame, asked)
+    report = with_slow_runs(scaling_report(asked, frame, points), slow_runs(frame), points)
+    assert ("slow run" in report.summary[0]) == bool(said)
+    assert said in report.summary[0]
 
 
 def test_fast_runs_and_equal_runs_are_not_slow() -> None:

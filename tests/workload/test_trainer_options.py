@@ -24,6 +24,10 @@ BATCH = ("--global-batch-size", "128")
         ((*BATCH, "--fail-code", "256"), "1 to 255"),
         ((*BATCH, "--backend", "smoke"), "smoke"),
         ((*BATCH, "--lr", "1"), "--lr"),
+        (
+            (*BATCH, "--steps", "6", "--profile-steps", "5"),
+            "5 steps from step 3 on are to be profiled, but the training has 6; at most 4",
+        ),
     ],
 )
 def test_wrong_option_is_one_line_and_code_2(
@@ -53,6 +57,12 @@ def test_wrong_job_is_said_once_before_ranks_start(
     code, out, err = finish(start(trainer(*arguments), **{"LOCAL_WORLD_SIZE": 2, **extra}))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+def test_as_many_steps_are_profiled_as_the_training_has_from_the_third_on() -> None:
+    parse_options((*BATCH, "--steps", "6", "--profile-steps", "4"))
+    parse_options((*BATCH, "--steps", "1"))
+    parse_options((*BATCH, "--profile-steps", "4000"))
 
 
 def test_no_accuracy_and_defaults() -> None:
