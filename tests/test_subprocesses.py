@@ -47,6 +47,10 @@ def test_traces_of_an_outer_job_are_removed() -> None:
         "RANK": "3",
         "MASTER_ADDR": "a",
         "HPCTRAIN_RUN": "/r",
+        "HPCTRAIN_CHECKPOINTS": "/r/checkpoints",
+        "HPCTRAIN_STOP_AT_TERM": "1",
+        "HPCTRAIN_STOP_FILE": "/r/stop",
+        "HPCTRAIN_HANG_AFTER": "60",
         "HPCTRAIN_SITE": "lab",
         "CUDA_VISIBLE_DEVICES": "0",
     }

@@ -21,6 +21,7 @@ from hpc_train.plans.containers.resolve import check_starter, resolve_container
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.launchers.base import RANK_WRAPPER
+from hpc_train.plans.lifecycle import lifecycle_variables
 from hpc_train.plans.other_launchers import check_launcher, other_launchers
 from hpc_train.plans.rendezvous import resolve_elastic
 from hpc_train.plans.resource_requests import type_settings
@@ -56,7 +57,7 @@ def make_request(
         batch=context.batch,
         srun_args=launchers.srun_args,
         mpi=_mpi(context, environment.backend, inside=container is not None),
-        exported=(*env, *job.secrets),
+        exported=(*env, *lifecycle_variables(context), *job.secrets),
         gpu_request=site.gpu_request,
         gpu_type=kind.value if kind else None,
         nested=False,

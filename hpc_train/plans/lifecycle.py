@@ -23,6 +23,7 @@ _KEY = "signal_before_end"
 _LIFECYCLE = "lifecycle"
 _CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 _CHAIN = "lifecycle out and submit a chain of jobs: hpctrain help restart"
+_AT_TERM, _FILE, _HANG = "HPCTRAIN_STOP_AT_TERM", "HPCTRAIN_STOP_FILE", "HPCTRAIN_HANG_AFTER"
 # Folders that usually are a disk or the memory of one node.
 _NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to be refused
 # torch 2.9 renamed the variables of its flight recorder; without a version, an older one is meant.
@@ -126,6 +127,15 @@ def requeue_settings(job: SourcedJob) -> dict[str, Setting]:
         for key, why in _WHY.items()
     }
     return {key: setting for key, setting in found.items() if setting is not None}
+
+
+def lifecycle_variables(context: Context) -> tuple[str, ...]:
+    """Return the variables that the script exports for checkpoints, and that ranks must see."""
+    lifecycle = context.job.value.lifecycle
+    if lifecycle is None or context.plain or not context.batch.requeues:
+        return ()
+    wanted = {_FILE: lifecycle.stop_by == "file", _HANG: lifecycle.hang_after is not None}
+    return (_CHECKPOINTS, _AT_TERM, *(name for name, is_set in wanted.items() if is_set))
 
 
 def flight_recorder(context: Context) -> dict[str, Setting]:

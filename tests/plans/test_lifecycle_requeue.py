@@ -27,6 +27,32 @@ def test_slurm_queues_it_again_too(job: Jobs, slurm: Sites) -> None:
     assert plan.settings["lifecycle.max_restarts"].value == 10
 
 
+@pytest.mark.parametrize(
+    ("lifecycle", "more"),
+    [
+        ({}, set()),
+        ({"stop_by": "file"}, {"HPCTRAIN_STOP_FILE"}),
+        ({"hang_after": "20m"}, {"HPCTRAIN_HANG_AFTER"}),
+    ],
+)
+def test_ranks_on_other_nodes_and_in_images_have_its_variables(
+    job: Jobs, slurm: Sites, lifecycle: dict[str, Any], more: set[str]
+) -> None:
+    """Mpirun hands on only what it is told to, and an image may override the rest."""
+    always = {"HPCTRAIN_CHECKPOINTS", "HPCTRAIN_STOP_AT_TERM"}
+    spec = {"launcher": "mpirun", "lifecycle": lifecycle}
+    argv = make_plan(job({"nodes": 2}, **spec), slurm()).launch.argv
+    words = [getattr(token, "text", "") for token in argv]
+    passed = {words[at + 1] for at, word in enumerate(words) if word == "-x"}
+    assert passed >= always | more
+    site = slurm(containers={"runtime": "pyxis"})
+    image = make_plan(job(container={"image": "x.sqsh"}, lifecycle=lifecycle), site).launch
+    (option,) = (one for one in map(str, image.argv) if "--container-env=" in one)
+    assert all(name in option for name in always | more)
+    plain = make_plan(job({"nodes": 2}, launcher="mpirun"), slurm()).launch.argv
+    assert not any("HPCTRAIN_CHECKPOINTS" in str(token) for token in plain)
+
+
 def test_a_job_without_the_key_is_not_queued_again(job: Jobs, slurm: Sites) -> None:
     plan = make_plan(job(), slurm())
     assert "requeue" not in dict(plan.directives)

@@ -22,6 +22,7 @@ from hpc_train.plans.containers.runtimes import (
 )
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
+from hpc_train.plans.lifecycle import lifecycle_variables
 from hpc_train.plans.network_context import vendor_of
 from hpc_train.plans.other_launchers import other_launchers
 
@@ -43,7 +44,7 @@ def resolve_container(
     offered = _offered(job, site)
     form, env = FORMS[offered.runtime], environment.variables
     of_ranks = dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")
-    of_script = RENDEZVOUS if context.plain else FROM_SCRIPT
+    of_script = (*(RENDEZVOUS if context.plain else FROM_SCRIPT), *lifecycle_variables(context))
     _check(job, form, offered.runtime)
     request = ContainerRequest(
         program=offered.program or offered.runtime,
