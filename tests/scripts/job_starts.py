@@ -20,7 +20,7 @@ if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACH
   exit 1
 fi
 preempted="PreemptTime=${PREEMPTED:-None}"
-named="ReqNodeList=${NAMED:-(null)} ExcNodeList=${EXCLUDED:-(null)}"
+named="ReqNodeList=${NAMED:-(null)} ExcNodeList=${EXCLUDED:-(null)} ${WANTED:-Features=(null)}"
 [ "$1 $2" != "show job" ] || echo "JobId=71 JobState=${STATE:-RUNNING} $preempted $named A="
 [ "$1 $2" != "show node" ] || printf "%b" "$NODES"
 [ "$1 $2" != "show hostnames" ] || tr , "\n" <<<"$3"

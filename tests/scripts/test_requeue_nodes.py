@@ -71,6 +71,8 @@ LOST_PEER = (
 OWN = (
     "[rank0]: RuntimeError: CUDA error: an illegal memory access was encountered",
     "[rank0]: ValueError: the batch is empty",
+    "[rank0]: AssertionError",
+    "ZeroDivisionError: division by zero",
 )
 # With more nodes than one: srun of the tests starts the ranks of one.
 MORE = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1}
@@ -119,6 +121,9 @@ def test_an_error_of_its_own_counts_beside_the_lost_connection(two_nodes: Job, w
     assert failure(two_nodes)["lost_peer"] is False
 
 
+GPUS = "n1 idle a gpu:a100:4(S:0-1)\\nn2 idle a nvme:1,gpu:a100:4\\nn3 idle a gpu:h100:4\\n"
+
+
 def failure(job: Job) -> Any:
     return json.loads((job.folder / "status.json").read_text())["failure"]
 
@@ -128,6 +133,19 @@ def failure(job: Job) -> Any:
     [
         pytest.param({"LEFT": "n1 idle\\nn3 mixed\\nn2 allocated\\n"}, "", id="two-others"),
         pytest.param({"LEFT": ""}, "", id="unknown"),
+        pytest.param({"LEFT": "n1 down*\\nn2 drained\\nn3 down\\n"}, "n2", id="none-up"),
+        pytest.param(
+            {"LEFT": "n1 idle a,b x\\nn2 idle a,b x\\nn3 idle a,c x\\n", "WANTED": "Features=a&b"},
+            "n2",
+            id="features",
+        ),
+        pytest.param(
+            {"LEFT": "n1 idle a x\\nn2 idle a x\\nn3 idle b x\\n", "WANTED": "Features=[a|b]"},
+            "",
+            id="either-feature",
+        ),
+        pytest.param({"LEFT": GPUS, "WANTED": "TresPerNode=gres/gpu:a100:4"}, "n2", id="gpus"),
+        pytest.param({"LEFT": GPUS, "WANTED": "TresPerNode=gres:gpu:4"}, "", id="any-gpu"),
         pytest.param({"LEFT": "n1 idle\\nn2 allocated\\n"}, "n2", id="one-other"),
         pytest.param({"LEFT": "n1 idle\\nn2 mixed\\nn3 down*\\nn4 drained\\n"}, "n2", id="down"),
         pytest.param(
