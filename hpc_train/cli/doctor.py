@@ -104,11 +104,12 @@ def _text(finding: Finding) -> dict[str, str]:
 
 
 def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
-    click.secho(section, bold=True)
+    title = found.scheduler if section == "slurm" else section
+    click.secho(title, bold=True)
     for name, value in rows or (("none", ""),):
         click.echo(f"  {name:<12} {value}".rstrip())
     for one in found.advice:
-        if one.id == section:
+        if one.id in (section, title):
             click.echo(f"  {one.severity}: {one.message}")
             click.echo(f"    {one.advice}")
 

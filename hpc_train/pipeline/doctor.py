@@ -36,6 +36,12 @@ class Examined(Value, frozen=True, kw_only=True):
     pbs: LivePbs | None = None
 
     @property
+    def scheduler(self) -> str:
+        """Return the title of the section on the scheduler: `pbs`, else `slurm`."""
+        of_pbs = self.pbs is not None or any(one.id == "pbs" for one in self.advice)
+        return "pbs" if of_pbs and self.cluster is None else "slurm"
+
+    @property
     def failed(self) -> bool:
         """Whether a problem prevents jobs from working."""
         return has_errors(self.advice)
@@ -60,7 +66,7 @@ def examine(reach: str | None = None) -> Examined:
     if pbs_problem:
         message = f"PBS's commands are installed, but do not answer: {pbs_problem}"
         hint = "check whether the server is up: qstat -B"
-        advice += (Finding(id="slurm", severity="warning", message=message, advice=hint),)
+        advice += (Finding(id="pbs", severity="warning", message=message, advice=hint),)
     profiles = tuple(match.name for match in detect_site(this_host()).matches)
     return Examined(
         hardware=hardware,

@@ -120,6 +120,13 @@ def _clock(settings: dict[str, Setting]) -> str | None:
 
 
 def _check(settings: dict[str, Setting]) -> None:
+    variables = settings.get("directives.v")
+    if variables is not None:
+        raise PlanError(
+            f"{variables.origin}: directives.v has no effect: qsub is called with a -v of its own, "
+            "which takes precedence",
+            "env sets variables in the job",
+        )
     for key in _OF_SLURM:
         setting = written(settings, key)
         if setting is not None and setting.value is not None:

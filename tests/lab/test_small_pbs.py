@@ -58,6 +58,13 @@ def test_a_job_starts_at_home_with_the_variables_of_pbs(pbs: RunningPbs) -> None
     ]
 
 
+def test_v_of_the_command_line_replaces_that_of_the_script(pbs: RunningPbs) -> None:
+    text = '#PBS -v A=1\necho "[$A] [$B]"'
+    name = submit(pbs, text, "-v", "B=2", "-j", "oe", "-k", "doe", "-o", "out")
+    await_end(pbs, name)
+    assert (pbs.work / "out").read_text() == "[] [2]\n"
+
+
 def test_output_is_spooled_unless_it_is_kept_directly(pbs: RunningPbs) -> None:
     spooled = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-o", "spooled")
     live = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-k", "doe", "-o", "live")

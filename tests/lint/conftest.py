@@ -116,6 +116,8 @@ TOTALS = {
     "required": [],
     "directives": {},
 }
+# A site of PBS without a queue for jobs that name none.
+CHOICE = {**CHUNKS, "partition_choice": "job", "required": [], "directives": {}}
 # What Slurm says of a script, by a name.
 ANSWERS = {
     "accepted": SlurmAnswer(outcome="accepted", words="to start at once on n1"),
@@ -151,6 +153,7 @@ def context_of(words: list[str]) -> LintContext:
     sites = {
         "site": SITE, "tight": TIGHT, "numa": NUMA, "open": OPEN, "pbs": CHUNKS, "flat": TOTALS
     }  # fmt: skip
+    sites["choice"] = CHOICE
     return LintContext(
         site=next((site(data) for word, data in sites.items() if word in given), None),
         hcas=int(given["hcas"]) if "hcas" in given else None,

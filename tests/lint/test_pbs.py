@@ -65,6 +65,21 @@ def test_the_advice_for_slurm_stays() -> None:
     assert "srun --ntasks-per-node=1" in by_id(text)["HT226"].advice
 
 
+def test_without_a_shell_the_words_are_those_of_pbs() -> None:
+    found = by_id("#PBS -N a\npython /t.py\n")["HT001"]
+    assert (found.severity, "login shell" in found.message) == ("warning", True)
+    assert "sbatch rejects" in by_id("#SBATCH --nodes=1\npython /t.py\n")["HT001"].message
+
+
+def test_words_of_numbers() -> None:
+    few = "#!/bin/bash\n#PBS -l select=1:ncpus=8\nmpirun -np 8 python /t.py\n"
+    assert by_id(few)["HT913"].message == "8 ranks, but the request has 1 slot (mpiprocs)"
+    each = few.replace("-np 8", "-np 8 --ppn 4")
+    assert by_id(each)["HT913"].message == "8 ranks, but 1 node with 4 each"
+    negative = few.replace("select=1", "select=-1")
+    assert by_id(negative)["HT905"].message.endswith("a chunk is NUMBER:RESOURCE=VALUE:…")
+
+
 def test_an_unknown_option_is_answered_with_the_one_of_pbs() -> None:
     found = by_id("#PBS --ntasks-per-node=4\ntrue\n")["HT902"]
     assert found.advice == "write -l select=N:mpiprocs=M"

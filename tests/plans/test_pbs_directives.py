@@ -127,6 +127,7 @@ def test_file_systems_that_a_job_names_are_joined(pbs: Sites, job: Jobs) -> None
         ({"qos": "high"}, "qos is an option of Slurm, and PBS has none like it"),
         ({"constraint": "a"}, "constraint is an option of Slurm"),
         ({"directives": {"l": "walltime=1:0:0"}}, "this job has -l walltime=01:00:00 already"),
+        ({"directives": {"v": "A=1"}}, "directives.v has no effect: qsub is called with a -v"),
         ({"directives": {"reservation": "x"}}, "qsub has no option 'reservation'"),
         ({"secrets": {"TOKEN": "env"}}, "a job of PBS does not have the variables of the shell"),
         ({"launcher": "srun"}, "srun starts ranks in a job of Slurm"),

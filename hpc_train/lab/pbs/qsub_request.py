@@ -104,7 +104,7 @@ def _options(words: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
 def _merged(script: dict[str, list[str]], line: dict[str, list[str]]) -> dict[str, list[str]]:
     """Return the options of a directive with those of the command line, which take precedence."""
     both = {**script, **line}
-    for letter in ("l", "v", "W"):
+    for letter in ("l", "W"):
         if letter in script and letter in line:
             both[letter] = [*script[letter], *line[letter]]
     return both

@@ -21,7 +21,8 @@ _QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d]")
     "HT001",
     "error",
     "no #! line",
-    why="sbatch refuses a script whose first line does not begin with #!.",
+    why="sbatch refuses a script whose first line does not begin with #!. PBS runs it with the "
+    "user's login shell, which may be csh.",
     advice="write #!/bin/bash as the first line",
 )
 def no_shebang(subject: Subject) -> Iterator[RuleHit]:
@@ -38,6 +39,9 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
         )
     elif later:
         yield RuleHit(line=later, message="#! is below the first line, where it is only a comment")
+    elif subject.script.pbs is not None and not subject.script.directives:
+        message = "the first line is not a #! line; PBS runs the script with the user's login shell"
+        yield RuleHit(line=1, message=message, severity="warning", edit=edit)
     else:
         yield RuleHit(
             line=1, message="the first line is not a #! line; sbatch rejects the script", edit=edit

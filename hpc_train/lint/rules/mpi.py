@@ -15,7 +15,8 @@ _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf",
 _OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|orte|prte|hpcx|--?mca|--bind-to|--map-by", re.IGNORECASE)
 _OTHER_OPTION = re.compile(
-    r"^(--?ppn|--cpu-bind|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)$"
+    r"^(--?ppn|--cpu-bind|--depth|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)"
+    r"(=|$)"
 )
 _OLD = (
     "--npernode",
@@ -31,7 +32,10 @@ _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
 def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
     """Yield the launches by Open MPI's mpirun, with its own arguments."""
-    if _OTHER_MPI.search(subject.script.text):
+    site = subject.context.site
+    # The mpiexec of Cray PALS is another program.
+    of_pals = site is not None and site.pbs is not None and site.pbs.starter == "pals"
+    if of_pals or _OTHER_MPI.search(subject.script.text):
         return
     for launch in subject.script.launches:
         if launch.outer != "mpirun" or len(launch.words) < 2:

@@ -44,7 +44,7 @@ _VALUES = {
     "m": (re.compile(r"n|j?[abe]{1,3}j?"), "n, or some of a, b and e"),
     "N": (re.compile(r"[!-&(-~]{1,230}"), "up to 230 characters without blanks and quotes"),
 }
-_ARRAY = re.compile(r"(\d{1,9})-(\d{1,9})(?::\d{1,9})?(?:%\d{1,9})?")
+_ARRAY = re.compile(r"(\d{1,9})-(\d{1,9})(?::0*[1-9]\d{0,8})?(?:%0*[1-9]\d{0,8})?")
 
 
 def _request(subject: Subject) -> PbsRequest | None:
@@ -170,13 +170,17 @@ def form_of_select(subject: Subject) -> Iterator[RuleHit]:
     for chunk in request.chunks:
         if is_placeholder(chunk.text) or "$" in chunk.text:
             continue
-        wrong = [name for name, value in chunk.resources.items() if not value]
+        wrong = [
+            name for name, value in chunk.resources.items() if name[:1].isalpha() and not value
+        ]
         if "ppn" in chunk.resources:
             message = f"select={chunk.text}: a chunk has no ppn; ranks are mpiprocs, cores ncpus"
             yield RuleHit(line=select.line, message=message)
         elif wrong:
             message = f"select={chunk.text}: {wrong[0]!r} has no value"
             yield RuleHit(line=select.line, message=message)
+        elif chunk.count == 0:
+            yield RuleHit(line=select.line, message=f"select={chunk.text}: no chunk is requested")
         elif chunk.count is None:
             message = f"select={chunk.text}: a chunk is NUMBER:RESOURCE=VALUE:…"
             yield RuleHit(line=select.line, message=message)

@@ -16,6 +16,8 @@ from hpc_train.model.finding import Severity
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|hpcx|--?mca|--bind-to|--map-by|PBS_NODEFILE", re.IGNORECASE)
 _OWN_SLOTS = re.compile(r"oversubscribe|overload|ppr:|(?:^| )--?(?:host|H|npernode|N)\b")
 _PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")
+# A near miss of #PBS, before an option.
+_LIKE_MARKER = re.compile(r"([ \t]{0,20}#[ \t]{0,4}PBS)[ \t]{1,20}-{1,2}[A-Za-z]", re.IGNORECASE)
 _RANKS, _PER_NODE = ("-n", "-np", "--np", "--n"), ("-ppn", "--ppn", "-N", "--npernode")
 
 
@@ -32,6 +34,9 @@ def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
     if request is None or not script.launches or request.directives.last("I"):
         return
     if site is not None and site.pbs is not None and not site.pbs.live_output:
+        return
+    if request.resource("filesystems") is not None:
+        # ALCF, whose jobs name their file systems, sets -k doe for all of them.
         return
     redirected = any(one.redirects or one.ending == "|" for one in _output_commands(script))
     if request.directives.last("k") is None and not redirected:
@@ -112,6 +117,29 @@ def two_schedulers(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
+    "HT916",
+    "warning",
+    "misspelt #PBS",
+    why="qsub reads only lines that begin with exactly #PBS; #pbs, # PBS and an indented #PBS are "
+    "comments, and the job runs with defaults. # PBS beside directives is only an info, because "
+    "it may disable the line on purpose.",
+    advice="write #PBS at the beginning of the line, or ##PBS to disable the line",
+)
+def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for number, line in enumerate(script.lines, 1):
+        match = _LIKE_MARKER.match(line)
+        if match is None or match[1] == "#PBS" or number in script.inner_lines:
+            continue
+        disabled = " " in match[1].strip() and script.pbs is not None
+        severity: Severity | None = "info" if disabled else None
+        message = f"`{match[1].strip()}` is a comment to qsub"
+        if match[1][0].isspace() and match[1].strip() == "#PBS":
+            message = "an indented #PBS is a comment to qsub"
+        yield RuleHit(line=number, message=message, severity=severity)
+
+
+@rule(
     "HT913",
     "error",
     "ranks that do not fit the request",
@@ -134,7 +162,8 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
         nodes, slots = request.nodes, request.ranks
         if each is not None:
             if nodes is not None and ranks > nodes * each:
-                message = f"{ranks} ranks, but {nodes} nodes with {each} each"
+                of_nodes = f"{nodes} node{'' if nodes == 1 else 's'}"
+                message = f"{ranks} ranks, but {of_nodes} with {each} each"
                 yield RuleHit(line=launch.line, message=message)
         elif slots is not None and not _OWN_SLOTS.search(" ".join(texts)):
             yield from _compared(launch, ranks, slots, _certainty(script))
@@ -149,7 +178,8 @@ def _compared(
     launch: LaunchCommand, ranks: int, slots: int, severity: Severity
 ) -> Iterator[RuleHit]:
     if ranks > slots:
-        message = f"{ranks} ranks, but the request has {slots} mpiprocs"
+        found = f"{slots} slot{'' if slots == 1 else 's'} (mpiprocs)"
+        message = f"{ranks} ranks, but the request has {found}"
         yield RuleHit(line=launch.line, message=message, severity=severity)
 
 

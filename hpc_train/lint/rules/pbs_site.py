@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import nearest
-from hpc_train.lint.option_parser import Option
+from hpc_train.lint.directives import MARKER
 from hpc_train.lint.partition_match import excesses, has_open_partitions, known_partitions, queue_of
+from hpc_train.lint.pbs_at_site import asked_at_site, destination_queue
 from hpc_train.lint.pbs_request import PbsRequest
 from hpc_train.lint.placeholders import is_placeholder
-from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.site import SiteProfile
+from hpc_train.registry import find_batch_system
 
 _TOTALS = ("ncpus", "ngpus", "mem")
 # sbatch's names, which the limits of profiles have -> those of PBS.
@@ -67,68 +68,63 @@ def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
     asked = asked_at_site(site, request)
     for excess in excesses(asked, queue_of(site, asked)):
         names = [name for name in excess.options if asked.has(name)]
-        words = [_WORDS.get(name, name) for name in names]
+        words = [_word(name, request) for name in names]
         shown = excess.shown or (asked.value(names[0]) if names else excess.wanted)
         limit = " ".join(filter(None, (f"has at most {excess.most}", excess.note)))
         message = f"{' x '.join(words)}: {shown}, but {excess.who} {limit}"
         yield RuleHit(line=asked.line(*excess.options), message=message)
 
 
-def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:
-    """Return what a script requests of a site, under the names that limits of profiles have."""
-    chunk = request.chunks[0] if len(request.chunks) == 1 else None
-    found: dict[str, tuple[str, int] | None] = {
-        "partition": _queue(request),
-        "account": _option(request, site.pbs.project[1:] if site.pbs else "A"),
-        "nodes": _resource(request, "select", request.nodes),
-        "time": _resource(request, "walltime", _clock(request.walltime_s)),
-        "gpus-per-node": _resource(request, "select", request.gpus_per_node),
-        "ntasks-per-node": _resource(request, "select", chunk.number("ncpus") if chunk else None),
-        "mem": _resource(request, "select", _memory(chunk.resources.get("mem") if chunk else None)),
-    }
-    options = {
-        name: Option(name=name, value=pair[0], line=pair[1], spelled=name)
-        for name, pair in found.items()
-        if pair is not None
-    }
-    return RequestedResources(
-        batch=True,
-        options=options,
-        nodes=request.nodes,
-        tasks_per_node=chunk.number("ncpus") if chunk else None,
-        gpus_per_node=request.gpus_per_node,
-    )
+def _word(name: str, request: PbsRequest) -> str:
+    """Return PBS's name of a size, as the script may write it."""
+    select, older = request.resource("select"), request.resource("nodes")
+    if name == "nodes" and select is None:
+        return "nodes"
+    return "ppn" if name == "ntasks-per-node" and select is None and older else _WORDS[name]
 
 
-def destination_queue(destination: str) -> str:
-    """Return the queue of a destination: `queue`, `queue@server` or `@server`."""
-    return destination.partition("@")[0]
+@rule(
+    "HT926",
+    "error",
+    "no queue",
+    why="The site has no queue for jobs without -q, so that qsub refuses them.",
+    advice="add #PBS -q with a queue of the site",
+)
+def no_queue(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None or there[1].directives.last("q"):
+        return
+    site = there[0]
+    if site.partition_choice == "job" or "partition" in site.required:
+        names = ", ".join(sorted(known_partitions(site)))
+        advice = f"known: {names}" if names else None
+        yield RuleHit(line=1, message=f"{site.name} requires a queue: -q", advice=advice)
 
 
-def _queue(request: PbsRequest) -> tuple[str, int] | None:
-    option = _option(request, "q")
-    return (destination_queue(option[0]), option[1]) if option else None
+@rule(
+    "HT927",
+    "error",
+    "script of another scheduler than the site's",
+    why="The command of the site's scheduler ignores the directives, and the job runs with "
+    "defaults.",
+    advice="hpctrain render writes the directives of the site from a job file",
+)
+def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
+    script, site = subject.script, subject.context.site
+    if site is None or bool(script.directives) == (script.pbs is not None):
+        return
+    batch = find_batch_system(site.scheduler)
+    marker = batch.prefix.partition(" ")[0]
+    own = MARKER if script.directives else "#PBS"
+    if marker and marker != own:
+        first = script.directives[0].line if script.directives else _first_line(script.pbs)
+        message = f"{own} lines, but {site.name} has {batch.title} and reads {marker}"
+        yield RuleHit(line=first, message=message)
 
 
-def _option(request: PbsRequest, letter: str) -> tuple[str, int] | None:
-    option = request.directives.last(letter)
-    return (option.value, option.line) if option else None
-
-
-def _resource(request: PbsRequest, name: str, value: object) -> tuple[str, int] | None:
-    found = request.resource(name) or request.resource("nodes")
-    return (str(value), found.line) if found and value is not None else None
-
-
-def _clock(seconds: int | None) -> str | None:
-    if seconds is None:
-        return None
-    return f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
-
-
-def _memory(text: str | None) -> str | None:
-    """Return `480gb` as `480G`."""
-    return text.lower().removesuffix("b").upper() if text else None
+def _first_line(request: PbsRequest | None) -> int:
+    options = request.directives.options if request else ()
+    return options[0].line if options else 1
 
 
 @rule(

@@ -82,17 +82,18 @@ def _for_an_hour(slot: QueueSlot, job: SourcedJob, profile: SiteProfile) -> Sour
         time=Duration(min(max(_TIME, slot.partition.min_time or _TIME), most)),
         gpus_per_node=gpus,
         cpus_per_task=_CORES if resources.cpus_per_task and gpus else None,
-        mem=resources.mem or _memory(slot, profile),
+        mem=_memory(slot, profile, resources.mem),
     )
     spec = msgspec.structs.replace(job.value, name="example", resources=sized)
     return Sourced(value=spec, origins=job.origins)
 
 
-def _memory(slot: QueueSlot, profile: SiteProfile) -> Memory | None:
-    """Return a request where a job without one gets only the default of its cores."""
-    if profile.default_mem_per_cpu is None or profile.mem_request != "allowed":
+def _memory(slot: QueueSlot, profile: SiteProfile, required: Memory | None) -> Memory | None:
+    """Return a request if the site requires one, or gives only the default of the cores."""
+    by_cores = profile.default_mem_per_cpu is not None and profile.mem_request == "allowed"
+    if required is None and not by_cores:
         return None
-    return slot.partition.mem_per_node or _MEMORY
+    return slot.partition.mem_per_node or required or _MEMORY
 
 
 def _keys(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
@@ -152,6 +153,8 @@ def _resources(job: SourcedJob, profile: SiteProfile) -> Iterator[str]:
     if asked.cpus_per_task is not None:
         yield yaml_text.line("cpus_per_task", asked.cpus_per_task, _UNKNOWN, depth=1)
     if asked.mem is not None:
-        yield yaml_text.line("mem", str(asked.mem), _UNKNOWN, depth=1)
+        known = asked.mem in [one.mem_per_node for one in profile.partitions]
+        note = "what a node has" if known else _UNKNOWN
+        yield yaml_text.line("mem", str(asked.mem), note, depth=1)
     if asked.time is not None:
         yield yaml_text.line("time", yaml_text.time(asked.time), depth=1)

@@ -125,7 +125,9 @@ def test_a_server_that_is_down_is_told(pbs: RunningPbs) -> None:
     with pytest.raises(ProbeError, match="cannot connect to server") as failure:
         run("site", "check", "./site_profiles/mine.yaml", "--live")
     assert failure.value.exit_code == 3
-    assert "PBS's commands are installed, but do not answer" in run("doctor")[1]
+    lines = run("doctor")[1].splitlines()
+    assert lines[0] == "pbs"
+    assert any("PBS's commands are installed, but do not answer" in line for line in lines)
 
 
 def test_doctor_names_the_server_and_its_queues(pbs: RunningPbs) -> None:
@@ -133,3 +135,4 @@ def test_doctor_names_the_server_and_its_queues(pbs: RunningPbs) -> None:
     assert "PBS server   pbs, PBS 23.06.06" in output
     assert "queues       workq (default)" in output
     assert "nodes        3" in output
+    assert output.splitlines()[0] == "pbs"

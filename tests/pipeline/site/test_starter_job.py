@@ -25,6 +25,10 @@ from hpc_train.yamlfile import read
 SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml"))
 
 
+def test_a_required_memory_is_that_of_a_node() -> None:
+    assert "  mem: 382G  # what a node has\n" in starter_job("gadi")
+
+
 @pytest.mark.parametrize("name", SHIPPED)
 def test_it_renders_and_lint_finds_no_error(name: str, tmp_path: Path) -> None:
     path = tmp_path / "job.yaml"
