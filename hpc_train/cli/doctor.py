@@ -104,8 +104,7 @@ def _text(finding: Finding) -> dict[str, str]:
 
 
 def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
-    title = found.scheduler if section == "slurm" else section
-    click.secho(title, bold=True)
+    click.secho(title := found.scheduler if section == "slurm" else section, bold=True)
     for name, value in rows or (("none", ""),):
         click.echo(f"  {name:<12} {value}".rstrip())
     for one in found.advice:
