@@ -7,11 +7,12 @@ import shlex
 from collections import Counter
 from collections.abc import Sequence
 
-from hpc_train.model.plan import LaunchPlan, Text
+from hpc_train.model.plan import JobVar, LaunchPlan, Text
 from hpc_train.submissions.hosts.transport import at_once, call
 
 _PYTHON = re.compile(r"\A(?:/.*/)?python[0-9.]*\Z")
-_AGENT, _MPI = "torchrun", "mpirun"
+# The launcher's variable in argv: the script starts mpirun on several hosts.
+_MPI = "mpi_hosts"
 _PRINT = 'import importlib.metadata as m; print("version torch", m.version("torch"))'
 _MPI_VERSION = "mpirun --version | sed -n '1s/^mpirun /version mpirun /p'"
 
@@ -22,10 +23,10 @@ def asking(plan: LaunchPlan) -> str | None:
     The lines of the setup are those of the script. None if it is not known what the ranks use:
     that of an image, or of a program that is neither Python nor started by mpirun.
     """
-    words = [token.text for token in plan.launch.argv if isinstance(token, Text)]
+    argv = plan.launch.argv
+    words = [token.text for token in argv if isinstance(token, Text)]
     python = next((word for word in words if _PYTHON.search(word)), None)
-    python = python or ("python" if _AGENT in words else None)
-    asked = [_MPI_VERSION] if _MPI in words else []
+    asked = [_MPI_VERSION] if JobVar(name=_MPI) in argv else []
     asked += [f"exec {shlex.join((python, '-c', _PRINT))}"] if python else []
     if not asked or plan.container is not None:
         return None
