@@ -20,6 +20,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.pipeline import log_digests, run_details
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.report_provenance import file_lines
+from hpc_train.pipeline.run_topologies import stored_topologies
 from hpc_train.pipeline.write_report import render_report
 from hpc_train.registry import names
 from hpc_train.regularfile import is_regular, sha256_of
@@ -57,7 +58,7 @@ def _run_files(
     folder = run.folder
     for path in (
         folder.manifest, folder.script, folder.submission, folder.status, folder.restarts,
-        folder.cut_off, folder.switches, *sorted(folder.topology.glob("*.txt")),
+        folder.cut_off, folder.switches, *stored_topologies(folder),
     ):  # fmt: skip
         if is_regular(path):
             yield path.relative_to(folder.path).as_posix(), path.read_bytes

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.model.node_topology import NodeTopology
-from hpc_train.model.run import Run
+from hpc_train.model.run import Run, RunFolder
 from hpc_train.regularfile import read_regular
 from hpc_train.runs.node_list import nodes_of
 
@@ -27,8 +27,15 @@ def run_topologies(runs: Sequence[Run]) -> Topologies:
     return {name: nodes for name, nodes in found.items() if nodes}
 
 
+def stored_topologies(folder: RunFolder) -> list[Path]:
+    """Return the files of the nodes of a run, by name; none of a folder that may not be read."""
+    with suppress(OSError):
+        return sorted(path for path in folder.topology.iterdir() if path.suffix == ".txt")
+    return []
+
+
 def _of_run(run: Run) -> Iterator[NodeTopology]:
-    stored = sorted(run.folder.topology.glob("*.txt"))
+    stored = stored_topologies(run.folder)
     own = {_short(name) for name in nodes_of(run)} if stored else set()
     here = [path for path in stored if _short(path.stem) in own]
     for path in here or stored:
