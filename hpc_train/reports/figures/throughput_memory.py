@@ -22,11 +22,15 @@ from hpc_train.reports.value_format import one_line, significant
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+_MEMORY = "peak memory of a rank [GiB]\n(on a CPU: resident set of the process, with torch)"
+_READING = "the upper left is better; numbers of ranks stand at the points"
+
 
 def draw(plot: PlotData) -> Canvas | None:
     """Draw the throughput of strategies against memory; the upper left is better in both.
 
-    Ringed points are Pareto-optimal: no other point is faster with less memory in a rank.
+    Ringed points are Pareto-optimal among those of their number of ranks: none of them is faster
+    with less memory in a rank. More ranks are faster, so that sizes have no common choice.
     """
     known = [row for row in plot.strategies if row["memory_gib"] and row["samples_per_second"]]
     shown = {style.series for style in plot.styles}
@@ -35,7 +39,7 @@ def draw(plot: PlotData) -> Canvas | None:
         return None
     canvas = opened(f"{plot.study.name}: throughput against memory of a rank", plot.paper)
     axes = canvas.figure.subplots()
-    axes.set(xlabel="peak memory of a rank [GiB]", ylabel="samples/s")
+    axes.set(xlabel=_MEMORY, ylabel="samples/s")
     for style in plot.styles:
         own = [row for row in known if row["series"] == style.series]
         dots = [_dot(row) for row in sorted(own, key=lambda row: row["ranks"])]
@@ -45,7 +49,7 @@ def draw(plot: PlotData) -> Canvas | None:
         _label(axes, own)
     _ring(axes, known)
     value_axis(axes, [row["samples_per_second"] for row in known], hollow=False, doubling=False)
-    draw_title(canvas, titled(plot, ["numbers of ranks stand at the points"]))
+    draw_title(canvas, titled(plot, [_READING]))
     draw_legend(canvas, plot, _entries())
     return canvas
 
@@ -73,14 +77,26 @@ def _label(axes: Axes, rows: list[Row]) -> None:
 
 
 def _ring(axes: Axes, known: list[Row]) -> None:
-    front = pareto([(row["memory_gib"], -row["samples_per_second"]) for row in known])
-    axes.plot(
-        [x for x, _ in front], [-y for _, y in front], "o", mfc="none", mec="black", mew=0.9, ms=12
-    )
+    for front in _fronts(known):
+        axes.plot(
+            [x for x, _ in front], [-y for _, y in front],
+            "o", mfc="none", mec="black", mew=0.9, ms=12,
+        )  # fmt: skip
+
+
+def _fronts(known: list[Row]) -> list[list[tuple[float, float]]]:
+    """Return the Pareto-optimal points of each number of ranks with several strategies."""
+    sizes = dict.fromkeys(row["ranks"] for row in known)
+    groups = [[row for row in known if row["ranks"] == size] for size in sizes]
+    return [
+        pareto([(row["memory_gib"], -row["samples_per_second"]) for row in rows])
+        for rows in groups
+        if len({row["strategy"] for row in rows}) > 1
+    ]
 
 
 def _entries() -> list[LegendEntry]:
     from matplotlib.lines import Line2D
 
     ring = Line2D([], [], ls="none", marker="o", mfc="none", mec="black", mew=0.9, ms=10)
-    return [(ring, "Pareto-optimal")]
+    return [(ring, "Pareto-optimal among the same number of ranks")]
