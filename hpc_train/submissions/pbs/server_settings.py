@@ -9,7 +9,7 @@ from hpc_train.submissions.pbs.pbs_commands import call_pbs
 
 # Of a server that does not answer: PBS's default of max_array_size (pbs_server_attributes(7B)).
 _ARRAY_SIZE = 10_000
-# OpenPBS 20 and PBS Professional 2020.1 have the limit `%N` of running subjobs; 19 refuses it.
+# `%N`, a limit of running subjobs: openpbs pull request 2038 of September 2020, after version 19.
 _WITH_LIMIT = 20
 
 
