@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.reports.figures.axes import value_axis
@@ -84,7 +85,7 @@ def _ring(axes: Axes, known: list[Row]) -> None:
         )  # fmt: skip
 
 
-def _fronts(known: list[Row]) -> list[list[tuple[float, float]]]:
+def _fronts(known: Sequence[Row]) -> list[list[tuple[float, float]]]:
     """Return the Pareto-optimal points of each number of ranks with several strategies."""
     sizes = dict.fromkeys(row["ranks"] for row in known)
     groups = [[row for row in known if row["ranks"] == size] for size in sizes]
