@@ -44,6 +44,12 @@ class RunningPbs:
         (self.work / name).write_bytes(f"#!/bin/bash\n{text}\n".encode())
         return name
 
+    def submit(self, text: str, *options: str) -> str:
+        """Submit a script, which has to work; the id of its job."""
+        done = self.command("qsub", *options, self.script(text))
+        assert (done.returncode, done.stderr) == (0, "")
+        return done.stdout.strip()
+
 
 @contextmanager
 def running(
@@ -63,3 +69,10 @@ def running(
     finally:
         small_pbs.down(folder)
         shutil.rmtree(place)
+
+
+@pytest.fixture
+def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
+    """Return a small PBS of two nodes with four cores each."""
+    with running(tmp_path, monkeypatch) as found:
+        yield found

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,7 @@ from hpc_train.lab.pbs import small_pbs
 from hpc_train.model.run import RunFolder
 from tests.end_to_end.user import ROOT, User
 from tests.pipeline.waiting import LIMIT_S, wait_for
-from tests.small_pbs import RunningPbs, running
+from tests.small_pbs import RunningPbs, pbs
 
 RANKS = """\
 import os, sys
@@ -31,11 +30,7 @@ command: [{command}]
 resources: {{nodes: 2, tasks_per_node: 2, cpus_per_task: 1, time: 10m}}
 """
 
-
-@pytest.fixture
-def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
-    with running(tmp_path, monkeypatch) as found:
-        yield found
+__all__ = ["pbs"]
 
 
 @pytest.fixture

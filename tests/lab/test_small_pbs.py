@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,21 +12,10 @@ from hpc_train.errors import LabError
 from hpc_train.lab.pbs import small_pbs
 from hpc_train.lab.pbs.placement import NodeSize
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import RunningPbs, running
+from tests.small_pbs import RunningPbs, pbs
 
+__all__ = ["pbs"]
 RECORDED = Path(__file__).parents[1] / "submissions" / "pbs" / "answers"
-
-
-@pytest.fixture
-def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
-    with running(tmp_path, monkeypatch) as found:
-        yield found
-
-
-def submit(pbs: RunningPbs, text: str, *options: str) -> str:
-    done = pbs.command("qsub", *options, pbs.script(text))
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
 
 
 def job(pbs: RunningPbs, name: str) -> dict[str, Any]:
@@ -43,8 +31,7 @@ def await_end(pbs: RunningPbs, name: str) -> dict[str, Any]:
 
 def test_a_job_starts_at_home_with_the_variables_of_pbs(pbs: RunningPbs) -> None:
     words = "$PWD $PBS_O_WORKDIR $PBS_JOBID $PBS_JOBNAME $PBS_QUEUE $NCPUS $OMP_NUM_THREADS"
-    name = submit(
-        pbs,
+    name = pbs.submit(
         f'echo "{words} [$MINE] [$SHELL_ONLY]"; sort -u "$PBS_NODEFILE"',
         *("-N", "mine", "-l", "select=2:ncpus=3:mpiprocs=2", "-l", "place=scatter"),
         *("-v", "MINE='a,b c',OTHER=1", "-j", "oe", "-k", "doe", "-o", "out"),
@@ -60,14 +47,14 @@ def test_a_job_starts_at_home_with_the_variables_of_pbs(pbs: RunningPbs) -> None
 
 def test_v_of_the_command_line_replaces_that_of_the_script(pbs: RunningPbs) -> None:
     text = '#PBS -v A=1\necho "[$A] [$B]"'
-    name = submit(pbs, text, "-v", "B=2", "-j", "oe", "-k", "doe", "-o", "out")
+    name = pbs.submit(text, "-v", "B=2", "-j", "oe", "-k", "doe", "-o", "out")
     await_end(pbs, name)
     assert (pbs.work / "out").read_text() == "[] [2]\n"
 
 
 def test_output_is_spooled_unless_it_is_kept_directly(pbs: RunningPbs) -> None:
-    spooled = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-o", "spooled")
-    live = submit(pbs, "echo hello; sleep 300", "-j", "oe", "-k", "doe", "-o", "live")
+    spooled = pbs.submit("echo hello; sleep 300", "-j", "oe", "-o", "spooled")
+    live = pbs.submit("echo hello; sleep 300", "-j", "oe", "-k", "doe", "-o", "live")
     wait_for(lambda: (pbs.work / "live").exists() and (pbs.work / "live").read_text() != "")
     assert not (pbs.work / "spooled").exists()
     assert pbs.command("qdel", spooled, live).returncode == 0
@@ -78,7 +65,7 @@ def test_output_is_spooled_unless_it_is_kept_directly(pbs: RunningPbs) -> None:
 def test_pbsdsh_hides_a_failure_and_pbs_tmrsh_does_not(pbs: RunningPbs) -> None:
     text = "pbsdsh -- bash -c 'exit 3'; echo $?; pbs_tmrsh pbs1 bash -c 'exit 7'; echo $?"
     text += "; export X=1; pbs_tmrsh pbs1 bash -c 'echo [$X]'; pbs_tmrsh other true; echo $?"
-    name = submit(pbs, text, "-j", "oe", "-k", "doe", "-o", "out")
+    name = pbs.submit(text, "-j", "oe", "-k", "doe", "-o", "out")
     await_end(pbs, name)
     lines = (pbs.work / "out").read_text().splitlines()
     assert lines == [
@@ -91,9 +78,9 @@ def test_pbsdsh_hides_a_failure_and_pbs_tmrsh_does_not(pbs: RunningPbs) -> None:
 
 
 def test_a_job_over_its_walltime_and_a_deleted_one(pbs: RunningPbs) -> None:
-    late = submit(pbs, "sleep 300", "-l", "walltime=00:00:01")
-    deleted = submit(pbs, "sleep 300")
-    waiting = submit(pbs, "true", "-h")
+    late = pbs.submit("sleep 300", "-l", "walltime=00:00:01")
+    deleted = pbs.submit("sleep 300")
+    waiting = pbs.submit("true", "-h")
     assert job(pbs, waiting)["job_state"] == "H"
     assert pbs.command("qdel", deleted, waiting).returncode == 0
     ends = [await_end(pbs, name) for name in (late, deleted, waiting)]
@@ -102,7 +89,7 @@ def test_a_job_over_its_walltime_and_a_deleted_one(pbs: RunningPbs) -> None:
 
 
 def test_processes_in_sessions_of_their_own_end_with_the_job(pbs: RunningPbs) -> None:
-    name = submit(pbs, "setsid sleep 301 & echo $! >pid; mv pid started; wait")
+    name = pbs.submit("setsid sleep 301 & echo $! >pid; mv pid started; wait")
     file = pbs.work.parent / "started"
     wait_for(file.exists)
     process = Path("/proc", file.read_text().strip())
@@ -144,10 +131,10 @@ def test_scripts_that_a_real_qsub_refuses(pbs: RunningPbs) -> None:
 
 
 def test_a_job_that_does_not_fit_waits(pbs: RunningPbs) -> None:
-    held = submit(pbs, "sleep 300", "-l", "select=2:ncpus=4", "-l", "place=scatter")
-    never = submit(pbs, "true", "-l", "select=1:ncpus=64")
-    many = submit(pbs, "true", "-l", "select=3:ncpus=1", "-l", "place=scatter")
-    later = submit(pbs, "true", "-l", "select=1:ncpus=1")
+    held = pbs.submit("sleep 300", "-l", "select=2:ncpus=4", "-l", "place=scatter")
+    never = pbs.submit("true", "-l", "select=1:ncpus=64")
+    many = pbs.submit("true", "-l", "select=3:ncpus=1", "-l", "place=scatter")
+    later = pbs.submit("true", "-l", "select=1:ncpus=1")
     wait_for(lambda: "comment" in job(pbs, later))
     found = [job(pbs, name)["comment"] for name in (never, many, later)]
     assert found == [
@@ -167,7 +154,7 @@ def test_the_attributes_of_an_ended_job_are_those_of_a_recorded_one(
     pbs: RunningPbs, file: str, options: list[str], text: str
 ) -> None:
     (recorded,) = json.loads((RECORDED / file).read_text())["Jobs"].values()
-    found = await_end(pbs, submit(pbs, text or "sleep 300", *options))
+    found = await_end(pbs, pbs.submit(text or "sleep 300", *options))
     # Of the real PBS's own daemon.
     missing = recorded.keys() - {"session_id", "jobdir"} - found.keys()
     assert missing == set()
@@ -177,7 +164,7 @@ def test_the_attributes_of_an_ended_job_are_those_of_a_recorded_one(
 
 
 def test_an_unknown_job_and_a_finished_one_without_history(pbs: RunningPbs) -> None:
-    name = submit(pbs, "true")
+    name = pbs.submit("true")
     await_end(pbs, name)
     unknown = pbs.command("qstat", "-x", "-f", "-F", "json", name, "99.pbs")
     assert (unknown.returncode, unknown.stderr) == (153, "qstat: Unknown Job Id 99.pbs\n")

@@ -3,30 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import RunningPbs, running
+from tests.small_pbs import RunningPbs, pbs
 
+__all__ = ["pbs"]
 RECORDED = Path(__file__).parents[1] / "submissions" / "pbs" / "answers" / "qstat-tf-array.json"
 # Of the real PBS's own daemon.
 DAEMON = {"session_id", "jobdir"}
-
-
-@pytest.fixture
-def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
-    with running(tmp_path, monkeypatch) as found:
-        yield found
-
-
-def submit(pbs: RunningPbs, text: str, *options: str) -> str:
-    done = pbs.command("qsub", *options, pbs.script(text))
-    assert (done.returncode, done.stderr) == (0, "")
-    return done.stdout.strip()
 
 
 def jobs(pbs: RunningPbs, *words: str) -> dict[str, Any]:
@@ -45,12 +33,12 @@ def await_end(pbs: RunningPbs, name: str) -> None:
 
 def test_subjobs_have_indices_and_files_of_their_own(pbs: RunningPbs) -> None:
     text = 'echo "$PBS_JOBID $PBS_ARRAY_INDEX $PBS_ARRAY_ID"'
-    name = submit(pbs, text, "-J", "2-6:2", "-j", "oe", "-o", "out.^array_index^", "-N", "arr")
+    name = pbs.submit(text, "-J", "2-6:2", "-j", "oe", "-o", "out.^array_index^", "-N", "arr")
     assert name == "1[].pbs"
     await_end(pbs, name)
     for index in (2, 4, 6):
         assert (pbs.work / f"out.{index}").read_text() == f"1[{index}].pbs {index} 1[].pbs\n"
-    other = submit(pbs, "true", "-J", "1-2", "-N", "arr")
+    other = pbs.submit("true", "-J", "1-2", "-N", "arr")
     await_end(pbs, other)
     names = {"arr.o2.1", "arr.o2.2"}
     assert {path.name for path in pbs.work.iterdir() if path.name.startswith("arr.")} == names
@@ -58,7 +46,7 @@ def test_subjobs_have_indices_and_files_of_their_own(pbs: RunningPbs) -> None:
 
 def test_the_attributes_are_those_of_a_recorded_array(pbs: RunningPbs) -> None:
     recorded = json.loads(RECORDED.read_text())["Jobs"]
-    name = submit(pbs, "exit $PBS_ARRAY_INDEX", "-J", "0-2", "-N", "arr", "-j", "oe", "-o", "o")
+    name = pbs.submit("exit $PBS_ARRAY_INDEX", "-J", "0-2", "-N", "arr", "-j", "oe", "-o", "o")
     await_end(pbs, name)
     found = jobs(pbs, "-x", "-t", name)
     assert list(found) == [name, "1[0].pbs", "1[1].pbs", "1[2].pbs"]
@@ -77,16 +65,16 @@ def test_the_attributes_are_those_of_a_recorded_array(pbs: RunningPbs) -> None:
 
 
 def test_without_t_only_arrays_are_listed(pbs: RunningPbs) -> None:
-    name = submit(pbs, "sleep 300", "-J", "1-3")
+    name = pbs.submit("sleep 300", "-J", "1-3")
     assert list(jobs(pbs, "-x")) == [name]
     assert pbs.command("qselect", "-x").stdout.split() == [name]
     assert list(jobs(pbs, "-x", "1[2].pbs")) == ["1[2].pbs"]
 
 
 def test_as_many_run_at_once_as_the_limit_says(pbs: RunningPbs) -> None:
-    name = submit(pbs, "sleep 300", "-J", "1-3%1")
+    name = pbs.submit("sleep 300", "-J", "1-3%1")
     wait_for(lambda: states(pbs, name)["1[1].pbs"] == "R")
-    other = submit(pbs, "true")
+    other = pbs.submit("true")
     # A later job starts and ends: the server has looked at the queue several times.
     await_end(pbs, other)
     assert [*states(pbs, name).values()] == ["B", "R", "Q", "Q"]
@@ -96,7 +84,7 @@ def test_as_many_run_at_once_as_the_limit_says(pbs: RunningPbs) -> None:
 
 
 def test_one_subjob_is_deleted_and_then_all(pbs: RunningPbs) -> None:
-    name = submit(pbs, "sleep 300", "-J", "1-3%1")
+    name = pbs.submit("sleep 300", "-J", "1-3%1")
     wait_for(lambda: states(pbs, name)["1[1].pbs"] == "R")
     assert pbs.command("qdel", "1[3].pbs").returncode == 0
     deleted = jobs(pbs, "-t", name)["1[3].pbs"]
@@ -113,7 +101,7 @@ def test_one_subjob_is_deleted_and_then_all(pbs: RunningPbs) -> None:
 
 
 def test_an_array_is_held_as_a_whole(pbs: RunningPbs) -> None:
-    name = submit(pbs, "true", "-J", "1-2", "-h")
+    name = pbs.submit("true", "-J", "1-2", "-h")
     done = pbs.command("qrls", "1[1].pbs")
     assert (done.returncode, done.stderr) == (156, "qrls: Invalid request 1[1].pbs\n")
     found = jobs(pbs, "-t", name)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -14,23 +13,16 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Limits
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.pbs import qsub as qsub_module
 from hpc_train.submissions.pbs.executor import PbsExecutor
 from hpc_train.submissions.pbs.job_arrays import array_of, qsub_calls, subjob
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import RunningPbs, running
+from tests.small_pbs import RunningPbs
+from tests.submissions.pbs.test_executor import pbs
 from tests.submissions.slurm.made import runs as make
 
+__all__ = ["pbs"]
 EXECUTOR = PbsExecutor()
 TEXT = "#!/bin/bash\n#PBS -j oe\n#PBS -k doe\n#PBS -r n\n"
-
-
-@pytest.fixture
-def pbs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RunningPbs]:
-    monkeypatch.setattr(qsub_module, "_PAUSES_S", (0.01, 0.01))
-    monkeypatch.setattr(qsub_module, "_UNDER_WAY_S", 0.2)
-    with running(tmp_path, monkeypatch) as found:
-        yield found
 
 
 def runs(tmp_path: Path, text: str, *names: str) -> list[RunFolder]:
