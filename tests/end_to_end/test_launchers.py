@@ -30,7 +30,6 @@ leave(exit_code_of(main))
 
 def job(user: User, nodes: int, tasks_per_node: int) -> dict[str, object]:
     (user.folder / "train.py").write_text(TRAIN)
-    # Not the digits: they come with scikit-learn, which takes as long to import as torch.
     model = ("--data", "synthetic", "--width", "4", "--no-accuracy")
     options = ("--global-batch-size", "32", "--steps", str(STEPS), *model)
     return {

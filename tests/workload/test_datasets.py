@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -72,6 +74,20 @@ def test_text_of_the_documentation_is_in_bytes_and_targets_are_the_next_ones() -
     assert (inputs.shape, inputs.dtype) == ((2, 64), torch.int64)
     assert torch.equal(inputs[:, 1:], targets[:, :-1])
     assert b"# hpctrain" in bytes(test.samples.flatten().tolist())
+
+
+def test_digits_are_those_of_scikit_learn_which_is_not_imported() -> None:
+    datasets = pytest.importorskip("sklearn.datasets")
+    pixels, labels = datasets.load_digits(return_X_y=True)
+    order = np.random.RandomState(0).permutation(len(labels))
+    test, train = np.split(order, [360])
+    for found, chosen in zip(load_data("digits"), (train, test), strict=True):
+        assert isinstance(found, Images)
+        assert found.images.numpy().reshape(-1, 64).tolist() == pixels[chosen].tolist()
+        assert found.labels.tolist() == labels[chosen].tolist()
+    code = "import sys; from hpc_train.workload.datasets import load_data; load_data('digits')"
+    check = "assert not {'sklearn', 'scipy', 'pandas'} & {*sys.modules}, [*sys.modules]"
+    subprocess.run([sys.executable, "-c", f"{code}; {check}"], check=True)
 
 
 def test_digits_split_is_fixed_and_whole() -> None:
