@@ -122,7 +122,8 @@ def path_option(*names: str, help: str, stdout: bool = False) -> Callable[[F], F
     """
     return click.option(
         *names,
-        type=click.Path(path_type=Path),
+        # As text: a Path makes "." of an empty one.
+        type=click.Path(),
         multiple=True,
         callback=partial(_only_one, stdout=stdout),
         help=help,
@@ -130,12 +131,14 @@ def path_option(*names: str, help: str, stdout: bool = False) -> Callable[[F], F
 
 
 def _only_one(
-    context: click.Context, option: click.Parameter, paths: tuple[Path, ...], *, stdout: bool
+    context: click.Context, option: click.Parameter, paths: tuple[str, ...], *, stdout: bool
 ) -> Path | None:
     if len(paths) > 1:
-        named = ", ".join(map(str, paths))
+        named = ", ".join(paths)
         raise click.UsageError(f"{option.opts[-1]} is given {len(paths)} times ({named}); give one")
-    path = paths[0] if paths else None
+    if "" in paths:
+        raise click.UsageError(f"{option.opts[-1]} '' names no file; name one")
+    path = Path(paths[0]) if paths else None
     if path != Path("-"):
         return path
     if not stdout:

@@ -58,17 +58,12 @@ print(json.dumps({
 """
 
 # What a topology is read from; the commands are those of a job, in its template.
-_PLACES = {
-    "host": 5, "nvidia": 30, "nvidia_topology": 30, "rocm": 30, "rocm_topology": 30, "rocm_bus": 30,
-    "numa": 10, "pci": 10,
-}  # fmt: skip
 _PLACES_SCRIPT = "_topology.sh.j2"
-_PLACE = "hpctrain_topology"
 # Section -> timeout in seconds, and command.
 _SECTIONS = {
-    **{name: (seconds, f"{_PLACE} {name}") for name, seconds in _PLACES.items()},
     "settings": (5, _SETTINGS),
     "cpus": (10, "lscpu -J || lscpu"),
+    "hwloc": (20, "lstopo-no-graphics --of xml || lstopo --of xml"),
     "addresses": (10, "ip -j addr"),
     "interfaces": (10, _INTERFACES),
     "ports": (10, _PORTS),
@@ -83,13 +78,14 @@ _SECTIONS = {
 _ABSENT = 127
 _LATE = (124, 137)
 
-TOPOLOGY = (*_PLACES, "cpus")
+# Sections for a topology, beside those of the template.
+TOPOLOGY = ("cpus", "hwloc")
 
 
 def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
     """Return the script; `reach` is a host, with a port, to which one connection is tried.
 
-    `only` names the sections to run; all if it is empty.
+    `only` names the sections to run, beside those of a topology; all if it is empty.
 
     Raises:
         SpecError: `reach` is not HOST or HOST:PORT.
@@ -102,7 +98,7 @@ def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
         port = match["port"] or "443"
         sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
     places = (template_folder() / _PLACES_SCRIPT).read_text(encoding="utf-8")
-    lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{places}export -f {_PLACE}"]
+    lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{{\n{places}}} 2>/dev/null </dev/null"]
     for name, (seconds, command) in sections.items():
         inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"
         # The line break before the mark ends an unterminated last line.

@@ -9,6 +9,7 @@ import msgspec
 
 from hpc_train.model.hardware import Gpu
 from hpc_train.model.node_topology import GpuPlace, Nic, NodeTopology, NumaNode
+from hpc_train.probe.hwloc_topology import hwloc_topology
 from hpc_train.probe.nvidia_topology import GpuPaths, nvidia_topology
 from hpc_train.probe.probe_script import Section
 from hpc_train.probe.processor import lscpu_fields
@@ -21,12 +22,13 @@ _CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
 
 
 def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, Section]) -> NodeTopology:
-    """Return what the tools say; what they do not say is taken from /sys."""
-    numa = numa_nodes(_text(found, "numa")) or _numa_of_lscpu(_text(found, "cpus"))
-    devices = pci_devices(_text(found, "pci"))
-    if len(numa) == 1:
-        # The firmware of a machine with one node need not name it.
-        devices = tuple(msgspec.structs.replace(one, numa=numa[0].number) for one in devices)
+    """Return what the tools say; what they do not say is taken from /sys, then from hwloc."""
+    hwloc = hwloc_topology(_text(found, "hwloc"))
+    gpus = gpus or hwloc.gpus
+    numa = numa_nodes(_text(found, "numa"), _text(found, "sockets"))
+    numa = numa or _numa_of_lscpu(_text(found, "cpus")) or hwloc.numa
+    devices = pci_devices(_text(found, "pci"), _text(found, "pci_roots"), numa) or hwloc.devices
+    devices = _located(devices, numa, hwloc.devices)
     paths = _gpu_paths(gpus, found)
     places = {place.gpu: place for place in paths.places}
     adapters = _adapters(devices)
@@ -38,6 +40,25 @@ def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, Section]) 
         nics=_nics(paths.places, adapters),
         links=paths.links,
     )
+
+
+def _located(
+    devices: Sequence[PciDevice], numa: Sequence[NumaNode], others: Sequence[PciDevice]
+) -> tuple[PciDevice, ...]:
+    """Give devices without a NUMA node that of hwloc, which knows boards whose firmware is silent.
+
+    On a machine with one node, the firmware need not name it.
+    """
+    named = {(one.kind, one.name): one.numa for one in others}
+    only = numa[0].number if len(numa) == 1 else None
+    return tuple(
+        msgspec.structs.replace(one, numa=_first(one.numa, named.get((one.kind, one.name)), only))
+        for one in devices
+    )
+
+
+def _first(*nodes: int | None) -> int | None:
+    return next((node for node in nodes if node is not None), None)
 
 
 def _text(found: Mapping[str, Section], name: str) -> str:
@@ -65,8 +86,7 @@ def _place(
     if own is None:
         return place
     nics = place.nics or tuple((nic.name, distance(own, nic)) for nic in adapters)
-    numa = place.numa if place.numa is not None else own.numa
-    return msgspec.structs.replace(place, nics=nics, numa=numa)
+    return msgspec.structs.replace(place, nics=nics, numa=_first(place.numa, own.numa))
 
 
 def _nics(places: Sequence[GpuPlace], adapters: Sequence[PciDevice]) -> tuple[Nic, ...]:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from hpc_train.model.node_topology import NumaNode
+import re
+from collections.abc import Sequence
+
+from hpc_train.model.node_topology import NumaNode, cpu_numbers
 from hpc_train.model.value import Value
 from hpc_train.probe.run_program import whole
 
 _DEVICES = "/sys/devices/"
 _ROOT = "pci"
+_NODE = re.compile(r"\A/sys/devices/system/node/node([0-9]{1,6})/cpulist:([-,0-9]{0,4000})\Z")
+_BUS = re.compile(
+    r"\A/sys/devices/(pci[0-9a-f:]{1,16})/pci_bus/[^/]{1,16}/cpulistaffinity:([-,0-9]{0,4000})\Z"
+)
 
 
 class PciDevice(Value, frozen=True, kw_only=True):
@@ -19,29 +26,42 @@ class PciDevice(Value, frozen=True, kw_only=True):
     path: tuple[str, ...]
 
 
-def numa_nodes(text: str) -> tuple[NumaNode, ...]:
-    """Read lines `NUMBER|CPUS|SOCKET`."""
-    found = []
-    for line in text.splitlines():
-        number, *rest = line.split("|")
-        if whole(number) is not None and len(rest) == 2:
-            one = NumaNode(number=int(number), cpus=rest[0].strip(), socket=whole(rest[1].strip()))
-            found.append(one)
-    return tuple(sorted(found, key=lambda one: one.number))
+def numa_nodes(cpus: str, sockets: str = "") -> tuple[NumaNode, ...]:
+    """Read lines `.../nodeNUMBER/cpulist:CPUS`, and `NUMBER,SOCKET` of `lscpu -p`."""
+    pairs = (line.partition(",") for line in sockets.splitlines())
+    socket = {whole(node): whole(own) for node, _, own in pairs}
+    found = (_NODE.search(line) for line in cpus.splitlines())
+    nodes = [
+        NumaNode(number=int(match[1]), cpus=match[2], socket=socket.get(int(match[1])))
+        for match in found
+        if match
+    ]
+    return tuple(sorted(nodes, key=lambda one: one.number))
 
 
-def pci_devices(text: str) -> tuple[PciDevice, ...]:
-    """Read lines `CLASS/NAME|NUMA|PATH`; devices that are not on PCI are left out."""
+def pci_devices(paths: str, roots: str, numa: Sequence[NumaNode]) -> tuple[PciDevice, ...]:
+    """Read the folders of adapters, and the class files of GPUs; what is not on PCI is left out.
+
+    `roots` are lines `/sys/devices/ROOT/pci_bus/.../cpulistaffinity:CPUS`: the nearest cores.
+    """
+    near = {match[1]: match[2] for line in roots.splitlines() if (match := _BUS.search(line))}
     found = []
-    for line in text.splitlines():
-        name, numa, path, *_ = (*line.split("|"), "", "")
-        parts = path.strip().removeprefix(_DEVICES).split("/")
-        if path.startswith(_DEVICES) and parts[0].startswith(_ROOT) and "/" in name:
-            kind, _, own = name.partition("/")
-            # The kernel writes -1 if the firmware does not say.
-            node = whole(numa.strip())
-            found.append(PciDevice(kind=kind, name=own, numa=node, path=_pci_part(parts)))
+    for line in paths.splitlines():
+        *folders, kind, name = line.strip().removeprefix(_DEVICES).split("/")
+        parts = tuple(part for part in (*folders, kind) if _is_pci(part))
+        gpu = name == "class" and _is_pci(kind)
+        if line.startswith(_DEVICES) and parts and (gpu or kind in ("infiniband", "net")):
+            kind, name = ("gpu", kind) if gpu else (kind, name)
+            node = _node_of(near.get(parts[0], ""), numa)
+            found.append(PciDevice(kind=kind, name=name, numa=node, path=parts))
     return tuple(found)
+
+
+def _node_of(cpus: str, numa: Sequence[NumaNode]) -> int | None:
+    """Return the NUMA node with these cores; the kernel lists all if the firmware names none."""
+    wanted = set(cpu_numbers(cpus))
+    nodes = [one.number for one in numa if wanted and wanted <= set(cpu_numbers(one.cpus))]
+    return nodes[0] if nodes else None
 
 
 def distance(first: PciDevice, second: PciDevice) -> str:
@@ -63,6 +83,6 @@ def distance(first: PciDevice, second: PciDevice) -> str:
     return "PIX" if common >= max(len(first.path), len(second.path)) - 2 else "PXB"
 
 
-def _pci_part(parts: list[str]) -> tuple[str, ...]:
-    """Return the root and the PCI addresses, without what a driver adds (`virtio2`)."""
-    return tuple(part for part in parts if part.startswith(_ROOT) or part.count(":") == 2)
+def _is_pci(part: str) -> bool:
+    """Whether a folder is a root or a PCI address, not what a driver adds (`virtio2`)."""
+    return part.startswith(_ROOT) or part.count(":") == 2

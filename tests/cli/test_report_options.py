@@ -105,6 +105,9 @@ def test_of_two_files_none_is_lost_without_a_word(hpctrain: Hpctrain, option: st
     done = hpctrain("report", "t.csv", option, "a.tar.zst", option, "b.tar.zst")
     assert done.returncode == 2
     assert "is given 2 times (a.tar.zst, b.tar.zst); give one" in done.stderr
+    # An empty name, as of an unset variable, is no folder.
+    done = hpctrain("report", "t.csv", option, "")
+    assert (done.returncode, "'' names no file" in done.stderr) == (2, True)
     assert sorted(Path().iterdir()) == before
 
 

@@ -24,16 +24,23 @@ from tests.probe.machines import fixture, output
 
 # A switch with two GPUs and an adapter, one behind a further switch, one beside, one elsewhere.
 PCI = """\
-gpu/0000:1b:00.0|0|/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:1b:00.0
-gpu/0000:9d:00.0|1|/sys/devices/pci0000:97/0000:97:01.0/0000:98:00.0/0000:99:00.0/0000:9d:00.0
-infiniband/mlx5_0|0|/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:18:00.0
-infiniband/mlx5_1|0|/sys/devices/pci0000:15/0000:15:01.0/0000:19:00.0/0000:1a:00.0/0000:1c:00.0
-infiniband/mlx5_2|0|/sys/devices/pci0000:15/0000:15:02.0/0000:1d:00.0
-infiniband/mlx5_3|0|/sys/devices/pci0000:26/0000:26:01.0/0000:27:00.0
-infiniband/mlx5_4|1|/sys/devices/pci0000:a7/0000:a7:01.0/0000:a8:00.0
-net/eth0|-1|/sys/devices/pci0000:00/0000:00:03.0/virtio2
-net/lo||
+/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:00.0/0000:1b:00.0/class
+/sys/devices/pci0000:97/0000:97:01.0/0000:98:00.0/0000:99:00.0/0000:9d:00.0/class
+/sys/devices/pci0000:15/0000:15:01.0/0000:16:00.0/0000:17:01.0/0000:18:00.0/infiniband/mlx5_0
+/sys/devices/pci0000:15/0000:15:01.0/0000:19:00.0/0000:1a:00.0/0000:1c:00.0/infiniband/mlx5_1
+/sys/devices/pci0000:15/0000:15:02.0/0000:1d:00.0/infiniband/mlx5_2
+/sys/devices/pci0000:26/0000:26:01.0/0000:27:00.0/infiniband/mlx5_3
+/sys/devices/pci0000:a7/0000:a7:01.0/0000:a8:00.0/infiniband/mlx5_4
+/sys/devices/pci0000:00/0000:00:03.0/virtio2/net/eth0
+/sys/devices/virtual/net/lo
 """
+CORES = {"15": "0-3", "97": "4-7", "26": "0-3", "a7": "4-7", "00": "0-7"}
+ROOTS = "".join(
+    f"/sys/devices/pci0000:{bus}/pci_bus/0000:{bus}/cpulistaffinity:{cpus}\n"
+    for bus, cpus in CORES.items()
+)
+NODE = "/sys/devices/system/node/node{}/cpulist:{}\n"
+TWO = NODE.format(0, "0-3") + NODE.format(1, "4-7")
 
 
 def topology(shape: str, **more: str) -> NodeTopology:
@@ -51,7 +58,11 @@ def test_all_pairs_of_a_machine_with_switches_have_the_same_link(shape: str, bon
 
 
 def test_a_dgx_h100() -> None:
-    found = topology("dgx_h100", numa="0|0-55,112-167|0\n1|56-111,168-223|1\n")
+    found = topology(
+        "dgx_h100",
+        numa=NODE.format(0, "0-55,112-167") + NODE.format(1, "56-111,168-223"),
+        sockets="# Node,Socket\n0,0\n0,0\n1,1\n",
+    )
     assert [place.numa for place in found.gpus] == [0] * 4 + [1] * 4
     nearest = [nearest_nics(place) for place in found.gpus]
     assert nearest == [(f"mlx5_{number}",) for number in (0, 3, 4, 5, 6, 9, 10, 11)]
@@ -113,7 +124,7 @@ def test_a_matrix_that_is_cut_off() -> None:
 
 
 def test_distances_in_sys() -> None:
-    devices = {one.name: one for one in pci_devices(PCI)}
+    devices = {one.name: one for one in pci_devices(PCI, ROOTS, numa_nodes(TWO))}
     gpu = devices["0000:1b:00.0"]
     found = {name: distance(gpu, one) for name, one in devices.items() if one.kind == "infiniband"}
     expected = {
@@ -133,25 +144,24 @@ def test_distances_in_sys() -> None:
 
 def test_sys_says_what_the_tool_of_the_gpus_does_not() -> None:
     gpus = "index, name, pci.bus_id\n0, X, 00000000:1B:00.0\n1, X, 00000000:9D:00.0\n"
-    found = topology("dgx_h100", nvidia=gpus, nvidia_topology="", pci=PCI)
+    found = topology(
+        "dgx_h100", nvidia=gpus, nvidia_topology="", pci=PCI, pci_roots=ROOTS, numa=TWO
+    )
     assert [place.numa for place in found.gpus] == [0, 1]
     assert [nearest_nics(place) for place in found.gpus] == [("mlx5_0",), ("mlx5_4",)]
     assert [(nic.name, nic.numa) for nic in found.nics][3:] == [("mlx5_3", 0), ("mlx5_4", 1)]
 
 
 def test_amd_gpus_and_the_interfaces_of_slingshot() -> None:
-    pci = (
-        "net/hsn0|3|/sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0/0000:c2:01.0/0000:c5:00.0\n"
-        "gpu/0000:c9:00.0|3|/sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0/0000:c2:00.0/"
-        "0000:c9:00.0\n"
-    )
+    root = "/sys/devices/pci0000:c0/0000:c0:01.1/0000:c1:00.0"
+    pci = f"{root}/0000:c2:01.0/0000:c5:00.0/net/hsn0\n{root}/0000:c2:00.0/0000:c9:00.0/class\n"
     found = topology("mi250x", pci=pci, rocm_bus="GPU[0]\t\t: PCI Bus: 0000:C9:00.0\n")
     assert found.gpus[0].nics == (("hsn0", "PIX"),)
     assert found.gpus[1].nics == ()
 
 
 def test_numa_nodes_without_cores_have_memory_alone() -> None:
-    found = numa_nodes("4||\n0|0-71|0\nx|1|2\n")
+    found = numa_nodes(NODE.format(4, "") + NODE.format(0, "0-71") + "x:1\n", "0,0\n,\n")
     assert [(one.number, one.cpus, one.socket) for one in found] == [(0, "0-71", 0), (4, "", None)]
 
 
