@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from collections.abc import Sequence
 from datetime import datetime, timezone
@@ -19,10 +20,13 @@ _START_S = 60.0
 
 
 def new_queue(home: Path) -> LocalQueue:
-    """Return a queue with a new name below the folder of a job or study."""
-    return LocalQueue(
-        home=home, queue_id=f"{datetime.now(timezone.utc):%Y%m%d-%H%M%S}-{os.getpid()}"
-    )
+    """Return a queue with a new name below the folder of a job or study.
+
+    A process may submit several within a second, such as a study over two sites: with the name of
+    an earlier queue, it would wait for the end of that one.
+    """
+    now = datetime.now(timezone.utc)
+    return LocalQueue(home=home, queue_id=f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}")
 
 
 def start_queue(
