@@ -48,7 +48,9 @@ def start_queue(
     home = queue.home
     try:
         (home / FOLDER).mkdir(parents=True, exist_ok=True)
-        lock = take(queue.file("lock"), wait=True)
+        lock = take(queue.file("lock"), wait=False)
+        if lock is None:
+            raise SubmitError(f"{queue.file('lock')}: another process holds it")
         queue.file("json").write_bytes(content)
     except OSError as failure:
         raise StoreError(f"{home / FOLDER}: cannot be written: {failure.strerror}") from None
@@ -72,10 +74,8 @@ def submission_of(
     )
 
 
-def _start(queue: LocalQueue, lock: int | None, module: str) -> None:
+def _start(queue: LocalQueue, lock: int, module: str) -> None:
     """Pass the lock to the supervisor, without releasing it in between."""
-    if lock is None:
-        raise SubmitError(f"{queue.file('lock')}: another process holds it")
     argv = (sys.executable, "-m", module, str(queue.home.absolute()), queue.queue_id, str(lock))
     supervisor = start(argv, queue.file("log"), clean_environment(os.environ), [lock])
     os.close(lock)

@@ -8,13 +8,13 @@ What Python reads at its start (PYTHON..., the hash seed) is that of the process
 from __future__ import annotations
 
 import atexit
+import faulthandler
 import gc
 import importlib
 import json
 import os
 import runpy
 import select
-import signal
 import socket
 import subprocess
 import sys
@@ -126,13 +126,14 @@ def become(
     words: Sequence[str], environment: Mapping[str, str], folder: str, streams: Sequence[int]
 ) -> NoReturn:
     """Be `python -m hpc_train WORDS` from here on."""
-    signal.alarm(SECONDS)
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
     for number, descriptor in enumerate(streams):
         os.dup2(descriptor, number)
         os.close(descriptor)
+    # What it waits for stands on its stderr.
+    faulthandler.dump_traceback_later(SECONDS, exit=True)
     sys.argv = ["hpctrain", *words]
     sys.path[0] = folder
     code = 1

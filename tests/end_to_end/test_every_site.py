@@ -17,7 +17,7 @@ import pytest
 from hpc_train.lab.sagemaker.start_and_stop import FOLDER
 from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
 from hpc_train.lab.state_file import Lab
-from tests.conftest import ROOT, Hpctrain
+from tests.conftest import ROOT, Hpctrain, Slurm
 from tests.end_to_end.ssh_hosts import ssh_lab
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import LIMIT_S, wait_for
@@ -57,12 +57,19 @@ def sagemaker(hpctrain: Hpctrain) -> Iterator[dict[str, str]]:
 
 
 @pytest.fixture
+def slurm_lab(lab: Lab, slurm: Slurm) -> Iterator[Lab]:
+    """Return the lab; end the jobs that a failed test leaves in its queue."""
+    yield lab
+    slurm("scancel", "--user=root")
+
+
+@pytest.fixture
 def everywhere(
-    lab: Lab, ssh_lab: SshLab, pbs: Path, sagemaker: dict[str, str], tmp_path: Path
+    slurm_lab: Lab, ssh_lab: SshLab, pbs: Path, sagemaker: dict[str, str], tmp_path: Path
 ) -> User:
     """Return someone who may submit to all of them."""
     shutil.copytree(ROOT / "examples/digits", tmp_path / "examples/digits")
-    user = user_of(lab, tmp_path)
+    user = user_of(slurm_lab, tmp_path)
     path = os.pathsep.join([f"{ssh_lab.folder}/bin", f"{pbs}/bin", user.environment["PATH"]])
     environment = {**user.environment, **sagemaker, "PATH": path}
     return User(folder=tmp_path, environment=environment, profile=user.profile)

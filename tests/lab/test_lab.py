@@ -184,18 +184,23 @@ def _command(process: Path) -> str:
         return ""
 
 
-def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> None:
+def test_down_leaves_nothing(
+    no_lab: None, hpctrain: Hpctrain, slurm: Slurm, tmp_path: Path
+) -> None:
     hosts = Path("/etc/hosts").read_bytes()
-    assert hpctrain("up", "--nodes", "2").returncode == 0
+    # Other kinds of lab may have made the configuration folder of the tests.
+    config = str(tmp_path / "config")
+    assert hpctrain("up", "--nodes", "2", XDG_CONFIG_HOME=config).returncode == 0
     lab = state_file.read()
     assert lab is not None
     conf = f"SLURM_CONF={lab.settings.folder}/slurm.conf"
     wrap = "trap '' TERM; srun sleep 4242; sleep 4242"
     slurm("env", conf, "sbatch", "-N2", "-o", "/dev/null", "--wrap", wrap)
     wait_for(lambda: str(traces(lab)).count("sleep 4242") >= 3)
-    done = hpctrain("down")
+    done = hpctrain("down", XDG_CONFIG_HOME=config)
     assert (done.returncode, done.stderr) == (0, "")
     assert traces(lab) == []
+    assert not Path(config).exists()
     assert Path("/etc/hosts").read_bytes() == hosts
     again = hpctrain("down")
     assert (again.returncode, again.stdout) == (0, "there is no lab\n")

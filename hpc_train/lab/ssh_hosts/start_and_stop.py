@@ -15,11 +15,11 @@ import msgspec
 from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import LabError
 from hpc_train.lab.daemons import NETNS, Daemon, boot_id, end, is_alive, members, start_time
-from hpc_train.lab.profile import profile_path
+from hpc_train.lab.profile import check_place, install, profile_path, remove
 from hpc_train.lab.requirements import check_root, check_ssh_programs, overlap
 from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.slurm_programs import search_path
-from hpc_train.lab.ssh_hosts.files import MARK, new_boot, profile_text, write_files
+from hpc_train.lab.ssh_hosts.files import new_boot, profile_text, write_files
 from hpc_train.lab.ssh_hosts.settings import (
     HOST_LINK,
     PREFIX,
@@ -61,6 +61,7 @@ class SshLab(Value, frozen=True, kw_only=True):
     profile: str
     hosts: tuple[SshHost, ...]
     daemons: tuple[Daemon, ...] = ()
+    profile_folders: tuple[str, ...] = ()
     complete: bool = False
 
 
@@ -114,9 +115,7 @@ def _check_free(folder: str) -> None:
                 f"the network {SUBNET} of the hosts is in use here: {line.strip()}",
                 "remove that route or interface; the addresses of the hosts are fixed",
             )
-    path = _profile()
-    if path.exists() and not _is_ours(path):
-        raise LabError(f"{path} was not written by hpctrain", "rename it")
+    check_place(_profile())
 
 
 def _make(hosts: tuple[SshHost, ...], folder: str) -> SshLab:
@@ -133,8 +132,9 @@ def _make(hosts: tuple[SshHost, ...], folder: str) -> SshLab:
         for host in hosts:
             lab = switch_on(lab, host)
         _await_answers(hosts)
-        _install(lab)
-        lab = msgspec.structs.replace(lab, complete=True)
+        text = profile_text(lab.hosts, datetime.date.today().isoformat())
+        folders = install(Path(lab.profile), text)
+        lab = msgspec.structs.replace(lab, profile_folders=folders, complete=True)
         _write(lab)
         undo.pop_all()
     return lab
@@ -195,16 +195,6 @@ def _profile() -> Path:
     return profile_path().with_name(f"{SITE}.yaml")
 
 
-def _is_ours(path: Path) -> bool:
-    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(MARK)
-
-
-def _install(lab: SshLab) -> None:
-    path = Path(lab.profile)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(profile_text(lab.hosts, datetime.date.today().isoformat()), encoding="utf-8")
-
-
 def _write(lab: SshLab) -> None:
     write_atomic(RECORD, msgspec.json.encode(lab))
 
@@ -239,8 +229,7 @@ def clear(lab: SshLab) -> None:
         ask(("ip", "link", "del", HOST_LINK))
     for name in names:
         ask(("ip", "netns", "del", name))
-    if _is_ours(Path(lab.profile)):
-        Path(lab.profile).unlink()
+    remove(Path(lab.profile), lab.profile_folders)
     folder = Path(lab.folder)
     if (folder / "ssh_config").is_file():
         shutil.rmtree(folder)

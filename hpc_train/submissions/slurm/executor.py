@@ -9,6 +9,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
+from secrets import token_hex
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.job_state import is_ending, nested_report
@@ -87,7 +88,7 @@ def _batches(
     if options.allocation is None:
         return batches(runs, _array_size(options) if len(runs) > 1 else 0)
     now = datetime.datetime.now(datetime.timezone.utc)
-    script = home / ALLOCATIONS / f"{now:%Y%m%d-%H%M%S}-{os.getpid()}.sbatch"
+    script = home / ALLOCATIONS / f"{now:%Y%m%d-%H%M%S}-{token_hex(4)}.sbatch"
     try:
         script.parent.mkdir(exist_ok=True)
         script.write_text(options.allocation.text, encoding="utf-8")
