@@ -30,7 +30,7 @@ class RunningPbs:
     def command(self, *words: str) -> Done:
         """Run a command of PBS in the folder of the user."""
         return subprocess.run(
-            words, cwd=self.work, capture_output=True, text=True, timeout=120, check=False
+            words, cwd=self.work, capture_output=True, text=True, timeout=240, check=False
         )
 
     def fault(self, name: str) -> Path:

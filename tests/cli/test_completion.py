@@ -22,7 +22,7 @@ def offered(*words: str) -> list[str]:
     }
     program = Path(sys.executable).with_name("hpctrain")
     done = subprocess.run(
-        [program], env=environment, capture_output=True, text=True, check=True, timeout=60
+        [program], env=environment, capture_output=True, text=True, check=True, timeout=240
     )
     assert not done.stderr
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]

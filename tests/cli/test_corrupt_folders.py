@@ -32,7 +32,7 @@ FILES = (
 KEPT = ("records.jsonl", "logs.json", "transport.json", "diagnosis.txt")
 COMMANDS = ("status", "report", "collect", "diagnose", "logs", "cancel", "retry")
 # A command that hangs is stopped after so long.
-SECONDS = 60
+SECONDS = 240
 OLD = b'{"schema": 1, "run_id": "'
 
 

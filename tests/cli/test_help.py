@@ -66,7 +66,7 @@ def test_the_pager_interprets_the_formatting_and_gets_no_hyperlinks(tmp_path: Pa
     environment.pop("LESS", None)
     try:
         subprocess.run(
-            command, stdin=theirs, stdout=theirs, env=environment, timeout=120, check=True
+            command, stdin=theirs, stdout=theirs, env=environment, timeout=240, check=True
         )
     finally:
         os.close(theirs)

@@ -67,7 +67,7 @@ def test_stdin_is_asked_about(hpctrain: Hpctrain, path: str) -> None:
             capture_output=True,
             text=True,
             env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"},
-            timeout=120,
+            timeout=240,
             check=False,
         )
     assert done.stdout.startswith("-:3: HT801 error: ")

@@ -82,7 +82,7 @@ def test_states_have_a_colour_unless_it_is_unwanted(
     monkeypatch.setenv(variable, "1")
     Path("train.py").write_text("print('done')\n")
     submit = ["submit", "train.py", "--site", "local", "--wait"]
-    subprocess.run([sys.executable, "-m", "hpc_train", *submit], check=True, timeout=120)
+    subprocess.run([sys.executable, "-m", "hpc_train", *submit], check=True, timeout=240)
     assert ("\x1b[32mCOMPLETED\x1b[0m" in on_terminal("status", "train")) is coloured
     piped = [sys.executable, "-m", "hpc_train", "status", "train"]
     assert b"\x1b" not in subprocess.run(piped, check=True, capture_output=True).stdout

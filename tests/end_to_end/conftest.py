@@ -20,6 +20,8 @@ from tests.pipeline.waiting import wait_for
 @pytest.fixture
 def user(lab: Lab, slurm: Slurm, tmp_path: Path) -> Iterator[User]:
     """Return somebody with an empty folder and an idle lab; end whatever is left in the queue."""
+    # Of a test with the lab alone that failed: each of the next ones would wait for its jobs.
+    slurm("scancel", "--user=root")
     wait_until_idle(slurm)
     yield user_of(lab, tmp_path)
     slurm("scancel", "--user=root")

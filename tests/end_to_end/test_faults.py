@@ -66,7 +66,7 @@ def test_the_controller_is_gone_for_a_while(
         wait_for(lambda: user.run("j")["state"] == "COMPLETED")
         assert user.run("j")["job"] != ""
         daemons.start_controller()
-        assert process.wait(timeout=120) == 0, said.read_text()
+        assert process.wait(timeout=240) == 0, said.read_text()
     wait_for(lambda: user.run("after-it")["state"] == "COMPLETED")
     names = slurm("squeue", "--noheader", "--states=all", "--format=%j").split()
     assert names.count("after-it") == 1
@@ -127,7 +127,7 @@ def test_two_people_submit_the_same_study(user: User, slurm: Slurm) -> None:
         )
         for _ in range(2)
     ]
-    said = [process.communicate(timeout=120)[0].split() for process in both]
+    said = [process.communicate(timeout=240)[0].split() for process in both]
     assert [process.returncode for process in both] == [0, 0]
     assert sorted(len(run_ids) for run_ids in said) == [0, 6]
     elements = slurm("squeue", "--noheader", "--states=all", "--array", "--format=%i %j").split()

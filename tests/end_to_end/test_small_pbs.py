@@ -122,7 +122,7 @@ def test_a_job_of_an_array_that_pbs_starts_again_ends(user: User, pbs: RunningPb
         env={**user.environment, "HPCTRAIN_RUN": str(folder), "PBS_ARRAY_INDEX": "1"},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 1
     assert "PBS started this job again" in done.stderr

@@ -33,7 +33,7 @@ def check_untouched(lab: Lab) -> None:
     """All its daemons live, and its controller answers."""
     assert [daemon.name for daemon in lab.daemons if not is_alive(daemon)] == []
     conf = {**os.environ, "SLURM_CONF": f"{lab.settings.folder}/slurm.conf"}
-    done = subprocess.run(["sinfo", "-h"], env=conf, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(["sinfo", "-h"], env=conf, capture_output=True, text=True, timeout=240)
     assert done.returncode == 0, done.stderr
 
 

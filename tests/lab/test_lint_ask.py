@@ -40,7 +40,7 @@ def rows(*words: str, stdin: str = "", **variables: str) -> tuple[int, list[dict
         capture_output=True,
         text=True,
         env={**os.environ, **variables},
-        timeout=120,
+        timeout=240,
         check=False,
     )
     found = json.loads(done.stdout)["findings"]

@@ -108,7 +108,7 @@ def of_jobs(line: str, first: int) -> str:
 def sbatch_refuses(line: str, folder: Path, number: int) -> bool:
     path = folder / f"{number}.sh"
     path.write_text(script(line))
-    done = subprocess.run(["sbatch", "--test-only", path], capture_output=True, timeout=120)
+    done = subprocess.run(["sbatch", "--test-only", path], capture_output=True, timeout=240)
     return done.returncode != 0
 
 

@@ -149,7 +149,7 @@ def made_only(slurm: FakeSlurm, home: Path) -> list[RunFolder]:
     # One run is no array, whose size would be asked for.
     slurm.on("sbatch", "kill -KILL $PPID; exit 1")
     argv = [sys.executable, "-m", "hpc_train", "retry", home.name]
-    done = subprocess.run(argv, capture_output=True, timeout=60)
+    done = subprocess.run(argv, capture_output=True, timeout=240)
     assert done.returncode == -signal.SIGKILL, done.stderr
     for program in ("scontrol", "sbatch"):
         slurm.on(program, "")

@@ -58,5 +58,5 @@ def test_two_who_count_in_one_file_lose_nothing(tmp_path: Path) -> None:
     command = [sys.executable, "-c", ADD, str(counter)]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE) for _ in range(2)]
     for one in both:
-        one.communicate(timeout=120)
+        one.communicate(timeout=240)
     assert counter.read_text() == "600"

@@ -75,7 +75,7 @@ class Job:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
         assert done.returncode == code
         self.asked = asked.read_text() if asked.exists() else ""

@@ -48,7 +48,7 @@ class Job(NamedTuple):
             text=True,
             env=environment,
             cwd=self.folder,
-            timeout=60,
+            timeout=240,
         )
 
 

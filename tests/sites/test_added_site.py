@@ -34,7 +34,7 @@ def hpctrain(folder: Path, *words: str, code: int = 0) -> str:
     environment = {**os.environ, "HPCTRAIN_SITE_PATH": "profiles", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-m", "hpc_train", *words],
-        cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False,
+        cwd=folder, env=environment, capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr

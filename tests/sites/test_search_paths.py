@@ -31,7 +31,7 @@ def empty_parts(text: str) -> Iterator[str]:
                 env=others,
                 capture_output=True,
                 text=True,
-                timeout=60,
+                timeout=240,
             )
             if done.returncode or "" in done.stdout.split(":"):
                 yield match[0]

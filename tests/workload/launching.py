@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from tests.pipeline.waiting import LIMIT_S
+
 TINY = ("--data", "synthetic", "--width", "2", "--steps", "4")
 _NO_HOST_NAME = "The hostname of the client socket cannot be retrieved"
 FOREIGN = ("RANK", "WORLD_SIZE", "LOCAL_", "NODE_RANK", "NNODES", "MASTER_", "HPCTRAIN_", "SLURM_")
@@ -42,7 +44,7 @@ def start(command: tuple[str | Path, ...], **extra: object) -> subprocess.Popen[
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Return exit code, stdout and stderr, without torch's remark on a machine without DNS."""
     try:
-        out, err = process.communicate(timeout=240)
+        out, err = process.communicate(timeout=LIMIT_S)
     finally:
         process.kill()
     kept = (line for line in err.splitlines(keepends=True) if _NO_HOST_NAME not in line)

@@ -165,7 +165,7 @@ class Disk:
 
     def write_sums(self, new: Path, rank: int, ranks: int) -> None:
         self.asked.set()
-        assert self.ready.wait(60)
+        assert self.ready.wait(240)
         checkpoint_files.write_sums(new, rank, ranks)
 
 
@@ -183,7 +183,7 @@ def test_a_training_goes_on_while_its_state_is_written(disk: Disk, folder: Path)
     training.step()
     saved = training.weights()
     training.async_save(1)
-    assert disk.asked.wait(60)
+    assert disk.asked.wait(240)
     training.step()
     assert training.weights() != saved
     assert [path.name for path in folder.iterdir()] == ["step-0000000001.new"]
@@ -198,7 +198,7 @@ def test_a_save_waits_for_the_one_that_is_under_way(disk: Disk, folder: Path) ->
     training = Training()
     training.step()
     training.async_save(1)
-    assert disk.asked.wait(60)
+    assert disk.asked.wait(240)
     second = threading.Thread(target=training.save, args=(2,))
     second.start()
     assert [path.name for path in folder.iterdir()] == ["step-0000000001.new"]

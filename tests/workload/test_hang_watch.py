@@ -37,7 +37,7 @@ def run(
         env={"PYTHONPATH": str(ROOT), "HPCTRAIN_HANG_AFTER": seconds, **more},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
 
 
@@ -97,7 +97,7 @@ def test_py_spy_looks_into_a_process_that_hangs(tmp_path: Path, py_spy: dict[str
         env={"PYTHONPATH": str(ROOT), "HPCTRAIN_HANG_AFTER": "1", **py_spy},
         capture_output=True,
         text=True,
-        timeout=90,
+        timeout=240,
     )
     pid = done.stdout.split()[-1]
     assert (tmp_path / "dumped").read_text() == f"dump --native --pid {pid}\n"
