@@ -138,6 +138,9 @@ def apply(data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Ove
         stale = [path for path in origins if path.startswith(override.key + ".")]
         for path in stale:
             del origins[path]
+        # What holds the key, if the override makes it: it may be no mapping.
+        for end in (match.start() for match in re.finditer(r"\.", override.key)):
+            origins.setdefault(override.key[:end], override.origin)
         origins.update(dict.fromkeys(key_paths(override.key, override.value), override.origin))
 
 

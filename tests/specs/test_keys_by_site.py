@@ -107,6 +107,8 @@ def test_an_empty_mapping_keeps_what_the_job_has(tmp_path: Path) -> None:
         ("{far: {site: x}}", "the site of a run is no key of its job", "--site"),
         ("{far: {nodes: two}}", "resources.nodes: must be a whole number", "files"),
         ("{far: {resources: {nods: 2}}}", "unknown key 'resources.nods'; did you mean", "files"),
+        ("{far: {account: {a: 1}}}", "account: must be text", "files"),
+        ("{far: {lifecycle: {max_restarts: {a: 1}}}}", "lifecycle.max_restarts: must be", "files"),
         ("{far: 7}", "sites.far: must be a mapping with keys of a job", "sites: {NAME: "),
         ("[far]", "sites: must be a mapping with names of sites", "sites: {NAME: "),
         ("null", "sites: must be a mapping with names of sites", "sites: {NAME: "),
