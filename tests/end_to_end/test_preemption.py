@@ -18,6 +18,7 @@ import pytest
 from tests.conftest import Slurm
 from tests.end_to_end import gated
 from tests.end_to_end.gated import Training
+from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
@@ -57,8 +58,9 @@ def test_the_signal_of_the_job_comes_instead_of_term(user: User, slurm: Slurm) -
 
 
 def test_a_program_that_ends_at_term_is_queued_again(user: User, slurm: Slurm) -> None:
-    """Slurm queues no job again that ends within the grace time."""
-    job = {"name": "plain", "command": ["sleep", "600"], "launcher": "srun", "lifecycle": {}}
+    """Slurm queues no job again that ends within the grace time; an error of its own ends it."""
+    script = '[ "${SLURM_RESTART_COUNT:-0}" = 0 ] || exit 1; exec sleep 600'
+    job = {"name": "plain", "command": ["bash", "-c", script], "launcher": "srun", "lifecycle": {}}
     job |= {"qos": "normal", "resources": {"nodes": 2, **gated.NODE}}
     done = user.submit(user.write("plain.yaml", job))
     assert done.returncode == 0, done.stderr
@@ -68,8 +70,20 @@ def test_a_program_that_ends_at_term_is_queued_again(user: User, slurm: Slurm) -
     wait_for(lambda: user.run("plain")["restarts"] != [])
     (row,) = user.run("plain")["restarts"]
     assert (row["exit_code"], row["reason"]) == (143, "preempted")
-    wait_for(lambda: user.run("plain")["state"] == "PENDING")
-    slurm("scancel", user.run("plain")["job"])
+    # The preemption of the start before is not taken for one of this.
+    wait_for(lambda: failed(user, "plain"), every_s=gated.POLL_S)
+    run = user.run("plain")
+    assert [end["reason"] for end in run["restarts"]] == ["preempted", "exit code 1"]
+    assert slurm("squeue", "--noheader", "--states=all", f"--jobs={run['job']}", "--format=%T") == (
+        "FAILED\n"
+    )
+
+
+def failed(user: User, name: str) -> bool:
+    """Let the job start now, if it waits; return whether it has failed."""
+    run = user.run(name)
+    start_now(run["job"])
+    return bool(run["state"] == "FAILED")
 
 
 def is_preempted(training: Training) -> None:

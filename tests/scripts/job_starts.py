@@ -20,18 +20,22 @@ if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACH
   exit 1
 fi
 preempted="PreemptTime=${PREEMPTED:-None}"
-named="ReqNodeList=${NAMED:-(null)} ExcNodeList=${EXCLUDED:-(null)} ${WANTED:-Features=(null)}"
+named="ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)} Features=${WANTED:-(null)}"
 [ "$1 $2" != "show job" ] || echo "JobId=71 JobState=${STATE:-RUNNING} $preempted $named A="
 [ "$1 $2" != "show node" ] || printf "%b" "$NODES"
-[ "$1 $2" != "show hostnames" ] || tr , "\n" <<<"$3"
 [ "$1" != update ] || echo "$2 $3" >>updated
 [ "$1" = requeue ] || exit 0
 echo "$2" >>requeued
 exit "${REFUSED:-0}"
 """
-SINFO = """\
+# Slurm's judgement: ANSWER, unless the words have FITS.
+SBATCH = """\
 #!/bin/bash
-printf "%b" "$LEFT"
+echo "$*" >>tested
+[ -n "$ANSWER" ] || exit 0
+[ -z "$FITS" ] || [[ "$*" != *"$FITS"* ]] || exit 0
+echo "$ANSWER" >&2
+exit 1
 """
 # A start writes its step, if it gets further, and ends with a code.
 PROGRAM = (
@@ -47,7 +51,7 @@ class Job:
     def __init__(self, folder: Path, script: str) -> None:
         self.folder, self.starts = folder, 0
         (folder / "bin").mkdir()
-        for program, text in (("scontrol", SCONTROL), ("sinfo", SINFO)):
+        for program, text in (("scontrol", SCONTROL), ("sbatch", SBATCH)):
             (folder / "bin" / program).write_text(text)
             (folder / "bin" / program).chmod(0o755)
         (folder / "bin" / "sleep").symlink_to("/bin/true")
