@@ -22,6 +22,7 @@ AGAIN = "again"
 _SURE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"nohup: ignoring input", re.compile(r"^nohup: ignoring input")),
     (b"will restart worker group", re.compile(r"attempts left; will restart worker group")),
+    (b"hpctrain: restart", re.compile(r"\Ahpctrain: restart(?: (?P<number>\d{1,6}))?\s*\Z")),
 )
 _ONCE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"using world size: ", re.compile(r"^using world size: ")),
@@ -40,11 +41,15 @@ _REPORT = b"The output (if any) is above this job summary."
 
 
 class Start(Value, frozen=True, kw_only=True):
-    """A line that is printed once, when a job starts; a `sure` start needs no other evidence."""
+    """A line that is printed once, when a job starts; a `sure` start needs no other evidence.
+
+    `number` is that of the start where the line states it, 0 for the first one.
+    """
 
     kind: str
     line: int
     sure: bool = False
+    number: int = 0
 
 
 class Observed(Value, frozen=True, kw_only=True):
@@ -80,9 +85,10 @@ class StartReader:
         if line.raw.strip() == _REPORT:
             yield Start(kind=_REPORT.decode(), line=line.number + 1, sure=True)
         for literal, pattern in (*_SURE, *_ONCE):
-            if literal in line.raw and pattern.search(line.text):
+            if literal in line.raw and (match := pattern.search(line.text)):
+                number = int(match.groupdict().get("number") or 0)
                 sure = (literal, pattern) in _SURE
-                yield Start(kind=literal.decode(), line=line.number, sure=sure)
+                yield Start(kind=literal.decode(), line=line.number, sure=sure, number=number)
                 return
 
 
@@ -99,8 +105,9 @@ def attempts_of(observed: Observed) -> list[Observed]:
 
 
 def _firsts(observed: Observed, file: int) -> Iterator[int]:
-    """Yield the first line of each attempt but the first one."""
+    """Yield the first line of each attempt but the first one; 0 for attempts before the file."""
     begun: dict[str, int] = {}
+    found = 0
     seen = [one for one in observed.seen if one.file == file]
     ended = [ending for number, ending in observed.endings if number == file]
     since = 1
@@ -111,8 +118,9 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
         else:
             new = before is not None and _over(start, before, seen, ended)
         if new:
+            yield from [0] * (start.number - found - 1)
             yield start.line
-            begun, since = {}, start.line
+            begun, since, found = {}, start.line, max(found + 1, start.number)
         begun[start.kind] = start.line
 
 
@@ -165,5 +173,8 @@ def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: in
         waits=tuple(one for one in observed.waits if within(index[one.source], one.line)),
         progress=tuple(one for one in observed.progress if within(index[one.source], one.line)),
         counts=Counter(one.signature.id for one in seen),
-        first_line=min((lines[number - 1] for lines in firsts if lines and number), default=1),
+        first_line=min(
+            (lines[number - 1] for lines in firsts if lines and number and lines[number - 1]),
+            default=1,
+        ),
     )

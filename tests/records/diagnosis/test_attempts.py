@@ -70,6 +70,33 @@ def test_workers_that_torchrun_started_again(tmp_path: Path) -> None:
     assert root(found).id == "cuda_oom"
 
 
+# job.out of a run on the lab: Slurm 22.05 preempted the first start, the second ended with 1.
+TWO_STARTS = """\
+slurmstepd-lab1: error: *** STEP 4.0 ON lab1 CANCELLED AT 2026-11-28T04:59:15 DUE TO PREEMPTION ***
+slurmstepd-lab1: error: *** JOB 4 ON lab1 CANCELLED AT 2026-11-28T04:59:15 DUE TO PREEMPTION ***
+srun: error: lab2: task 1: Exited with exit code 143
+Terminated
+hpctrain: restart 1
+srun: error: lab1: task 0: Exited with exit code 1
+"""
+
+
+def test_the_script_of_a_job_marks_each_start(tmp_path: Path) -> None:
+    found = judged(tmp_path, TWO_STARTS, "begun\n\nhpctrain: restart 1\n" + trace("KeyError: 'a'"))
+    assert outcomes(found) == ["failed", "failed"]
+    assert (found.earlier[0].id, root(found).title) == ("slurm_preempted", "KeyError: 'a'")
+    assert found.line == 3
+
+
+def test_a_log_that_began_in_a_later_start_has_the_numbers_of_the_others(tmp_path: Path) -> None:
+    job = TWO_STARTS + "hpctrain: restart 2\n" + EXIT_1
+    later = trace("ValueError: x") + "hpctrain: restart 2\n" + trace("KeyError: 'a'")
+    found = judged(tmp_path, job, later, trace("KeyError: 'b'"))
+    ids = ["slurm_preempted", "python_exception"]
+    assert ([one.id for one in found.earlier], root(found).id) == (ids, "python_exception")
+    assert (found.earlier[1].title, root(found).title) == ("ValueError: x", "KeyError: 'a'")
+
+
 def test_ranks_that_begin_with_one_line_are_one_attempt(tmp_path: Path) -> None:
     found = judged(tmp_path, HEAD * 3 + trace("ValueError: x") + HEAD * 3 + EXIT_1)
     assert outcomes(found) == ["failed"]
