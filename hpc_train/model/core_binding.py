@@ -7,19 +7,24 @@ from hpc_train.model.node_topology import cpu_numbers
 from hpc_train.model.partition import Partition
 
 _MASK = re.compile(r"\A(?:0[xX])?[0-9A-Fa-f]{1,256}\Z")
+_KINDS = ("mask_cpu", "map_cpu", "mask_ldom", "map_ldom", "list")
 _NUMBER = re.compile(r"\A[0-9]{1,6}\Z")
 
 
-def bound_cores(word: str) -> tuple[frozenset[int], ...]:
+def bound_cores(word: str, numa_cpus: Sequence[str] = ()) -> tuple[frozenset[int], ...]:
     """Return the cores of each local rank of `mask_cpu:0xf,0xf0`, `map_cpu:0,8`, `list:0-7:8-15`.
 
-    Empty if the binding names no cores, or one of them cannot be read.
+    `mask_ldom:0x1,0x2` and `map_ldom:0,1` name NUMA nodes, whose cores are `numa_cpus`. Empty if
+    the binding names no cores, or one of them cannot be read.
     """
     kind, _, text = word.rpartition("=")[2].removeprefix("verbose,").partition(":")
-    if kind not in ("mask_cpu", "map_cpu", "list") or not text:
+    if kind not in _KINDS or not text:
         return ()
-    found = tuple(_cores(kind, part.strip()) for part in text.split(":" if kind == "list" else ","))
-    return found if all(found) else ()
+    parts = [_numbers(kind, part.strip()) for part in text.split(":" if kind == "list" else ",")]
+    if kind.endswith("_ldom"):
+        nodes = dict(enumerate(map(cpu_numbers, numa_cpus)))
+        parts = [frozenset(cpu for node in part for cpu in nodes.get(node, ())) for part in parts]
+    return tuple(parts) if all(parts) else ()
 
 
 def far_ranks(
@@ -46,11 +51,11 @@ def far_ranks(
             yield f"local rank {rank} has cores of NUMA node {_listed(there)}, {there_too}"
 
 
-def _cores(kind: str, text: str) -> frozenset[int]:
-    if kind == "mask_cpu":
+def _numbers(kind: str, text: str) -> frozenset[int]:
+    if kind.startswith("mask_"):
         bits = int(text, 16) if _MASK.match(text) else 0
         return frozenset(bit for bit in range(bits.bit_length()) if bits >> bit & 1)
-    if kind == "map_cpu":
+    if kind.startswith("map_"):
         return frozenset((int(text),)) if _NUMBER.match(text) else frozenset()
     return frozenset(cpu_numbers(text))
 

@@ -14,6 +14,12 @@ from hpc_train.model.version_ranges import NodeBounds, within
 ANY = "*"
 Jobs = Annotated[int, Meta(ge=1)]
 Arch = Literal["x86_64", "aarch64"]
+Nics = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,30}(,[A-Za-z0-9][A-Za-z0-9_.-]{0,30}){0,15}$(?!\n)"
+    ),
+]
 CpuList = Annotated[str, Meta(pattern=r"^[0-9]{1,6}[-,0-9]{0,1000}$(?!\n)")]
 TotalGpus = Annotated[int, Meta(ge=0, le=1_000_000)]
 
@@ -170,6 +176,10 @@ class Partition(Value, frozen=True, kw_only=True):
     ] = ()
     gpu_numa: Annotated[
         tuple[Gpus, ...], Meta(description="The NUMA node of each GPU: [3, 2, 1, 0].")
+    ] = ()
+    gpu_nics: Annotated[
+        tuple[Nics, ...],
+        Meta(description="The nearest adapters of each GPU: ['mlx5_0', 'mlx5_1,mlx5_2']."),
     ] = ()
     price_per_node_hour: Annotated[
         Annotated[float, Meta(gt=0)] | None,

@@ -1,5 +1,7 @@
-"""The cores and GPUs to which each rank is bound; settings for whole nodes give a reason if "
-"unused."""
+"""The cores and GPUs to which each rank is bound, and where it runs: rank, GPU, cores, adapter.
+
+A binding that is left out says why.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +9,25 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hpc_train.model.plan import Binding, EnvChange, LaunchRequest, Setting, Topology
+from hpc_train.model.plan import (
+    Binding,
+    EnvChange,
+    Launch,
+    LaunchRequest,
+    Setting,
+    Text,
+    Topology,
+)
 from hpc_train.model.site_network import Vendor
 from hpc_train.plans.context import Context, takes_whole_nodes
+from hpc_train.plans.explanations import LOCAL_RANK
 
 # With what separates the cores of two ranks: of srun, and of Cray PALS's mpiexec.
 _LISTS = {"mask_cpu": ",", "map_cpu": ",", "mask_ldom": ",", "map_ldom": ",", "list": ":"}
 # The binding of each rank, or the reason why there is none.
 GpuOrder = tuple[EnvChange, Setting] | Setting | None
+# What the place of a rank is known from.
+_PLACED_BY = ("gpu_nics", "gpu_numa")
 _VARIABLES = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 
 
@@ -43,26 +56,43 @@ def with_binding(
 
 
 def binding_warnings(
-    context: Context, binding: Binding, changes: Sequence[EnvChange]
+    context: Context, request: LaunchRequest, launch: Launch, changes: Sequence[EnvChange]
 ) -> Iterator[str]:
-    """Yield the ranks whose cores are far from one another or from their GPU.
-
-    `changes` may order the GPUs that the ranks see. The GPU of a rank is not known if Slurm or the
-    job itself chooses it.
-    """
+    """Yield the ranks whose cores are far from one another or from their GPU."""
     word = _cpu_word(context)
-    if not (binding.cpus and word and context.partition.numa_cpus):
+    if not (word and context.partition.numa_cpus):
         return
     # Few profiles state where the cores of a node are.
-    from hpc_train.model.core_binding import bound_cores, far_ranks
+    from hpc_train.model.core_binding import far_ranks
 
-    cores = bound_cores(binding.cpus) if context.launcher.ranks_are_tasks else ()
-    own = context.job.value.env.keys() & _VARIABLES.values()
-    known = binding.gpus in (None, "none") and not own
-    ordered = [one.value for one in changes if one.name in _VARIABLES.values() and one.value]
-    order = [int(gpu) for gpu in ordered[0].split(",")] if ordered else range(len(cores))
-    for said in far_ranks(cores, context.partition, tuple(order) if known else ()):
+    cores = _rank_cores(context, request.binding, launch)
+    gpus = _rank_gpus(context, request.binding, len(cores), changes)
+    for said in far_ranks(cores, context.partition, gpus):
         yield f"{word[1]}: cpu_bind: {said}"
+
+
+def place_settings(
+    context: Context, request: LaunchRequest, launch: Launch, changes: Sequence[EnvChange]
+) -> dict[str, Setting]:
+    """Return a setting for each local rank whose cores, NUMA node or adapter are known.
+
+    The GPU of a rank is known in jobs on whole nodes with a rank for each GPU.
+    """
+    partition, topology = context.partition, request.topology
+    cores = _rank_cores(context, request.binding, launch)
+    ranks = topology.tasks_per_node
+    whole = ranks == topology.gpus_per_node == partition.gpus_per_node
+    if not cores and not (whole and (partition.gpu_numa or partition.gpu_nics)):
+        return {}
+    gpus = _rank_gpus(context, request.binding, ranks, changes) if whole else ()
+    origin = context.near(next((key for key in _PLACED_BY if getattr(partition, key)), "cpu_bind"))
+    found = {}
+    for rank in range(ranks):
+        own = cores[rank] if cores else frozenset[int]()
+        value = ", ".join(_parts(context, gpus[rank] if gpus else None, own))
+        if value:
+            found[f"{LOCAL_RANK}{rank}"] = Setting(value=value, origin=origin)
+    return found
 
 
 def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> GpuOrder:
@@ -139,3 +169,45 @@ def _obstacle(context: Context, topology: Topology, gpus: int) -> str:
     if bound and context.launcher.ranks_are_tasks:
         return "Slurm gives each rank its own GPU"
     return ""
+
+
+def _rank_cores(context: Context, binding: Binding, launch: Launch) -> tuple[frozenset[int], ...]:
+    """Return the cores of each local rank, as far as an option of the launcher names them."""
+    words = [token.text for token in launch.argv if isinstance(token, Text)]
+    if not binding.cpus or not any(word.endswith(binding.cpus) for word in words):
+        return ()
+    from hpc_train.model.core_binding import bound_cores
+
+    return bound_cores(binding.cpus, context.partition.numa_cpus)
+
+
+def _rank_gpus(
+    context: Context, binding: Binding, ranks: int, changes: Sequence[EnvChange]
+) -> tuple[int, ...]:
+    """Return the GPU of each of so many local ranks; none if it is not known.
+
+    `changes` may order the GPUs that the ranks see. Slurm or the job itself may choose them.
+    """
+    own = context.job.value.env.keys() & _VARIABLES.values()
+    slurm = context.launcher.ranks_are_tasks and context.site.value.gpu_request == "gpus-per-task"
+    if binding.gpus not in (None, "none") or own or slurm:
+        return ()
+    ordered = [one.value for one in changes if one.name in _VARIABLES.values() and one.value]
+    order = [int(gpu) for gpu in ordered[0].split(",")] if ordered else range(ranks)
+    return tuple(order)
+
+
+def _parts(context: Context, gpu: int | None, cores: frozenset[int]) -> Iterator[str]:
+    facts = context.partition
+    if gpu is not None:
+        yield f"GPU {gpu}"
+    if cores:
+        from hpc_train.model.node_topology import cpu_list
+
+        yield f"cores {cpu_list(cores)}"
+    if gpu is not None and facts.gpu_numa:
+        node = facts.gpu_numa[gpu]
+        near = "" if cores else f" (cores {facts.numa_cpus[node]})"
+        yield f"NUMA node {node}{near}"
+    if gpu is not None and facts.gpu_nics:
+        yield f"adapter {facts.gpu_nics[gpu]}"

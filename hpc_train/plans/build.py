@@ -8,7 +8,7 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
-from hpc_train.plans.binding import binding_warnings, resolve_binding, with_binding
+from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import container_settings
 from hpc_train.plans.context import (
     Context,
@@ -101,8 +101,8 @@ def make_plan(
     bound = resolve_binding(context, topology)
     request = with_binding(make_request(context, topology, environment), bound, nested=nested)
     launch = resolve_launch(context, request, environment)
-    if nested:
-        settings["placement"] = _placement(topology)
+    bound |= place_settings(context, request, launch, environment.changes)
+    settings |= {"placement": _placement(topology)} if nested else {}
     return _assemble(
         context,
         _Decisions(
@@ -110,7 +110,7 @@ def make_plan(
             launch=launch,
             environment=environment,
             settings={**settings, **bound, **_inside(context, request, environment)},
-            warnings=(*warnings, *_warnings(context, request, environment)),
+            warnings=(*warnings, *_warnings(context, request, launch, environment)),
         ),
     )
 
@@ -125,7 +125,7 @@ def _queued(context: Context) -> Choice:
 
 
 def _warnings(
-    context: Context, request: LaunchRequest, environment: JobEnvironment
+    context: Context, request: LaunchRequest, launch: Launch, environment: JobEnvironment
 ) -> Iterator[str]:
     yield from default_warnings(context)
     yield from partition_warnings(context)
@@ -133,7 +133,7 @@ def _warnings(
     yield from environment.warnings
     yield from gpu_warnings(request.topology, context.launcher, request.gpu_request)
     yield from mpi_warnings(context, request)
-    yield from binding_warnings(context, request.binding, environment.changes)
+    yield from binding_warnings(context, request, launch, environment.changes)
     yield from openmpi_warnings(context, environment.variables, request.mpi)
     yield from port_warnings(context.site)
 
@@ -206,10 +206,9 @@ def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ..
 
 def _identity(context: Context) -> dict[str, Setting]:
     job = context.job
-    command = Setting(value=list(job.value.command), origin=job.origin("command"))
     return {
         "name": Setting(value=job.value.name, origin=job.origin("name")),
-        "command": command,
+        "command": Setting(value=list(job.value.command), origin=job.origin("command")),
         "launcher": context.chosen,
     }
 

@@ -16,6 +16,8 @@ class Reason(Value, frozen=True, kw_only=True):
     trap: str = ""
 
 
+# The settings that say where each local rank runs.
+LOCAL_RANK = "local_rank."
 # Directives whose name differs from that of their setting.
 _SETTINGS = {
     "job-name": "name",
@@ -102,11 +104,13 @@ def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
 def directive_notes(
     directives: Sequence[tuple[str, str]], settings: Mapping[str, Setting], batch: BatchSystem
 ) -> tuple[str, ...]:
-    """Return a line for each directive, with its origin and reason."""
+    """Return a line for each directive, with its origin and reason, and for each local rank."""
     notes = []
     for option, _ in directives:
         setting = setting_of(option, settings)
         trap = DIRECTIVES[option].trap if option in DIRECTIVES else ""
         why = ": ".join(filter(None, (trap, setting.why)))
         notes.append(f"{batch.option(option)}: " + "; ".join(filter(None, (setting.origin, why))))
+    places = ((key, one.value) for key, one in settings.items() if key.startswith(LOCAL_RANK))
+    notes += [f"local rank {key.removeprefix(LOCAL_RANK)}: {value}" for key, value in places]
     return tuple(notes)

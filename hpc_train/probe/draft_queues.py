@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster, LiveNode, LivePartition, LiveQos
+from hpc_train.model.node_topology import nearest_nics
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.node_kinds import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
@@ -101,6 +102,9 @@ def _gpus(node: LiveNode, machine: Hardware | None) -> Iterator[str]:
         yield line("gpu_order", order, f"{GUESSED}: from the cores that the driver reports")
     if machine is not None and len(seen) == count:
         yield from _numa(machine)
+        near = [",".join(nearest_nics(place)) for place in machine.topology.gpus]
+        if near and all(near):
+            yield line("gpu_nics", tuple(near))
 
 
 def _numa(machine: Hardware) -> Iterator[str]:

@@ -91,6 +91,9 @@ def _check_partition(site: SourcedSite, partition: Partition, key: str) -> None:
     gpus = facts.gpus_per_node or 0
     if facts.gpu_order and sorted(facts.gpu_order) != list(range(gpus)):
         _refuse(site, f"{key}.gpu_order", f"gpu_order must name each GPU of 0 to {gpus - 1} once")
+    if facts.gpu_nics and len(facts.gpu_nics) != gpus:
+        message = f"gpu_nics must have the nearest adapters of each of the {gpus} GPUs"
+        _refuse(site, f"{key}.gpu_nics", message)
     strange = [number for number in facts.gpu_numa if number >= len(facts.numa_cpus)]
     if facts.gpu_numa and (strange or len(facts.gpu_numa) != gpus):
         message = f"gpu_numa must have one of the {len(facts.numa_cpus)} NUMA nodes of numa_cpus"

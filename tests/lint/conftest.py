@@ -82,6 +82,7 @@ NUMA = {
             "gpus_per_node": 2,
             "numa_cpus": ["0-3", "4-7"],
             "gpu_numa": [1, 0],
+            "gpu_nics": ["mlx5_0", "mlx5_1,mlx5_2"],
         }
     ],
 }

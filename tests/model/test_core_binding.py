@@ -16,6 +16,9 @@ NODE = Partition(name="p", gpus_per_node=2, numa_cpus=("0-3,8-11", "4-7,12-15"),
         ("mask_cpu:0xf,f0", [{0, 1, 2, 3}, {4, 5, 6, 7}]),
         ("verbose,map_cpu:0,12", [{0}, {12}]),
         ("list:0-1,8:4-5", [{0, 1, 8}, {4, 5}]),
+        ("mask_ldom:0x2,0x3", [{4, 5, 6, 7, 12, 13, 14, 15}, {*range(16)}]),
+        ("map_ldom:1,0", [{4, 5, 6, 7, 12, 13, 14, 15}, {0, 1, 2, 3, 8, 9, 10, 11}]),
+        ("map_ldom:0,2", []),
         ("cores", []),
         ("none", []),
         ("mask_cpu:0x0,0xf", []),
@@ -24,7 +27,7 @@ NODE = Partition(name="p", gpus_per_node=2, numa_cpus=("0-3,8-11", "4-7,12-15"),
     ],
 )
 def test_cores_of_a_binding(word: str, cores: list[set[int]]) -> None:
-    assert list(map(set, bound_cores(word))) == cores
+    assert list(map(set, bound_cores(word, NODE.numa_cpus))) == cores
 
 
 def said(word: str, *gpus: int) -> list[str]:

@@ -71,6 +71,9 @@ def test_the_numa_nodes_of_a_node(tmp_path: Path) -> None:
     (gpu, _) = loaded(draft(findings("mixed", "mi250x", "dgx_a100")), tmp_path).partitions
     assert gpu.numa_cpus == ("0-15,64-79", "16-31,80-95", "32-47,96-111", "48-63,112-127")
     assert gpu.gpu_numa == (3, 3, 1, 1, 0, 0, 2, 2)
+    assert gpu.gpu_nics == ()
+    (gpu, _) = loaded(draft(findings("mixed", "dgx_a100", "dgx_a100")), tmp_path).partitions
+    assert gpu.gpu_nics[1:3] == ("mlx5_0,mlx5_1", "mlx5_2,mlx5_3")
 
 
 def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:

@@ -54,6 +54,10 @@ launchers: {default: srun, allowed: [srun]}
             "gpu_numa must have one of the 2 NUMA nodes of numa_cpus for each of the 2 GPUs",
         ),
         (
+            "partitions: [{name: a, gpus_per_node: 2, gpu_nics: [mlx5_0]}]",
+            "gpu_nics must have the nearest adapters of each of the 2 GPUs",
+        ),
+        (
             "partitions: [{name: a, gpus_per_node: 1, numa_cpus: ['0-3'], gpu_numa: [1]}]",
             "gpu_numa must have one of the 1 NUMA nodes of numa_cpus for each of the 1 GPUs",
         ),
