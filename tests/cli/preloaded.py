@@ -39,17 +39,21 @@ LIBRARIES = (
 
 
 class Preloaded:
-    """A process with the libraries, which runs commands for all that connect to its socket."""
+    """A process with the libraries, which runs a module for all that connect to its socket."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, module: str = "hpc_train", libraries: Sequence[str] = LIBRARIES, **more: str
+    ) -> None:
         self._folder = tempfile.TemporaryDirectory()
         self.socket = Path(self._folder.name, "socket")
         with socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET) as listener:
             listener.bind(str(self.socket))
             listener.listen()
+            words = ("-m", "tests.cli.preloaded", str(listener.fileno()), module, *libraries)
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "tests.cli.preloaded", str(listener.fileno())],
+                [sys.executable, *words],
                 cwd=Path(__file__).parents[2],
+                env={**os.environ, **more},
                 pass_fds=[listener.fileno()],
                 stdin=subprocess.PIPE,
             )
@@ -57,7 +61,7 @@ class Preloaded:
     def run(
         self, words: Sequence[str], environment: Mapping[str, str], folder: Path | None = None
     ) -> subprocess.CompletedProcess[str]:
-        """Run `hpctrain WORDS` in a folder, or this one; return when its outputs are closed."""
+        """Run `MODULE WORDS` in a folder, or this one; return when its outputs are closed."""
         (out, for_out), (err, for_err) = os.pipe(), os.pipe()
         with Path(os.devnull).open("rb") as nothing:
             streams = (nothing.fileno(), for_out, for_err)
@@ -89,7 +93,7 @@ def _text(descriptor: int) -> str:
         return stream.read()
 
 
-def serve(listener: socket.socket, asked_for: IO[bytes]) -> None:
+def serve(listener: socket.socket, asked_for: IO[bytes], module: str) -> None:
     """Fork for each command, and send its exit code when it ends; return when `asked_for` ends."""
     running: dict[int, tuple[int, socket.socket]] = {}
     while True:
@@ -99,7 +103,7 @@ def serve(listener: socket.socket, asked_for: IO[bytes]) -> None:
                 return
             if one == listener.fileno():
                 connection, _ = listener.accept()
-                child = _start(connection)
+                child = _start(connection, module)
                 running[os.pidfd_open(child)] = (child, connection)
             else:
                 os.close(one)
@@ -110,22 +114,26 @@ def serve(listener: socket.socket, asked_for: IO[bytes]) -> None:
                     connection.send(str(os.waitstatus_to_exitcode(status)).encode())
 
 
-def _start(connection: socket.socket) -> int:
+def _start(connection: socket.socket, module: str) -> int:
     """Fork; the child becomes the command."""
     request, streams, _, _ = socket.recv_fds(connection, 1 << 20, 3)
     child = os.fork()
     if child == 0:
         words, environment, folder = json.loads(request)
-        become(words, environment, folder, streams)
+        become(module, words, environment, folder, streams)
     for descriptor in streams:
         os.close(descriptor)
     return child
 
 
 def become(
-    words: Sequence[str], environment: Mapping[str, str], folder: str, streams: Sequence[int]
+    module: str,
+    words: Sequence[str],
+    environment: Mapping[str, str],
+    folder: str,
+    streams: Sequence[int],
 ) -> NoReturn:
-    """Be `python -m hpc_train WORDS` from here on."""
+    """Be `python -m MODULE WORDS` from here on."""
     os.chdir(folder)
     os.environ.clear()
     os.environ.update(environment)
@@ -138,7 +146,7 @@ def become(
     sys.path[0] = folder
     code = 1
     try:
-        runpy.run_module("hpc_train", run_name="__main__", alter_sys=True)
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as left:
         code = left.code if isinstance(left.code, int) else 0
     except Exception:  # noqa: BLE001 - printed, as Python does
@@ -152,7 +160,8 @@ def become(
 
 
 if __name__ == "__main__":
-    for name in LIBRARIES:
+    number, program, *names = sys.argv[1:]
+    for name in names:
         importlib.import_module(name)
     gc.freeze()
-    serve(socket.socket(fileno=int(sys.argv[1])), sys.stdin.buffer)
+    serve(socket.socket(fileno=int(number)), sys.stdin.buffer, program)

@@ -7,23 +7,21 @@ from typing import Any
 
 import pytest
 
-from tests.workload.launching import TINY, events, finish, meeting_point, start, trainer
+from tests.workload.forked_trainer import train
+from tests.workload.launching import TINY, events, finish, meeting_point, start
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
-WORK = trainer("--data", "synthetic", "--width", "2", "--steps", "60", "--global-batch-size", "128")
+WORK = ("--data", "synthetic", "--width", "2", "--steps", "60", "--global-batch-size", "128")
 
 
 def run(folder: Path, *more: str, ranks: int = 2, **extra: object) -> tuple[int, str, str]:
-    """Return exit code and output of rank 0, and what all ranks wrote to stderr."""
-    logs = folder / "logs"
-    logs.mkdir(exist_ok=True)
-    for log in logs.iterdir():
-        log.unlink()
-    where = {"HPCTRAIN_CHECKPOINTS": folder / "ckpt", "HPCTRAIN_LOG_DIR": logs, **extra}
-    code, _, err = finish(start((*WORK, *more), **meeting_point(), LOCAL_WORLD_SIZE=ranks, **where))
-    return code, (logs / "rank-0.out").read_text(), err
+    """Return the first exit code that is not 0, what rank 0 wrote, and the stderr of all."""
+    where = {"HPCTRAIN_CHECKPOINTS": folder / "ckpt", **extra}
+    done = train(*WORK, *more, ranks=ranks, **where)
+    code = next((one.returncode for one in done if one.returncode), 0)
+    return code, done[0].stdout + done[0].stderr, "".join(one.stderr for one in done)
 
 
 def result(text: str) -> dict[str, Any]:
@@ -87,11 +85,12 @@ def test_another_number_of_ranks_continues_with_the_same_global_batch(
 
 
 def test_another_number_of_ranks_would_change_the_global_batch(tmp_path: Path) -> None:
-    work = trainer("--data", "synthetic", "--width", "2", "--steps", "6", "--batch-size", "64")
-    where = {"HPCTRAIN_CHECKPOINTS": tmp_path / "ckpt", **meeting_point()}
+    work = ("--data", "synthetic", "--width", "2", "--steps", "6", "--batch-size", "64")
     more = ("--checkpoint-steps", "2", "--no-accuracy")
-    assert finish(start((*work, *more), **where, LOCAL_WORLD_SIZE=2))[0] == 0
-    code, _, err = finish(start((*work, *more), **where))
+    where: dict[str, Any] = {"HPCTRAIN_CHECKPOINTS": tmp_path / "ckpt"}
+    assert [one.returncode for one in train(*work, *more, **where)] == [0, 0]
+    (done,) = train(*work, *more, ranks=1, **where)
+    code, err = done.returncode, done.stderr
     assert code == 2
     assert (
         "the checkpoint after step 4 is of global batches of 128 samples, these are of 64; "
@@ -148,8 +147,8 @@ def test_shards_are_resumed_by_whole_models(tmp_path: Path, undisturbed: dict[st
 
 
 def test_without_the_variable_and_the_option_nothing_is_saved(tmp_path: Path) -> None:
-    command = trainer(*TINY, "--batch-size", "32", "--no-accuracy")
-    assert finish(start(command, HPCTRAIN_LOG_DIR=tmp_path))[0] == 0
+    words = (*TINY, "--batch-size", "32", "--no-accuracy")
+    assert train(*words, ranks=1, HPCTRAIN_LOG_DIR=tmp_path)[0].returncode == 0
     assert not list(tmp_path.iterdir())
 
 

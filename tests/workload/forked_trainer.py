@@ -1,0 +1,41 @@
+"""Ranks of the trainer as forks of one process that has imported torch.
+
+To import torch takes a rank three seconds of CPU time, and most trainings of the tests half a
+second. Each rank is a process of its own, with the variables that a launcher sets.
+"""
+
+from __future__ import annotations
+
+import atexit
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+
+from tests.cli.preloaded import Preloaded
+from tests.workload.launching import environment, meeting_point
+
+LIBRARIES = (
+    "torch", "torch._dynamo", "torch.distributed.checkpoint.state_dict", "torch.distributed.fsdp",
+    "torch.distributed.optim", "torch.distributed.pipelining", "torch.utils.flop_counter",
+)  # fmt: skip
+Done = subprocess.CompletedProcess[str]
+
+
+@cache
+def with_torch() -> Preloaded:
+    """Return the process that all tests of this one share; it ends with it."""
+    process = Preloaded("hpc_train.workload.train", LIBRARIES, OMP_NUM_THREADS="1")
+    atexit.register(process.end)
+    return process
+
+
+def train(*words: str, ranks: int = 2, **extra: object) -> list[Done]:
+    """Train on some ranks of this machine; return what came of each."""
+    size = {**meeting_point(), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}
+
+    def run(rank: int) -> Done:
+        where = environment(**size, RANK=rank, LOCAL_RANK=rank, **extra)
+        return with_torch().run(words, where)
+
+    with ThreadPoolExecutor(ranks) as pool:
+        return list(pool.map(run, range(ranks)))
