@@ -115,7 +115,7 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
         HpcTrainError: the file, the site, an option or an earlier result is wrong.
     """
     found = subject(path, site, options.conditions)
-    program, machine = found.program, found.machine
+    program, machine = found.program, _with_switches(found.machine, ask=options.ask)
     if options.measured:
         earlier = stated_steps(options.measured, options.results)
     else:
@@ -146,6 +146,14 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
         ),
     )
     return advice, advice_report(about)
+
+
+def _with_switches(machine: MachineSize, *, ask: bool) -> MachineSize:
+    if not ask:
+        return machine
+    from hpc_train.pipeline.run_switches import with_live_switches
+
+    return with_live_switches(machine)
 
 
 def _waits(found: Subject, sizes: Sequence[int]) -> QueueWaits:

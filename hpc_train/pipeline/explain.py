@@ -16,7 +16,7 @@ from hpc_train.plans.launchers.base import Program, find_launcher
 from hpc_train.registry import find_batch_system
 from hpc_train.sites.cited_sources import source_of
 
-Kind = Literal["setting", "directive", "variable", "argument"]
+Kind = Literal["setting", "directive", "variable", "argument", "node"]
 _NONE = Reason(why="")
 _RENDEZVOUS = {
     "MASTER_ADDR": ("rendezvous.host", "address of rank 0; found when the job starts"),

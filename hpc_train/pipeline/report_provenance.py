@@ -14,9 +14,11 @@ from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
+from hpc_train.model.switch_topology import RunSwitches
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.registry import find_batch_system
+from hpc_train.reports.switch_caveats import switch_words
 from hpc_train.runs.provenance import run_facts
 from hpc_train.version import VERSION
 
@@ -85,7 +87,7 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], in
         name = expected.run_id
         run, transport = own.get(name), inputs.transports.get(name)
         conditions = _shown({**expected.conditions, **printed.get(name, {})})
-        built = _topology(inputs.topologies.get(name, ()))
+        built = _topology(inputs.topologies.get(name, ())) | _switches(inputs.switches.get(name))
         yield {**run_facts(run, transport), **built, **conditions}, 1
 
 
@@ -95,6 +97,11 @@ def _topology(nodes: Sequence[NodeTopology]) -> dict[str, str]:
 
     kinds = dict.fromkeys(", ".join(parts_of(node)) for node in nodes)
     return {"node topology": " / ".join(kinds)} if kinds else {}
+
+
+def _switches(place: RunSwitches | None) -> dict[str, str]:
+    """Return on how many switches or blocks the nodes of a run were."""
+    return {"switches of the nodes": switch_words(place)} if place else {}
 
 
 def _shown(conditions: Mapping[str, str]) -> dict[str, str]:

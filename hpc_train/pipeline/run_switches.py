@@ -1,4 +1,4 @@
-"""Runs -> the switches of their nodes, from switches.json, else from the controller."""
+"""The switches of the nodes of runs, from switches.json, and of a cluster, from its controller."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import msgspec
 
 from hpc_train.errors import LogParseError
 from hpc_train.json_files import to_json
+from hpc_train.model.machine_size import MachineSize
 from hpc_train.model.run import Run
 from hpc_train.model.submission import SlurmEndpoint, Submission
 from hpc_train.model.switch_topology import RunSwitches, SwitchTopology
@@ -39,6 +40,21 @@ def run_switches(runs: Sequence[Run], *, ask: bool) -> Mapping[str, RunSwitches]
             unknown.setdefault(submission.cluster, []).append(run)
     found.update(_asked(unknown))
     return {name: one for name, one in found.items() if one.leaves}
+
+
+def with_live_switches(machine: MachineSize) -> MachineSize:
+    """Return the machine with the nodes of a leaf switch or block, if the controller knows any."""
+    _, switches = cluster_switches(SlurmEndpoint())
+    if switches is None or len(switches.leaves) < 2:
+        return machine
+    key = "nodes_per_switch" if switches.kind == "tree" else "nodes_per_block"
+    known: dict[str, int | None] = {"nodes_per_switch": None, "nodes_per_block": None}
+    sources = {name: text for name, text in machine.sources.items() if name not in known}
+    return msgspec.structs.replace(
+        machine,
+        **{**known, key: switches.most_nodes},
+        sources={**sources, key: "scontrol show topology"},
+    )
 
 
 def _is_job(submission: Submission) -> bool:

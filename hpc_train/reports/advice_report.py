@@ -12,7 +12,7 @@ from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range
-from hpc_train.reports.crossed_links_table import crossed_links_tables
+from hpc_train.reports.crossed_links_table import crossed_links_tables, switch_notes
 from hpc_train.reports.step_forecast_table import FORECASTS, forecast_tables
 from hpc_train.reports.value_format import ABSENT, significant
 
@@ -73,6 +73,7 @@ def advice_report(found: AdviceInput) -> Report:
 
 def _notes(found: AdviceInput) -> Iterator[str]:
     yield from found.notes
+    yield from switch_notes([row.ranks for row in found.advice.rows], found.machine)
     yield from NOTES
     if found.waits:
         yield _WAIT

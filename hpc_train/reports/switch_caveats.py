@@ -9,12 +9,12 @@ import msgspec
 
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.report import Report
-from hpc_train.model.switch_topology import RunSwitches
+from hpc_train.model.switch_topology import RunSwitches, SwitchKind
 from hpc_train.reports.caveats import NAMED
 from hpc_train.reports.point_and_series_names import counted
 
 _WORDS = {"tree": ("leaf switch", "leaf switches"), "block": ("block", "blocks")}
-Place = tuple[str, int, int | None]
+Place = tuple[SwitchKind, int, int | None]
 
 
 def with_switch_caveats(
@@ -54,12 +54,17 @@ def _sentence(runs: Sequence[ExpectedRun], switches: Mapping[str, RunSwitches]) 
     return ", ".join(_of_place(place, names) for place, names in by_place.items())
 
 
+def switch_words(switches: RunSwitches) -> str:
+    """Return `2 leaf switches (3 hops)`."""
+    kind, leaves, hops = _place(switches)
+    way = f" ({counted(hops, 'hop')})" if hops else ""
+    return f"{leaves} {_WORDS[kind][leaves != 1]}{way}"
+
+
 def _of_place(place: Place, names: Sequence[str]) -> str:
     kind, leaves, hops = place
-    one, several = _WORDS[kind]
     shown = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" * (len(names) > NAMED))
-    way = f" ({counted(hops, 'hop')})" if hops else ""
-    return f"{shown} on {leaves} {one if leaves == 1 else several}{way}"
+    return f"{shown} on {switch_words(RunSwitches(job='', kind=kind, leaves=leaves, hops=hops))}"
 
 
 def _place(switches: RunSwitches) -> Place:

@@ -58,6 +58,8 @@ def _of_profile(
         "gpu": found.gpu_model or found.gpu_type or "",
         "peak_tflops": found.gpu_peak_tflops,
         "node_link": _node_link(found),
+        "nodes_per_switch": found.nodes_per_switch,
+        "nodes_per_block": None if found.nodes_per_switch else found.nodes_per_block,
         "max_nodes": found.max_nodes or found.nodes,
         "max_gpus": found.max_gpus,
         "price_per_gpu_hour": rate,
@@ -69,6 +71,8 @@ def _of_profile(
         "gpus_per_node": "gpus_per_node",
         "peak_tflops": "gpu_peak_tflops",
         "node_link": "nics_per_node",
+        "nodes_per_switch": "nodes_per_switch",
+        "nodes_per_block": "nodes_per_block",
         "gpu_tdp_w": "gpu_tdp_w",
     }
     sources = {

@@ -73,6 +73,19 @@ def test_a_study_is_asked_about_at_the_same_sizes(slurm: FakeSlurm) -> None:
     assert found == pytest.approx(asked(), abs=600)
 
 
+def test_the_controller_knows_the_switches(slurm: FakeSlurm) -> None:
+    slurm.on(
+        "scontrol",
+        "echo 'SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[1-2]'\n"
+        "echo 'SwitchName=leaf2 Level=0 LinkSpeed=1 Nodes=n[3-4]'; exit",
+    )
+    report = advice_on(Path("job.yaml"), "./mine.yaml", AdviceOptions(ask=True, gpus=16))
+    assert any("{switches: 1@10:00}" in note and "up to 2 nodes" in note for note in report.notes)
+    sources = {row["name"]: row["source"] for table in report.tables[1:] for row in table.records
+               if "source" in row}  # fmt: skip
+    assert sources["nodes_per_switch"] == "scontrol show topology"
+
+
 def test_a_refused_size_is_a_note(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", LARGE + PLANNED)
     report = advice_on(Path("job.yaml"), "./mine.yaml", AdviceOptions(ask=True, gpus=16))

@@ -8,8 +8,10 @@ import pytest
 
 from hpc_train.model.log_selection import Search
 from hpc_train.model.run import RunFolder
+from hpc_train.pipeline.explain_run import explain_run
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.pipeline.report_provenance import provenance
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
 from tests.pipeline.bundles import packed
@@ -85,6 +87,16 @@ def test_one_question_and_its_answers_are_stored(slurm: FakeSlurm, home: Path) -
     controller(slurm, "")
     assert switches(home) == expected
     assert asked(slurm) == 1
+
+
+def test_a_run_is_explained_with_its_nodes(slurm: FakeSlurm, home: Path) -> None:
+    controller(slurm, TREE)
+    run = two_nodes(home)[0]
+    (node,) = (one for one in explain_run(run.path).items if one.kind == "node")
+    assert (node.value, node.origin) == (["n2", "n3"], "Slurm")
+    assert node.why == "on 2 leaf switches (3 hops)"
+    facts = {fact.name: fact.values for fact in provenance(report_inputs([str(home)], ROOT))}
+    assert facts["switches of the nodes"] == (("2 leaf switches (3 hops)", 2),)
 
 
 def test_a_bundle_carries_them_and_asks_for_nothing(slurm: FakeSlurm, home: Path) -> None:

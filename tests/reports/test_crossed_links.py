@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from hpc_train.model.machine_size import MachineSize
-from hpc_train.reports.crossed_links_table import crossed_links_tables
+from hpc_train.reports.crossed_links_table import crossed_links_tables, switch_notes
 
 # JUWELS Booster: four A100 with NVLink3, four adapters of 200 Gbit/s.
 NODE = MachineSize(
@@ -43,3 +43,25 @@ def test_what_is_not_known_is_said() -> None:
 def test_one_gpu_or_none_has_no_table() -> None:
     assert rows([1], NODE) == []
     assert rows([2, 4], replace(NODE, gpus_per_node=0)) == []
+
+
+def test_the_switches_of_a_tree() -> None:
+    tree = replace(NODE, nodes_per_switch=2)
+    assert [row[:2] for row in rows([4, 8, 16], tree)] == [
+        ["4", "from GPU to GPU in a node"],
+        ["8", "the adapters between nodes, within one leaf switch"],
+        ["16", "the adapters between nodes, and more than one leaf switch"],
+    ]
+    few, many = switch_notes([4, 8, 16, 20], tree)
+    assert "{switches: 1@10:00} waits up to ten minutes for one, on up to 2 nodes" in few
+    assert many.endswith("at least: 2 for 4 nodes, 3 for 5 nodes.")
+    assert list(switch_notes([2, 4], tree)) == list(switch_notes([8], NODE)) == []
+
+
+def test_segments_of_blocks_divide_the_nodes() -> None:
+    blocks = replace(NODE, nodes_per_block=18)
+    (note,) = switch_notes([16, 128], blocks)
+    assert note.endswith("{segment: 4} of 4 nodes, {segment: 16} of 32 nodes.")
+    assert rows([128], blocks)[0][1] == "the adapters between nodes, and more than one block"
+    unknown = replace(blocks, node_link=None)
+    assert rows([128], unknown)[0][3].startswith("not known: state nics_per_node")

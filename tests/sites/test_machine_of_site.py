@@ -24,6 +24,7 @@ partitions:
     gpu_model: A100-SXM-64GB
     nics_per_node: 2
     nic_gbps: 200
+    nodes_per_switch: 16
     max_nodes: 8
   - {name: own, gpus_per_node: 2, gpu_model: NEW9, gpu_peak_tflops: {bf16: 100}, gpu_tdp_w: 650}
 """
@@ -43,6 +44,8 @@ def test_profile_and_data_sheet(path: str) -> None:
     assert (found.gpu_tdp_w, found.co2_g_per_kwh) == (500, 45)
     assert found.sources["co2_g_per_kwh"] == f"{path}:6"
     assert found.sources["most_gib"] == "the vendor's data sheet of A100-SXM-64GB"
+    assert (found.nodes_per_switch, found.nodes_per_block) == (16, None)
+    assert found.sources["nodes_per_switch"] == f"{path}:14"
     assert found.sources["gpus_per_node"] == f"{path}:10"
 
 
