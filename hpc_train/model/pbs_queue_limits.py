@@ -39,7 +39,7 @@ def queue_limits(pbs: LivePbs, queue: PbsQueue) -> PbsQueueLimits:
         hosts=len({node.host for node in all_nodes(pbs, queue)}),
         stated_nodes=number(queue.most.get("nodect")) or _widest(targets, "most"),
         min_nodes=number(queue.least.get("nodect")) or _widest(targets, "least"),
-        max_gpus=number(queue.most.get("ngpus")),
+        max_gpus=number(queue.most.get("ngpus")) or _widest(targets, "most", "ngpus"),
         min_time=pbs_time(queue.least.get("walltime")),
         max_time=longest,
         default_time=default if default and (longest is None or default <= longest) else None,
@@ -70,9 +70,11 @@ def nodes_of(pbs: LivePbs, queue: PbsQueue) -> tuple[PbsNode, ...]:
     return tuple(own or free)
 
 
-def _widest(targets: tuple[PbsQueue, ...], which: Literal["most", "least"]) -> int | None:
-    """Return the widest limit of nodes of the destinations; None if one of them has none."""
-    found = [number(getattr(one, which).get("nodect")) for one in targets]
+def _widest(
+    targets: tuple[PbsQueue, ...], which: Literal["most", "least"], key: str = "nodect"
+) -> int | None:
+    """Return the widest limit of the destinations, of nodes or GPUs; None if one has none."""
+    found = [number(getattr(one, which).get(key)) for one in targets]
     known = [one for one in found if one is not None]
     if not known or len(known) < len(targets):
         return None

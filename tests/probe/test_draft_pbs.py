@@ -10,6 +10,7 @@ import pytest
 
 from hpc_train.errors import ProbeError
 from hpc_train.model.live_pbs import LivePbs, pbs_memory, pbs_time
+from hpc_train.model.pbs_queue_limits import queue_limits
 from hpc_train.model.site import SiteProfile
 from hpc_train.probe.draft_pbs import draft_pbs
 from hpc_train.probe.query_pbs import read_pbs
@@ -95,6 +96,26 @@ def test_a_draft_agrees_with_its_server(tmp_path: Path) -> None:
         value = msgspec.structs.replace(site.value, partitions=tuple(partitions))
         found = compare_pbs(msgspec.structs.replace(site, value=value), pbs).differences
         assert len(found) == count
+
+
+def test_a_route_has_the_most_gpus_of_its_destinations() -> None:
+    pbs = read_pbs(answer)
+    most = {"small": "8", "large": "64"}
+
+    def limit(**gpus: str) -> int | None:
+        queues = tuple(
+            msgspec.structs.replace(one, most={**one.most, "ngpus": gpus[one.name]})
+            if one.name in gpus
+            else one
+            for one in pbs.queues
+        )
+        changed = msgspec.structs.replace(pbs, queues=queues)
+        return queue_limits(changed, next(one for one in queues if one.destinations)).max_gpus
+
+    assert limit(**most) == 64
+    assert limit(**most, main="16") == 16
+    assert limit(small="8") is None
+    assert limit() is None
 
 
 def test_the_version_is_that_of_the_json(tmp_path: Path) -> None:
