@@ -20,6 +20,7 @@ STUDIES = sorted((ROOT / "results" / "studies").iterdir())
 # Another version of matplotlib places texts and ticks elsewhere.
 DRAWN_WITH = "3.11"
 SAME_PICTURES = version("matplotlib").startswith(f"{DRAWN_WITH}.")
+PROFILE = re.compile(r'"profile": ?"(?=/)')
 PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
 
@@ -39,6 +40,9 @@ def pair(
     stored: Path = request.param
     copy = tmp_path_factory.mktemp("again") / stored.name
     shutil.copytree(stored, copy, ignore=shutil.ignore_patterns("report*"))
+    for manifest in copy.glob("*/run.json"):
+        # Who has a lab on this machine has a file where the profile of the runs was.
+        manifest.write_text(PROFILE.sub(r"\g<0>/nowhere", manifest.read_text()))
     for name in ("report.md", "report.html"):
         done = subprocess.run(
             [sys.executable, "-m", "hpc_train", "report", str(copy), "-o", str(copy / name)],
