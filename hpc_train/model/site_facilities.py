@@ -71,10 +71,10 @@ class SageMaker(Value, frozen=True, kw_only=True):
         str,
         Meta(
             pattern=r"^arn:aws[a-z-]{0,20}:iam::\d{12}:role/[A-Za-z0-9+=,.@_/-]{1,512}$(?!\n)",
-            description="ARN of the role that the jobs have.",
+            description="Role of the jobs: arn:aws:iam::123456789012:role/NAME.",
         ),
     ]
-    bucket: Annotated[S3Uri, Meta(description="Where scripts, code and results are stored.")]
+    bucket: Annotated[S3Uri, Meta(description="Where code and results are: s3://BUCKET/FOLDER.")]
     image: Annotated[
         OneLine | None, Meta(description="Image of jobs without `container`, as in a registry.")
     ] = None

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+from functools import lru_cache
 from typing import Any
 
-from hpc_train.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError
+from hpc_train.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError, nearest
 from hpc_train.extras import need
 from hpc_train.model.site import SourcedSite
 
 _WHAT = "scheduler sagemaker"
+# What is waited for an answer, up to six times.
+_ANSWER_S, _UPLOAD_S = 15, 60
 _LOGIN = "aws sso login, or aws configure; AWS_PROFILE names a profile"
 _BAD_KEYS = (
     "ExpiredToken",
@@ -28,7 +32,8 @@ _THROTTLED = (
     "RequestLimitExceeded",
     "SlowDown",
 )
-_ROLE = re.compile(r"(?:assume|pass).{0,40}\brole|iam:PassRole|role.{0,80}(?:trust|exists)", re.I)
+# Not the ARN of a user who logged in, `arn:aws:sts::1:assumed-role/…`.
+_ROLE = re.compile(r"assume (?:the )?role|pass role|iam:PassRole|role.{0,80}(?:trust|exists)", re.I)
 _HIDDEN = re.compile(r"\bAKIA[A-Z0-9]{12,20}\b")
 
 
@@ -48,8 +53,13 @@ def region_of(site: SourcedSite) -> str:
         SiteProfileError: neither names one.
     """
     check_boto3()
+    from botocore.exceptions import BotoCoreError
+
     stated = site.value.sagemaker.region if site.value.sagemaker else None
-    region = stated or _session().region_name
+    try:
+        region = stated or _session().region_name
+    except BotoCoreError as failure:
+        raise SiteProfileError(f"{site.near('sagemaker')}: {failure}", _LOGIN) from None
     if not region:
         raise SiteProfileError(
             f"{site.near('sagemaker')}: no region: neither the profile nor this shell names one",
@@ -59,19 +69,22 @@ def region_of(site: SourcedSite) -> str:
 
 
 def check_credentials(site: SourcedSite) -> None:
-    """Check that there are credentials; nothing is sent.
+    """Check that there are credentials; only those of a login or role are requested from AWS.
 
     Raises:
-        SiteProfileError: there are none, or AWS_PROFILE names no profile.
+        HpcTrainError: there are none, they have expired, or AWS_PROFILE names no profile, or one
+            with a role that this user cannot assume.
     """
     check_boto3()
-    from botocore.exceptions import BotoCoreError
-
     try:
         found = _session().get_credentials()
-    except BotoCoreError as failure:
-        raise SiteProfileError(f"{site.near('sagemaker')}: {failure}", _LOGIN) from None
+        if found is not None:
+            found.get_frozen_credentials()
+    except aws_errors() as failure:
+        _session_of.cache_clear()
+        raise explain(failure, site) from None
     if found is None:
+        _session_of.cache_clear()
         raise SiteProfileError(
             f"{site.near('sagemaker')}: no credentials of AWS were found in this shell", _LOGIN
         )
@@ -80,6 +93,8 @@ def check_credentials(site: SourcedSite) -> None:
 def client(service: str, region: str) -> Any:
     """Return a client that retries throttled calls, slower each time.
 
+    An endpoint that accepts calls and never answers ends one after two minutes.
+
     Raises:
         MissingExtraError: boto3 is not installed.
     """
@@ -87,7 +102,9 @@ def client(service: str, region: str) -> Any:
     from botocore.config import Config
 
     config = Config(
-        retries={"mode": "adaptive", "max_attempts": 6}, connect_timeout=10, read_timeout=60
+        retries={"mode": "adaptive", "max_attempts": 6},
+        connect_timeout=5,
+        read_timeout=_UPLOAD_S if service == "s3" else _ANSWER_S,
     )
     return _session().client(service, region_name=region, config=config)
 
@@ -106,6 +123,11 @@ def code_of(failure: Exception) -> str:
     return str(response.get("Error", {}).get("Code", ""))
 
 
+def _call_of(failure: Exception) -> str:
+    """Return the name of the call that AWS refused, such as PutObject."""
+    return str(getattr(failure, "operation_name", ""))
+
+
 def message_of(failure: Exception) -> str:
     """Return what AWS says, on one line, without ids of keys."""
     response = getattr(failure, "response", None) or {}
@@ -120,32 +142,54 @@ def explain(failure: Exception, site: SourcedSite | None, where: str = "") -> Hp
     """
     code, text = code_of(failure), message_of(failure)
     if not code:
-        place = site.near("sagemaker.region") if site else ""
-        hint = f"try again; {place} names the region" if place else "try again"
-        return SubmitError(f"AWS does not answer: {text}", hint, transient=True)
+        return _without_answer(failure, text, site)
     if code in _THROTTLED:
         hint = "try again in a minute; other programs of the account call it, too"
         return SubmitError(f"AWS refuses so many calls: {text}", hint)
-    return _of_profile(code, text, site) or _of_job(code, text, f"{where}: " if where else "")
+    return _of_profile(code, text, site, _call_of(failure)) or _of_job(
+        code, text, f"{where}: " if where else ""
+    )
 
 
-def _of_profile(code: str, text: str, site: SourcedSite | None) -> HpcTrainError | None:
+def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> HpcTrainError:
+    """Return the error of a connection; or of the shell's configuration, with nothing sent."""
+    from botocore.exceptions import ConnectionError, HTTPClientError, IncompleteReadError
+
+    if not isinstance(failure, (ConnectionError, HTTPClientError, IncompleteReadError)):
+        place = f"{site.near('sagemaker')}: " if site else ""
+        return SiteProfileError(f"{place}the configuration of AWS in this shell: {text}", _LOGIN)
+    section = site.value.sagemaker if site else None
+    if site is None or section is None or section.region is None:
+        return SubmitError(f"AWS does not answer: {text}", "try again", transient=True)
+    known = _session().get_available_regions("sagemaker")
+    hint = f"try again; {site.near('sagemaker.region')} names the region"
+    if section.region not in known:
+        hint += f", which boto3 does not know{nearest(section.region, known)}"
+    return SubmitError(f"AWS does not answer: {text}", hint, transient=True)
+
+
+def _of_profile(code: str, text: str, site: SourcedSite | None, call: str) -> HpcTrainError | None:
     """Return the error for what the profile or the shell has to change."""
 
     def at(key: str) -> str:
         return f"{site.near(key)}: " if site else ""
 
-    if code in _BAD_KEYS:
-        return SiteProfileError(f"{at('sagemaker')}AWS refuses the credentials: {text}", _LOGIN)
+    section = site.value.sagemaker if site else None
+    if code in _BAD_KEYS or call.startswith("AssumeRole"):
+        said = f"{call}: {text}" if call.startswith("AssumeRole") else text
+        return SiteProfileError(f"{at('sagemaker')}AWS refuses the credentials: {said}", _LOGIN)
     if code == "NoSuchBucket":
+        bucket = section.bucket.removeprefix("s3://").partition("/")[0] if section else "BUCKET"
         place = at("sagemaker.bucket")
-        return SiteProfileError(f"{place}sagemaker.bucket: {text}", "aws s3 mb s3://BUCKET")
+        return SiteProfileError(f"{place}sagemaker.bucket: {text}", f"aws s3 mb s3://{bucket}")
     if _ROLE.search(text):
-        hint = "its trust policy has to name sagemaker.amazonaws.com, and you need iam:PassRole"
+        role = section.role.rpartition("/")[2] if section else "ROLE"
+        hint = f"aws iam get-role --role-name {role}   shows whether it exists and whom it trusts, "
+        hint += "which has to be sagemaker.amazonaws.com; you need iam:PassRole for it"
         return SiteProfileError(f"{at('sagemaker.role')}sagemaker.role: {text}", hint)
     if "AccessDenied" in code:
-        hint = "add the permission that it names"
-        return SiteProfileError(f"{at('sagemaker')}AWS denies it: {text}", hint)
+        hint = f"the account's administrator adds the permission of {call or 'this call'}"
+        return SiteProfileError(f"{at('sagemaker')}AWS denies {call or 'it'}: {text}", hint)
     return None
 
 
@@ -158,6 +202,13 @@ def _of_job(code: str, text: str, place: str) -> HpcTrainError:
 
 
 def _session() -> Any:
+    """Return one session for all clients: each would log in, or request a code, again."""
+    shell = {name: text for name, text in os.environ.items() if name.startswith("AWS_")}
+    return _session_of(tuple(sorted({**shell, "HOME": os.environ.get("HOME", "")}.items())))
+
+
+@lru_cache(maxsize=1)
+def _session_of(shell: tuple[tuple[str, str], ...]) -> Any:
     import boto3
 
     return boto3.session.Session()

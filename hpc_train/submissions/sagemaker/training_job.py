@@ -24,6 +24,11 @@ _MARK_LENGTH = 12
 _NAME_LENGTH = 63
 _INPUT = "/opt/ml/input/data"
 _DAY_S = 86400
+_IMAGE = "ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG"
+# Of the distribution specification: HOST[:PORT]/NAME[:TAG][@DIGEST].
+_OF_REGISTRY = re.compile(
+    r"\A[a-zA-Z0-9][\w./-]{0,254}(?::\w[\w./-]{0,254}){0,2}(?:@[\w:]{1,254})?\Z"
+)
 # Longest training job: AWS, SageMaker quotas.
 _LONGEST_S = 28 * _DAY_S
 
@@ -89,6 +94,20 @@ def _image(plan: LaunchPlan, section: SageMaker) -> str:
     return str(image.value) if image else section.image or ""
 
 
+def _check_image(plan: LaunchPlan, site: SourcedSite, section: SageMaker) -> None:
+    """Refuse the file or the address of an image; SageMaker pulls it from a registry."""
+    image = _image(plan, section)
+    if _OF_REGISTRY.match(image) and not image.endswith((".sif", ".sqsh")):
+        return
+    own = plan.settings.get("container.image")
+    key = "container.image" if own else "sagemaker.image"
+    raise PlanError(
+        f"{own.origin if own else site.near(key)}: {key}: SageMaker pulls images from a registry, "
+        f"and {image!r} is no name there",
+        f"such a name: {_IMAGE}",
+    )
+
+
 def _channel(name: str, uri: str) -> dict[str, Any]:
     source = {
         "S3DataType": "S3Prefix",
@@ -113,9 +132,9 @@ def _check(plan: LaunchPlan, site: SourcedSite, section: SageMaker) -> None:
         raise PlanError(
             f"{plan.settings['name'].origin}: the job names no image, and SageMaker starts nothing "
             "without one",
-            "container: {image: ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG} in the job, or "
-            "sagemaker.image in the profile",
+            f"container: {{image: {_IMAGE}}} in the job, or sagemaker.image in the profile",
         )
+    _check_image(plan, site, section)
     if plan.secrets:
         name = plan.secrets[0].name
         raise PlanError(

@@ -39,16 +39,36 @@ def refused(code: str, message: str) -> Exception:
 
 QUOTA = "The account-level service limit 'ml.p4d.24xlarge for training job usage' is 0 Instances"
 ROLE = "Could not assume role arn:aws:iam::1:role/x. Please ensure that the role exists"
+LOGIN = (
+    "User: arn:aws:sts::123456789012:assumed-role/Admin/me is not authorized to perform: "
+    "sagemaker:CreateTrainingJob because no identity-based policy allows the action"
+)
 
 
 @pytest.mark.parametrize(
     ("answer", "kind", "place", "hint"),
     [
         (("ResourceLimitExceeded", QUOTA), PlanError, "job.yaml:2: the quota", "Service Quotas"),
-        (("ValidationException", ROLE), SiteProfileError, "aws.yaml:7: sagemaker.role", "trust"),
+        (
+            ("ValidationException", ROLE),
+            SiteProfileError,
+            "aws.yaml:7: sagemaker.role",
+            "--role-name training ",
+        ),
         (("AccessDeniedException", "no iam:PassRole"), SiteProfileError, "aws.yaml:7", "PassRole"),
         (("AccessDeniedException", "not authorized"), SiteProfileError, "aws.yaml:5", "permission"),
-        (("NoSuchBucket", "no bucket"), SiteProfileError, "aws.yaml:8: sagemaker.bucket", "s3 mb"),
+        (
+            ("AccessDeniedException", LOGIN),
+            SiteProfileError,
+            "denies CreateT",
+            "of CreateTrainingJ",
+        ),
+        (
+            ("NoSuchBucket", "no bucket"),
+            SiteProfileError,
+            "aws.yaml:8: sagemaker.bucket",
+            "s3://my-bucket",
+        ),
         (("ExpiredTokenException", "expired"), SiteProfileError, "aws.yaml:5", "aws sso login"),
         (("ThrottlingException", "Rate exceeded"), SubmitError, "AWS refuses so many", "a minute"),
         (("ValidationException", "odd"), PlanError, "job.yaml:2: AWS refuses it: odd", "render"),
@@ -69,6 +89,32 @@ def test_no_answer_is_transient(tmp_path: Path) -> None:
     assert isinstance(error, SubmitError)
     assert error.transient
     assert "aws.yaml:6 names the region" in error.hint
+
+
+def test_a_region_that_boto3_does_not_know_has_the_nearest_one(tmp_path: Path) -> None:
+    failure = exceptions.EndpointConnectionError(endpoint_url="https://x")
+    wrong = site(tmp_path, ("region: eu-west-1", "region: eu-wset-1"))
+    assert "boto3 does not know; did you mean 'eu-west-1'?" in explain(failure, wrong).hint
+
+
+def test_a_login_that_has_expired_is_not_an_aws_that_does_not_answer(tmp_path: Path) -> None:
+    for failure in (
+        exceptions.UnauthorizedSSOTokenError(),
+        exceptions.SSOTokenLoadError(error_msg="Token for my-sso does not exist"),
+        exceptions.NoCredentialsError(),
+    ):
+        error = explain(failure, site(tmp_path))
+        assert type(error) is SiteProfileError
+        assert error.message.startswith(f"{tmp_path}/aws.yaml:5: the configuration of AWS in")
+        assert "aws sso login" in error.hint
+
+
+def test_the_role_of_the_shell_is_not_the_one_of_the_jobs(tmp_path: Path) -> None:
+    text = "User: arn:aws:iam::1:user/x may not sts:AssumeRole on resource: arn:aws:iam::2:role/y"
+    answer = {"Error": {"Code": "AccessDenied", "Message": text}}
+    error = explain(exceptions.ClientError(answer, "AssumeRole"), site(tmp_path))
+    assert "aws.yaml:5: AWS refuses the credentials: AssumeRole: User" in error.message
+    assert "AWS_PROFILE" in error.hint
 
 
 def test_an_id_of_a_key_is_not_printed(tmp_path: Path) -> None:
@@ -99,6 +145,19 @@ def test_a_profile_of_aws_that_does_not_exist(
 ) -> None:
     monkeypatch.setenv("AWS_PROFILE", "nothing")
     with pytest.raises(SiteProfileError, match="nothing"):
+        check_credentials(site(tmp_path))
+    with pytest.raises(SiteProfileError, match="nothing"):
+        region_of(site(tmp_path, ("  region: eu-west-1\n", "")))
+
+
+def test_an_expired_login_is_refused_before_anything_is_submitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_PROFILE", "me")
+    section = "sso_start_url = https://x.invalid\nsso_region = eu-west-1\n"
+    section += "sso_account_id = 123456789012\nsso_role_name = Admin\n"
+    (tmp_path / "config").write_text(f"[profile me]\n{section}")
+    with pytest.raises(SiteProfileError, match=r"aws\.yaml:5: .*SSO"):
         check_credentials(site(tmp_path))
 
 

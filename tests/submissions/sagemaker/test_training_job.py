@@ -14,6 +14,7 @@ from hpc_train.submissions.sagemaker.training_job import job_name, training_job
 from tests.submissions.sagemaker.jobs import ROLE, job, site
 
 pytest.importorskip("botocore")
+IMAGE_FILE = (("  bucket", "  image: torch.sqsh\n  bucket"),)
 SPOT = (("  bucket", "  spot: true\n  max_wait: 2h\n  bucket"),)
 
 
@@ -75,6 +76,17 @@ def test_the_service_accepts_the_request(tmp_path: Path) -> None:
     check_limits(code, point.plan)
 
 
+def test_names_of_images_in_registries_are_accepted(tmp_path: Path) -> None:
+    for image in (
+        "this-machine",
+        "763104351884.dkr.ecr.eu-west-1.amazonaws.com/pytorch-training:2.8.0-gpu-py312-cu129",
+        "localhost:5000/a/b_c@sha256:" + "0" * 64,
+        "registry:5000/a/b:tag",
+    ):
+        found = request(tmp_path, f"container.image={image}")
+        assert found["AlgorithmSpecification"]["TrainingImage"] == image
+
+
 @pytest.mark.parametrize("name", ["a" * 80, "x_y.z", "-", "ä", "a--b", "1"])
 def test_a_name_of_a_job_is_one_of_the_service(name: str) -> None:
     import re
@@ -116,6 +128,10 @@ def test_limits_of_the_service(tmp_path: Path, changed: dict[str, Any], message:
         (("resources.time=3h",), SPOT, "sagemaker.max_wait is 02:00:00, less than the time limit"),
         (("container.mounts=[/data]",), (), "container.mounts: SageMaker starts the image without"),
         (("container=null",), (), "the job names no image"),
+        (("container.image=docker://ubuntu",), (), "'docker://ubuntu' is no name there"),
+        (("container.image=/images/torch.sif",), (), "'/images/torch.sif' is no name there"),
+        (("container.image=torch:2 cpu",), (), "'torch:2 cpu' is no name there"),
+        (("container=null",), IMAGE_FILE, "aws.yaml:8: sagemaker.image: SageMaker pulls images"),
         (("resources.nodes=5",), (), "resources.nodes"),
     ],
 )
