@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import shutil
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import nn
+from torch import distributed, nn
 from torch.distributed.checkpoint import state_dict_loader
 from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
@@ -36,6 +37,7 @@ from hpc_train.workload.checkpoint_writing import (
     ignore_warning_of_one_process,
     made,
     together,
+    whole,
     write,
 )
 from hpc_train.workload.process_group import any_rank, rank_and_count
@@ -128,8 +130,9 @@ def resume(
 ) -> int:
     """Load the newest whole checkpoint in place; return its step, 0 without one.
 
-    `own` is filled with the values that this rank saved. A damaged checkpoint is named on stderr
-    and left out. With another number of ranks, `own` and the generators stay as they are.
+    `own` is filled with the values that this rank saved. A damaged checkpoint is named on stderr,
+    renamed to `NAME.damaged` and left out. With another number of ranks, `own` and the generators
+    stay as they are.
 
     Raises:
         CheckpointError: it is of another model or optimiser; the first name that differs is given.
@@ -137,7 +140,7 @@ def resume(
     listen()
     if checkpoints_folder().exists():
         made.add(checkpoints_folder())
-    for folder in sorted(checkpoints_folder().glob(f"{DONE}*[0-9]"), reverse=True):
+    for folder in _newest_first():
         found = damage(folder, *rank_and_count())
         if not any_rank(bool(found)):
             _load(folder, model, optimizer, own)
@@ -145,8 +148,29 @@ def resume(
             return int(folder.name.removeprefix(DONE))
         if found:
             print(f"checkpoint {folder} is damaged and left out: {found}", file=sys.stderr)
+        _put_aside(folder)
     _note_resume()
     return 0
+
+
+def _newest_first() -> list[Path]:
+    """Return the checkpoints that rank 0 sees: on other nodes a shared folder may be out of date.
+
+    Ranks that load different ones would go on with different parameters.
+    """
+    names = [sorted((path.name for path in whole(checkpoints_folder())), reverse=True)]
+    if distributed.is_initialized():
+        distributed.broadcast_object_list(names, 0)
+    return [checkpoints_folder() / name for name in names[0]]
+
+
+def _put_aside(folder: Path) -> None:
+    """Rename a damaged checkpoint: as the newest it would be kept in place of those that follow."""
+    aside = folder.with_name(f"{folder.name}.damaged")
+    if rank_and_count()[0] == 0:
+        shutil.rmtree(aside, ignore_errors=True)
+        with suppress(OSError):
+            folder.rename(aside)
 
 
 def _note_resume() -> None:

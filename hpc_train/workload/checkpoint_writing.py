@@ -11,6 +11,7 @@ import shutil
 import threading
 import warnings
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -150,6 +151,8 @@ def _write(new: Path, state: State, group: ProcessGroup | None) -> None:
     if alone:
         ignore_warning_of_one_process()
     state_dict_saver.save(state, checkpoint_id=new, process_group=group, no_dist=alone)
+    if not (new / ".metadata").exists():
+        raise OSError("this node does not see what rank 0 wrote: all nodes must share the folder")
     write_sums(new, *rank_and_count())
 
 
@@ -167,14 +170,22 @@ def _publish(folder: CheckpointFolder) -> None:
         return
     final = folder.final
     sync(folder.new)
-    shutil.rmtree(final, ignore_errors=True)
+    # The one of this step, if there is one, is put aside, because its removal takes long.
+    before = final.with_name(f"{final.name}.before{NEW}")
+    shutil.rmtree(before, ignore_errors=True)
+    with suppress(FileNotFoundError):
+        final.rename(before)
     folder.new.rename(final)
     write_atomic(final.with_name("step"), f"{folder.step}\n".encode())
     sync(final.parent)
-    whole = sorted(final.parent.glob(f"{DONE}*[0-9]"), reverse=True)
-    for old in whole[folder.keep :]:
+    for old in sorted(whole(final.parent), reverse=True)[folder.keep :]:
         shutil.rmtree(old, ignore_errors=True)
     _remove_unfinished(final.parent)
+
+
+def whole(folder: Path) -> list[Path]:
+    """Return the checkpoints that were written to the end."""
+    return list(folder.glob(f"{DONE}*[0-9]"))
 
 
 def _remove_unfinished(folder: Path) -> None:
