@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import PurePosixPath
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import JobVar, Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.version_ranges import parts, within
+from hpc_train.plans.checkpoint_folder import CHECKPOINTS, check_folder
 from hpc_train.plans.context import Context, from_job, rule
 from hpc_train.plans.directives import refused_option
 from hpc_train.plans.other_launchers import other_launchers
@@ -21,11 +21,8 @@ _LONGEST_S = 65535
 _SHORTEST_HANG_S = 10
 _KEY = "signal_before_end"
 _LIFECYCLE = "lifecycle"
-_CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 _CHAIN = "lifecycle out and submit a chain of jobs: hpctrain help restart"
 _AT_TERM, _FILE, _HANG = "HPCTRAIN_STOP_AT_TERM", "HPCTRAIN_STOP_FILE", "HPCTRAIN_HANG_AFTER"
-# Folders that usually are a disk or the memory of one node.
-_NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to be refused
 # torch 2.9 renamed the variables of its flight recorder; without a version, an older one is meant.
 _RENAMED = ">=2.9"
 _OLDER = "2.4"
@@ -135,7 +132,7 @@ def lifecycle_variables(context: Context) -> tuple[str, ...]:
     if lifecycle is None or context.plain or not context.batch.requeues:
         return ()
     wanted = {_FILE: lifecycle.stop_by == "file", _HANG: lifecycle.hang_after is not None}
-    return (_CHECKPOINTS, _AT_TERM, *(name for name, is_set in wanted.items() if is_set))
+    return (CHECKPOINTS, _AT_TERM, *(name for name, is_set in wanted.items() if is_set))
 
 
 def flight_recorder(context: Context) -> dict[str, Setting]:
@@ -166,14 +163,14 @@ def requeue_directives(context: Context) -> tuple[tuple[str, str], ...]:
 
 
 def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
-    """Warn if nothing is queued again.
+    """Warn if nothing is queued again, or if the next start may not see the checkpoints.
 
     Raises:
         PlanError: another part of the job contradicts it.
     """
-    job = context.job
+    job, folder = context.job, check_folder(context)
     if job.value.lifecycle is None:
-        return ()
+        return folder
     for why, hint in _obstacles(context, nested=nested):
         raise PlanError(f"{job.near(_LIFECYCLE)}: {why}", hint)
     if not context.batch.requeues:
@@ -182,8 +179,9 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
         return (
             f"{job.near(_LIFECYCLE)}: the time limit ends the job without a warning to its ranks, "
             f"and it is not queued again; {_KEY}: 5m sends one before",
+            *folder,
         )
-    return ()
+    return folder
 
 
 def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
@@ -211,14 +209,6 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
             "torchrun would start ranks again that saved a checkpoint and ended "
             f"({job.near('elastic.max_restarts')})",
             "give one of the two",
-        )
-    folder = PurePosixPath(str(job.value.env.get(_CHECKPOINTS, "")))
-    nodes = job.value.resources.nodes
-    if nodes > 1 and any(folder.is_relative_to(local) for local in _NODE_LOCAL):
-        yield (
-            f"{folder} is on each node's own disk, and a checkpoint of {nodes} nodes is one folder "
-            f"({job.near(f'env.{_CHECKPOINTS}')})",
-            "name a folder that all nodes share, or leave it out: the run folder is one",
         )
 
 

@@ -69,8 +69,17 @@ def together(final: Path, action: Callable[[], T], group: ProcessGroup | None = 
     if any_rank(bool(failure), group):
         if rank_and_count()[0] == 0:
             _remove_unfinished(final.parent)
-        raise CheckpointError(f"{final}: not written: {failure or 'another rank failed'}")
+        raise CheckpointError(f"{final}: not written: {_first_failure(failure, group)}")
     return value  # type: ignore[return-value]  # it did not fail
+
+
+def _first_failure(mine: str, group: ProcessGroup | None) -> str:
+    """Return the failure of the lowest rank that has one: rank 0 prints it for all."""
+    if not distributed.is_initialized():
+        return mine
+    failures = [""] * distributed.get_world_size(group)
+    distributed.all_gather_object(failures, mine, group=group)
+    return next(filter(None, failures))
 
 
 class BackgroundWrite:

@@ -76,7 +76,7 @@ def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None
         pytest.param(
             {"nodes": 2},
             {"env": {"HPCTRAIN_CHECKPOINTS": LOCAL}},
-            f"{LOCAL} is on each node's own disk, and a checkpoint of 2 nodes is one folder",
+            f"{LOCAL} is on each node's own disk (/dev/shm), and a checkpoint of 2 nodes is one",
             id="node-local",
         ),
         pytest.param(
@@ -118,8 +118,23 @@ def test_another_part_of_the_job_contradicts_it(
 
 
 def test_one_node_may_keep_its_checkpoints_to_itself(job: Jobs, slurm: Sites) -> None:
-    env = {"HPCTRAIN_CHECKPOINTS": LOCAL}
-    assert make_plan(job(lifecycle={}, env=env), slurm()).lifecycle
+    plan = make_plan(job(lifecycle={}, env={"HPCTRAIN_CHECKPOINTS": LOCAL}), slurm())
+    assert plan.lifecycle
+    assert any("a start on another node" in warning for warning in plan.warnings)
+
+
+def test_a_folder_that_the_next_job_or_another_node_would_not_find_is_refused(
+    job: Jobs, slurm: Sites
+) -> None:
+    """Also that of a chain of jobs, which have no `lifecycle`."""
+    disk = {"bb": {"path": "/mnt/bb/$USER", "node_local": True}}
+    for folder, site in ((LOCAL, slurm()), ("/mnt/bb/me/ckpt", slurm(storage=disk))):
+        with pytest.raises(PlanError, match="is on each node's own disk"):
+            make_plan(job({"nodes": 2}, env={"HPCTRAIN_CHECKPOINTS": folder}), site)
+    for folder in ("$SCRATCH/ckpt", "~/ckpt"):
+        with pytest.raises(PlanError, match="values of env are passed unchanged") as failure:
+            make_plan(job(env={"HPCTRAIN_CHECKPOINTS": folder}), slurm())
+        assert failure.value.hint.endswith(f"export HPCTRAIN_CHECKPOINTS={folder}")
 
 
 def test_neither_a_nested_run_nor_a_plain_script_is_queued_again(job: Jobs, slurm: Sites) -> None:

@@ -158,7 +158,7 @@ def test_a_rank_that_cannot_write_fails_the_checkpoint_of_all(tmp_path: Path) ->
     ranks = [start((program,), **common, RANK=r, PYTHONPATH=ROOT) for r in (0, 1)]
     results = [finish(rank) for rank in ranks]
     assert [code for code, _, _ in results] == [0, 0], results
-    assert all("step-0000000002: not written: " in out for _, out, _ in results)
+    assert all("not written: [Errno 27] File too large" in out for _, out, _ in results), results
     assert sorted(path.name for path in (tmp_path / "ckpt").iterdir()) == [
         "resumed",
         "step",
