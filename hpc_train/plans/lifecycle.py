@@ -9,10 +9,10 @@ from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import JobVar, Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.version_ranges import parts, within
-from hpc_train.plans.checkpoint_folder import CHECKPOINTS, check_folder
 from hpc_train.plans.context import Context, from_job, rule
 from hpc_train.plans.directives import refused_option
 from hpc_train.plans.other_launchers import other_launchers
+from hpc_train.plans.storage import CHECKPOINTS, check_checkpoint_folder
 from hpc_train.registry import find_batch_system
 
 # Slurm stores the number of seconds in 16 bits.
@@ -168,7 +168,7 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
     Raises:
         PlanError: another part of the job contradicts it.
     """
-    job, folder = context.job, check_folder(context)
+    job, folder = context.job, check_checkpoint_folder(context)
     if job.value.lifecycle is None:
         return folder
     for why, hint in _obstacles(context, nested=nested):

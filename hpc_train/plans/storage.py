@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import PurePosixPath
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
 from hpc_train.model.site import SourcedSite
+from hpc_train.plans.context import Context
 from hpc_train.registry import find_batch_system
 
+CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
+_CHECKPOINTS_KEY = f"env.{CHECKPOINTS}"
+# Folders that usually are a disk or the memory of one node.
+_NODE_LOCAL = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108  # named to be refused
 _OPTION = re.compile(r"[a-z][a-z-]*")
 # Options whose value is a list.
 _JOINED = {"gres": ",", "constraint": "&", "licenses": ",", "filesystems": ":", "storage": "+"}
@@ -86,3 +92,45 @@ def _check(option: str, value: str, origin: str) -> None:
         raise PlanError(f"{origin}: {option!r} is no option of sbatch; write it without dashes")
     if value and not DIRECTIVE_VALUE.fullmatch(value):
         raise PlanError(f"{origin}: {option} = {value!r} cannot be written as an #SBATCH value")
+
+
+def check_checkpoint_folder(context: Context) -> tuple[str, ...]:
+    """Warn of a folder that only one node has, where the next start may be on another one.
+
+    Raises:
+        PlanError: several nodes need one folder; a variable in its name, which nothing replaces.
+    """
+    job, nodes = context.job, context.job.value.resources.nodes
+    named = str(job.value.env.get(CHECKPOINTS, ""))
+    place = job.near(_CHECKPOINTS_KEY)
+    if named.startswith("~") or "$" in named:
+        raise PlanError(
+            f"{place}: {_CHECKPOINTS_KEY} = {named}: values of env are passed unchanged, so this "
+            "is a folder of that name",
+            f"write the path, or in setup: export {CHECKPOINTS}={named}",
+        )
+    local = next((one for one in _node_local(context) if _is_below(named, one)), None)
+    if local is None or not context.batch.requeues:
+        return ()
+    if nodes > 1:
+        raise PlanError(
+            f"{place}: {named} is on each node's own disk ({local}), and a checkpoint of {nodes} "
+            "nodes is one folder",
+            "name a folder that all nodes share, or leave it out: the run folder is one",
+        )
+    return (
+        f"{place}: {named} is on the node's own disk ({local}): a start on another node, or after "
+        "the disk was emptied, begins at step 0",
+    )
+
+
+def _node_local(context: Context) -> Iterator[str]:
+    yield from _NODE_LOCAL
+    for storage in context.site.value.storage.values():
+        if storage.node_local and storage.path and storage.path.startswith("/"):
+            # As far as the path is known: /mnt/bb/$USER.
+            yield storage.path.partition("/$")[0]
+
+
+def _is_below(folder: str, parent: str) -> bool:
+    return bool(parent) and PurePosixPath(folder).is_relative_to(parent)

@@ -16,6 +16,8 @@ FOLDERS = {
     "runs/run_folders.py: folder.path.rename(gone)",
     # A checkpoint is a folder too, whose files torch writes.
     "workload/checkpoint_files.py: os.fsync(descriptor)",
+    "workload/checkpoint.py: folder.rename(aside)",
+    "workload/checkpoint_writing.py: final.rename(before)",
     "workload/checkpoint_writing.py: folder.new.rename(final)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
