@@ -112,7 +112,7 @@ def test_another_part_of_the_job_contradicts_it(
 ) -> None:
     with pytest.raises(PlanError) as failure:
         make_plan(job(resources, **{"lifecycle": {}, **keys}), slurm())
-    assert failure.value.message.startswith("job.yaml:1: ")
+    assert failure.value.message.startswith("job.yaml:")
     assert message in failure.value.message
     assert failure.value.hint
 
