@@ -60,7 +60,7 @@ def _options(trainer: TrainerOptions) -> dict[str, str]:
 
 
 def _check_profiled(where: str, profile_steps: int, words: Sequence[str]) -> None:
-    """Check the number of profiled steps if that of all steps is known; an epoch has any number."""
+    """Check the number of profiled steps if that of all steps is known; not that of epochs."""
     steps = next((one for name, one in pairwise(words) if name == "--steps"), "")
     too_few = unprofiled(profile_steps, int(steps)) if steps.isdecimal() else None
     if too_few:

@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from hpc_train.model.training_strategies import TrainingRequest
+from hpc_train.model.training_strategies import TrainingRequest, unprofiled
 from hpc_train.workload import WorkloadError, checkpoint
 from hpc_train.workload.batch_size import BatchSize
 from hpc_train.workload.emit import emit, write_line
@@ -49,7 +49,8 @@ class Trainer:
     """Trains this rank's share of each global batch, for the requested epochs or steps.
 
     Raises:
-        WorkloadError: the training set does not fill one global batch.
+        WorkloadError: the training set does not fill one global batch, or the training has fewer
+            steps than are to be profiled.
     """
 
     def __init__(
@@ -71,6 +72,9 @@ class Trainer:
         epochs = options.epochs or math.ceil((options.steps or self.per_epoch) / self.per_epoch)
         self.steps = min(options.steps or epochs * self.per_epoch, epochs * self.per_epoch)
         self.epochs = math.ceil(self.steps / self.per_epoch)
+        too_few = unprofiled(options.profile_steps, self.steps)
+        if too_few:
+            raise WorkloadError(f"--profile-steps: {too_few}")
         self.progress = Progress()
         self.resumed = 0  # steps of earlier starts of the job
         self.saved_at = time.monotonic()

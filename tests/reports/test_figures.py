@@ -15,7 +15,7 @@ from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
 from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.cost import pareto
-from hpc_train.reports.figures.plot_data import MOST_RUNS, Measured, plot_data_of
+from hpc_train.reports.figures.plot_data import MOST_RUNS, MOST_SERIES, Measured, plot_data_of
 from hpc_train.reports.figures.scaling import shown_basis
 from hpc_train.reports.figures.series_styles import styles
 from hpc_train.reports.figures.titles_and_legend import heading_lines
@@ -182,9 +182,9 @@ def test_the_front_is_what_no_other_beats() -> None:
 
 
 def test_series_differ_in_grey() -> None:
-    own = styles([{"series": f"s{i}", "size": 1} for i in range(10)])
-    assert len({(style.marker, str(style.dashes)) for style in own[:7]}) == 7
-    assert len({(style.colour, style.marker, str(style.dashes)) for style in own}) == 10
+    own = styles([{"series": f"s{i}", "size": 1} for i in range(MOST_SERIES)])
+    for values in zip(*((style.colour, style.marker, style.dashes) for style in own), strict=True):
+        assert len(set(values)) == MOST_SERIES
 
 
 def many(series: int) -> tuple[ExpectedStudy, Measured]:

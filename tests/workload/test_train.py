@@ -123,7 +123,17 @@ def test_failing_rank_decides_the_exit_code(tmp_path: Path) -> None:
     assert {step["step"] for step in events(out, "step") if step["rank"] == 1} == {1}
 
 
-def test_batch_larger_than_the_data() -> None:
-    code, _, err = finish(start(trainer("--data", "synthetic", "--global-batch-size", "5000")))
+@pytest.mark.parametrize(
+    ("asked", "problem"),
+    [
+        (["--global-batch-size", "5000"], "5000 samples is larger than the training set of 4096"),
+        (
+            "--width 2 --global-batch-size 1024 --epochs 1 --profile-steps 3".split(),
+            "--profile-steps: 3 steps from step 3 on are to be profiled, but the training has 4",
+        ),
+    ],
+)
+def test_options_that_the_data_cannot_meet(asked: list[str], problem: str) -> None:
+    code, _, err = finish(start(trainer("--data", "synthetic", *asked)))
     assert (code, err.count("\n")) == (2, 1)
-    assert "5000 samples is larger than the training set of 4096" in err
+    assert problem in err

@@ -25,7 +25,7 @@ ROOM = 0.12
 
 
 def size_axis(axes: Axes, place: SizeAxis) -> None:
-    """Put a tick at each size, or only at the first of sizes that are too close."""
+    """Put a tick at each size, or only at the last of sizes that are too close."""
     set_ticks(axes, place.sizes, log2(place.high / place.low))
     axes.set_xlim(place.low, place.high)
     axes.minorticks_off()
@@ -38,14 +38,18 @@ def plain_number(value: float) -> str:
 
 
 def set_ticks(axes: Axes, sizes: Sequence[float], span: float) -> None:
-    """Put a tick at each size of an axis of `span` doublings for which there is space."""
+    """Put a tick at each size of an axis of `span` doublings for which there is space.
+
+    The last and the first size have one, if both have space.
+    """
     grid = axes.get_gridspec()
     inches = PANEL * axes.figure.bbox.width / axes.figure.dpi / (grid.ncols if grid else 1)
     apart = max(APART, LABEL / inches) * span
     ticks: list[float] = []
-    for size in sizes:
-        if not ticks or log2(size / ticks[-1]) >= apart:
+    for size in (*sizes[-1:], *sizes[:1], *reversed(sizes)):
+        if all(abs(log2(size / other)) >= apart for other in ticks):
             ticks.append(size)
+    ticks.sort()
     axes.set_xscale("log", base=2)
     axes.set_xticks(ticks, [plain_number(size) for size in ticks])
 

@@ -8,7 +8,7 @@ from hpc_train.reports.figures.series_styles import COLOURS
 
 # As matplotlib writes them; the page's style defines the variables for dark screens.
 VARIABLES = {
-    **{colour: f"--f-{i}" for i, colour in enumerate(COLOURS[:-1])},
+    **{colour: f"--f-{i}" for i, colour in enumerate(COLOURS)},
     "#000000": "--f-ink", "#ffffff": "--f-paper", "#595959": "--f-grey", "#e5e5e5": "--f-grid",
     "#e6e6e6": "--f-grid", "#cccccc": "--f-ghost", "#ededed": "--f-beyond",
 }  # fmt: skip

@@ -9,10 +9,17 @@ from typing import Any, NamedTuple
 
 from hpc_train.reports.plain_rows import Row
 
-# After Okabe and Ito, darker, so that a line and a text have a contrast of 4.5 on white.
-COLOURS = ("#0068a6", "#b84600", "#00755a", "#9a4b83", "#7a5c00", "#5b6470", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
+# After Okabe and Ito, darker, so that a line and a text have a contrast of 4.5 on white. For
+# colour-blind readers, too, any two differ (CIELAB, colour vision after Machado et al. 2009).
+COLOURS = (
+    "#0068a6", "#b84600", "#00755a", "#9a4b83", "#4d3800",
+    "#44505e", "#000000", "#3a10d8", "#860933", "#c913b9",
+)  # fmt: skip
+MARKERS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*")
+DASHES = (
+    "-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)),
+    (0, (1, 3)), (0, (8, 2, 2, 2)), (0, (5, 1, 1, 1, 1, 1, 1, 1)),
+)  # fmt: skip
 # From this number of series on, each has a panel of its own.
 SMALL_MULTIPLES = 7
 # Points (1/72 inch) between the intervals of two series at a size, and from first to last.
