@@ -29,4 +29,4 @@ def test_numbers_of_sizes_do_not_touch(draw: Any, width: float | None) -> None:
             assert len(boxes) >= 4
             assert all(b.x0 - a.x1 >= 0.25 * a.height for a, b in pairwise(boxes))
             sizes = [float(one.get_text().replace(",", "")) for one in labels]
-            assert sizes[-1] == 2048
+            assert sizes[-1] == 4 * 2048
