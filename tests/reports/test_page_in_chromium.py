@@ -168,6 +168,9 @@ def test_on_paper_everything_is_open_and_within_the_margins(tab: Tab, page: Path
     scripts = "[...document.querySelectorAll('pre')].map((e) => e.checkVisibility())"
     assert tab.value(scripts) == [True] * 4
     assert tab.value("getComputedStyle(document.querySelector('nav')).display") == "none"
+    # A last page has more than the footer.
+    footer = "getComputedStyle(document.querySelector('footer')).breakBefore"
+    assert tab.value(footer) == "avoid"
     tab.medium()
     tab.open(page)
     assert tab.paper().startswith(b"%PDF")
