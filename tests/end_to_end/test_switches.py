@@ -11,6 +11,7 @@ import pytest
 
 from hpc_train.lab.state_file import Lab, read
 from tests.conftest import Hpctrain, Slurm
+from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User, user_of
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
@@ -55,6 +56,7 @@ def test_runs_of_a_point_on_one_switch_and_on_two(
     slurm("scontrol", "update", "nodename=lab1,lab4", "state=drain", "reason=test")
     submit(user, repetitions=1)
     slurm("scontrol", "update", "nodename=lab1,lab4", "state=resume")
+    wait_until_idle(slurm)
     assert "Caveats: runs of one point" not in user.hpctrain("report", "spread").stdout
     submit(user, repetitions=2)
     said = user.hpctrain("report", "spread").stdout
