@@ -43,10 +43,11 @@ def start(command: tuple[str | Path, ...], **extra: object) -> subprocess.Popen[
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Return exit code, stdout and stderr, without torch's remark on a machine without DNS."""
-    try:
-        out, err = process.communicate(timeout=LIMIT_S)
-    finally:
-        process.kill()
+    with process:
+        try:
+            out, err = process.communicate(timeout=LIMIT_S)
+        finally:
+            process.kill()
     kept = (line for line in err.splitlines(keepends=True) if _NO_HOST_NAME not in line)
     return process.returncode, out, "".join(kept)
 
