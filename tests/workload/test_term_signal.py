@@ -113,4 +113,5 @@ def test_workers_of_a_data_loader_outlive_the_request(tmp_path: Path) -> None:
     assert run(program, tmp_path, group=True) == (75, "")
     code, said = run(LOADER.replace("INIT", "None"), tmp_path, group=True)
     assert code == 1
-    assert "killed by signal: Terminated" in said or "exited unexpectedly" in said
+    lost = ("killed by signal: Terminated", "exited unexpectedly", "Connection reset by peer")
+    assert any(words in said for words in lost), said
