@@ -107,7 +107,7 @@ def check_checkpoint_folder(context: Context) -> tuple[str, ...]:
         raise PlanError(
             f"{place}: {_CHECKPOINTS_KEY} = {named}: values of env are passed unchanged, so this "
             "is a folder of that name",
-            f"write the path, or in setup: export {CHECKPOINTS}={named}",
+            "write the whole path, such as /scratch/me/ckpt",
         )
     local = next((one for one in _node_local(context) if _is_below(named, one)), None)
     if local is None or not context.batch.requeues:

@@ -19,11 +19,14 @@ from hpc_train.probe.sysfs_topology import PciDevice
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
+_PACKAGES = ("Package", "Socket")
 # What hwloc names a device by number: 2 a network interface, 3 an RDMA adapter.
 _KINDS = {"2": "net", "3": "infiniband"}
 _GPU = re.compile(r"\A(cuda|nvml|rsmi)([0-9]{1,3})\Z")
 _BUS = re.compile(r"\A([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
 _SET = re.compile(r"\A(?:0x[0-9a-f]{0,8}|0xf\.\.\.f|,){1,4000}\Z")
+# An object, with those around it from the machine inwards.
+_Nested = tuple["Element", tuple["Element", ...]]
 
 
 class HwlocTopology(Value, frozen=True, kw_only=True):
@@ -45,7 +48,7 @@ def hwloc_topology(text: str) -> HwlocTopology:
         root = ElementTree.fromstring(text.strip())  # noqa: S314 # entities are refused above
     except ElementTree.ParseError:
         return HwlocTopology()
-    objects = tuple(_objects(root, ()))
+    objects = tuple(_objects(root))
     numa = {one.number: one for one in _numa(objects)}
     gpus = {gpu.bus: gpu for gpu in _gpus(objects)}
     return HwlocTopology(
@@ -55,17 +58,16 @@ def hwloc_topology(text: str) -> HwlocTopology:
     )
 
 
-# An object, with those around it from the machine inwards.
-Nested = tuple["Element", tuple["Element", ...]]
-
-
-def _objects(element: Element, around: tuple[Element, ...]) -> Iterator[Nested]:
-    for one in element.findall("object"):
+def _objects(root: Element) -> Iterator[_Nested]:
+    """Yield the objects in the order of the text, however deep they are in one another."""
+    left: list[_Nested] = [(one, ()) for one in reversed(root.findall("object"))]
+    while left:
+        one, around = left.pop()
         yield one, around
-        yield from _objects(one, (*around, one))
+        left += [(inner, (*around, one)) for inner in reversed(one.findall("object"))]
 
 
-def _numa(objects: Sequence[Nested]) -> Iterator[NumaNode]:
+def _numa(objects: Sequence[_Nested]) -> Iterator[NumaNode]:
     """Yield the NUMA nodes; a node is inside its package, or in version 1 around it."""
     for one, around in objects:
         number = whole(one.get("os_index"))
@@ -76,10 +78,7 @@ def _numa(objects: Sequence[Nested]) -> Iterator[NumaNode]:
             yield NumaNode(number=number, cpus=cpus, socket=own[0] if len(own) == 1 else None)
 
 
-_PACKAGES = ("Package", "Socket")
-
-
-def _devices(objects: Sequence[Nested]) -> Iterator[PciDevice]:
+def _devices(objects: Sequence[_Nested]) -> Iterator[PciDevice]:
     for one, around in objects:
         path = tuple(filter(None, map(_address, (*around, one))))
         kind = one.get("pci_type", "")[:2]
@@ -93,7 +92,7 @@ def _devices(objects: Sequence[Nested]) -> Iterator[PciDevice]:
             yield PciDevice(kind=name, name=own, numa=_node(around), path=_rooted(around, path))
 
 
-def _gpus(objects: Sequence[Nested]) -> Iterator[Gpu]:
+def _gpus(objects: Sequence[_Nested]) -> Iterator[Gpu]:
     """Yield a GPU for each name that a vendor's library gives to a device."""
     for one, around in objects:
         match = _GPU.match(one.get("name", "")) if one.get("type") == "OSDev" else None

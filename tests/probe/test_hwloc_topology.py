@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+import sys
 
 import pytest
 
@@ -89,6 +90,12 @@ def test_version_1_has_nodes_around_packages() -> None:
     ],
 )
 def test_what_is_no_topology_says_nothing(text: str) -> None:
+    assert hwloc_topology(text) == HwlocTopology()
+
+
+def test_objects_deeper_than_python_calls_functions() -> None:
+    deep = sys.getrecursionlimit() + 10
+    text = f"<topology>{'<object>' * deep}{'</object>' * deep}</topology>"
     assert hwloc_topology(text) == HwlocTopology()
 
 

@@ -22,7 +22,8 @@ AGAIN = "again"
 _SURE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"nohup: ignoring input", re.compile(r"^nohup: ignoring input")),
     (b"will restart worker group", re.compile(r"attempts left; will restart worker group")),
-    (b"hpctrain: restart", re.compile(r"\Ahpctrain: restart(?: (?P<number>\d{1,6}))?\s*\Z")),
+    # No job starts a thousand times; a damaged number would give as many attempts.
+    (b"hpctrain: restart", re.compile(r"\Ahpctrain: restart(?: (?P<number>\d{1,3}))?\s*\Z")),
 )
 _ONCE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"using world size: ", re.compile(r"^using world size: ")),

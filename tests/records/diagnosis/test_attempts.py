@@ -97,6 +97,13 @@ def test_a_log_that_began_in_a_later_start_has_the_numbers_of_the_others(tmp_pat
     assert (found.earlier[1].title, root(found).title) == ("ValueError: x", "KeyError: 'a'")
 
 
+def test_a_number_of_a_restart_that_no_job_reaches_is_none(tmp_path: Path) -> None:
+    """An attempt for each number before it would take minutes."""
+    begun = "hpctrain: restart 1\n" + trace("ValueError: x")
+    found = judged(tmp_path, begun + "hpctrain: restart 999999\n" + trace("KeyError: 'a'"))
+    assert len(found.earlier) <= 1
+
+
 def test_ranks_that_begin_with_one_line_are_one_attempt(tmp_path: Path) -> None:
     found = judged(tmp_path, HEAD * 3 + trace("ValueError: x") + HEAD * 3 + EXIT_1)
     assert outcomes(found) == ["failed"]
