@@ -57,6 +57,12 @@ def test_the_finding_says_what_is_allowed() -> None:
     assert found.advice == "allowed: user, mcs or (from Slurm 24.05) topo, or no value"
 
 
+def test_a_word_without_its_list_is_not_its_own_correction() -> None:
+    text = "#!/bin/bash\nsrun --cpu-bind=mask_ldom: ./a\n"
+    (found,) = (one for one in lint_script(text) if one.id == "HT211")
+    assert found.message == "--cpu-bind=mask_ldom:: srun refuses 'mask_ldom:'"
+
+
 def test_each_form_is_of_an_option_with_a_value() -> None:
     kinds = sbatch_grammar().long
     assert {kinds[option] for option in value_forms()} == {"=", "?"}

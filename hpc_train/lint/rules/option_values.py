@@ -59,7 +59,9 @@ def refusals(option: Option, program: str, forms: Mapping[str, ValueForm]) -> It
 def _message(option: Option, value: str, wrong: RefusedValue, program: str) -> str:
     gap = "=" if option.spelled.startswith("--") else " "
     does = f"ignores {wrong.part}" if wrong.ignored else f"refuses {wrong.part!r}"
-    hint = f"; did you mean {wrong.nearest}?" if wrong.nearest else ""
+    # A word that lacks its list, `map_cpu:`, is the nearest to itself.
+    meant = "" if wrong.nearest == wrong.part else wrong.nearest
+    hint = f"; did you mean {meant}?" if meant else ""
     return f"{option.spelled}{gap}{value}: {program} {does}{hint}"
 
 
