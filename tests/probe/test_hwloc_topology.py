@@ -93,6 +93,13 @@ def test_what_is_no_topology_says_nothing(text: str) -> None:
     assert hwloc_topology(text) == HwlocTopology()
 
 
+@pytest.mark.parametrize(("pci_class", "count"), [("0300", 1), ("1200", 1), ("0200", 0)])
+def test_displays_and_accelerators_are_gpus(pci_class: str, count: int) -> None:
+    device = f'<object type="PCIDev" pci_busid="0000:41:00.0" pci_type="{pci_class} [1002:740c]"/>'
+    found = hwloc_topology(f"<topology>{device}</topology>").devices
+    assert [one.kind for one in found] == ["gpu"] * count
+
+
 def test_objects_deeper_than_python_calls_functions() -> None:
     deep = sys.getrecursionlimit() + 10
     text = f"<topology>{'<object>' * deep}{'</object>' * deep}</topology>"
