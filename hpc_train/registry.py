@@ -173,12 +173,12 @@ def find_batch_system(name: str) -> BatchSystem:
     # `hpctrain --help` reads names without msgspec.
     from msgspec.structs import replace
 
-    from hpc_train.model.batch_system import LOCAL
+    from hpc_train.model.batch_system import LOCAL, nothing_instead
 
     try:
         found = cast("BatchSystem", load("batch_systems", name))
     except UnknownNameError:
-        found = replace(LOCAL, this_machine=False)
+        found = replace(LOCAL, this_machine=False, instead=nothing_instead())
     return replace(found, name=name)
 
 

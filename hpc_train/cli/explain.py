@@ -95,7 +95,8 @@ def _print(title: str, items: Sequence[Explained]) -> None:
             for item in items
             if item.kind == kind
         ]
-        echo_table((kind, "value", "origin", "why"), rows)
+        value = "instead" if kind == "missing" else "value"
+        echo_table((kind, value, "origin", "why"), rows)
 
 
 def _why(item: Explained) -> str:

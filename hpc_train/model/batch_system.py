@@ -1,6 +1,29 @@
 """BatchSystem: what a scheduler gives inside a job, and what it does with a job."""
 
+import msgspec
+
 from hpc_train.model.value import Value
+
+# What some schedulers do with a job and others do not: the keys of `BatchSystem.instead`.
+ABILITIES = {
+    "lifecycle": "the job queues itself again",
+    "signal_before_end": "a signal to the ranks before the time limit",
+    "preemption": "a warning before the nodes are taken away",
+    "arrays": "the repetitions of a point are one job",
+    "dependency": "a job waits for the end of another",
+    "hold": "a job waits until it is released",
+    "placement: nested": "the runs of a study share one allocation",
+    "elastic": "a job goes on without a node that failed",
+    "--exclude-failed-nodes": "a retry leaves out the nodes that failed",
+}
+RETRIED = "hpctrain retry RUN starts it again, from the checkpoints in env.HPCTRAIN_CHECKPOINTS"
+ONE_BY_ONE = "hpctrain submit --wait returns after its end"
+CANCELLED = "hpctrain cancel RUN, and hpctrain retry RUN later"
+
+
+def nothing_instead() -> dict[str, str]:
+    """Return the entries of a scheduler of which nothing is known."""
+    return dict.fromkeys(ABILITIES, "hpctrain does nothing in its place")
 
 
 class BatchSystem(Value, frozen=True, kw_only=True):
@@ -39,9 +62,7 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         cores: variable with the number of cores of the job on this node.
         start_folder: variable with the folder of the submission, if jobs start elsewhere.
         inherits: a job has the variables of the shell that submits it.
-        signals: it sends a signal before the time limit.
-        requeues: it queues a job again, after the loss of a node or when the job asks.
-        allocations: one job can run several studies' runs, each on the first nodes.
+        instead: what of `ABILITIES` it does not do -> what is done instead; without it, all.
         network_option: it has sbatch's option `--network`.
         host_list: its nodes are the hosts of the profile, and the script runs on each of them.
         memory_by_request: a job gets only the memory that it requests, even on whole nodes.
@@ -79,9 +100,7 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     cores: str = ""
     start_folder: str = ""
     inherits: bool = True
-    signals: bool = False
-    requeues: bool = False
-    allocations: bool = False
+    instead: dict[str, str] = msgspec.field(default_factory=nothing_instead)
     network_option: bool = False
     host_list: bool = False
     memory_by_request: bool = False
@@ -108,6 +127,21 @@ class BatchSystem(Value, frozen=True, kw_only=True):
             return ((name, value),)
         parts = (part.partition("=") for part in value.split(","))
         return tuple((resource, amount) for resource, _, amount in parts)
+
+    @property
+    def signals(self) -> bool:
+        """Return whether it sends a signal before the time limit."""
+        return "signal_before_end" not in self.instead
+
+    @property
+    def requeues(self) -> bool:
+        """Return whether it queues a job again, after the loss of a node or when the job asks."""
+        return "lifecycle" not in self.instead
+
+    @property
+    def allocations(self) -> bool:
+        """Return whether one job can run several runs of a study, each on the first nodes."""
+        return "placement: nested" not in self.instead
 
     @property
     def host_name(self) -> str:
@@ -156,4 +190,15 @@ LOCAL = BatchSystem(
     restart_count="SLURM_RESTART_COUNT",
     array_job="SLURM_ARRAY_JOB_ID",
     array_task="SLURM_ARRAY_TASK_ID",
+    instead={
+        "lifecycle": RETRIED,
+        "signal_before_end": "TERM at the time limit, KILL 10 s later",
+        "preemption": "nothing preempts a run",
+        "arrays": "the runs start one after the other",
+        "dependency": ONE_BY_ONE,
+        "hold": CANCELLED,
+        "placement: nested": "each run starts by itself",
+        "elastic": "elastic.max_restarts starts the ranks of this machine again",
+        "--exclude-failed-nodes": "there is one node",
+    },
 )

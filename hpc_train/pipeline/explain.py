@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
+from hpc_train.model.batch_system import ABILITIES
 from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
@@ -16,7 +17,7 @@ from hpc_train.plans.launchers.base import Program, find_launcher
 from hpc_train.registry import find_batch_system
 from hpc_train.sites.cited_sources import source_of
 
-Kind = Literal["setting", "directive", "variable", "argument", "node"]
+Kind = Literal["setting", "directive", "variable", "argument", "missing", "node"]
 _NONE = Reason(why="")
 _RENDEZVOUS = {
     "MASTER_ADDR": ("rendezvous.host", "address of rank 0; found when the job starts"),
@@ -37,17 +38,19 @@ class Explained(Value, frozen=True, kw_only=True):
 
 
 def explain(plan: LaunchPlan, site: SourcedSite | None) -> tuple[Explained, ...]:
-    """Return the settings, then the values in the script, in the script's order.
+    """Return the settings, the values in the script in its order, and what the scheduler lacks.
 
     Values of the site's profile name their source; without a site, none does.
     """
     items = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+    missing = tuple(_missing(plan, site))
     if site is None:
-        return items
+        return (*items, *missing)
     keys: dict[str, list[str]] = {}
     for key, place in site.origins.items():
         keys.setdefault(place, []).append(key)
-    return tuple(_with_source(item, site, keys.get(item.origin, [])) for item in items)
+    sourced = (_with_source(item, site, keys.get(item.origin, [])) for item in items)
+    return (*sourced, *missing)
 
 
 def _with_source(item: Explained, site: SourcedSite, keys: Sequence[str]) -> Explained:
@@ -121,6 +124,15 @@ def _arguments(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained
             origin=_origin(word, option, plan, site),
             why=reason.why,
             trap=reason.trap,
+        )
+
+
+def _missing(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained]:
+    """Explain what the scheduler does not do with a job; the value is what is done instead."""
+    origin = site.near("scheduler") if site else f"site {plan.site}"
+    for name, instead in find_batch_system(plan.scheduler).instead.items():
+        yield Explained(
+            kind="missing", name=name, value=instead, origin=origin, why=ABILITIES.get(name, "")
         )
 
 

@@ -87,6 +87,7 @@ def without_failed_nodes(
 ) -> SiteBatch:
     """Exclude the nodes where earlier runs of the same site failed, and bad ones of other runs."""
     if batch.is_local:
+        say(f"{batch.site.value.name} is one node, which is used again")
         return batch
     names = {one[0].plan.site for one in batch.entries}
     beside = [one for one in others if one.manifest and one.manifest.plan.site in names]

@@ -94,9 +94,11 @@ def check_signal(job: SourcedJob, site: SourcedSite, *, nested: bool) -> tuple[s
             "nested the allocation has it",
             "leave placement out: independent is the default",
         )
-    if not find_batch_system(site.value.scheduler).signals:
-        return (f"{job.origin(_KEY)}: {site.value.name} sends no signal before the time limit",)
-    return ()
+    instead = find_batch_system(site.value.scheduler).instead.get(_KEY)
+    if instead is None:
+        return ()
+    name = site.value.name
+    return (f"{job.origin(_KEY)}: {name} sends no signal before the time limit; {instead}",)
 
 
 def _check(context: Context) -> None:
@@ -173,8 +175,9 @@ def check_requeue(context: Context, *, nested: bool) -> tuple[str, ...]:
         return folder
     for why, hint in _obstacles(context, nested=nested):
         raise PlanError(f"{job.near(_LIFECYCLE)}: {why}", hint)
-    if not context.batch.requeues:
-        return (f"{job.near(_LIFECYCLE)}: {context.site.value.name} queues no job again",)
+    if instead := context.batch.instead.get(_LIFECYCLE):
+        name = context.site.value.name
+        return (f"{job.near(_LIFECYCLE)}: {name} queues no job again; instead: {instead}",)
     if context.batch.signals and not signal_settings(context):
         return (
             f"{job.near(_LIFECYCLE)}: the time limit ends the job without a warning to its ranks, "

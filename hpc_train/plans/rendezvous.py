@@ -71,21 +71,16 @@ def check_elastic(context: Context) -> None:
     Raises:
         PlanError: with the launchers of the site that support it.
     """
-    job, launcher, batch = context.job, context.launcher, context.batch
+    job, launcher = context.job, context.launcher
     if not job.value.elastic:
         return
-    several = job.value.resources.nodes > 1
+    instead = context.batch.instead.get("elastic")
     # Before the launcher: no other one helps.
-    if several and batch.host_list:
+    if job.value.resources.nodes > 1 and instead:
         raise PlanError(
-            f"{job.near('elastic')}: the job cannot be elastic on several hosts of "
-            f"{context.site.value.name}: a host that fails ends the run on all of them",
+            f"{job.near('elastic')}: the job cannot be elastic on several nodes of "
+            f"{context.site.value.name}: {instead}",
             "leave elastic out, or nodes: 1",
-        )
-    if several and batch.starter and not batch.steps:
-        raise PlanError(
-            f"{job.near('elastic')}: {batch.title} ends all nodes of a job with the first one",
-            "leave elastic out",
         )
     if not launcher.elastic:
         raise PlanError(

@@ -10,7 +10,7 @@ import pytest
 from hpc_train.pipeline.explain import Explained, explain
 from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.registry import names
+from hpc_train.registry import find_batch_system, names
 from hpc_train.specs.override import parse_setting
 
 SIZES = ("nodes=2", "tasks_per_node=4", "gpus_per_node=4", "cpus_per_task=8", "time=1h", "mem=64G")
@@ -103,3 +103,27 @@ def test_what_a_profile_says_names_its_source(desk: Path) -> None:
     assert found["--qos"].source == "docs.nersc.gov/jobs/policy"
     assert found["--constraint"].source not in ("", found["--qos"].source)
     assert found["--account"].source == ""
+
+
+@pytest.mark.parametrize("scheduler", ["local", "pbs"])
+def test_what_the_scheduler_lacks_is_explained_with_what_is_done_instead(
+    desk: Path, scheduler: str
+) -> None:
+    launchers = "launchers: {default: torchrun, allowed: [torchrun]}\n"
+    text = f"schema: 1\nname: s\ndescription: d\nscheduler: {scheduler}\n{launchers}"
+    Path("s.yaml").write_text(text)
+    Path("job.yaml").write_text("command: [python, t.py]\nlifecycle: {}\nsignal_before_end: 1m\n")
+    sizes = ("nodes=1", "gpus_per_node=0", "tasks_per_node=1", "cpus_per_task=1", "time=1h")
+    request = Request(path=Path("job.yaml"), site="s", overrides=tuple(map(parse_setting, sizes)))
+    made = prepare(request)
+    instead = find_batch_system(scheduler).instead
+    missing = [row for row in rows(made) if row.kind == "missing"]
+    assert {row.name: row.value for row in missing} == instead
+    assert {row.origin for row in missing} == {"s.yaml:4"}
+    assert all(row.why for row in missing)
+    for key in ("lifecycle", "signal_before_end"):
+        assert any(instead[key] in warning for warning in made.warnings)
+
+
+def test_slurm_lacks_nothing(desk: Path) -> None:
+    assert [row for row in rows(prepared("torchrun")) if row.kind == "missing"] == []

@@ -131,7 +131,7 @@ def test_file_systems_that_a_job_names_are_joined(pbs: Sites, job: Jobs) -> None
         ({"directives": {"reservation": "x"}}, "qsub has no option 'reservation'"),
         ({"secrets": {"TOKEN": "env"}}, "a job of PBS does not have the variables of the shell"),
         ({"launcher": "srun"}, "srun starts ranks in a job of Slurm"),
-        ({"elastic": {"min_nodes": 1}}, "PBS ends all nodes of a job with the first one"),
+        ({"elastic": {"min_nodes": 1}}, "a node that fails ends the job"),
     ],
 )
 def test_what_pbs_does_not_have_is_refused(
@@ -191,5 +191,5 @@ def test_an_elastic_job_is_refused_for_the_scheduler_before_the_launcher(
     pbs: Sites, job: Jobs
 ) -> None:
     wanted = job({"nodes": 2}, launcher="mpirun", elastic=Elastic(max_restarts=1))
-    with pytest.raises(PlanError, match="PBS ends all nodes of a job with the first one"):
+    with pytest.raises(PlanError, match="a node that fails ends the job"):
         make_plan(wanted, pbs())

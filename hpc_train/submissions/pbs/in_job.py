@@ -1,6 +1,6 @@
 """What PBS Professional and OpenPBS give inside a job."""
 
-from hpc_train.model.batch_system import BatchSystem
+from hpc_train.model.batch_system import RETRIED, BatchSystem
 
 _STARTERS = "hpc_train.plans.launchers.pbs_nodes"
 
@@ -31,4 +31,12 @@ PBS = BatchSystem(
     array_mark="^array_index^",
     start_folder="PBS_O_WORKDIR",
     inherits=False,
+    instead={
+        "lifecycle": RETRIED,
+        "signal_before_end": "TERM at the time limit, KILL after the server's kill_delay",
+        "preemption": "PBS suspends the job, or ends it: hpctrain retry RUN starts it again",
+        "placement: nested": "each run is a job or a job of an array",
+        "elastic": "a node that fails ends the job; hpctrain retry RUN starts it again",
+        "--exclude-failed-nodes": "pbsnodes -l lists the nodes that PBS gives to no job",
+    },
 )

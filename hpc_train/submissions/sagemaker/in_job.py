@@ -1,6 +1,6 @@
 """What SageMaker gives inside a training job: its script starts on each host, in the image."""
 
-from hpc_train.model.batch_system import BatchSystem
+from hpc_train.model.batch_system import CANCELLED, ONE_BY_ONE, BatchSystem
 
 _NO_STEPS = "SageMaker has no srun"
 _NO_SSH = "it starts ranks through ssh, which the hosts of a training job do not have"
@@ -25,5 +25,17 @@ SAGEMAKER = BatchSystem(
         "mpiexec": _NO_SSH,
         "deepspeed": _NO_SSH,
         "accelerate": "the number of a host is known only on it; torchrun starts the same ranks",
+    },
+    instead={
+        "lifecycle": "with sagemaker.spot, an interrupted job resumes from /opt/ml/checkpoints; "
+        "a retry begins anew",
+        "signal_before_end": "TERM at the time limit, the end of the hosts 120 s later",
+        "preemption": "with sagemaker.spot, save checkpoints at regular intervals",
+        "arrays": "each run is a training job",
+        "dependency": ONE_BY_ONE,
+        "hold": CANCELLED,
+        "placement: nested": "each run is a training job",
+        "elastic": "a host that fails ends the job; hpctrain retry RUN starts it again",
+        "--exclude-failed-nodes": "AWS chooses the hosts of each job",
     },
 )

@@ -74,6 +74,11 @@ def submit_jobs(
     Raises:
         HpcTrainError: one was refused; later ones were not submitted.
     """
+    if options.exclude:
+        raise SubmitError(
+            f"AWS chooses the hosts of a job; {', '.join(options.exclude)} cannot be left out",
+            "hpctrain retry without --exclude-failed-nodes",
+        )
     archives: dict[Path, CodeArchive] = {}
     jobs = [_job(run, site, home.parent, archives) for run in runs]
     region = region_of(site)

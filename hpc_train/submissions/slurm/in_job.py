@@ -18,9 +18,7 @@ SLURM = BatchSystem(
     array_job="SLURM_ARRAY_JOB_ID",
     array_task="SLURM_ARRAY_TASK_ID",
     cores="SLURM_CPUS_ON_NODE",
-    signals=True,
-    requeues=True,
-    allocations=True,
+    instead={},
     network_option=True,
     memory_by_request=True,
 )
