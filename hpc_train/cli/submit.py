@@ -52,7 +52,7 @@ def submit(
     prepared = prepare_and_warn(file, arguments, site, given, starts=True)
     options = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     if dry_run:
-        _dry_run(prepared, options)
+        _dry_run(prepared, results, options)
         return
     show_warnings()
     with busy("submitting"):
@@ -62,14 +62,14 @@ def submit(
         wait_for(done)
 
 
-def _dry_run(prepared: Prepared, options: SubmitOptions) -> None:
+def _dry_run(prepared: Prepared, results: Path, options: SubmitOptions) -> None:
     """Print the scripts, and on stderr the messages of a submission and the output of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
     from hpc_train.pipeline.dry_run import dry_run
 
     echo_scripts(prepared)
-    for text in dry_run(prepared, options):
+    for text in dry_run(prepared, results, options):
         say(text)
 
 

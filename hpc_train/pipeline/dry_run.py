@@ -10,16 +10,20 @@ from pathlib import Path
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.pipeline.prepared import Prepared, PreparedSite
+from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.study_precision import preview
 from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_by_site import site_notices
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import check_budget, cost_of
+from hpc_train.submissions.base import ExecutorOptions
 
 
-def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
+def dry_run(prepared: Prepared, root: Path, options: SubmitOptions) -> Iterator[str]:
     """Yield the messages of `submit`, then the answer of `sbatch --test-only` for each script.
+
+    The runs would be below the results folder `root`, where nothing is written.
 
     Raises:
         HpcTrainError: the submission would be refused before any sbatch.
@@ -29,6 +33,9 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
     steps = any(site.batch.steps for site in prepared.sites)
     if not steps:
         check_start(prepared)
+        for site in prepared.sites:
+            if plans[site.name]:
+                _ask(root / prepared.name, site, plans[site.name])
     # Existing runs would be kept; whether there are any depends on the results folder.
     whole = " for the whole study" if prepared.study else ""
     for site in prepared.sites:
@@ -46,6 +53,11 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
             cluster = cluster_of(site.site.value, plans[site.name][0])
             for name, script in _scripts(prepared, site):
                 yield f"sbatch --test-only{name}: {_answer(cluster, script)}"
+
+
+def _ask(home: Path, site: PreparedSite, plans: list[LaunchPlan]) -> None:
+    """Ask the site as `submit` does, without its limits: they hold for runs that are missing."""
+    executor_of(site.site.value.scheduler).ready(home, plans, ExecutorOptions(site=site.site))
 
 
 def _plans(prepared: Prepared, site: PreparedSite) -> list[LaunchPlan]:

@@ -20,6 +20,7 @@ from hpc_train.pipeline.run_states import combine, read_runs, runs_below
 from hpc_train.pipeline.submit_by_site import (
     SiteBatch,
     batch_of,
+    ready_batches,
     submission_notices,
     submit_batches,
     without_failed_nodes,
@@ -68,7 +69,8 @@ def retry(
         if not targets:
             raise _nothing_to_retry(path, home, runs)
         all_runs = runs if path == home or not options.exclude_failed_nodes else runs_below(home)
-        batches = _batches(targets, all_runs, provenance(Path(), argv), options, say)
+        planned = _batches(targets, all_runs, provenance(Path(), argv), options, say)
+        batches = ready_batches(home, planned)
         for text in submission_notices(batches, options.max_gpu_hours):
             say(text)
         explain([target.model for target in targets if target.repeats], home, say)

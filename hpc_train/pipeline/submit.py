@@ -26,6 +26,7 @@ from hpc_train.pipeline.study_precision import preview
 from hpc_train.pipeline.submission_checks import check_start
 from hpc_train.pipeline.submit_by_site import (
     prepared_batches,
+    ready_batches,
     submission_notices,
     submit_batches,
 )
@@ -86,7 +87,8 @@ def submit(
     try:
         with exclusive(home / ".submit.lock"):
             kept, wanted = _split(prepared, home, options.rerun_failed)
-            batches = prepared_batches(prepared, _entries(prepared, wanted, argv))
+            entries = _entries(prepared, wanted, argv)
+            batches = ready_batches(home, prepared_batches(prepared, entries))
             notices = submission_notices(batches, options.max_gpu_hours)
             for text in (*notices, *preview(prepared)) if wanted else ():
                 say(text)

@@ -132,6 +132,22 @@ def _failed_nodes(
     return nodes
 
 
+def ready_batches(home: Path, batches: Sequence[SiteBatch]) -> tuple[SiteBatch, ...]:
+    """Check that each site can take its runs now, before anything is printed or written.
+
+    Raises:
+        HpcTrainError: one cannot, with the reason.
+    """
+    return tuple(_ready(home, batch) if batch.entries else batch for batch in batches)
+
+
+def _ready(home: Path, batch: SiteBatch) -> SiteBatch:
+    plans = [manifest.plan for manifest, _ in batch.entries]
+    executor = executor_of(batch.site.value.scheduler)
+    options = executor.ready(home, plans, batch.options)
+    return msgspec.structs.replace(batch, options=options)
+
+
 def submission_notices(
     batches: Sequence[SiteBatch], max_gpu_hours: float | None
 ) -> tuple[str, ...]:

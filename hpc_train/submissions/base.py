@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+from hpc_train.errors import SubmitError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Limits, SourcedSite
@@ -18,6 +19,7 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
 
     `comment` is the user's comment, for all runs. With an `allocation`, its script is submitted and
     runs them all, one after the other. `site` is the profile that the runs were planned with.
+    The hosts `apart` are used only for runs on one host.
     """
 
     cluster: SlurmEndpoint = SlurmEndpoint()
@@ -26,12 +28,13 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
     comment: str = ""
     allocation: Script | None = None
     site: SourcedSite | None = None
+    apart: tuple[str, ...] = ()
 
 
 class Executor(Protocol):
     """What a scheduler does outside a job; `BatchSystem` is what it gives inside. Keeps no state.
 
-    Executors derive from it: `refuse` and `notices` have a default.
+    Executors derive from it: what does not have to be there has a default.
     """
 
     def refuse(self, site: SourcedSite) -> None:
@@ -53,6 +56,18 @@ class Executor(Protocol):
             PlanError: a value that the scheduler does not accept.
         """
         return None
+
+    def ready(
+        self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
+    ) -> ExecutorOptions:
+        """Check that runs below `home` can be submitted now, before anything is printed or written.
+
+        `plans` has one for each run. Return the options with what was found.
+
+        Raises:
+            SubmitError, HostsError: they cannot, with the reason.
+        """
+        return options
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Submit runs, in order, and write the submission.json of each.
@@ -81,3 +96,13 @@ class Executor(Protocol):
         Raises:
             SubmitError: they cannot be ended.
         """
+
+
+def check_queue_limit(jobs: int, most: int | None, hint: str) -> None:
+    """Check the number of jobs that a site allows in its queue.
+
+    Raises:
+        SubmitError: there are more.
+    """
+    if most is not None and jobs > most:
+        raise SubmitError(f"{jobs} jobs, but the site allows {most} in the queue at once", hint)

@@ -23,7 +23,7 @@ REFUSED = (
 
 
 def said(prepared: Prepared, wish: SubmitOptions = DEFAULT_OPTIONS) -> list[str]:
-    return list(dry_run(prepared, wish))
+    return list(dry_run(prepared, RESULTS, wish))
 
 
 def test_sbatch_is_asked_about_the_script(slurm: FakeSlurm) -> None:

@@ -72,8 +72,11 @@ def _require(nodes: int, hosts: HostList, site: str, wrong: Mapping[str, Unusabl
 
 
 def _answers(home: Path, names: Sequence[str], shared: bool, gpus: int) -> dict[str, Answer]:
-    """Ask each host; one that shares the folder has to read a file of it."""
-    if not shared:
+    """Ask each host; one that shares the folder has to read a file of it.
+
+    In a dry run there is no folder.
+    """
+    if not (shared and home.is_dir()):
         found = at_once(lambda name: call(name, "look", "", str(gpus)), names)
         return dict(zip(names, found, strict=True))
     file, text = home / f".shared-{secrets.token_hex(4)}", secrets.token_hex(8)

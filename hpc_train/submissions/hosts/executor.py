@@ -20,7 +20,7 @@ from hpc_train.submissions.hosts.checked_hosts import check_hosts
 from hpc_train.submissions.hosts.copied_files import files_to_copy
 from hpc_train.submissions.hosts.finished_run import record_end
 from hpc_train.submissions.hosts.host_states import HostState, report_of
-from hpc_train.submissions.hosts.queue_runner import HostQueue, plan_of
+from hpc_train.submissions.hosts.queue_runner import HostQueue
 from hpc_train.submissions.hosts.run_on_hosts import poll, stop
 from hpc_train.submissions.hosts.started_hosts import StartedHosts, read_hosts
 from hpc_train.submissions.local_queue import LocalQueue, is_held, take
@@ -43,15 +43,19 @@ class HostsExecutor(Executor):
                 "on Debian: apt-get install openssh-client",
             )
 
-    def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
-        """Check the hosts, and start a supervisor that runs `runs` in order."""
-        plans = [plan_of(run) for run in runs]
-        apart = check_hosts(home, plans)
+    def ready(
+        self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
+    ) -> ExecutorOptions:
+        """Ask all hosts, and measure the files that they get; see `Executor.ready`."""
         for folder in {Path(plan.workdir or ".") for plan in plans if _copies(plan)}:
             files_to_copy(folder, home.parent)
+        return msgspec.structs.replace(options, apart=check_hosts(home, plans))
+
+    def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
+        """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
         queue = new_queue(home)
         run_ids = tuple(run.run_id for run in runs)
-        content = HostQueue(runs=run_ids, exclude=options.exclude, apart=apart)
+        content = HostQueue(runs=run_ids, exclude=options.exclude, apart=options.apart)
         submission = submission_of(queue, "hosts", options.cluster)
         start_queue(queue, runs, msgspec.json.encode(content), _SUPERVISOR, submission)
 

@@ -10,15 +10,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.errors import SiteProfileError, SubmitError
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.submissions.base import Executor, ExecutorOptions
+from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.submissions.pbs.find_job import search
 from hpc_train.submissions.pbs.job_arrays import QsubCall, qsub_calls
 from hpc_train.submissions.pbs.job_states import ENDING, job_reports
 from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of
-from hpc_train.submissions.pbs.qsub import submit
+from hpc_train.submissions.pbs.qsub import quoted, submit
 from hpc_train.submissions.pbs.server_settings import server_settings
 from hpc_train.submissions.submission_file import mark
 
@@ -43,9 +44,22 @@ class PbsExecutor(Executor):
                 hint,
             )
 
+    def ready(
+        self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
+    ) -> ExecutorOptions:
+        """Refuse too many jobs, nodes to leave out, and a folder's name; see `Executor.ready`."""
+        most = options.limits.max_submit_jobs
+        check_queue_limit(len(plans), most, "fewer repetitions or points")
+        if options.exclude:
+            raise SubmitError(
+                f"PBS has no option to leave out the nodes {', '.join(options.exclude)}",
+                "hpctrain retry without --exclude-failed-nodes; pbsnodes -l lists offline nodes",
+            )
+        quoted(str(home.absolute()))
+        return options
+
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Submit an array for each point, or a job for each run; see `Executor.submit`."""
-        _check(runs, options)
         calls, most_running = _calls(runs, options)
         submitted = 0
         for call in calls:
@@ -79,20 +93,6 @@ class PbsExecutor(Executor):
         _await_end(jobs)
         for run, submission in runs.items():
             mark(run, submission, JobState.CANCELLED, "cancelled by the user")
-
-
-def _check(runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
-    most = options.limits.max_submit_jobs
-    if most is not None and len(runs) > most:
-        raise SubmitError(
-            f"{len(runs)} jobs, but the site allows {most} in the queue at once",
-            "fewer repetitions or points",
-        )
-    if options.exclude:
-        raise SubmitError(
-            f"PBS has no option to leave out the nodes {', '.join(options.exclude)}",
-            "hpctrain retry without --exclude-failed-nodes; pbsnodes -l lists offline nodes",
-        )
 
 
 def _calls(

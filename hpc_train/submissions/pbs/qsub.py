@@ -68,7 +68,7 @@ def submit(call: QsubCall, options: ExecutorOptions, most_running: int | None = 
 
 
 def _command(call: QsubCall, mark: str, most_running: int | None) -> tuple[str, ...]:
-    variables = f"HPCTRAIN_RUN={_quoted(call.folder)},{MARK}={mark}"
+    variables = f"HPCTRAIN_RUN={quoted(call.folder)},{MARK}={mark}"
     limit = f"%{most_running}" if most_running else ""
     # PBS refuses an array that may not be run again; the script ends a second start.
     array = ("-J", f"{call.indices}{limit}", "-r", "y") if call.indices else ()
@@ -76,7 +76,7 @@ def _command(call: QsubCall, mark: str, most_running: int | None) -> tuple[str, 
     return ("qsub", *array, "-o", output, "-v", variables, str(call.script))
 
 
-def _quoted(folder: str) -> str:
+def quoted(folder: str) -> str:
     """Quote a path in the list of -v, where a comma begins the next variable.
 
     Raises:

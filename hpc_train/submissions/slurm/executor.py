@@ -17,7 +17,7 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
-from hpc_train.submissions.base import Executor, ExecutorOptions
+from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.submissions.slurm.job_arrays import SbatchCall, allocation, batches
 from hpc_train.submissions.slurm.job_states import job_reports, search
 from hpc_train.submissions.slurm.login_node import check_login_node
@@ -36,17 +36,18 @@ _MAX_QUERIES = 12
 class SlurmExecutor(Executor):
     """Submits scripts with sbatch; keeps no state and leaves no process."""
 
+    def ready(
+        self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
+    ) -> ExecutorOptions:
+        """Refuse more jobs than the site allows in the queue; see `Executor.ready`."""
+        hint = "fewer repetitions or points, or placement: nested, which is one job"
+        jobs = 1 if options.allocation else len(plans)
+        check_queue_limit(jobs, options.limits.max_submit_jobs, hint)
+        return options
+
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Submit a job or array for each point, or one allocation; see `Executor.submit`."""
-        todo = _batches(home, runs, options)
-        jobs = 1 if options.allocation else len(runs)
-        most = options.limits.max_submit_jobs
-        if most is not None and jobs > most:
-            raise SubmitError(
-                f"{jobs} jobs, but the site allows {most} in the queue at once",
-                "fewer repetitions or points, or placement: nested, which is one job",
-            )
-        submit_batches(todo, options)
+        submit_batches(_batches(home, runs, options), options)
 
     def refuse(self, site: SourcedSite) -> None:
         """Refuse a host without sbatch or its slurm.conf; see `Executor.refuse`."""

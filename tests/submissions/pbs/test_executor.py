@@ -17,6 +17,7 @@ from hpc_train.submissions.pbs import find_job, pbs_commands
 from hpc_train.submissions.pbs import qsub as qsub_module
 from hpc_train.submissions.pbs.executor import PbsExecutor
 from tests.pipeline.waiting import wait_for
+from tests.sites.test_host_list import JOB, plan_of, write
 from tests.small_pbs import RunningPbs, running
 
 Make = Callable[..., RunFolder]
@@ -196,21 +197,17 @@ def test_a_job_that_waits_says_why(pbs: RunningPbs, make: Make) -> None:
     wait_for(lambda: state(run).reason.startswith("it can never run here: Insufficient amount"))
 
 
-def test_limits_and_nodes_to_leave_out_are_checked_before(make: Make) -> None:
-    run = make()
+def test_what_pbs_would_refuse_is_refused_before(tmp_path: Path) -> None:
+    plan = plan_of(write(tmp_path), JOB)
     limits = msgspec.structs.replace(OPTIONS.limits, max_submit_jobs=1)
     with pytest.raises(SubmitError, match="2 jobs, but the site allows 1"):
-        EXECUTOR.submit(
-            run.path.parent, [run, run], msgspec.structs.replace(OPTIONS, limits=limits)
-        )
+        EXECUTOR.ready(tmp_path, [plan, plan], msgspec.structs.replace(OPTIONS, limits=limits))
     excluded = msgspec.structs.replace(OPTIONS, exclude=("n1",))
     with pytest.raises(SubmitError, match="no option to leave out the nodes n1"):
-        EXECUTOR.submit(run.path.parent, [run], excluded)
-
-
-def test_a_folder_that_qsub_cannot_pass_is_refused(make: Make) -> None:
+        EXECUTOR.ready(tmp_path, [plan], excluded)
     with pytest.raises(SubmitError, match="with a quote, a backslash"):
-        submit(make(name="it's"))
+        EXECUTOR.ready(tmp_path / "it's", [plan], OPTIONS)
+    assert EXECUTOR.ready(tmp_path / "a b", [plan], OPTIONS) == OPTIONS
 
 
 def test_marks_in_json_and_in_text() -> None:

@@ -15,6 +15,7 @@ from hpc_train.model.submission import JobState, Script, SlurmEndpoint
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.executor import ALLOCATIONS, SlurmExecutor
 from hpc_train.submissions.submission_file import write
+from tests.sites import test_host_list as host_list
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, says, submission, submitted
 
@@ -61,13 +62,20 @@ def test_a_silent_slurm_has_the_usual_array_size(slurm: FakeSlurm, tmp_path: Pat
 
 def test_an_allocation_is_a_file_of_its_own(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "q-r1")
-    # Its runs are one job in the queue.
-    limits = Limits(max_submit_jobs=1)
-    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT, limits=limits))
+    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
     (path,) = (tmp_path / ALLOCATIONS).iterdir()
     assert path.read_text() == SCRIPT.text
     assert slurm.calls("sbatch")[0][-2:] == [str(path), str(tmp_path)]
     assert slurm.calls("scontrol") == []
+
+
+def test_the_runs_of_an_allocation_are_one_job_in_the_queue(tmp_path: Path) -> None:
+    plan = host_list.plan_of(host_list.write(tmp_path), host_list.JOB)
+    single = ExecutorOptions(limits=Limits(max_submit_jobs=1))
+    with pytest.raises(SubmitError, match="2 jobs, but the site allows 1"):
+        SLURM.ready(tmp_path, [plan, plan], single)
+    shared = msgspec.structs.replace(single, allocation=SCRIPT)
+    assert SLURM.ready(tmp_path, [plan, plan], shared) == shared
 
 
 def test_the_script_of_a_refused_allocation_is_taken_away(slurm: FakeSlurm, tmp_path: Path) -> None:
