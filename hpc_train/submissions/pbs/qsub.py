@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import logging
 import re
+import threading
 import time
 import uuid
 
@@ -21,7 +22,12 @@ from hpc_train.subprocesses import Finished
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
 _UNDER_WAY_S = 15.0
-_PATIENCE_S = 300.0
+# OpenPBS gives a hook of the server 30 s. A later end would let `search` take a job for lost.
+_PATIENCE_S = 60.0
+_NOTICE_S = 10.0
+# No search begins later than this after a call, and no call later after the first one.
+_SEARCH_S = 70.0
+_REPEAT_S = 120.0
 _JOB_ID = re.compile(r"^([0-9]+(?:\[\])?\.[\w.-]+)\s*$", re.MULTILINE)
 # Parts of qsub's messages -> what to do.
 _ADVICE = {
@@ -103,24 +109,52 @@ def _job_id(call: QsubCall, request: Submission) -> str:
     Raises:
         SubmitError: as for `submit`.
     """
-    message = ""
+    begun, reached = time.monotonic(), False
     for pause_s in (*_PAUSES_S, None):
         # Immediately before: after a kill in between, the state is unknown for two minutes.
         _record(call, request, "")
-        done = call_pbs(*request.command, timeout_s=_PATIENCE_S)
+        done = _qsub(request.command)
         match = _JOB_ID.search(done.stdout)
         if match is not None:
             return match[1]
         message = _refusal(done)
-        if pause_s is None:
+        reached = reached or not _is_not_reached(message)
+        if pause_s is None or time.monotonic() - begun > _REPEAT_S:
             break
         job, answered = _find(call, request.comment, _delay(message, pause_s))
         if job:
             return job
         if not answered:
             break
-    hint = "hpctrain status finds the job if it was accepted; submit again later"
-    raise SubmitError(f"qsub was not answered: {message}", hint, transient=True)
+    raise _unanswered(call, message, reached=reached)
+
+
+def _qsub(command: tuple[str, ...]) -> Finished:
+    """Call qsub, and say so if it waits for the server."""
+    text = "PBS has not answered qsub for %.0f s; it is waited for up to %.0f s"
+    warn = logging.getLogger(__name__).warning
+    notice = threading.Timer(_NOTICE_S, warn, (text, _NOTICE_S, _PATIENCE_S))
+    notice.daemon = True
+    notice.start()
+    try:
+        return call_pbs(*command, timeout_s=_PATIENCE_S)
+    finally:
+        notice.cancel()
+
+
+def _unanswered(call: QsubCall, message: str, *, reached: bool) -> SubmitError:
+    """Return the error after the last call; a request that did not reach PBS is not accepted."""
+    if not reached:
+        hint = "qstat -B answers when the server does; submit again then"
+        return SubmitError(f"PBS cannot be reached, and has no job of this: {message}", hint)
+    home = call.runs[0].path.parent.name
+    hint = f"hpctrain status {home}   says whether PBS has it\n"
+    hint += f"hpctrain retry {home}   submits it if PBS never received it"
+    return SubmitError(f"qsub was not answered: {message}", hint, transient=True)
+
+
+def _is_not_reached(message: str) -> bool:
+    return any(words in message.lower() for words in NOT_REACHED)
 
 
 def _refusal(done: Finished) -> str:
@@ -138,18 +172,21 @@ def _refusal(done: Finished) -> str:
 
 def _delay(message: str, pause_s: float) -> float:
     """Return the delay, and log it: a request that reached the server may be in progress."""
-    if not any(words in message.lower() for words in NOT_REACHED):
+    if not _is_not_reached(message):
         pause_s = max(pause_s, _UNDER_WAY_S)
     logging.getLogger(__name__).warning(
-        "PBS does not answer (%s); trying again in %.0f s", message, pause_s
+        "PBS does not answer (%s); qselect says in %.0f s whether it has the job", message, pause_s
     )
     return pause_s
 
 
 def _find(call: QsubCall, mark: str, pause_s: float) -> tuple[str, bool]:
     """Wait, then search for the job; return whether the server responded."""
-    for further_s in (0.0, *_PAUSES_S):
-        time.sleep(pause_s + further_s)
+    deadline = time.monotonic() + _SEARCH_S
+    for wait_s in (pause_s, *_PAUSES_S):
+        if time.monotonic() + wait_s > deadline:
+            break
+        time.sleep(wait_s)
         jobs, failure = jobs_of(owner(call.runs[0].path))
         if not failure:
             mine = with_mark(jobs, mark)

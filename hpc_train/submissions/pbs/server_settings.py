@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 
+from hpc_train.errors import SubmitError
 from hpc_train.model.value import Value
-from hpc_train.submissions.pbs.pbs_commands import call_pbs
+from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of, transient
 
-# Of a server that does not answer: PBS's default of max_array_size (pbs_server_attributes(7B)).
+# Of a server that does not say: PBS's default of max_array_size (pbs_server_attributes(7B)).
 _ARRAY_SIZE = 10_000
 # `%N`, a limit of running subjobs: openpbs pull request 2038 of September 2020, after version 19.
 _WITH_LIMIT = 20
@@ -27,8 +28,16 @@ class ServerSettings(Value, frozen=True, kw_only=True):
 
 
 def server_settings() -> ServerSettings:
-    """Query the server."""
-    text = call_pbs("qstat", "-B", "-f").stdout
+    """Query the server.
+
+    Raises:
+        SubmitError: it does not answer.
+    """
+    done = call_pbs("qstat", "-B", "-f")
+    if done.returncode != 0 and transient(done.stderr):
+        hint = "qstat -B answers when the server does; submit again then"
+        raise SubmitError(f"PBS does not answer: {message_of(done)}", hint)
+    text = done.stdout
     size = re.search(r"^ {4}max_array_size = ([0-9]{1,9})$", text, re.MULTILINE)
     version = re.search(r"^ {4}pbs_version = (\S{1,64})$", text, re.MULTILINE)
     return ServerSettings(

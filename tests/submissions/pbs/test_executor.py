@@ -87,31 +87,6 @@ def test_a_run_that_has_ended_is_cancelled_without_an_error(pbs: RunningPbs, mak
     EXECUTOR.cancel(run.path.parent, {run: submission(run)})
 
 
-def test_a_lost_answer_is_found_and_the_job_is_not_submitted_twice(
-    pbs: RunningPbs, make: Make
-) -> None:
-    pbs.fault("lost-answer")
-    run = make()
-    submit(run)
-    assert jobs(pbs) == ["1.pbs"]
-    assert submission(run).native_id == "1.pbs"
-
-
-def test_a_lost_answer_is_found_in_an_answer_that_is_no_json(pbs: RunningPbs, make: Make) -> None:
-    pbs.fault("lost-answer")
-    pbs.fault("broken-json")
-    run = make()
-    submit(run)
-    assert (jobs(pbs), submission(run).native_id) == (["1.pbs"], "1.pbs")
-
-
-def test_a_request_that_did_not_arrive_is_repeated(pbs: RunningPbs, make: Make) -> None:
-    pbs.fault("refused-once")
-    run = make()
-    submit(run)
-    assert (jobs(pbs), submission(run).native_id) == (["1.pbs"], "1.pbs")
-
-
 def test_a_killed_submission_is_found_by_its_mark(pbs: RunningPbs, make: Make) -> None:
     run = make()
     submit(run)

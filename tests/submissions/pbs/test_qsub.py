@@ -1,0 +1,77 @@
+"""Calls of qsub that are not answered: the job is found, never submitted twice, and never lost."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.errors import SubmitError
+from hpc_train.model.submission import JobState
+from hpc_train.submissions.pbs import find_job, pbs_commands
+from hpc_train.submissions.pbs import qsub as qsub_module
+from tests.small_pbs import RunningPbs
+from tests.submissions.pbs.test_executor import Make, jobs, make, pbs, state, submission, submit
+
+__all__ = ["make", "pbs"]
+
+
+def test_a_lost_answer_is_found_and_the_job_is_not_submitted_twice(
+    pbs: RunningPbs, make: Make
+) -> None:
+    pbs.fault("lost-answer")
+    run = make()
+    submit(run)
+    assert jobs(pbs) == ["1.pbs"]
+    assert submission(run).native_id == "1.pbs"
+
+
+def test_a_lost_answer_is_found_in_an_answer_that_is_no_json(pbs: RunningPbs, make: Make) -> None:
+    pbs.fault("lost-answer")
+    pbs.fault("broken-json")
+    run = make()
+    submit(run)
+    assert (jobs(pbs), submission(run).native_id) == (["1.pbs"], "1.pbs")
+
+
+def test_a_request_that_did_not_arrive_is_repeated(pbs: RunningPbs, make: Make) -> None:
+    pbs.fault("refused-once")
+    run = make()
+    submit(run)
+    assert (jobs(pbs), submission(run).native_id) == (["1.pbs"], "1.pbs")
+
+
+def test_a_silent_server_holds_a_submission_for_a_bounded_time(
+    pbs: RunningPbs, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pbs.fault("silent")
+    for name, value in {"_PATIENCE_S": 2.0, "_NOTICE_S": 0.2, "_SEARCH_S": 1.0}.items():
+        monkeypatch.setattr(qsub_module, name, value)
+    monkeypatch.setattr(pbs_commands, "_TIMEOUT_S", 1.0)
+    run = make()
+    with pytest.raises(SubmitError, match="qsub was not answered: no answer within 2") as failure:
+        submit(run)
+    # It may have been accepted: what it asked for is kept, and is found by it.
+    assert submission(run).native_id == ""
+    assert failure.value.transient
+    assert "hpctrain status home   says whether PBS has it" in failure.value.hint
+    assert "hpctrain retry home   submits it if PBS never received it" in failure.value.hint
+    assert "PBS has not answered qsub for 0 s; it is waited for up to 2 s" in caplog.text
+    assert "qselect says in 0 s whether it has the job" in caplog.text
+    assert state(run).state is JobState.UNKNOWN
+
+
+def test_the_longest_wait_for_a_silent_server_is_three_minutes() -> None:
+    assert qsub_module._PATIENCE_S + qsub_module._SEARCH_S + pbs_commands._TIMEOUT_S < 180
+    # Else a run would be taken for lost, and submitted again, while its qsub may be accepted.
+    assert qsub_module._PATIENCE_S + qsub_module._UNDER_WAY_S < find_job.WITHIN_S
+
+
+def test_a_server_that_cannot_be_reached_has_no_job(pbs: RunningPbs, make: Make) -> None:
+    (pbs.folder / "socket").rename(pbs.folder / "gone")
+    run = make()
+    try:
+        with pytest.raises(SubmitError, match="PBS cannot be reached, and has no job") as failure:
+            submit(run)
+    finally:
+        (pbs.folder / "gone").rename(pbs.folder / "socket")
+    assert failure.value.hint == "qstat -B answers when the server does; submit again then"
+    assert not run.submission.exists()
