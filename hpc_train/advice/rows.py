@@ -132,9 +132,9 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
         return row
     program, machine = question.program, question.machine
     compute = compute_time(program, machine, row.ranks, row.batch, baseline)
-    if baseline is not None and baseline.ranks > row.ranks:
-        # The measured step also communicated.
-        compute = Range(low=0.0, high=compute.high)
+    if baseline is not None and _communicates_less(row, baseline):
+        least = _least_compute(row, row.batch, baseline, question)
+        compute = Range(low=least, high=compute.high)
     if CHECKPOINTED in row.change and compute.high is not None:
         compute = Range(low=compute.low, high=compute.high * _FORWARD_AGAIN)
     communication = communication_time(request, row.sent, program, machine)
@@ -144,6 +144,32 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
     if forecast is not None:
         return replace(row, step=forecast.band, forecast=forecast)
     return replace(row, step=step)
+
+
+def _communicates_less(row: AdviceRow, baseline: MeasuredStep) -> bool:
+    """Whether the time that a measured step communicated may be shorter in a row's step."""
+    other = baseline.strategy != row.strategy and baseline.ranks > 1
+    return other or baseline.ranks > row.ranks
+
+
+def _least_compute(
+    row: AdviceRow, batch: float, baseline: MeasuredStep, question: Question
+) -> float:
+    """Return the least computation of a row: the measured step without its communication.
+
+    By the upper bounds of communication and of the wait for the slowest rank; without them, by the
+    peak of the GPU.
+    """
+    program, machine = question.program, question.machine
+    least = compute_time(program, machine, row.ranks, batch).low
+    before = request_of(baseline.strategy, baseline.ranks, question)
+    communicated = communication_time(before, _sent(before, question), program, machine).high
+    if communicated is None:
+        return least
+    apart = max(0.0, baseline.seconds - communicated)
+    apart /= 1 + slowest_rank(row.ranks, baseline.ranks)
+    alone = replace(baseline, seconds=apart)
+    return max(least, compute_time(program, machine, row.ranks, batch, alone).low)
 
 
 def _with_speedup(row: AdviceRow, question: Question) -> AdviceRow:

@@ -3,7 +3,7 @@
 Both at once, or one after the other: max(compute, communication) <= T <= compute + communication.
 The ranks of a step wait for the slowest: the computation of the upper bound is 5 % longer on
 several ranks than on one, and 2 % for each doubling. Published steps are within 3 % of these bounds
-(`python -m tests.bench.bench_bounds`; docs/advise.md has the table).
+(`pytest tests/advice/test_published_steps.py`; docs/advise.md has the table).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.advice.choices import choices
+from hpc_train.advice.choices import beyond, budget_text, choices, deadline_text, no_choice
 from hpc_train.advice.measured_curve import forecast_refusals
 from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.advice.rows import CHECKPOINTED, make_rows
@@ -27,7 +27,6 @@ LOW_MFU = 0.2
 WAITS = 0.2
 # So few samples rarely fill a GPU.
 FEW_SAMPLES = 1
-_HOUR = 3600.0
 
 
 def advise(question: Question) -> Advice:
@@ -61,7 +60,7 @@ def _verdict(row: AdviceRow, rows: Sequence[AdviceRow], question: Question) -> t
         return refusal
     simpler = _simpler(row, rows)
     if simpler is not None:
-        return "not needed", f"{simpler.strategy} fits and is simpler"
+        return "not needed", f"{simpler.strategy} fits"
     return {
         "no": (FITS, f"with {row.change}"),
         "perhaps": (FITS, f"certainly with {row.change}")
@@ -74,7 +73,7 @@ def _verdict(row: AdviceRow, rows: Sequence[AdviceRow], question: Question) -> t
 def _refusals(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
     """Yield why a row is certainly no choice, in the order of importance."""
     if row.fits == "no" and not row.change:
-        yield "does not fit", "not with smaller micro-batches either"
+        yield "does not fit", "even with one sample"
     if row.samples is not None and row.samples <= FEW_SAMPLES and row.ranks > 1:
         yield "not advised", f"{row.samples:g} sample for each rank: too few to fill a GPU"
     if row.efficiency is not None and row.efficiency.high is not None:
@@ -83,15 +82,10 @@ def _refusals(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
                 "not worth it",
                 f"efficiency below {100 * WORTH:.0f} %, even if all traffic is hidden",
             )
-    if _beyond(row.end, question.deadline_s):
-        yield "too late", "even the lower bound of its time is beyond the deadline"
-    if _beyond(row.gpu_hours, question.budget_gpu_hours):
-        yield "too expensive", "even the lower bound of its GPU-hours is beyond the budget"
-
-
-def _beyond(bounds: Range | None, most: float | None) -> bool:
-    """Whether even the lower bound is beyond a limit."""
-    return bounds is not None and most is not None and bounds.low > most
+    if beyond(row.end, question.deadline_s):
+        yield "too late", f"the deadline is {deadline_text(question)}"
+    if beyond(row.gpu_hours, question.budget_gpu_hours):
+        yield "too expensive", f"the budget is {budget_text(question)}"
 
 
 def _simpler(row: AdviceRow, rows: Sequence[AdviceRow]) -> AdviceRow | None:
@@ -185,22 +179,7 @@ def _said(best: AdviceRow | None, rows: Sequence[AdviceRow], question: Question)
         how = f", {certain}{best.reason}" if best.reason else ""
         unit = "GPU" if question.machine.gpus_per_node else "rank"
         return f"Recommended: {best.strategy} on {best.ranks} {unit}{'s' * (best.ranks > 1)}{how}."
-    if question.deadline_s is not None or question.budget_gpu_hours is not None:
-        return _best_for_limits(rows, question)
-    return "No strategy fits at these sizes: ask for more GPUs (--gpus)."
-
-
-def _best_for_limits(rows: Sequence[AdviceRow], question: Question) -> str:
-    """Return what is certain at best, where no row is certain to meet the limits."""
-    fitting = [row for row in rows if row.fits != "no" or row.change]
-    ends = [row.end.high for row in fitting if row.end is not None and row.end.high is not None]
-    hours = [row.gpu_hours.high for row in fitting if row.gpu_hours and row.gpu_hours.high]
-    if not ends or not hours:
-        return "No size is certain to meet deadline and budget: no upper bound is known."
-    return (
-        "No size is certain to meet deadline and budget; the best are certain in "
-        f"{min(ends) / _HOUR:.3g} h, and with {min(hours):.3g} GPU-hours."
-    )
+    return no_choice(rows, question)
 
 
 def _limit(rows: Sequence[AdviceRow], question: Question) -> str:

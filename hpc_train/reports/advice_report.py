@@ -9,12 +9,24 @@ from typing import Any
 from hpc_train.model.advice import Advice, AdviceRow, MeasuredStep
 from hpc_train.model.machine_size import MachineSize
 from hpc_train.model.program_size import ProgramSize
+from hpc_train.model.quantity_text import (
+    BYTES,
+    ENERGY,
+    MASS,
+    NUMBER,
+    TIME,
+    Units,
+    hours_of,
+    quantity_text,
+    range_text,
+)
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range
 from hpc_train.reports.crossed_links_table import crossed_links_tables, switch_notes
+from hpc_train.reports.known_values_table import known_values_table
 from hpc_train.reports.step_forecast_table import FORECASTS, forecast_tables
-from hpc_train.reports.value_format import ABSENT, significant
+from hpc_train.reports.value_format import ABSENT
 
 _GIB = 2.0**30
 _WORDS = {"yes": "yes", "no": "no", "perhaps": "perhaps", "unknown": ABSENT}
@@ -57,12 +69,13 @@ def advice_report(found: AdviceInput) -> Report:
     """Return the report; JSON has `rows` with bounds as {"low", "high"} and memory by kind."""
     advice, machine = found.advice, found.machine
     links = crossed_links_tables([row.ranks for row in advice.rows], machine)
+    sources = known_values_table(found.program, machine, found.measured)
     each = machine.gpus_per_node
     gpu = f"{each} {machine.gpu or 'GPUs'} a node" if each else "no GPUs"
     return Report(
         title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
         summary=(advice.one_rank, advice.recommended, *advice.choices, advice.limit),
-        tables=(_rows(advice.rows, found), *forecast_tables(advice.rows), *links, _sources(found)),
+        tables=(_rows(advice.rows, found), *forecast_tables(advice.rows), *links, sources),
         notes=tuple(_notes(found)),
         name=found.program.name,
         kind="Advice",
@@ -95,14 +108,14 @@ def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
         Column(key="nodes", heading="nodes", drop=1),
         Column(key="memory", heading=f"memory\n[GiB/{unit[:-1]}]"),
         Column(key="fits", heading="fits", align="left", drop=5),
-        Column(key="sent", heading="sent\n[GB/step]", drop=2),
-        Column(key="step", heading="step [s]"),
+        Column(key="sent", heading="sent in\na step", drop=2),
+        Column(key="step", heading="step"),
         Column(key="speedup", heading="speedup", drop=8),
-        Column(key="end", heading="time [h]", drop=7),
-        Column(key="gpu_hours", heading=f"{unit[:-1]}-hours", drop=6),
-        Column(key="energy", heading="energy\n[kWh]", drop=4),
-        Column(key="co2", heading="CO2\n[kg]", drop=3),
-        Column(key="wait", heading="starts\nin [h]", drop=3),
+        Column(key="end", heading="time", drop=7),
+        Column(key="gpu_hours", heading=f"{unit[:-1]} time", drop=6),
+        Column(key="energy", heading="energy", drop=4),
+        Column(key="co2", heading="CO2", drop=3),
+        Column(key="wait", heading="starts\nin", drop=3),
         Column(key="cost", heading=f"cost\n[{found.machine.currency or ABSENT}]", drop=9),
         Column(key="verdict", heading="verdict", align="left", prose=True),
     )
@@ -120,53 +133,50 @@ def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
 def _cells(row: AdviceRow, found: AdviceInput) -> tuple[Cell, ...]:
     machine, wait = found.machine, found.waits.get(row.ranks)
     memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
-    sent = ABSENT if row.sent is None else significant(row.sent / 1e9, 3)
-    step = significant(row.step.low) if row.measured else bounds_text(row.step)
+    step = bounds_text(row.step, TIME)
     verdict = f"{row.verdict}: {row.reason}" if row.reason else row.verdict
-    hours = None if row.end is None else row.end.times(1 / 3600)
     return (
         Cell(text=row.strategy, value=row.strategy),
         Cell(text=str(row.ranks), value=row.ranks),
         Cell(text=str(row.nodes), value=row.nodes),
-        Cell(text=bounds_text(memory), value=_ends(memory)),
+        _bounds_cell(memory),
         Cell(text=_WORDS[row.fits], value=row.fits),
-        Cell(text=sent, value=row.sent),
+        Cell(text=known_text(row.sent, BYTES), value=row.sent),
         Cell(text=f"{step} measured" if row.measured else step, value=_ends(row.step)),
-        Cell(text=bounds_text(row.speedup), value=_ends(row.speedup)),
-        Cell(text=bounds_text(hours), value=_ends(hours)),
-        Cell(text=bounds_text(row.gpu_hours), value=_ends(row.gpu_hours)),
+        _bounds_cell(row.speedup),
+        _bounds_cell(row.end, TIME),
+        _bounds_cell(row.gpu_hours, hours_of("")),
         Cell(text=_energy_text(row), value=_ends(row.energy_kwh)),
-        _bounds_cell(_co2_kg(row, machine)),
-        Cell(text=ABSENT if wait is None else significant(wait / 3600, 3), value=wait),
+        _bounds_cell(_co2_kg(row, machine), MASS),
+        Cell(text=known_text(wait, TIME), value=wait),
         _bounds_cell(_cost(row, machine)),
         Cell(text=verdict, value=row.verdict),
     )
 
 
-def bounds_text(bounds: Range | None) -> str:
-    """Return `0.14 to 0.15`, `>= 0.14`, one number if both ends are equal, `--` if unknown."""
+def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:
+    """Return `0.14 to 0.15 s`, `>= 0.14 s`, `--` if nothing is known."""
     if bounds is None or (bounds.high is None and bounds.low == 0):
         return ABSENT
-    low = significant(bounds.low, 3)
-    if bounds.high is None:
-        return f">= {low}"
-    high = significant(bounds.high, 3)
-    if bounds.low == 0 and bounds.high > 0:
-        return f"<= {high}"
-    return low if low == high else f"{low} to {high}"
+    return range_text(bounds, units)
+
+
+def known_text(value: float | None, units: Units) -> str:
+    """Return a quantity with its unit, `--` if it is unknown."""
+    return ABSENT if value is None else quantity_text(value, units)
 
 
 def _ends(bounds: Range | None) -> dict[str, float | None] | None:
     return None if bounds is None else {"low": bounds.low, "high": bounds.high}
 
 
-def _bounds_cell(bounds: Range | None) -> Cell:
-    return Cell(text=bounds_text(bounds), value=_ends(bounds))
+def _bounds_cell(bounds: Range | None, units: Units = NUMBER) -> Cell:
+    return Cell(text=bounds_text(bounds, units), value=_ends(bounds))
 
 
 def _energy_text(row: AdviceRow) -> str:
-    """Return `1.2 to 1.5 (nodes)`, or `<= 2.1` by the power limit of the GPUs."""
-    text = bounds_text(row.energy_kwh)
+    """Return `1.2 to 1.5 kWh (nodes)`, or `<= 2.1 kWh` by the power limit of the GPUs."""
+    text = bounds_text(row.energy_kwh, ENERGY)
     return f"{text} ({row.meter})" if row.meter in ("nodes", "GPUs") else text
 
 
@@ -211,38 +221,3 @@ def _record(row: AdviceRow, found: AdviceInput) -> dict[str, Any]:
         "verdict": row.verdict,
         "reason": row.reason,
     }
-
-
-def _sources(found: AdviceInput) -> ReportTable:
-    """Return every value that the forecast rests on, and where it comes from."""
-    known = [
-        (name, getattr(subject, name), source)
-        for subject in (found.program, found.machine)
-        for name, source in subject.sources.items()
-    ]
-    steps = [("step [s]", one.seconds, one.source) for one in found.measured]
-    rows = [
-        (Cell(text=name, value=name), Cell(text=_text(value), value=value),
-         Cell(text=source, value=source))
-        for name, value, source in (*known, *steps)
-    ]  # fmt: skip
-    return ReportTable(
-        title="What is known",
-        columns=(
-            Column(key="name", heading="value", align="left"),
-            Column(key="value", heading="", align="left", prose=True),
-            Column(key="source", heading="from", align="left", prose=True),
-        ),
-        rows=tuple(rows),
-        key="sources",
-        records=tuple(
-            {"name": name.value, "value": value.value, "source": source.value}
-            for name, value, source in rows
-        ),
-    )
-
-
-def _text(value: Any) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{key} {number:g}" for key, number in value.items())
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

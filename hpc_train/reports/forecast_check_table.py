@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import msgspec
 
+from hpc_train.model.quantity_text import TIME, quantity_text
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.stored_forecast import CheckedForecast
 from hpc_train.model.value_range import Range
@@ -20,8 +21,8 @@ NOTE = (
 _COLUMNS = (
     Column(key="strategy", heading="strategy", align="left"),
     Column(key="ranks", heading="ranks"),
-    Column(key="bounds", heading="forecast\nstep [s]"),
-    Column(key="step_s", heading="measured\n[s]"),
+    Column(key="bounds", heading="forecast\nstep"),
+    Column(key="step_s", heading="measured"),
     Column(key="inside", heading="inside", align="left"),
     Column(key="memory", heading="forecast\n[GiB/rank]"),
     Column(key="memory_gib", heading="measured\n[GiB]"),
@@ -54,8 +55,8 @@ def _cells(one: CheckedForecast) -> tuple[Cell, ...]:
     texts = (
         forecast.strategy,
         str(forecast.ranks),
-        bounds_text(forecast.step),
-        significant(one.seconds, 3),
+        bounds_text(forecast.step, TIME),
+        quantity_text(one.seconds, TIME),
         _yes(one.held),
         bounds_text(forecast.memory),
         memory,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hpc_train.model.advice import AdviceRow, StepForecast
+from hpc_train.model.quantity_text import TIME, quantity_text, range_text
 from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.value_format import significant
 
 FORECASTS = (
     "forecast: the last slope of the measured sizes, continued; its band reaches from the lowest "
@@ -23,9 +23,9 @@ def forecast_tables(rows: Sequence[AdviceRow]) -> Iterator[ReportTable]:
         Column(key="strategy", heading="strategy", align="left"),
         Column(key="ranks", heading="ranks"),
         Column(key="times", heading="times the\nlargest"),
-        Column(key="step", heading="step [s]"),
-        Column(key="band", heading="band [s]"),
-        Column(key="models", heading="by model [s]", align="left", prose=True),
+        Column(key="step", heading="step"),
+        Column(key="band", heading="band"),
+        Column(key="models", heading="by model", align="left", prose=True),
     )
     yield ReportTable(
         title="Forecasts from the measured sizes",
@@ -37,20 +37,20 @@ def forecast_tables(rows: Sequence[AdviceRow]) -> Iterator[ReportTable]:
 
 
 def _cells(row: AdviceRow, forecast: StepForecast) -> tuple[Cell, ...]:
-    low, high = forecast.band.low, forecast.band.high or 0.0
     texts = (
         row.strategy,
         str(row.ranks),
         f"{row.ranks / forecast.largest:.3g}",
-        significant(forecast.seconds, 3),
-        f"{significant(low, 3)} to {significant(high, 3)}",
+        quantity_text(forecast.seconds, TIME),
+        range_text(forecast.band, TIME),
         _models(forecast),
     )
     return tuple(Cell(text=text) for text in texts)
 
 
 def _models(forecast: StepForecast) -> str:
-    each = ", ".join(f"{name} {significant(step, 3)}" for name, step in forecast.models.items())
+    steps = forecast.models.items()
+    each = ", ".join(f"{name} {quantity_text(step, TIME)}" for name, step in steps)
     return each if forecast.agree else f"models disagree: {each}"
 
 

@@ -64,6 +64,16 @@ def compared() -> Iterator[Compared]:
                     yield _compared(name, int(parameters), machine, (steps[baseline], one))
 
 
+def compared_with_fewer() -> Iterator[Compared]:
+    """Yield every published step on fewer GPUs than another step of its table."""
+    for name, (parameters, machine, _) in TABLES.items():
+        steps = [_step(row) for row in rows_of(name)]
+        for baseline in steps:
+            for one in steps:
+                if one.ranks < baseline.ranks:
+                    yield _compared(name, int(parameters), machine, (baseline, one))
+
+
 def _compared(
     name: str, parameters: int, machine: MachineSize, pair: tuple[MeasuredStep, MeasuredStep]
 ) -> Compared:
@@ -72,7 +82,7 @@ def _compared(
         name=name, parameters=parameters, global_batch=int(one.batch or 0), optimizer="sgd"
     )
     rows, _ = make_rows(ask(program, machine, one.ranks, measured=(baseline,)))
-    bounds = next(row.step for row in rows if row.strategy == "ddp")
+    bounds = next(row.step for row in rows if row.strategy == one.strategy)
     return Compared(name, baseline.ranks, one.ranks, one.seconds, bounds)
 
 

@@ -19,20 +19,20 @@ def said(machine: object = A100, **limits: float) -> tuple[str, ...]:
 def test_the_cheapest_size_in_time() -> None:
     # 4 GPUs: 1,000 s and 1.11 GPU-hours; 8 are faster and cost 1.33, 16 cost 1.78.
     (text,) = said(deadline_s=1000)
-    assert text == "Cheapest in time: ddp on 4 GPUs, at most 0.278 h and 1.11 GPU-hours."
+    assert text == "Cheapest in time: ddp on 4 GPUs, at most 16.7 min and 1.11 GPU-h."
     (text,) = said(deadline_s=3600)
-    assert text.startswith("Cheapest in time: single on 1 GPU, at most 1 h and 1 GPU-hours")
+    assert text.startswith("Cheapest in time: single on 1 GPU, at most 1.00 h and 1.00 GPU-h")
 
 
 def test_the_fastest_within_the_budget() -> None:
     (text,) = said(budget_gpu_hours=1.4)
-    assert text == ("Fastest within the budget: ddp on 8 GPUs, at most 0.167 h and 1.33 GPU-hours.")
+    assert text == ("Fastest within the budget: ddp on 8 GPUs, at most 10.0 min and 1.33 GPU-h.")
 
 
 def test_both_limits_and_a_price() -> None:
     cheapest, fastest = said(PRICED, deadline_s=700, budget_gpu_hours=2)
-    assert cheapest.endswith("ddp on 8 GPUs, at most 0.167 h and 1.33 GPU-hours, 2.67 EUR.")
-    assert fastest.endswith("ddp on 16 GPUs, at most 0.111 h and 1.78 GPU-hours, 3.56 EUR.")
+    assert cheapest.endswith("ddp on 8 GPUs, at most 10.0 min and 1.33 GPU-h, 2.67 EUR.")
+    assert fastest.endswith("ddp on 16 GPUs, at most 6.67 min and 1.78 GPU-h, 3.56 EUR.")
 
 
 def test_limits_that_nothing_meets_for_certain_have_no_choice() -> None:

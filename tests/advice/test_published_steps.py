@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.advice.published_steps import compared
+from tests.advice.published_steps import compared, compared_with_fewer
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/advise.md"
 LEAST = 0.95
@@ -21,6 +21,18 @@ def test_the_bounds_say_something() -> None:
     widths = sorted((one.bounds.high or 0) / one.bounds.low for one in compared())
     assert widths[len(widths) // 2] < 1.25
     assert widths[-1] < 2
+
+
+def test_published_steps_of_fewer_gpus_are_within_their_bounds() -> None:
+    """The measured step also communicated and waited, which one of fewer GPUs does less."""
+    found = list(compared_with_fewer())
+    held = sum(one.held for one in found)
+    assert held / len(found) >= LEAST
+    widths = sorted((one.bounds.high or 0) / one.bounds.low for one in found)
+    assert widths[len(widths) // 2] < 1.25
+    assert widths[-1] < 3
+    text = " ".join(PAGE.read_text(encoding="utf-8").split())
+    assert f"{held} of {len(found)} steps of fewer GPUs" in text
 
 
 def test_the_page_has_the_table() -> None:

@@ -48,14 +48,31 @@ SITUATIONS = {
     ),
     "a deadline that cannot be met has the best time": Situation(
         ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=60),
-        recommended="No size is certain to meet deadline and budget; the best are certain in 0.0",
+        recommended="No size up to 16 GPUs can meet the deadline of 60.0 s: it takes at least 3.75",
+    ),
+    "a deadline that cannot be met says how many GPUs it needs": Situation(
+        ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=60),
+        recommended="The deadline needs at least 60 GPUs: --gpus 60.",
+    ),
+    "a deadline that may be met has the best certain time": Situation(
+        ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=230),
+        recommended="No size is certain to meet the deadline of 3.83 min: the best are certain to",
+    ),
+    "a deadline by the peak alone cannot be met either": Situation(
+        ask(gpt(steps=1000), deadline_s=10),
+        recommended="No size up to 16 GPUs can meet the deadline of 10.0 s: it takes at least",
+    ),
+    "neither time nor budget are enough": Situation(
+        ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=60, budget_gpu_hours=0.5),
+        recommended="can meet the deadline of 60.0 s and the budget of 30.0 GPU-min: it takes",
     ),
     "a budget is met by fewer GPUs": Situation(
         ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=1.05),
         recommended="single on 1 GPU",
     ),
     "a deadline without a measurement cannot be promised": Situation(
-        ask(gpt(steps=1000), deadline_s=1e6), recommended="no upper bound is known",
+        ask(gpt(steps=1000), deadline_s=1e6),
+        recommended="without a measured step no time has an upper bound. Measure one",
         limit="unknown: no step is measured", missing="a measured step",
     ),
     "a slow network ends at the node": Situation(
@@ -115,7 +132,7 @@ SITUATIONS = {
     ),
     "a budget that is too small": Situation(
         ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=0.5),
-        recommended="and with 1 GPU-hours",
+        recommended="it takes at least 3.75 min, and 1.00 GPU-h.",
     ),
     "a baseline of eight GPUs": Situation(
         ask(gpt(global_batch=512), measured=(step(0.5, 8, 512),)),
@@ -137,8 +154,8 @@ def test_the_answer_is_right_and_says_why(situation: Situation) -> None:
 @pytest.mark.parametrize(
     ("question", "strategy", "ranks", "verdict", "reason"),
     [
-        (ask(gpt(global_batch=8)), "fsdp", 4, "not needed", "ddp fits and is simpler"),
-        (ask(gpt("gpt-1.5b", global_batch=8), V100), "ddp", 2, "does not fit", "not with smaller"),
+        (ask(gpt(global_batch=8)), "fsdp", 4, "not needed", "ddp fits"),
+        (ask(gpt("gpt-1.5b", global_batch=8), V100), "ddp", 2, "does not fit", "even with one"),
         (ask(gpt(global_batch=16)), "ddp", 16, "not advised", "1 sample for each rank"),
         (
             ask(gpt(), SLOW_NETWORK, measured=(step(0.1),)),
@@ -146,11 +163,11 @@ def test_the_answer_is_right_and_says_why(situation: Situation) -> None:
         ),
         (
             ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=1300),
-            "ddp", 2, "too late", "beyond the deadline",
+            "ddp", 2, "too late", "the deadline is 21.7 min",
         ),
         (
             ask(gpt(steps=1000), measured=(step(3.6),), budget_gpu_hours=0.9),
-            "ddp", 8, "too expensive", "beyond the budget",
+            "ddp", 8, "too expensive", "the budget is 54.0 GPU-min",
         ),
     ],
 )  # fmt: skip

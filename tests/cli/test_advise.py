@@ -223,5 +223,5 @@ def test_energy_is_metered_or_at_most_that_of_the_power_limit(
     assert limited["energy_kwh"]["low"] == 0
     assert limited["energy_kwh"]["high"] == pytest.approx(0.4 * limited["gpu_hours"]["high"])
     text = hpctrain(*asked, COLUMNS="160").stdout
-    assert "44.4 to 55.6 (nodes)" in text
+    assert "44.4 to 55.6 kWh (nodes)" in text
     assert "power limit, without processors" in " ".join(text.split())
