@@ -328,7 +328,8 @@ unlisten() {
   kill "$1" 2>/dev/null
 }
 
-# logs FOLDER [NAME OFFSET]...: the new bytes of each log, after a line with name and number; at most 8 MiB of each.
+# logs FOLDER [NAME OFFSET]...: the new bytes of each log and of the topology of this host, after a line with name and
+# number; at most 8 MiB of each.
 logs() {
   local folder=$1 file name size offset
   local -A known=()
@@ -337,7 +338,7 @@ logs() {
     known[$1]=$2
     shift 2
   done
-  for file in "$folder"/logs/*.out; do
+  for file in "$folder"/logs/*.out "$folder"/topology/*.txt; do
     [ -f "$file" ] || continue
     name=${file##*/}
     offset=${known[$name]:-0}
@@ -347,6 +348,24 @@ logs() {
     echo "log $size $name"
     tail -c "+$((offset + 1))" -- "$file" | head -c "$size"
   done
+}
+
+# clear FOLDER [NAME SIZE]...: remove the files of a run that has ended: those of hpctrain, and the logs that were fetched
+# to their end. What the job wrote beside them stays.
+clear() {
+  local folder=$1 file
+  shift
+  ! alive "$folder" || return 0
+  while [ $# -gt 1 ]; do
+    for file in "$folder/logs/$1" "$folder/topology/$1"; do
+      [ ! -f "$file" ] || [ "$(stat -c %s -- "$file")" != "$2" ] || rm -f -- "$file"
+    done
+    shift 2
+  done
+  # Its state is asked for again as long as there is something to fetch.
+  if ! rmdir -- "$folder/logs" 2>/dev/null; then return; fi
+  rm -f -- "$folder"/{job.sbatch,start,status.json,rank_0_ended,first_failure,first_failure.log,first_failure.signal,end}
+  rmdir -- "$folder/topology" "$folder" "${folder%/*}" 2>/dev/null
 }
 
 # unpack FOLDER: take a tar from stdin, which follows this text.

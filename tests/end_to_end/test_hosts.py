@@ -39,7 +39,10 @@ def test_two_hosts_train_together(mine: HostsUser, torch: None) -> None:
     logs = mine.user.logs("j")
     assert all(f"rank {rank} of 4: sum 4" in logs[f"rank-{rank}.out"] for rank in range(4))
     assert {"job.out", "job-host2.out"} <= logs.keys()
+    (run,) = (mine.user.folder / "results" / "j").glob("*/run.json")
+    assert sorted(path.name for path in run.parent.glob("topology/*")) == ["host1.txt", "host2.txt"]
     mine.nothing_left()
+    wait_for(lambda: mine.on("host2", "find ~/hpctrain/runs -type f") == "")
 
 
 def test_a_run_waits_for_a_host_in_use_and_says_whose_it_is(mine: HostsUser) -> None:

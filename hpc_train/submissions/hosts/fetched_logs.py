@@ -1,4 +1,4 @@
-"""The logs of a run as they grow on its hosts -> its folder on this machine."""
+"""The logs of a run as they grow on its hosts, and their topologies -> its folder here."""
 
 from __future__ import annotations
 
@@ -39,9 +39,23 @@ def fetch(run: RunFolder, started: StartedHosts) -> bool:
             continue
         for name, content in parts(answer.body):
             grown = True
-            with (run.logs / log_here(name, host, names[host.name])).open("ab") as log:
+            path = file_here(run, name, host, names[host.name])
+            path.parent.mkdir(exist_ok=True)
+            with path.open("ab") as log:
                 log.write(content)
     return grown
+
+
+def clear(run: RunFolder, started: StartedHosts) -> None:
+    """Remove from the hosts what is fetched to its end; a host that does not answer keeps it."""
+    names = {host.name: rank for rank, host in enumerate(started.hosts)}
+
+    def ask(host: StartedHost) -> Answer:
+        sizes = sizes_there(run, host, names[host.name])
+        words = (word for pair in sizes.items() for word in pair)
+        return call(host.name, "clear", host.folder, *map(str, words))
+
+    started.each(ask)
 
 
 def fetch_all(run: RunFolder, started: StartedHosts) -> None:
@@ -54,14 +68,18 @@ def fetch_all(run: RunFolder, started: StartedHosts) -> None:
 def sizes_there(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
     """Return what is there of each log of a host, by its name on the host."""
     sizes = {}
-    for path in filter(is_regular, run.logs.glob("*.out")):
+    here = (*run.logs.glob("*.out"), *run.topology.glob("*.txt"))
+    for path in filter(is_regular, here):
         with suppress(FileNotFoundError):
             sizes[_name_there(path, host, rank)] = path.stat().st_size
     return {name: size for name, size in sizes.items() if name}
 
 
-def log_here(name: str, host: StartedHost, rank: int) -> str:
-    return f"job-{host.name}.out" if rank and name == "job.out" else name
+def file_here(run: RunFolder, name: str, host: StartedHost, rank: int) -> Path:
+    """Return where a log, or the topology of a node, of a host is kept here."""
+    if name.endswith(".txt"):
+        return run.topology / name
+    return run.logs / (f"job-{host.name}.out" if rank and name == "job.out" else name)
 
 
 def _name_there(path: Path, host: StartedHost, rank: int) -> str:

@@ -10,7 +10,7 @@ import msgspec
 from hpc_train.json_files import write_file
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState
-from hpc_train.submissions.hosts.fetched_logs import fetch_all
+from hpc_train.submissions.hosts.fetched_logs import clear, fetch_all
 from hpc_train.submissions.hosts.host_states import HostState, merged
 from hpc_train.submissions.hosts.started_hosts import StartedHosts
 from hpc_train.submissions.submission_file import mark, read
@@ -27,6 +27,8 @@ def record_end(
 ) -> None:
     """Fetch the logs, then write the end; a run with a status.json has all its logs.
 
+    Then the hosts need its files no more.
+
     Raises:
         StoreError, OSError: something cannot be written.
     """
@@ -40,3 +42,4 @@ def record_end(
         mark(run, submission, report.state, report.reason)
     status = merged(states, time.time())
     write_file(run.status, msgspec.json.encode(status) + b"\n")
+    clear(run, started)

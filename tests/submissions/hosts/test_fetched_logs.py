@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpc_train.model.run import RunFolder
-from hpc_train.submissions.hosts.fetched_logs import log_here, parts, sizes_there
+from hpc_train.submissions.hosts.fetched_logs import file_here, parts, sizes_there
 from hpc_train.submissions.hosts.started_hosts import StartedHost
 
 HOST = StartedHost(name="gpu2", address="10.0.0.12", folder="/f", boot="b")
@@ -26,8 +26,9 @@ def test_the_log_of_the_script_keeps_its_name_on_the_first_host_only(tmp_path: P
     run.logs.mkdir()
     for name, size in {"job.out": 5, "job-gpu2.out": 7, "rank-1.out": 9}.items():
         (run.logs / name).write_bytes(b"x" * size)
-    assert log_here("job.out", HOST, 0) == "job.out"
-    assert log_here("job.out", HOST, 1) == "job-gpu2.out"
-    assert log_here("rank-1.out", HOST, 1) == "rank-1.out"
+    assert file_here(run, "job.out", HOST, 0) == run.logs / "job.out"
+    assert file_here(run, "job.out", HOST, 1) == run.logs / "job-gpu2.out"
+    assert file_here(run, "rank-1.out", HOST, 1) == run.logs / "rank-1.out"
+    assert file_here(run, "gpu2.txt", HOST, 1) == run.topology / "gpu2.txt"
     assert sizes_there(run, HOST, 0)["job.out"] == 5
     assert sizes_there(run, HOST, 1) == {"job.out": 7, "rank-1.out": 9}

@@ -99,3 +99,23 @@ def test_the_first_call_of_a_host_ends_before_others_begin(ssh: Path, tmp_path: 
     # All others would make a connection of their own, as long as there is none to share.
     assert lines[:2] == ["begin", "end"]
     assert sorted(lines) == ["begin"] * 4 + ["end"] * 4
+
+
+def test_what_is_not_fetched_to_its_end_stays_on_the_host(ssh: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "j" / "a b"
+    (folder / "logs").mkdir(parents=True)
+    for name in ("logs/job.out", "logs/rank-1.out", "status.json", "end"):
+        (folder / name).write_text("12345")
+    call("gpu1", "clear", str(folder), "job.out", "5", "rank-1.out", "4")
+    assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [
+        "end",
+        "rank-1.out",
+        "status.json",
+    ]
+    (folder / "model.pt").touch()
+    call("gpu1", "clear", str(folder), "rank-1.out", "5")
+    assert [path.name for path in folder.rglob("*")] == ["model.pt"]
+    (folder / "model.pt").unlink()
+    (folder / "logs").mkdir()
+    call("gpu1", "clear", str(folder))
+    assert not folder.parent.exists()
