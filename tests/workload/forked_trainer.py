@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import subprocess
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
@@ -29,13 +30,16 @@ def with_torch() -> Preloaded:
     return process
 
 
+def run(words: Sequence[str], **extra: object) -> Done:
+    """Run one process of the trainer, in the environment of the tests and `extra`."""
+    return with_torch().run(words, environment(**extra))
+
+
 def train(*words: str, ranks: int = 2, **extra: object) -> list[Done]:
     """Train on some ranks of this machine; return what came of each."""
-    size = {**meeting_point(), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks}
-
-    def run(rank: int) -> Done:
-        where = environment(**size, RANK=rank, LOCAL_RANK=rank, **extra)
-        return with_torch().run(words, where)
+    size = {**meeting_point(), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, **extra}
 
     with ThreadPoolExecutor(ranks) as pool:
-        return list(pool.map(run, range(ranks)))
+        return list(
+            pool.map(lambda rank: run(words, **size, RANK=rank, LOCAL_RANK=rank), range(ranks))
+        )

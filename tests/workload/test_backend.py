@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tests.workload.forked_trainer import train
 from tests.workload.launching import TINY, events, finish, meeting_point, start, trainer
 
 pytest.importorskip("torch")
@@ -12,8 +13,8 @@ COMMAND = (*TINY, "--global-batch-size", "8", "--device", "cpu", "--no-accuracy"
 
 
 def joined(*options: str, planned: str) -> tuple[int, str, str]:
-    words = {**meeting_point(), "RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0}
-    return finish(start(trainer(*COMMAND, *options), **words, HPCTRAIN_BACKEND=planned))
+    (done,) = train(*COMMAND, *options, ranks=1, HPCTRAIN_BACKEND=planned)
+    return done.returncode, done.stdout, done.stderr
 
 
 @pytest.mark.parametrize("planned", ["gloo", "nccl", ""])

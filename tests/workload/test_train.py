@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.workload.forked_trainer import run, train
 from tests.workload.launching import TINY, events, finish, meeting_point, start, trainer
 
 pytest.importorskip("torch")
 pytestmark = pytest.mark.slow
-STRONG = trainer(*TINY, "--global-batch-size", "64")
-WEAK = trainer(*TINY, "--batch-size", "32", "--base-batch-size", "32", "--no-accuracy")
+STRONG = (*TINY, "--global-batch-size", "64")
+WEAK = (*TINY, "--batch-size", "32", "--base-batch-size", "32", "--no-accuracy")
 START_FIELDS = (
     "v event rank world_size total_steps global_batch_size batch_size learning_rate backend device "
     "torch model data precision seed threads launcher_env"
@@ -20,9 +21,9 @@ Outputs = tuple[str, str]
 
 @pytest.fixture(scope="module")
 def alone() -> str:
-    code, out, err = finish(start(STRONG))
-    assert (code, err) == (0, "")
-    return out
+    done = run(STRONG)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout
 
 
 @pytest.fixture(scope="module")
@@ -33,17 +34,15 @@ def by_environment() -> Outputs:
 @pytest.fixture(scope="module")
 def spawned(tmp_path_factory: pytest.TempPathFactory) -> Outputs:
     logs = tmp_path_factory.mktemp("logs")
-    run = start(STRONG, **meeting_point(), LOCAL_WORLD_SIZE=2, HPCTRAIN_LOG_DIR=logs)
-    assert finish(run) == (0, "", "")
+    where = {"LOCAL_WORLD_SIZE": 2, "HPCTRAIN_LOG_DIR": logs}
+    assert finish(start(trainer(*STRONG), **meeting_point(), **where)) == (0, "", "")
     return (logs / "rank-0.out").read_text(), (logs / "rank-1.out").read_text()
 
 
-def by_hand(command: tuple[str, ...]) -> Outputs:
-    common = {**meeting_point(), "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2}
-    ranks = [start(command, **common, RANK=r, LOCAL_RANK=r) for r in (0, 1)]
-    results = [finish(rank) for rank in ranks]
-    assert [(code, err) for code, _, err in results] == [(0, ""), (0, "")]
-    return results[0][1], results[1][1]
+def by_hand(words: tuple[str, ...]) -> Outputs:
+    first, second = train(*words)
+    assert [first.returncode, second.returncode] == [0, 0]
+    return first.stdout, second.stdout
 
 
 def test_one_process_needs_no_environment(alone: str) -> None:
@@ -114,7 +113,7 @@ def test_weak_scaling_raises_the_learning_rate() -> None:
 
 def test_failing_rank_decides_the_exit_code(tmp_path: Path) -> None:
     failure = tmp_path / "failure"
-    command = (*STRONG, "--fail-rank", "1", "--fail-step", "2", "--fail-code", "3")
+    command = trainer(*STRONG, "--fail-rank", "1", "--fail-step", "2", "--fail-code", "3")
     extra = {"LOCAL_WORLD_SIZE": 2, "HPCTRAIN_FAILURE_FILE": failure}
     code, out, err = finish(start(command, **meeting_point(), **extra))
     assert code == 3
@@ -134,6 +133,6 @@ def test_failing_rank_decides_the_exit_code(tmp_path: Path) -> None:
     ],
 )
 def test_options_that_the_data_cannot_meet(asked: list[str], problem: str) -> None:
-    code, _, err = finish(start(trainer("--data", "synthetic", *asked)))
-    assert (code, err.count("\n")) == (2, 1)
-    assert problem in err
+    done = run(("--data", "synthetic", *asked))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert problem in done.stderr
