@@ -15,7 +15,7 @@ from tests.workload.launching import environment, meeting_point
 # The third rank leaves out a collective, and the others wait for it. NCCL's watchdog would write
 # the dumps; gloo has none, so that the program writes them.
 PROGRAM = """\
-import datetime, os, sys
+import datetime, os
 from pathlib import Path
 import torch
 from torch import distributed
@@ -31,26 +31,37 @@ if rank != 2:
         distributed.all_reduce(torch.ones(64, 2))
     except RuntimeError as error:
         print(error)
-written = {
-    "pickle": lambda: c10d._dump_fr_trace(True, True, False),
-    "json": lambda: c10d._dump_fr_trace_json(True, False),
-}
-Path(f"nccl_trace_rank_{rank}").write_bytes(written[sys.argv[1]]())
+for form, dump in {
+    "pickle": c10d._dump_fr_trace(True, True, False),
+    "json": c10d._dump_fr_trace_json(True, False),
+}.items():
+    Path(form, f"nccl_trace_rank_{rank}").write_bytes(dump)
 os._exit(0)
 """
 
 
-@pytest.fixture(params=["pickle", "json"])
-def dumps(request: pytest.FixtureRequest, tmp_path: Path) -> list[FlightDump]:
-    (tmp_path / "late.py").write_text(PROGRAM)
+FORMS = ("pickle", "json")
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dumps")
+    (folder / "late.py").write_text(PROGRAM)
+    for form in FORMS:
+        (folder / form).mkdir()
     common = environment(WORLD_SIZE=3, TORCH_FR_BUFFER_SIZE=100, **meeting_point())
-    command = [sys.executable, "late.py", request.param]
     ranks = [
-        subprocess.Popen(command, env={**common, "RANK": str(rank)}, cwd=tmp_path)
-        for rank in range(3)
+        subprocess.Popen([sys.executable, "late.py"], env={**common, "RANK": str(n)}, cwd=folder)
+        for n in range(3)
     ]
     assert [rank.wait(timeout=400) for rank in ranks] == [0, 0, 0]
-    return [read_dump(path, path.name) for path in sorted(tmp_path.glob("nccl_trace_rank_*"))]
+    return folder
+
+
+@pytest.fixture(params=FORMS)
+def dumps(request: pytest.FixtureRequest, written: Path) -> list[FlightDump]:
+    paths = sorted((written / request.param).glob("nccl_trace_rank_*"))
+    return [read_dump(path, path.name) for path in paths]
 
 
 def test_the_rank_that_did_not_come_is_named(dumps: list[FlightDump]) -> None:
