@@ -70,12 +70,17 @@ def waited_s(starts: Sequence[JobStart], start: JobStart) -> float | None:
 
 
 def end_of(start: JobStart) -> str:
-    """Return what ended a start."""
+    """Return what ended a start, and whether its last checkpoint could not be loaded."""
+    lost = "" if start.damaged is None else f"checkpoint of step {start.damaged} not loaded"
+    return "; ".join(filter(None, (_reason(start), lost)))
+
+
+def _reason(start: JobStart) -> str:
     if start.ended is None or start.exit_code is None:
         return "no end recorded: node lost, or script killed"
     if start.by_slurm or start.preempted:
         return _ended_by_slurm(start)
-    if (start.left_out or start.kept) and not start.failed:
+    if start.failed_preflight:
         return _bad_nodes(start, "preflight failed on {}")
     if start.exit_code == HUNG:
         return "no step for the time of lifecycle.hang_after"

@@ -82,7 +82,14 @@ def test_a_node_that_is_left_out_is_named(failed: str, text: str) -> None:
     start = JobStart(
         restart=0, started=1.0, ended=2.0, exit_code=1, failed=failed, left_out="n2", requeued=True
     )
-    assert restarted([start]) == f"restarted once ({text}), steps lost unknown"
+    lost = "steps lost unknown" if failed else "0 steps lost"
+    assert restarted([start]) == f"restarted once ({text}), {lost}"
+
+
+def test_a_checkpoint_that_could_not_be_loaded_is_named() -> None:
+    start = msgspec.structs.replace(SAVED, step=20, damaged=40)
+    text = "checkpoint saved on request; checkpoint of step 40 not loaded"
+    assert restarted([start]) == f"restarted once ({text}), 20 steps lost"
 
 
 @pytest.mark.parametrize(

@@ -158,13 +158,14 @@ class JobStart(Value, frozen=True, kw_only=True):
     """A line of restarts.jsonl: one start of a job with `lifecycle`, from its first, restart 0.
 
     Times in seconds since the epoch. `step` is that of the last checkpoint, which was written at
-    `saved`, perhaps by an earlier start; `resumed` is when ranks last had loaded one. `reached` is
-    the last step that rank 0 printed; `stalled` counts the starts in a row that saved no later
-    step, `by_slurm` is whether Slurm had ended the job, `requeued` whether the script queued it
-    again. `failed` is the node whose rank failed first, `left_out` are the nodes that the next
-    start excludes, with commas; `kept` are bad ones that it needs. `preempted` is whether its ranks
-    ended in the grace time of a preemption. A start that could not write its line has no end; the
-    next one writes it.
+    `saved`, perhaps by an earlier start; `resumed` is when ranks last had loaded one, that of step
+    `loaded`, written at `loaded_saved`. A later checkpoint that the next start found `damaged` is
+    not the last one. `reached` is the last step that rank 0 printed; `stalled` counts the starts in
+    a row that saved no later step than they loaded, `by_slurm` is whether Slurm had ended the job,
+    `requeued` whether the script queued it again. `failed` is the node whose rank failed first,
+    `left_out` are the nodes that the next start excludes, with commas; `kept` are bad ones that it
+    needs. `preempted` is whether its ranks ended in the grace time of a preemption. A start that
+    could not write its line has no end; the next one writes it.
     """
 
     restart: int
@@ -183,11 +184,21 @@ class JobStart(Value, frozen=True, kw_only=True):
     left_out: str = ""
     preempted: bool = False
     kept: str = ""
+    loaded: int | None = None
+    loaded_saved: float | None = None
+    damaged: int | None = None
+
+    @property
+    def failed_preflight(self) -> bool:
+        """Whether its ranks did not start, because nodes failed the preflight."""
+        return bool(self.left_out or self.kept) and not self.failed
 
     @property
     def steps_lost(self) -> int | None:
-        """Steps after the last checkpoint, which the next start repeats; None if unknown."""
-        return None if self.reached is None else max(0, self.reached - self.step)
+        """Its steps after the last checkpoint, which the next start repeats; None if unknown."""
+        if self.reached is None:
+            return 0 if self.failed_preflight else None
+        return max(0, self.reached - max(self.step, self.loaded or 0))
 
 
 class JobEnergy(Value, frozen=True, kw_only=True):

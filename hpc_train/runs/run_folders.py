@@ -10,15 +10,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-import msgspec
-
 from hpc_train.errors import NewerVersionError, StoreError
 from hpc_train.json_files import cannot_write, read_json, to_json, write_file
 from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Script, Submission
 from hpc_train.model.value import Value
-from hpc_train.regularfile import is_there, read_regular
+from hpc_train.regularfile import is_there
+from hpc_train.runs.job_starts import read_starts
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"
@@ -138,7 +137,7 @@ def _files(folder: RunFolder) -> RunFiles:
         submission=submission,
         status=status,
         problem="; ".join(problems),
-        starts=_read_starts(folder, manifest),
+        starts=read_starts(folder, manifest, status),
         logged=is_there(folder.logs / "job.out"),
     )
 
@@ -153,18 +152,6 @@ def _read(path: Path, kind: type[T], problems: list[str], *, required: bool = Fa
     except StoreError as failure:
         problems.append(failure.message.replace(str(path), path.name, 1))
         return None
-
-
-def _read_starts(folder: RunFolder, manifest: Manifest | None) -> tuple[JobStart, ...]:
-    """Return the starts that ended; a line that a full disk cut off is left out."""
-    if manifest is None or manifest.plan.lifecycle is None or not is_there(folder.restarts):
-        return ()
-    starts = []
-    with suppress(OSError):
-        for line in read_regular(folder.restarts).splitlines():
-            with suppress(msgspec.DecodeError, UnicodeDecodeError):
-                starts.append(msgspec.json.decode(line, type=JobStart))
-    return tuple(starts)
 
 
 def run_folders(home: Path) -> tuple[RunFolder, ...]:

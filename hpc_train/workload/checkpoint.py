@@ -36,6 +36,7 @@ from hpc_train.workload.checkpoint_writing import (
     copied,
     ignore_warning_of_one_process,
     made,
+    put_back,
     together,
     whole,
     write,
@@ -144,12 +145,13 @@ def resume(
         found = damage(folder, *rank_and_count())
         if not any_rank(bool(found)):
             _load(folder, model, optimizer, own)
-            _note_resume()
-            return int(folder.name.removeprefix(DONE))
+            step = int(folder.name.removeprefix(DONE))
+            _note_resume(step, folder.stat().st_mtime)
+            return step
         if found:
             print(f"checkpoint {folder} is damaged and left out: {found}", file=sys.stderr)
         _put_aside(folder)
-    _note_resume()
+    _note_resume(0)
     return 0
 
 
@@ -158,6 +160,8 @@ def _newest_first() -> list[Path]:
 
     Ranks that load different ones would go on with different parameters.
     """
+    if rank_and_count()[0] == 0:
+        put_back(checkpoints_folder())
     names = [sorted((path.name for path in whole(checkpoints_folder())), reverse=True)]
     if distributed.is_initialized():
         distributed.broadcast_object_list(names, 0)
@@ -173,11 +177,22 @@ def _put_aside(folder: Path) -> None:
             folder.rename(aside)
 
 
-def _note_resume() -> None:
-    """Leave the time of the resume for the script of the job, which knows the other times."""
-    if rank_and_count()[0] == 0 and os.environ.get(FOLDER) and checkpoints_folder().exists():
-        with suppress(OSError):
-            write_atomic(checkpoints_folder() / "resumed", b"")
+def _note_resume(step: int, saved: float | None = None) -> None:
+    """Leave time and step of the resume for the script of the job, which knows the other times.
+
+    `step` is corrected: what is saved after a damaged checkpoint is progress, if its step is lower.
+    """
+    folder = checkpoints_folder()
+    if rank_and_count()[0] != 0 or not os.environ.get(FOLDER) or not folder.exists():
+        return
+    noted, text = folder / "step", f"{step}\n"
+    with suppress(OSError):
+        write_atomic(folder / "resumed", (f"{step} {saved}\n" if saved else text).encode())
+        if saved is None:
+            noted.unlink(missing_ok=True)
+        elif not noted.exists() or noted.read_text() != text:
+            write_atomic(noted, text.encode())
+            os.utime(noted, (saved, saved))
 
 
 def saved_values(step: int) -> dict[str, Any]:

@@ -28,7 +28,7 @@ from hpc_train.workload.checkpoint_state import CheckpointError, State
 from hpc_train.workload.emit import write_line
 from hpc_train.workload.process_group import any_rank, rank_and_count
 
-DONE, NEW = "step-", ".new"
+DONE, NEW, BEFORE = "step-", ".new", ".before"
 made: set[Path] = set()
 """Folders of checkpoints that have existed in this process."""
 T = TypeVar("T")
@@ -179,17 +179,17 @@ def _publish(folder: CheckpointFolder) -> None:
         return
     final = folder.final
     sync(folder.new)
-    # The one of this step, if there is one, is put aside, because its removal takes long.
-    before = final.with_name(f"{final.name}.before{NEW}")
-    shutil.rmtree(before, ignore_errors=True)
-    with suppress(FileNotFoundError):
+    # The one of this step, if there is one, is put aside: `resume` finds it there.
+    if final.exists():
+        before = final.with_name(final.name + BEFORE)
+        shutil.rmtree(before, ignore_errors=True)
         final.rename(before)
     folder.new.rename(final)
     write_atomic(final.with_name("step"), f"{folder.step}\n".encode())
     sync(final.parent)
+    _remove_unfinished(final.parent)
     for old in sorted(whole(final.parent), reverse=True)[folder.keep :]:
         shutil.rmtree(old, ignore_errors=True)
-    _remove_unfinished(final.parent)
 
 
 def whole(folder: Path) -> list[Path]:
@@ -197,10 +197,20 @@ def whole(folder: Path) -> list[Path]:
     return list(folder.glob(f"{DONE}*[0-9]"))
 
 
+def put_back(folder: Path) -> None:
+    """Give a checkpoint its name again that was put aside for another, which did not follow."""
+    for before in folder.glob(f"{DONE}*{BEFORE}"):
+        if not before.with_suffix("").exists():
+            with suppress(OSError):
+                before.rename(before.with_suffix(""))
+
+
 def _remove_unfinished(folder: Path) -> None:
     """A disk may be full of them."""
-    for new in folder.glob(f"{DONE}*{NEW}"):
-        shutil.rmtree(new, ignore_errors=True)
+    put_back(folder)
+    for mark in (NEW, BEFORE):
+        for path in folder.glob(f"{DONE}*{mark}"):
+            shutil.rmtree(path, ignore_errors=True)
 
 
 def cause(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -90,9 +91,25 @@ def finishes(training: Training) -> list[gated.Result]:
     logs = [(training.folder / f"logs/rank-{rank}.out").read_text() for rank in (0, 1)]
     damaged = any(fault.inject is corrupted for fault in FAULTS[training.name])
     assert ("is damaged and left out: " in logs[0] + logs[1]) == damaged
+    check_damaged(training, damaged=damaged)
     check_report(training)
     check_blame(training)
     return [gated.result(log) for log in logs]
+
+
+def check_damaged(training: Training, *, damaged: bool) -> None:
+    """Steps are lost since the checkpoint that the next start loaded; its own ones are progress."""
+    ends = training.user.run(training.name)["restarts"]
+    assert ("not loaded" in ends[0]["reason"]) == damaged, ends
+    rows = lines_of_starts(training)
+    assert not damaged or rows[0]["step"] > rows[1]["loaded"] == ends[0]["step"], ends
+    assert not damaged or ends[0]["steps_lost"] == rows[0]["reached"] - ends[0]["step"], ends
+    assert [row["stalled"] for row in rows[:2]] == [0, 0], rows
+
+
+def lines_of_starts(training: Training) -> list[dict[str, Any]]:
+    lines = (training.folder / "restarts.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
 
 
 def check_report(training: Training) -> None:
@@ -110,8 +127,7 @@ def check_report(training: Training) -> None:
 
 def check_blame(training: Training) -> None:
     """All faults are of rank 1, on the last node: the other one fails as well, perhaps earlier."""
-    for line in (training.folder / "restarts.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in lines_of_starts(training):
         nodes = training.slurm("scontrol", "show", "hostnames", row["nodes"]).split()
         assert row["failed"] in ("", nodes[-1]), row
 

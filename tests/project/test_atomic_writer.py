@@ -18,6 +18,7 @@ FOLDERS = {
     "workload/checkpoint_files.py: os.fsync(descriptor)",
     "workload/checkpoint.py: folder.rename(aside)",
     "workload/checkpoint_writing.py: final.rename(before)",
+    "workload/checkpoint_writing.py: before.rename(before.with_suffix(''))",
     "workload/checkpoint_writing.py: folder.new.rename(final)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}

@@ -37,9 +37,11 @@ echo "$*" >>tested
 echo "$ANSWER" >&2
 exit 1
 """
-# A start writes its step, if it gets further, and ends with a code.
+# A start loads a checkpoint, writes its step, if it gets further, and ends with a code.
 PROGRAM = (
     'if [ -n "$FAILED" ]; then echo "0 $FAILED $CODE 1.5" >"$HPCTRAIN_FAILURE_FILE"; fi; '
+    'if [ -n "$LOADED" ]; then echo "$LOADED" >"$HPCTRAIN_CHECKPOINTS/resumed"; '
+    'echo "${LOADED% *}" >"$HPCTRAIN_CHECKPOINTS/step"; fi; '
     'if [ -n "$STEP" ]; then mkdir -p "$HPCTRAIN_CHECKPOINTS"; '
     'echo "$STEP" >"$HPCTRAIN_CHECKPOINTS/step"; fi; printf "%s\\n" "$SAY"; exit "$CODE"'
 )
@@ -70,6 +72,7 @@ class Job:
             "STEP": "" if step is None else str(step),
             "SAY": "",
             "FAILED": "",
+            "LOADED": "",
             **extra,
         }
         self.starts += 1

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -21,6 +22,7 @@ from hpc_train.workload import checkpoint  # noqa: E402
 
 pytestmark = [pytest.mark.filterwarnings("ignore:.*weights_only.*"), pytest.mark.slow]
 MOMENTS = 50
+RENAMES = ("rename", "replace", "link", "unlink", "mkdir", "rmdir")
 
 
 class Training:
@@ -36,8 +38,8 @@ class Training:
         self.model(torch.randn(4, 8)).square().mean().backward()
         self.optimizer.step()
 
-    def save(self, step: int) -> None:
-        checkpoint.save(step, self.model, self.optimizer)
+    def save(self, step: int, keep: int = 2) -> None:
+        checkpoint.save(step, self.model, self.optimizer, keep=keep)
 
     def save_beside(self, step: int) -> None:
         """Save, and train on."""
@@ -60,12 +62,17 @@ def in_a_process(action: Callable[[], object]) -> int:
     return os.waitpid(child, 0)[1]
 
 
-def counted(action: Callable[[], object], killed_at: int = 0) -> int:
-    """Do something; return the number of calls in it, or kill the process at one of them."""
+def counted(action: Callable[[], object], killed_at: int = 0, *, renames: bool = False) -> int:
+    """Do something; return the number of calls in it, or kill the process at one of them.
+
+    `renames`: only system calls that change the names of files are counted.
+    """
     calls = 0
 
-    def count(frame: FrameType, event: str, argument: object) -> None:
+    def count(frame: FrameType, event: str, argument: Any) -> None:
         nonlocal calls
+        if renames and (event != "c_call" or argument.__name__ not in RENAMES):
+            return
         calls += 1
         if calls == killed_at:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -117,3 +124,22 @@ def test_a_save_is_killed_at_fifty_moments(
         f"step-{MOMENTS:010d}",
         f"step-{MOMENTS + 1:010d}",
     ]
+
+
+def test_the_only_checkpoint_is_saved_again(folder: Path) -> None:
+    """Killed at each change of a name by the save, there is always a whole one of this step."""
+    training = Training()
+    training.step()
+    again = partial(training.save, 1, keep=1)
+    again()
+    calls = counted(again, renames=True)
+    for moment in range(1, calls + 1):
+        before = training.weights()
+        training.step()
+        killed = partial(counted, again, moment, renames=True)
+        assert os.WTERMSIG(in_a_process(killed)) == signal.SIGKILL
+        resumed = Training()
+        assert checkpoint.resume(resumed.model, resumed.optimizer) == 1, moment
+        assert resumed.weights() in (before, training.weights())
+        again()
+    assert sorted(path.name for path in folder.iterdir()) == ["resumed", "step", "step-0000000001"]

@@ -1,0 +1,67 @@
+"""Starts of a job, run by bash, that save no later checkpoint than the one that they loaded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests.scripts.job_starts import Job
+
+
+def test_starts_without_progress_end_the_job(started: Callable[..., Job]) -> None:
+    job = started(max_stalled=2)
+    assert job.start(75, step=10)[1]
+    assert job.start(75)[1]
+    said, again = job.start(75)
+    assert not again
+    assert "not queued again: 2 starts in a row have no checkpoint after step 10" in said
+    assert [row["stalled"] for row in job.rows()] == [0, 1, 2]
+
+
+def test_progress_sets_the_count_back(started: Callable[..., Job]) -> None:
+    job = started(max_stalled=2)
+    assert [job.start(75, step=step)[1] for step in (10, 10, 20, 20)] == [True] * 4
+
+
+def test_progress_is_judged_from_the_checkpoint_that_was_loaded(
+    started: Callable[..., Job],
+) -> None:
+    """The newest one was damaged: later steps than that of the one before are progress."""
+    job = started(max_stalled=2)
+    job.start(75, step=20)
+    job.start(75, LOADED="10 1500.5", step=14)
+    job.start(75, LOADED="14 1600.5")
+    job.start(75)
+    rows = [(row["loaded"], row["loaded_saved"], row["step"], row["stalled"]) for row in job.rows()]
+    assert rows == [
+        (None, None, 20, 0),
+        (10, 1500.5, 14, 0),
+        (14, 1600.5, 14, 1),
+        (None, None, 14, 2),
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "x y", "7; rm 3"])
+def test_a_note_of_another_program_is_ignored(started: Callable[..., Job], text: str) -> None:
+    job = started()
+    job.start(75, step=20)
+    (job.folder / "checkpoints" / "resumed").write_text(text)
+    job.start(75, step=30)
+    assert [(row["loaded"], row["stalled"]) for row in job.rows()] == [(None, 0)] * 2
+
+
+def test_a_first_start_without_a_checkpoint_counts_as_one_at_step_0(
+    started: Callable[..., Job],
+) -> None:
+    job = started(max_stalled=1)
+    assert [job.start(75)[1], job.start(75)[1]] == [True, False]
+
+
+def test_each_start_without_progress_waits_twice_as_long(started: Callable[..., Job]) -> None:
+    job = started(restart_delay="10m", max_stalled=3)
+    for step in (5, None, None, 6):
+        assert job.start(75, step=step)[1]
+    assert (job.folder / "updated").read_text().splitlines() == [
+        f"jobid=71 starttime=now+{seconds}" for seconds in (600, 1200, 2400, 600)
+    ]
