@@ -13,8 +13,8 @@ main() {
   echo END
 }
 
-# look FILE GPUS: what the host has and lacks, whose memory of its first GPUs is in use, and the text of FILE, which is
-# there if it shares the folder.
+# look FILE GPUS FOLDER: what the host has and lacks, whose memory of its first GPUs is in use, the text of FILE, which is
+# there if it shares the folder, and whether FOLDER can be made and written to.
 look() {
   local name said
   for name in flock timeout setsid mkfifo tar grep; do
@@ -25,6 +25,7 @@ look() {
   echo "boot $(boot)"
   echo "hostname $(uname -n)"
   [ -z "${1-}" ] || echo "text $(cat -- "$1" 2>/dev/null)"
+  [ -z "${3-}" ] || writable "$(absolute "$3")"
   # A run that holds the lock uses the GPUs, and the next one waits for it.
   if [ ! -e "$lock_folder/lock" ] || (exec 9<"$lock_folder/lock" && flock -n 9) 2>/dev/null; then gpus_in_use "${2:-0}"; fi
   if ended_by_logind; then
@@ -34,6 +35,14 @@ look() {
       echo "killed ${said##*$'\n'}"
     fi
   fi
+}
+
+# writable FOLDER: which folder prevents that FOLDER is made, or written to.
+writable() {
+  local folder=$1
+  while [ ! -e "$folder" ] && [ "${folder%/*}" != "$folder" ]; do folder=${folder%/*}; done
+  [ -n "$folder" ] || folder=/
+  { [ -d "$folder" ] && [ -w "$folder" ]; } || echo "readonly $folder"
 }
 
 # gpus_in_use COUNT: of the first COUNT GPUs, those with over a tenth of their memory in use: number, used and all MiB.

@@ -115,6 +115,31 @@ def test_a_disk_that_fills_up_during_a_run_fails_it(small: HostsUser) -> None:
     small.nothing_left()
 
 
+def test_a_shell_that_prints_something_first_does_not_prevent_a_run(mine: HostsUser) -> None:
+    for host in ("host1", "host2"):
+        mine.on(host, "echo 'echo Welcome; stty sane' >~/.bashrc")
+    try:
+        assert mine.on("host1", "true") == "Welcome\n"
+        mine.submit(mine.job("cat program.sh"), "--wait")
+        assert "cat program.sh" in mine.user.logs("j")["node-1.out"]
+    finally:
+        for host in ("host1", "host2"):
+            mine.on(host, "rm ~/.bashrc")
+
+
+def test_a_home_that_cannot_be_written_to_is_refused(mine: HostsUser) -> None:
+    mine.on("host2", "mkdir -p ~/locked && mount -t tmpfs -o ro locked ~/locked")
+    site = mine.profile("locked", {"poll: 2s\n": "poll: 2s\nworkdir: ~/locked/hpctrain\n"})
+    try:
+        mine.on("host1", "mkdir -p ~/locked")
+        done = mine.user.submit(mine.job("true"), site=site)
+        assert done.returncode == 2
+        assert "host2: cannot write to " in done.stderr
+        assert not (mine.user.folder / "results").exists()
+    finally:
+        mine.on("host2", "umount -l ~/locked")
+
+
 def test_a_profile_is_drafted_from_what_the_hosts_say(mine: HostsUser) -> None:
     done = mine.user.hpctrain("site", "init", "two", "--hosts", "host1,host2", "-o", "two.yaml")
     assert done.returncode == 0, done.stderr

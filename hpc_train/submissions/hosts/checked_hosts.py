@@ -43,7 +43,7 @@ def check_hosts(home: Path, plans: Sequence[LaunchPlan]) -> tuple[str, ...]:
         raise AssertionError("a plan without hosts")
     gpus = max(plan.topology.gpus_per_node for plan in plans)
     names = [host.name for host in hosts.hosts]
-    answers = _answers(home, names, hosts.shared, gpus)
+    answers = _answers(home, hosts, gpus)
     wrong = {name: one for name, answer in answers.items() if (one := _fault(name, answer))}
     namesakes = _namesakes(answers)
     _require(nodes, hosts, plans[0].site, {**namesakes, **wrong})
@@ -71,13 +71,15 @@ def _require(nodes: int, hosts: HostList, site: str, wrong: Mapping[str, Unusabl
     )
 
 
-def _answers(home: Path, names: Sequence[str], shared: bool, gpus: int) -> dict[str, Answer]:
+def _answers(home: Path, hosts: HostList, gpus: int) -> dict[str, Answer]:
     """Ask each host; one that shares the folder has to read a file of it.
 
     In a dry run there is no folder.
     """
-    if not (shared and home.is_dir()):
-        found = at_once(lambda name: call(name, "look", "", str(gpus)), names)
+    names = [host.name for host in hosts.hosts]
+    if not (hosts.shared and home.is_dir()):
+        folder = "" if hosts.shared else hosts.workdir
+        found = at_once(lambda name: call(name, "look", "", str(gpus), folder), names)
         return dict(zip(names, found, strict=True))
     file, text = home / f".shared-{secrets.token_hex(4)}", secrets.token_hex(8)
     write_file(file, text.encode())
@@ -102,19 +104,34 @@ def _fault(name: str, answer: Answer) -> Unusable | None:
     missing = [text for word, text in answer.lines if word == "lacks"]
     if missing:
         return Unusable(f"has no {', '.join(missing)}", f"ssh {name}   to install it there")
-    if (unseen := answer.get("unseen")) is not None:
-        return Unusable(unseen, f"ssh {name} df   shows its file systems")
+    if folder := _folder_fault(name, answer):
+        return folder
     if (said := answer.get("killed")) is not None:
-        lasting = f"; systemd-run --user does not prevent it: {said}" if said else ""
-        return Unusable(
-            f"{_ENDED}{lasting}",
-            f"ssh {name} systemd-run --user --scope true   shows why"
-            if said
-            else f"ssh {name} loginctl enable-linger   lets them go on",
-        )
+        return _ended_by_logind(name, said)
     if busy := busy_gpus(answer):
         return Unusable(busy, f"ssh {name} nvidia-smi (or rocm-smi)   shows whose processes")
     return None
+
+
+def _folder_fault(name: str, answer: Answer) -> Unusable | None:
+    if (unseen := answer.get("unseen")) is not None:
+        return Unusable(unseen, f"ssh {name} df   shows its file systems")
+    if (folder := answer.get("readonly")) is not None:
+        return Unusable(
+            f"cannot write to {folder}",
+            f"ssh {name} ls -ld {folder}   or another workdir: in the profile",
+        )
+    return None
+
+
+def _ended_by_logind(name: str, said: str) -> Unusable:
+    """Return why runs end with the connection; `said` is the error of systemd-run, if any."""
+    if said:
+        return Unusable(
+            f"{_ENDED}; systemd-run --user does not prevent it: {said}",
+            f"ssh {name} systemd-run --user --scope true   shows why",
+        )
+    return Unusable(_ENDED, f"ssh {name} loginctl enable-linger   lets them go on")
 
 
 def _namesakes(answers: Mapping[str, Answer]) -> dict[str, Unusable]:

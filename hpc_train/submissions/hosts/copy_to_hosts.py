@@ -20,6 +20,7 @@ from hpc_train.submissions.hosts.transport import Answer, call, options
 from hpc_train.subprocesses import exchange
 
 _PATIENCE_S = 3600.0
+_NO_PROTOCOL = (2, 12, 127)
 
 
 class Copy(Value, frozen=True, kw_only=True):
@@ -82,8 +83,8 @@ def _by_rsync(host: str, target: str, copy: Copy) -> Answer | None:
     done = exchange(argv, names, _PATIENCE_S)
     if done.returncode == 0:
         return Answer(lines=(("folder", target),))
-    # The shell there has no rsync (127, or 12: no protocol); this machine has none (127).
-    if done.returncode == 127 or "command not found" in done.stderr:
+    # No rsync here or there (127, 12), or a shell there that prints something first (2, 12).
+    if done.returncode in _NO_PROTOCOL and "No space" not in done.stderr:
         return None
     lines = [line for line in done.stderr.splitlines() if line.strip()]
     said = next((line for line in lines if "No space" in line), lines[-1] if lines else "no reason")

@@ -27,6 +27,7 @@ from hpc_train.regularfile import read_regular
 from hpc_train.submissions.hosts.copy_to_hosts import Copy, copy_of, faults, put
 from hpc_train.submissions.hosts.rendezvous_check import Place, meeting_fault
 from hpc_train.submissions.hosts.run_on_hosts import (
+    Taken,
     keep_waiting,
     start_on,
     stop,
@@ -99,19 +100,26 @@ def _run(run: RunFolder, queue: HostQueue) -> None:
     if submission is None:
         return
     plan = plan_of(run)
-    started = _await_hosts(run, plan, candidates(plan, queue))
+    taken = _await_hosts(run, plan, candidates(plan, queue))
+    started = taken.started
     if started is None:
+        _fail(run, submission, taken.reason)
         return
     write_hosts(run, started)
     reason = _start(run, plan, started)
     if reason:
         stop(started)
-        if _wanted(run):
-            with (run.logs / "job.out").open("a", encoding="utf-8") as log:
-                log.write(f"hpctrain: {reason}\n")
-            mark(run, submission, JobState.FAILED, reason)
+        _fail(run, submission, reason)
         return
     watch(run, started, plan.time_s, submission.cluster.poll_s)
+
+
+def _fail(run: RunFolder, submission: Submission, reason: str) -> None:
+    """Record why a run did not start, unless it was cancelled."""
+    if _wanted(run):
+        with (run.logs / "job.out").open("a", encoding="utf-8") as log:
+            log.write(f"hpctrain: {reason}\n")
+        mark(run, submission, JobState.FAILED, reason)
 
 
 def _wanted(run: RunFolder) -> Submission | None:
@@ -120,18 +128,18 @@ def _wanted(run: RunFolder) -> Submission | None:
     return submission if submission is not None and submission.state is None else None
 
 
-def _await_hosts(run: RunFolder, plan: LaunchPlan, hosts: Sequence[Host]) -> StartedHosts | None:
-    """Wait for the locks of enough hosts; None if the run is cancelled meanwhile."""
+def _await_hosts(run: RunFolder, plan: LaunchPlan, hosts: Sequence[Host]) -> Taken:
+    """Wait for the locks of enough hosts, unless it cannot help, or the run is cancelled."""
     said = ""
     while _wanted(run):
         taken = take_hosts(run, plan, hosts)
-        if taken.started is not None:
-            return taken.started
+        if taken.started is not None or taken.lasting:
+            return taken
         if taken.reason != said:
             said = taken.reason
             _say(run, said)
         time.sleep(_PAUSE_S + os.getpid() % 20 / 10)
-    return None
+    return Taken(None)
 
 
 def candidates(plan: LaunchPlan, queue: HostQueue) -> list[Host]:

@@ -19,10 +19,23 @@ from hpc_train.submissions.hosts.transport import Answer, at_once, call
 
 
 class Taken(NamedTuple):
-    """The hosts whose locks were taken; none, and `reason`, if there were not enough."""
+    """The hosts whose locks were taken; none, and `reason`, if there were not enough.
+
+    With `lasting`, there will not be enough by waiting.
+    """
 
     started: StartedHosts | None
     reason: str = ""
+    lasting: bool = False
+
+
+class _Lock(NamedTuple):
+    """The lock of one host, with a free port; or why it was not taken."""
+
+    host: StartedHost | None
+    port: str = ""
+    reason: str = ""
+    lasting: bool = False
 
 
 def take_hosts(run: RunFolder, plan: LaunchPlan, candidates: Sequence[Host]) -> Taken:
@@ -33,35 +46,37 @@ def take_hosts(run: RunFolder, plan: LaunchPlan, candidates: Sequence[Host]) -> 
     """
     wanted = plan.topology.nodes
     taken: list[StartedHost] = []
-    port, reasons = "", []
+    port, reasons, left = "", [], len(candidates)
     for host in candidates:
         if len(taken) == wanted:
             break
-        started, first_port, reason = _take(host, run, plan)
-        if started is None:
-            reasons.append(f"{host.name} {reason}")
+        lock = _take(host, run, plan)
+        if lock.host is None:
+            reasons.append(f"{host.name} {lock.reason}")
+            left -= lock.lasting
         else:
-            port = port or first_port
-            taken.append(started)
+            port = port or lock.port
+            taken.append(lock.host)
     if len(taken) == wanted:
         return Taken(StartedHosts(hosts=tuple(taken), port=port))
     release(StartedHosts(hosts=tuple(taken)))
-    return Taken(None, "; ".join(reasons))
+    return Taken(None, "; ".join(reasons), lasting=left < wanted)
 
 
-def _take(host: Host, run: RunFolder, plan: LaunchPlan) -> tuple[StartedHost | None, str, str]:
+def _take(host: Host, run: RunFolder, plan: LaunchPlan) -> _Lock:
     ports = (str(plan.rendezvous.port), str(plan.rendezvous.ports))
     words = (folder_on(host, run, plan), run.run_id, *ports, str(plan.topology.gpus_per_node))
     answer = call(host.name, "take", *words)
     if reason := fault(answer):
-        return None, "", reason
+        # A user ends, a host comes back; a folder that cannot be made stays so.
+        return _Lock(None, reason=reason, lasting=answer.get("fault") is not None)
     started = StartedHost(
         name=host.name,
         address=host.reached,
         folder=answer.get("folder") or "",
         boot=answer.get("boot") or "",
     )
-    return started, answer.get("port") or "", ""
+    return _Lock(started, answer.get("port") or "")
 
 
 def folder_on(host: Host, run: RunFolder, plan: LaunchPlan) -> str:

@@ -66,6 +66,7 @@ def test_hosts_that_have_what_is_needed(ssh: Path) -> None:
     ("second", "message"),
     [
         (("hostname b", "lacks flock", "lacks bash 4"), "gpu2: has no flock, bash 4"),
+        (("hostname b", "readonly /home/me"), "gpu2: cannot write to /home/me"),
         (("hostname a",), "gpu2: has the host name of gpu1, a; NCCL takes them for one"),
     ],
 )

@@ -119,3 +119,13 @@ def test_what_is_not_fetched_to_its_end_stays_on_the_host(ssh: Path, tmp_path: P
     (folder / "logs").mkdir()
     call("gpu1", "clear", str(folder))
     assert not folder.parent.exists()
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(ssh: Path, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    assert call("gpu1", "look", "", "0", f"{tmp_path}/new/er").get("readonly") is None
+    assert (
+        call("gpu1", "look", "", "0", f"{tmp_path}/file/new").get("readonly") == f"{tmp_path}/file"
+    )
+    # Also root may not write there.
+    assert call("gpu1", "look", "", "0", "/proc/sys/new").get("readonly") == "/proc/sys"

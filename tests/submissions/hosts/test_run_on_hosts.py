@@ -1,0 +1,36 @@
+"""The locks of hosts: what is waited for, and what is not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.run import RunFolder
+from hpc_train.submissions.hosts.queue_runner import HostQueue, candidates
+from hpc_train.submissions.hosts.run_on_hosts import take_hosts
+from tests.submissions.hosts.test_checked_hosts import plan, say, ssh
+
+__all__ = ["ssh"]
+
+
+@pytest.mark.parametrize(
+    ("second", "nodes", "lasting"),
+    [
+        ("busy r1 of me", 2, False),
+        ("gpu_in_use 0 9000 10000", 2, False),
+        ("fault Read-only file system: /home/me/hpctrain", 2, True),
+        # The other host is enough, once it is free.
+        ("fault Read-only file system: /home/me/hpctrain", 1, False),
+    ],
+)
+def test_a_fault_that_lasts_is_not_waited_for(
+    ssh: Path, second: str, nodes: int, lasting: bool
+) -> None:
+    say(ssh, "gpu1", "busy r2 of you")
+    say(ssh, "gpu2", second)
+    wanted = plan(ssh, nodes)
+    hosts = candidates(wanted, HostQueue(runs=()))
+    taken = take_hosts(RunFolder(path=ssh / "run"), wanted, hosts)
+    assert (taken.started, taken.lasting) == (None, lasting)
+    assert taken.reason.startswith("gpu1 is in use by r2 of you; gpu2 ")
