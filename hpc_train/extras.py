@@ -36,6 +36,11 @@ def need(what: str, extra: str, instead: str = "", *, only: tuple[str, ...] = ()
         raise _error(what, missing, extra, instead)
 
 
+def is_installed(extra: str) -> bool:
+    """Return whether all packages of an extra can be found."""
+    return all(importlib.util.find_spec(name) is not None for name in EXTRAS[extra])
+
+
 def lacking(failure: ModuleNotFoundError) -> MissingExtraError | None:
     """Return the error for a failed import of a package of an extra; None for any other module."""
     top = (failure.name or "").partition(".")[0]

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from hpc_train.model.hardware import Hardware
     from hpc_train.model.live_cluster import Cluster
     from hpc_train.model.live_pbs import LivePbs
-    from hpc_train.model.switch_topology import SwitchTopology
     from hpc_train.pipeline.doctor import Examined
 
 Line = tuple[str, str]
@@ -87,6 +86,7 @@ def _json(found: Examined) -> dict[str, Any]:
         "cluster": found.cluster,
         "switches": found.switches,
         "pbs": found.pbs,
+        "sagemaker": dict(found.aws.rows),
         "findings": [
             {
                 "section": one.id,
@@ -115,10 +115,13 @@ def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
 
 def _rows(section: str, found: Examined) -> list[Line]:
     if section == "slurm":
-        made = (_slurm(found.cluster), _switches(found.switches), _pbs(found.pbs))
-        return [*(row for rows in made for row in rows), *_profiles(found.profiles)]
+        switches = [("topology", found.switches.summary)] if found.switches else []
+        own = [*_slurm(found.cluster), *switches, *_pbs(found.pbs)]
+        return [*own, *_profiles(found.profiles)]
     if section == "launchers":
         return list(_launchers(found.hardware, found.cluster))
+    if section == "sagemaker":
+        return list(found.aws.rows)
     makers = {
         "torch": _torch,
         "gpus": _gpus,
@@ -142,11 +145,6 @@ def _slurm(cluster: Cluster | None) -> Iterator[Line]:
     yield "gres", gres or "none"
     yield "accounting", "yes" if cluster.accounting else "no"
     yield "preemption", cluster.preemption or "ends no jobs"
-
-
-def _switches(switches: SwitchTopology | None) -> Iterator[Line]:
-    if switches is not None:
-        yield "topology", switches.summary
 
 
 def _pbs(pbs: LivePbs | None) -> Iterator[Line]:

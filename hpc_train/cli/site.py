@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpc_train.cli.complete import sites
-from hpc_train.cli.options import path_option
 from hpc_train.cli.site_check import check_site_profiles
+from hpc_train.cli.site_init import init_site_profile
 from hpc_train.cli.site_test import test_site
 
 if TYPE_CHECKING:
     from hpc_train.model.detected import Found
     from hpc_train.pipeline.detection.default_site import SiteChoice
     from hpc_train.pipeline.detection.detect import Detection
-    from hpc_train.pipeline.site.init import Drafted, InitOptions
     from hpc_train.pipeline.site.show import ProfileValue
 
 UNKNOWN = "?"
@@ -161,79 +159,7 @@ def schema(*, markdown: bool) -> None:
         click.echo(site_schema())
 
 
-@site.command("init")
-@click.argument("name", required=False, shell_complete=sites)
-@path_option("-o", "--output", help="File to write the draft to.")
-@click.option("--force", is_flag=True, help="Replace an existing file.")
-@click.option("--probe", is_flag=True, help="Also run a short job on one node of each kind.")
-@click.option("--partition", help="Partition of the probe job; default: all.")
-@click.option("--srun", "options", multiple=True, help="One more option of the probe job's srun.")
-@click.option(
-    "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
-)
-@click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of a cluster.")
-def init_site_profile(
-    *,
-    hosts: str | None,
-    name: str | None,
-    output: Path | None,
-    force: bool,
-    probe: bool,
-    partition: str | None,
-    options: tuple[str, ...],
-    reach: str | None,
-) -> None:
-    """Write a draft of a profile of the local Slurm or PBS, or of machines that ssh reaches."""
-    from hpc_train.pipeline.site.init import InitOptions
-
-    if hosts is not None and not hosts.strip(", "):
-        raise click.UsageError("--hosts needs names that ssh knows, such as --hosts gpu1,gpu2")
-    if hosts and probe:
-        raise click.UsageError("--probe asks Slurm, --hosts asks machines by ssh; use one of them")
-    if not probe and (partition or options or reach):
-        raise click.UsageError("--partition, --srun and --reach require --probe")
-    wanted = InitOptions(
-        name=name,
-        output=output,
-        force=force,
-        probe=probe,
-        partition=partition,
-        srun=options,
-        reach=reach,
-    )
-    _say_draft(_draft(wanted, hosts))
-
-
-def _draft(wanted: InitOptions, hosts: str | None) -> Drafted:
-    from hpc_train.cli.busy import busy
-
-    if hosts:
-        from hpc_train.pipeline.site.init_hosts import init_hosts
-
-        names = tuple(filter(None, (name.strip() for name in hosts.split(","))))
-        with busy("asking the hosts"):
-            return init_hosts(wanted, names)
-    from hpc_train.pipeline.site.init import init_site
-    from hpc_train.pipeline.site.init_pbs import init_pbs, is_pbs
-
-    if is_pbs():
-        if wanted.probe:
-            raise click.UsageError("--probe runs a job of Slurm, and this machine has PBS")
-        with busy("asking PBS"):
-            return init_pbs(wanted)
-    with busy("asking Slurm"):
-        return init_site(wanted)
-
-
-def _say_draft(drafted: Drafted) -> None:
-    for message in drafted.unread:
-        click.echo(f"hpctrain: {message}", err=True)
-    guessed = sum("# guessed" in row for row in drafted.text.splitlines())
-    questions = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
-    click.echo(f"{drafted.path}: {guessed} lines are guessed, {questions} questions are open")
-    click.echo(f"next: check the file, then hpctrain site show {drafted.path}")
-
-
+site.add_command(init_site_profile)
 site.add_command(check_site_profiles)
 site.add_command(test_site)
 

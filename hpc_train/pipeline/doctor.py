@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 
 from hpc_train.errors import ProbeError
@@ -17,14 +18,17 @@ from hpc_train.probe.hardware import this_hardware
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.problems_and_remedies import advise
 from hpc_train.probe.query_slurm import read_cluster, read_switches
+from hpc_train.sites.load import load_site
+from hpc_train.submissions.sagemaker.account_check import AccountCheck, check_account, uses_aws
 
-SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers")
+SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers", "sagemaker")
 
 
 class Examined(Value, frozen=True, kw_only=True):
     """The result; `slurm_problem` is the reason why an installed Slurm did not answer.
 
     `profiles` are the site profiles that match this host, `pbs` is the PBS of this machine.
+    `aws` is the account of this shell, if it is set up for AWS or its site is one of SageMaker.
     """
 
     hardware: Hardware
@@ -34,6 +38,7 @@ class Examined(Value, frozen=True, kw_only=True):
     profiles: tuple[str, ...] = ()
     switches: SwitchTopology | None = None
     pbs: LivePbs | None = None
+    aws: AccountCheck = AccountCheck()
 
     @property
     def scheduler(self) -> str:
@@ -67,6 +72,8 @@ def examine(reach: str | None = None) -> Examined:
         message = f"PBS's commands are installed, but do not answer: {pbs_problem}"
         hint = "check whether the server is up: qstat -B"
         advice += (Finding(id="pbs", severity="warning", message=message, advice=hint),)
+    aws = _aws()
+    advice += (aws.problem,) if aws.problem else ()
     profiles = tuple(match.name for match in detect_site(this_host()).matches)
     return Examined(
         hardware=hardware,
@@ -76,6 +83,7 @@ def examine(reach: str | None = None) -> Examined:
         profiles=profiles,
         switches=switches,
         pbs=pbs,
+        aws=aws,
     )
 
 
@@ -96,6 +104,16 @@ def _cluster() -> tuple[Cluster | None, str]:
         return read_cluster(), ""
     except ProbeError as failure:
         return None, failure.message
+
+
+def _aws() -> AccountCheck:
+    named = os.environ.get("HPCTRAIN_SITE")
+    site = load_site(named) if named else None
+    if site is not None and site.value.sagemaker is None:
+        site = None
+    if site is None and not uses_aws():
+        return AccountCheck()
+    return check_account(site)
 
 
 def _pbs() -> tuple[LivePbs | None, str]:

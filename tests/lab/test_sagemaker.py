@@ -65,10 +65,11 @@ def calls(name: str) -> list[str]:
     return re.findall(rf"^\S*{name} (\d+)$", Path(FOLDER, "service.out").read_text(), re.M)
 
 
-def test_two_hosts_train_and_a_report_reads_their_logs(desk: Desk) -> None:
+@pytest.mark.parametrize("launcher", ["torchrun", "spawn"])
+def test_two_hosts_train_and_a_report_reads_their_logs(desk: Desk, launcher: str) -> None:
     options = ["--data", "digits", "--global-batch-size", "128", "--epochs", "1"]
     command = ["python", "-m", "hpc_train.workload.train", *options]
-    done = desk.submit(command, launcher="torchrun")
+    done = desk.submit(command, launcher=launcher)
     assert done.returncode == 0, done.stderr
     run = desk.end()
     assert run["state"] == "COMPLETED"
@@ -119,6 +120,16 @@ def test_throttled_calls_are_repeated(desk: Desk) -> None:
     assert desk.submit(["true"]).returncode == 0
     assert calls("CreateTrainingJob") == ["400", "400", "200"]
     assert desk.end()["state"] == "COMPLETED"
+
+
+def test_a_role_of_another_account_is_refused_before_the_upload(desk: Desk) -> None:
+    home = Path(desk.environment["HOME"], ".config", "hpctrain", "sagemaker.yaml")
+    (desk.folder / "sagemaker.yaml").write_text(home.read_text().replace("::123", "::923"))
+    done = desk.submit(["true"], "--site", "./sagemaker.yaml")
+    assert done.returncode == 2, done.stdout
+    assert "sagemaker.role is one of the account 923456789012" in done.stderr
+    assert Path(FOLDER, "service.out").read_text() == "/ 200\n"
+    assert not (desk.folder / "results" / "job").exists()
 
 
 @pytest.mark.parametrize(

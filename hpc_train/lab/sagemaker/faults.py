@@ -15,6 +15,7 @@ KNOWN = {
     "name_taken": "CreateTrainingJob is refused: the name is that of another job",
     "no_quota": "CreateTrainingJob is refused by the quota of the account",
     "no_role": "CreateTrainingJob is refused: the role cannot be assumed",
+    "denied": "a call to IAM or EC2 is refused: the user lacks the permission",
     "capacity": "a job fails, because there are no instances",
     "slow_download": "a job downloads for 60 s",
     "old_token": "GetLogEvents refuses a token",

@@ -28,6 +28,8 @@ class ObjectStore:
             file.parent.mkdir(parents=True, exist_ok=True)
             write_atomic(file, body, flush=False)
             return 200, b""
+        if method == "HEAD" and not key:
+            return 200, b""
         if not key or not file.is_file():
             return _error(404, "NoSuchKey", "The specified key does not exist.")
         return 200, file.read_bytes()

@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from hpc_train.lab.sagemaker.account import Account
 from hpc_train.lab.sagemaker.faults import Faults
 from hpc_train.lab.sagemaker.log_store import LogStore, ServiceError
 from hpc_train.lab.sagemaker.object_store import ObjectStore
@@ -39,6 +40,7 @@ class TrainingService:
         self.faults = Faults(folder)
         self.logs = LogStore(self.faults)
         self.files = ObjectStore(folder / "s3")
+        self.account = Account(folder / "s3", self.faults)
         self.jobs: dict[str, TrainingJob] = {}
         self._lock = threading.Lock()
         self._around = Around(
@@ -53,6 +55,7 @@ class TrainingService:
             "SageMaker.ListTrainingJobs": self._list,
             "SageMaker.StopTrainingJob": self._stop,
             "SageMaker.ListTags": self._tags,
+            "ServiceQuotasV20190624.ListServiceQuotas": self.account.quotas,
             "Logs_20140328.DescribeLogStreams": self.logs.describe,
             "Logs_20140328.GetLogEvents": self.logs.events,
         }
@@ -142,7 +145,11 @@ def handler(service: TrainingService) -> type[BaseHTTPRequestHandler]:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
             target = self.headers.get("X-Amz-Target")
             try:
-                if target is None:
+                if target is None and self.path == "/" and self.command == "POST":
+                    self._send(*service.account.answer(body))
+                elif target is None and self.path.partition("?")[0] == "/":
+                    self._send(*service.account.buckets())
+                elif target is None:
                     self._send(*service.files.answer(self.command, self.path, body))
                 else:
                     self._send(*service.answer(target, json.loads(body)))

@@ -20,6 +20,7 @@ from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.probe_job import Probed, ProbeJob, probe
 from hpc_train.probe.query_slurm import read_cluster
+from hpc_train.probe.schedulers import find_scheduler
 from hpc_train.registry import BUILT_IN
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
@@ -56,6 +57,7 @@ def init_site(options: InitOptions) -> Drafted:
     if given is not None:
         # Errors in the options are reported before Slurm is queried.
         target_of(options, given)
+    _check_slurm()
     cluster = read_cluster()
     name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
     target = target_of(options, name)
@@ -67,6 +69,24 @@ def init_site(options: InitOptions) -> Drafted:
     unread = (*cluster.unread, *probed.unread)
     unread += tuple(one for machine in probed.hardware.values() for one in machine.unread)
     return Drafted(path=target, name=name, text=text, unread=tuple(dict.fromkeys(unread)))
+
+
+def _check_slurm() -> None:
+    """Refuse a machine without a scheduler that can be asked.
+
+    Raises:
+        ProbeError: with the schedulers that were looked for, and the other kinds of drafts.
+    """
+    found, problem = find_scheduler(os.environ)
+    if found is not None and found.kind == "Slurm":
+        return
+    here = f"{found.kind} ({found.evidence}) and neither" if found else "neither"
+    said = f"; `scontrol show config`: {problem}" if problem else ""
+    raise ProbeError(
+        f"this machine has {here} Slurm (scontrol) nor PBS (qstat){said}",
+        "run it on a login node, with SLURM_CONF if needed; machines that ssh reaches: "
+        "hpctrain site init --hosts a,b; an account of AWS: hpctrain site init --sagemaker",
+    )
 
 
 def target_of(options: InitOptions, name: str) -> Path:

@@ -104,6 +104,9 @@ def _keys(job: SourcedJob, site: SourcedSite) -> Iterator[str]:
     yield yaml_text.line("launcher", launcher, _or(tuple(_other_launchers(job, site))))
     if spec.partition is not None:
         yield yaml_text.line("partition", spec.partition, _partitions(profile, spec.partition))
+    if profile.sagemaker is not None and profile.sagemaker.image is None:
+        image = {"image": "ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG"}
+        yield f"container: {msgspec.json.encode(image).decode()}  # placeholder: your image"
     if spec.account is not None:
         command = profile.account.command
         yours = f"; printed by: {command}" if command else ""

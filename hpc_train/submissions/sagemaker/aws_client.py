@@ -14,6 +14,7 @@ from hpc_train.model.site import SourcedSite
 _WHAT = "scheduler sagemaker"
 # What is waited for an answer, up to six times.
 _ANSWER_S, _UPLOAD_S = 15, 60
+_ATTEMPTS = 6
 _LOGIN = "aws sso login, or aws configure; AWS_PROFILE names a profile"
 _BAD_KEYS = (
     "ExpiredToken",
@@ -46,7 +47,7 @@ def check_boto3() -> None:
     need(_WHAT, "sagemaker")
 
 
-def region_of(site: SourcedSite) -> str:
+def region_of(site: SourcedSite | None) -> str:
     """Return the region of the profile, else that of the shell.
 
     Raises:
@@ -55,20 +56,23 @@ def region_of(site: SourcedSite) -> str:
     check_boto3()
     from botocore.exceptions import BotoCoreError
 
-    stated = site.value.sagemaker.region if site.value.sagemaker else None
+    stated = site.value.sagemaker.region if site and site.value.sagemaker else None
     try:
-        region = stated or _session().region_name
+        # boto3 reads AWS_DEFAULT_REGION only; AWS's other tools read both.
+        region = stated or os.environ.get("AWS_REGION") or _session().region_name
     except BotoCoreError as failure:
-        raise SiteProfileError(f"{site.near('sagemaker')}: {failure}", _LOGIN) from None
+        raise SiteProfileError(f"{_at(site, 'sagemaker')}{failure}", _LOGIN) from None
     if not region:
+        neither = "neither the profile nor this shell names one" if site else "this shell has none"
+        hint = "export AWS_REGION=eu-west-1"
         raise SiteProfileError(
-            f"{site.near('sagemaker')}: no region: neither the profile nor this shell names one",
-            "sagemaker.region: eu-west-1 in the profile, or export AWS_REGION=eu-west-1",
+            f"{_at(site, 'sagemaker')}no region: {neither}",
+            f"sagemaker.region: eu-west-1 in the profile, or {hint}" if site else hint,
         )
     return str(region)
 
 
-def check_credentials(site: SourcedSite) -> None:
+def check_credentials(site: SourcedSite | None) -> None:
     """Check that there are credentials; only those of a login or role are requested from AWS.
 
     Raises:
@@ -86,11 +90,17 @@ def check_credentials(site: SourcedSite) -> None:
     if found is None:
         _session_of.cache_clear()
         raise SiteProfileError(
-            f"{site.near('sagemaker')}: no credentials of AWS were found in this shell", _LOGIN
+            f"{_at(site, 'sagemaker')}no credentials of AWS were found in this shell", _LOGIN
         )
 
 
-def client(service: str, region: str) -> Any:
+def credentials_from() -> str:
+    """Return where boto3 found the credentials: environment variables, a file, a login, a role."""
+    found = _session().get_credentials()
+    return str(found.method) if found is not None else "none"
+
+
+def client(service: str, region: str, attempts: int = _ATTEMPTS) -> Any:
     """Return a client that retries throttled calls, slower each time.
 
     An endpoint that accepts calls and never answers ends one after two minutes.
@@ -102,7 +112,7 @@ def client(service: str, region: str) -> Any:
     from botocore.config import Config
 
     config = Config(
-        retries={"mode": "adaptive", "max_attempts": 6},
+        retries={"mode": "adaptive", "total_max_attempts": attempts},
         connect_timeout=5,
         read_timeout=_UPLOAD_S if service == "s3" else _ANSWER_S,
     )
@@ -156,7 +166,7 @@ def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> 
     from botocore.exceptions import ConnectionError, HTTPClientError, IncompleteReadError
 
     if not isinstance(failure, (ConnectionError, HTTPClientError, IncompleteReadError)):
-        place = f"{site.near('sagemaker')}: " if site else ""
+        place = _at(site, "sagemaker")
         return SiteProfileError(f"{place}the configuration of AWS in this shell: {text}", _LOGIN)
     section = site.value.sagemaker if site else None
     if site is None or section is None or section.region is None:
@@ -171,25 +181,24 @@ def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> 
 def _of_profile(code: str, text: str, site: SourcedSite | None, call: str) -> HpcTrainError | None:
     """Return the error for what the profile or the shell has to change."""
 
-    def at(key: str) -> str:
-        return f"{site.near(key)}: " if site else ""
-
     section = site.value.sagemaker if site else None
     if code in _BAD_KEYS or call.startswith("AssumeRole"):
         said = f"{call}: {text}" if call.startswith("AssumeRole") else text
-        return SiteProfileError(f"{at('sagemaker')}AWS refuses the credentials: {said}", _LOGIN)
+        return SiteProfileError(
+            f"{_at(site, 'sagemaker')}AWS refuses the credentials: {said}", _LOGIN
+        )
     if code == "NoSuchBucket":
         bucket = section.bucket.removeprefix("s3://").partition("/")[0] if section else "BUCKET"
-        place = at("sagemaker.bucket")
+        place = _at(site, "sagemaker.bucket")
         return SiteProfileError(f"{place}sagemaker.bucket: {text}", f"aws s3 mb s3://{bucket}")
     if _ROLE.search(text):
         role = section.role.rpartition("/")[2] if section else "ROLE"
         hint = f"aws iam get-role --role-name {role}   shows whether it exists and whom it trusts, "
         hint += "which has to be sagemaker.amazonaws.com; you need iam:PassRole for it"
-        return SiteProfileError(f"{at('sagemaker.role')}sagemaker.role: {text}", hint)
+        return SiteProfileError(f"{_at(site, 'sagemaker.role')}sagemaker.role: {text}", hint)
     if "AccessDenied" in code:
         hint = f"the account's administrator adds the permission of {call or 'this call'}"
-        return SiteProfileError(f"{at('sagemaker')}AWS denies {call or 'it'}: {text}", hint)
+        return SiteProfileError(f"{_at(site, 'sagemaker')}AWS denies {call or 'it'}: {text}", hint)
     return None
 
 
@@ -199,6 +208,10 @@ def _of_job(code: str, text: str, place: str) -> HpcTrainError:
         hint = "fewer nodes or another --partition; Service Quotas of SageMaker raises the limit"
         return PlanError(f"{place}the quota of the account: {text}", hint)
     return PlanError(f"{place}AWS refuses it: {text}", "hpctrain render FILE shows the request")
+
+
+def _at(site: SourcedSite | None, key: str) -> str:
+    return f"{site.near(key)}: " if site else ""
 
 
 def _session() -> Any:

@@ -20,6 +20,7 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.sagemaker.account_check import check_owner
 from hpc_train.submissions.sagemaker.aws_client import (
     aws_errors,
     client,
@@ -81,6 +82,7 @@ def submit_jobs(
         )
     archives: dict[Path, CodeArchive] = {}
     jobs = [_job(run, site, home.parent, archives) for run in runs]
+    check_owner(site)
     region = region_of(site)
     aws = _Aws(
         site=site, region=region, jobs=client("sagemaker", region), files=client("s3", region)

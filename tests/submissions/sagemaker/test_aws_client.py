@@ -129,6 +129,9 @@ def test_no_region(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "AWS_REGION" in failure.value.hint
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-2")
     assert region_of(without) == "us-east-2"
+    # boto3 alone does not read it, though AWS's other tools do.
+    monkeypatch.setenv("AWS_REGION", "eu-north-1")
+    assert region_of(without) == "eu-north-1"
     assert region_of(site(tmp_path)) == "eu-west-1"
 
 

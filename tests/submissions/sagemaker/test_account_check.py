@@ -1,0 +1,68 @@
+"""What keeps training jobs from starting is said before one is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import SiteProfileError
+from hpc_train.submissions.sagemaker.account_check import check_account, check_owner, uses_aws
+from tests.sagemaker_service import serving
+from tests.submissions.sagemaker.jobs import site
+
+pytest.importorskip("boto3")
+
+
+@pytest.fixture
+def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    with serving(tmp_path / "aws", monkeypatch):
+        (tmp_path / "aws" / "s3" / "my-bucket").mkdir()
+        yield tmp_path
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (("role/training", "role/lab"), ""),
+        (("role/training", "role/training"), "aws.yaml:7: sagemaker.role: there is no role train"),
+        (("role/training", "role/ec2"), "ec2 does not trust sagemaker.amazonaws.com"),
+        (("my-bucket", "no-bucket"), "aws.yaml:8: sagemaker.bucket: there is no bucket no-bucket"),
+        (("::123", "::923"), "aws.yaml:7: sagemaker.role is one of the account 923456789012"),
+    ],
+)
+def test_role_and_bucket_of_a_profile(account: Path, change: tuple[str, str], problem: str) -> None:
+    found = check_account(site(account, change))
+    assert dict(found.rows)["account"] == "123456789012"
+    if not problem:
+        assert found.problem is None
+        return
+    assert found.problem is not None and found.problem.severity == "error"
+    assert problem in found.problem.message
+    assert found.problem.advice
+
+
+def test_the_role_of_another_account_is_refused_before_a_submission(account: Path) -> None:
+    check_owner(site(account))
+    with pytest.raises(SiteProfileError, match="passes no role on to another"):
+        check_owner(site(account, ("::123", "::923")))
+
+
+def test_a_network_without_sts_is_no_reason_to_refuse(
+    account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:1")
+    check_owner(site(account, ("::123", "::923")))
+
+
+def test_a_shell_without_aws_is_not_examined(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert not uses_aws()
+    (tmp_path / ".aws").mkdir()
+    (tmp_path / ".aws" / "config").touch()
+    assert uses_aws()
