@@ -89,15 +89,19 @@ class TrainingService:
                 self.jobs.setdefault(name, self._other(request))
                 raise ServiceError("ResourceInUse", "Training job names must be unique within AWS.")
             taken = {job.network for job in self.jobs.values() if not job.is_over}
-            job = self.jobs[name] = TrainingJob(request, free_network(taken), self._around)
+            job = self.jobs[name] = self.new_job(request, free_network(taken))
         job.thread.start()
         if self.faults.take("lost_answer"):
             raise ConnectionResetError
         return {"TrainingJobArn": job.arn}
 
+    def new_job(self, request: dict[str, Any], network: int = 0) -> TrainingJob:
+        """Return a job that has not begun."""
+        return TrainingJob(request, network, self._around)
+
     def _other(self, request: dict[str, Any]) -> TrainingJob:
         """Return a job of another user with the same name."""
-        other = TrainingJob({**request, "Tags": []}, 0, self._around)
+        other = self.new_job({**request, "Tags": []})
         other.status, other.secondary, other.ended = "Completed", "Completed", other.created
         return other
 
