@@ -6,7 +6,7 @@ import errno
 import fcntl
 import os
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, TypeVar
@@ -118,8 +118,10 @@ def _schema(raw: bytes) -> int:
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
+def exclusive(path: Path, say: Callable[[str], None] | None = None) -> Iterator[None]:
     """Hold an exclusive lock on a file during a block, and wait for it if necessary.
+
+    With `say`, the file names the process that holds it, and `say` receives for whom it waits.
 
     Raises:
         StoreError: the lock file cannot be created.
@@ -136,14 +138,25 @@ def exclusive(path: Path) -> Iterator[None]:
     except OSError as failure:
         raise cannot_write(path, failure) from None
     try:
-        _lock(descriptor, path)
+        _lock(descriptor, path, say)
+        if say is not None:
+            os.truncate(descriptor, 0)
+            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}".encode(), 0)
         yield
     finally:
         os.close(descriptor)
 
 
-def _lock(descriptor: int, path: Path) -> None:
+def _lock(descriptor: int, path: Path, say: Callable[[str], None] | None) -> None:
     try:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        if say is not None:
+            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            say(
+                f"{path.parent.name}: waiting for {holder or 'another process'}, which submits, too"
+            )
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     except OSError as failure:
         raise StoreError(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
 
-from hpc_train.json_files import default_results, expanded, write_file
+from hpc_train.json_files import default_results, exclusive, expanded, write_file
 
 
 @contextmanager
@@ -60,3 +60,18 @@ def test_a_file_with_the_signs_of_a_pattern_in_its_name_is_that_file(tmp_path: P
     assert expanded(str(tmp_path / "run[12].out")) == files[1:]
     assert expanded(str(tmp_path / "x*")) == []
     assert expanded("-") == [Path("/dev/stdin")]
+
+
+def test_a_second_holder_says_for_whom_it_waits(tmp_path: Path) -> None:
+    lock, said = tmp_path / "study" / ".submit.lock", list[str]()
+    with ExitStack() as first:
+        first.enter_context(exclusive(lock, said.append))
+
+        def release(text: str) -> None:
+            said.append(text)
+            first.close()
+
+        with exclusive(lock, release):
+            pass
+    holder = f"process {os.getpid()} on {os.uname().nodename}"
+    assert said == [f"study: waiting for {holder}, which submits, too"]

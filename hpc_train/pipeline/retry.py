@@ -60,7 +60,7 @@ def retry(
         HpcTrainError: folders of runs that were not submitted are removed; a setting is wrong.
     """
     home = path.parent if is_run(path) else path
-    with exclusive(home / ".submit.lock"):
+    with exclusive(home / ".submit.lock", say):
         runs = runs_below(path)
         targets = _targets(path, home, runs)
         for run in runs:

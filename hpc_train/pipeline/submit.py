@@ -85,7 +85,7 @@ def submit(
     check_version(home / STUDY_FILE)
     made_root = not root.exists()
     try:
-        with exclusive(home / ".submit.lock"):
+        with exclusive(home / ".submit.lock", say):
             kept, wanted = _split(prepared, home, options.rerun_failed)
             entries = _entries(prepared, wanted, argv)
             batches = ready_batches(home, prepared_batches(prepared, entries))

@@ -12,9 +12,9 @@ from hpc_train.extras import need
 from hpc_train.model.site import SourcedSite
 
 _WHAT = "scheduler sagemaker"
-# What is waited for an answer, up to six times.
-_ANSWER_S, _UPLOAD_S = 15, 60
-_ATTEMPTS = 6
+# What is waited for an answer, and how often: two minutes in all.
+_ANSWER_S, _ATTEMPTS = 15, 6
+_UPLOAD_S, _UPLOADS = 30, 4
 _LOGIN = "aws sso login, or aws configure; AWS_PROFILE names a profile"
 _BAD_KEYS = (
     "ExpiredToken",
@@ -100,7 +100,7 @@ def credentials_from() -> str:
     return str(found.method) if found is not None else "none"
 
 
-def client(service: str, region: str, attempts: int = _ATTEMPTS) -> Any:
+def client(service: str, region: str, attempts: int | None = None) -> Any:
     """Return a client that retries throttled calls, slower each time.
 
     An endpoint that accepts calls and never answers ends one after two minutes.
@@ -111,10 +111,11 @@ def client(service: str, region: str, attempts: int = _ATTEMPTS) -> Any:
     check_boto3()
     from botocore.config import Config
 
+    wait_s, tries = (_UPLOAD_S, _UPLOADS) if service == "s3" else (_ANSWER_S, _ATTEMPTS)
     config = Config(
-        retries={"mode": "adaptive", "total_max_attempts": attempts},
+        retries={"mode": "adaptive", "total_max_attempts": attempts or tries},
         connect_timeout=5,
-        read_timeout=_UPLOAD_S if service == "s3" else _ANSWER_S,
+        read_timeout=wait_s,
     )
     return _session().client(service, region_name=region, config=config)
 
