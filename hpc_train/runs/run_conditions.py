@@ -83,7 +83,8 @@ def _requested(manifest: Manifest) -> Iterator[tuple[str, str]]:
     for name, value in values.items():
         if name == "command" or not _set_by(axes, name):
             yield name, value()
-    for name in _DIRECTIVES:
+    # A site has partitions of its own, and its scheduler may have no directive for them.
+    for name in () if "site" in axes else _DIRECTIVES:
         if name in directives and not _set_by(axes, name):
             yield name, directives[name] or "yes"
 

@@ -1,4 +1,4 @@
-"""The pages about hosts, PBS and SageMaker: every command of their labs prints what is shown."""
+"""The pages about hosts, PBS, SageMaker, and all of them: the commands print what is shown."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpc_train.lab.sagemaker import start_and_stop as sagemaker
 from hpc_train.lab.ssh_hosts import start_and_stop as hosts
 from hpc_train.pipeline.lab import running_pbs, stop_pbs
 from tests.conftest import refuse
-from tests.project.shown_commands import ROOT, shown, type_page
+from tests.project.shown_commands import ROOT, printed, shown, type_page
 from tests.project.tour import INSTALLED, desk
 
 # Each command has a shell of its own.
@@ -69,3 +69,23 @@ def _check_machine(kind: str, page: LabPage) -> None:
         refuse("containers and hosts in namespaces need root")
     if page.found() is not None:
         refuse(f"it runs on this machine; end it with: hpctrain lab down {kind}")
+
+
+@pytest.mark.slow
+@pytest.mark.ssh
+def test_one_study_on_all_schedulers(no_lab: None, tmp_path: Path, torch: None) -> None:
+    """A job file of examples/ runs on this machine and four labs, and one report compares them."""
+    for kind, page in PAGES.items():
+        _check_machine(kind, page)
+    source = "".join(SOURCE.format(page.folder) for page in PAGES.values())
+    commands = shown(ROOT / "docs" / "schedulers.md", "#")
+    environment = desk(tmp_path)
+    try:
+        typed = list(type_page(list(commands), tmp_path, environment, source))
+    finally:
+        for page in PAGES.values():
+            page.stop()
+        printed("hpctrain lab down", tmp_path, environment)
+    wrong = [f"# {one.line}\n{one.difference}" for one in typed if one.difference]
+    assert not wrong, "\n".join(wrong)
+    assert len(typed) == 10

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hpc_train.model.transport import Transport
@@ -34,6 +35,16 @@ def test_what_an_axis_sets_is_no_condition() -> None:
     assert found["command"] == "python …"
     assert "torch" not in found
     assert "command" not in conditions_of(run("a", axes={"command": []}), None)
+
+
+def test_a_site_has_partitions_of_its_own() -> None:
+    made = run("a")
+    assert made.manifest is not None
+    plan = msgspec.structs.replace(made.manifest.plan, directives=(("partition", "gpu"),))
+    for axes, found in (({}, "gpu"), ({"site": "lab"}, None)):
+        manifest = msgspec.structs.replace(made.manifest, plan=plan, axes=axes)
+        asked = msgspec.structs.replace(made, manifest=manifest)
+        assert conditions_of(asked, None).get("partition") == found
 
 
 @pytest.mark.parametrize(

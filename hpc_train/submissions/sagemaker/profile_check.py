@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.errors import SiteProfileError, nearest
+from hpc_train.errors import SiteProfileError
 from hpc_train.model.partition import ANY
 from hpc_train.model.site import SourcedSite
 
@@ -41,7 +41,7 @@ def _check_partitions(site: SourcedSite) -> None:
         )
     for index, name in enumerate(names):
         if name == ANY or not name.startswith(_PREFIX):
-            near = nearest(f"{_PREFIX}{name}", names)
+            near = f"; did you mean {_PREFIX + name!r}?" if "." in name else ""
             raise SiteProfileError(
                 f"{site.near(f'partitions.{index}.name')}: partitions: {name!r} is no instance "
                 f"type of training jobs{near}",

@@ -151,7 +151,7 @@ def test_what_a_job_cannot_have(
         (f"{ROLE}", "training", "sagemaker.role"),
         ("s3://my-bucket", "my-bucket", "sagemaker.bucket"),
         ("  bucket", "  max_wait: 1h\n  bucket", "max_wait is for spare capacity only"),
-        ("ml.g5", "g5", "'g5.12xlarge' is no instance type of training jobs"),
+        ("ml.g5", "g5", "training jobs; did you mean 'ml.g5.12xlarge'?"),
         ("[torchrun, single", "[torchrun, mpirun", "launchers.allowed: mpirun: it starts ranks"),
         ("torchrun, allowed: [torchrun", "srun, allowed: [srun", "srun: SageMaker has no srun"),
     ],
