@@ -124,11 +124,14 @@ class UnknownNameError(HpcTrainError):
     def __init__(
         self, kind: str, name: str, known: Iterable[str], where: str = "", hint: str = ""
     ) -> None:
-        names = sorted(known)
+        names = sorted(set(known))
         shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
         place = f"{where}: " if where else ""
+        # `lab*`: what it would match differs between machines.
+        pattern = ", and names are no patterns" if set("*?[") & set(name) else ""
         super().__init__(
-            f"{place}unknown {kind} {name!r}{nearest(name, names)}; known: {shown or 'none'}",
+            f"{place}unknown {kind} {name!r}{pattern}{nearest(name, names)}; "
+            f"known: {shown or 'none'}",
             hint,
         )
         self.name = name

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.errors import nearest
+from hpc_train.cli.main import complain
+from hpc_train.errors import HpcTrainError, UnknownNameError, nearest
 
 
 @pytest.mark.parametrize(
@@ -17,3 +18,17 @@ def test_the_nearest_word_is_found_in_any_case(name: str, offered: str) -> None:
 
 def test_no_word_is_offered_that_is_not_near() -> None:
     assert nearest("xyz", ["GPipe", "1F1B"]) == ""
+
+
+def test_a_pattern_is_no_name() -> None:
+    message = UnknownNameError("site", "lab*", ["lab", "local", "lab"]).message
+    assert message == (
+        "unknown site 'lab*', and names are no patterns; did you mean 'lab'?; known: lab, local"
+    )
+
+
+def test_each_line_of_a_hint_is_indented(capsys: pytest.CaptureFixture[str]) -> None:
+    complain(HpcTrainError("two hosts are silent", "ssh a true\nssh b true"))
+    assert capsys.readouterr().err == (
+        "hpctrain: two hosts are silent\n  ssh a true\n  ssh b true\n"
+    )

@@ -27,7 +27,7 @@ def main() -> None:
     try:
         code = _print_help() if sys.argv[1:] in _HELP else _run_command()
     except HpcTrainError as failure:
-        _complain(failure)
+        complain(failure)
         code = failure.exit_code
     except ModuleNotFoundError as failure:
         code = _missing(failure)
@@ -39,7 +39,7 @@ def main() -> None:
         code = 0
     except OSError as failure:
         # A folder without permission, or a full disk to which stdout is written, is not a bug.
-        _complain(_system_error(failure))
+        complain(_system_error(failure))
         if failure.filename is None:
             _discard_output()
         code = 2
@@ -96,7 +96,7 @@ def _missing(failure: ModuleNotFoundError) -> int:
     error = lacking(failure)
     if error is None:
         raise failure
-    _complain(error)
+    complain(error)
     return error.exit_code
 
 
@@ -104,7 +104,9 @@ def _shortened(word: re.Match[str]) -> str:
     return f"{word[0][:80]}… ({len(word[0])} letters)"
 
 
-def _complain(failure: HpcTrainError) -> None:
+def complain(failure: HpcTrainError) -> None:
+    """Write an error and its hint to stderr."""
     sys.stderr.write(plain(f"hpctrain: {_LONG.sub(_shortened, failure.message)}\n"))
     if failure.hint:
-        sys.stderr.write(plain(f"  {failure.hint}\n"))
+        lines = failure.hint.replace("\n", "\n  ")
+        sys.stderr.write(plain(f"  {lines}\n"))

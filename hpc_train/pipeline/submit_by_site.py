@@ -200,8 +200,9 @@ def submit_batches(
         try:
             new += submit_runs(home, batch.entries, batch.options, study, ready)
         except HpcTrainError as failure:
-            if len(batches) > 1:
-                failure.message = f"{batch.site.value.name}: {failure.message}"
+            name = f"{batch.site.value.name}: "
+            if len(batches) > 1 and not failure.message.startswith(name):
+                failure.message = f"{name}{failure.message}"
             if new:
                 total = sum(len(each.entries) for each in batches)
                 say(f"{len(new)} of {total} runs were submitted, to other sites")

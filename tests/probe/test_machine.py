@@ -86,7 +86,7 @@ def test_doctor_without_slurm_gpus_and_torch(empty: Path, tmp_path: Path) -> Non
     assert (said["hardware"]["gpus"], said["hardware"]["software"]["torch"]) == ([], None)
     plain = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
     words = [line for line in plain.stdout.splitlines() if line and not line.startswith(" ")]
-    assert words[:7] == "slurm launchers torch gpus network limits containers".split()
+    assert words[:8] == "slurm launchers torch gpus network limits containers sagemaker".split()
 
 
 def test_doctor_fails_where_jobs_cannot_work(empty: Path, tmp_path: Path) -> None:
@@ -108,7 +108,9 @@ def test_a_driver_that_does_not_answer_is_named(empty: Path, tmp_path: Path) -> 
 def test_site_init_without_slurm(empty: Path, tmp_path: Path) -> None:
     done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
     assert done.returncode == 1
-    assert done.stderr.splitlines()[0] == "hpctrain: `scontrol show config`: not installed"
+    first, hint = done.stderr.splitlines()
+    assert first == "hpctrain: this machine has neither Slurm (scontrol) nor PBS (qstat)"
+    assert "hpctrain site init --hosts a,b" in hint
     assert not (tmp_path / "site_profiles").exists()
 
 

@@ -117,7 +117,7 @@ def test_a_job_has_at_most_the_hosts_and_gets_all_their_gpus(tmp_path: Path) -> 
     ("keys", "message"),
     [
         ({"launcher": "srun"}, "does not offer srun: there is no Slurm on a list of hosts"),
-        ({"elastic": {"min_nodes": 1}}, "cannot be elastic on several hosts of lab2"),
+        ({"elastic": {"min_nodes": 1}}, "cannot be elastic on several nodes of lab2"),
     ],
 )
 def test_what_a_list_of_hosts_cannot_do(tmp_path: Path, keys: dict[str, Any], message: str) -> None:

@@ -23,6 +23,8 @@ from hpc_train.probe.query_slurm import read_cluster
 from hpc_train.probe.schedulers import find_scheduler
 from hpc_train.registry import BUILT_IN
 
+# What scontrol says where a package has installed it, and nothing has configured it.
+_UNCONFIGURED = "configuration source"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -78,7 +80,8 @@ def _check_slurm() -> None:
         ProbeError: with the schedulers that were looked for, and the other kinds of drafts.
     """
     found, problem = find_scheduler(os.environ)
-    if found is not None and found.kind == "Slurm":
+    installed = shutil.which("scontrol") is not None and _UNCONFIGURED not in problem.lower()
+    if installed or (found is not None and found.kind == "Slurm"):
         return
     here = f"{found.kind} ({found.evidence}) and neither" if found else "neither"
     said = f"; `scontrol show config`: {problem}" if problem else ""

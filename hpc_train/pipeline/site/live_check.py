@@ -35,8 +35,8 @@ def check_live(site: str) -> LiveCheck:
         raise SiteProfileError(
             f"{profile.near('scheduler')}: --live asks the commands of Slurm or PBS, which "
             f"{batch.title} does not have",
-            f"hpctrain site check {site} plans and checks sample jobs; hpctrain doctor examines "
-            "this machine",
+            f"hpctrain site check {site} plans and checks sample jobs; HPCTRAIN_SITE={site} "
+            "hpctrain doctor examines this machine and, for SageMaker, the account",
         )
     if batch.letters:
         pbs = read_pbs()
