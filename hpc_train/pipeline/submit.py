@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
@@ -86,11 +86,13 @@ def submit(
     made_root = not root.exists()
     try:
         with exclusive(home / ".submit.lock", say):
-            kept, wanted = _split(prepared, home, options.rerun_failed)
+            latest = latest_attempts(runs_below(home)) if prepared.study else {}
+            kept, wanted = _split(prepared, latest, options.rerun_failed)
             entries = _entries(prepared, wanted, argv)
             batches = ready_batches(home, prepared_batches(prepared, entries))
             notices = submission_notices(batches, options.max_gpu_hours)
-            for text in (*notices, *preview(prepared)) if wanted else ():
+            others = _at_other_sites(prepared, latest)
+            for text in (*others, *notices, *preview(prepared)) if wanted else ():
                 say(text)
             study = study_manifest(prepared) if prepared.study is not None else None
             new = submit_batches(home, batches, say, study=study)
@@ -136,8 +138,21 @@ def study_manifest(prepared: Prepared) -> StudyManifest:
     )
 
 
+def _at_other_sites(prepared: Prepared, latest: Mapping[str, tuple[int, Run]]) -> tuple[str, ...]:
+    """Return a notice of the study's runs at sites that are none of it now."""
+    here = {site.name for site in prepared.sites}
+    found = {run.manifest.plan.site for _, run in latest.values() if run.manifest} - here
+    if not found:
+        return ()
+    sites = ", ".join(sorted(found | here))
+    return (
+        f"its runs at {', '.join(sorted(found))} are left out of reports from now on; to keep "
+        f"both, submit with another --name, or with --set 'axes.site=[{sites}]'",
+    )
+
+
 def _split(
-    prepared: Prepared, home: Path, rerun_failed: bool
+    prepared: Prepared, latest: Mapping[str, tuple[int, Run]], rerun_failed: bool
 ) -> tuple[tuple[Run, ...], list[_Wanted]]:
     """Return the runs to keep and the runs to submit, one repetition after the other.
 
@@ -145,7 +160,6 @@ def _split(
     """
     if prepared.study is None:
         return (), [_Wanted(point=prepared.points[0], repetition=1, attempt=1)]
-    latest = latest_attempts(runs_below(home))
     states = (*_GONE, *_FAILED) if rerun_failed else _GONE
     kept: list[Run] = []
     wanted: list[list[_Wanted]] = []

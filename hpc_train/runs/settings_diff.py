@@ -8,6 +8,7 @@ from typing import Any
 
 from hpc_train.model.run import Manifest, Run
 from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form, secret_set
+from hpc_train.registry import find_batch_system
 
 _LONGEST = 60
 _SHOWN = 3
@@ -55,7 +56,7 @@ def differences(
 
 
 def _order(name: str) -> tuple[int, int, str]:
-    kinds = ("env.", "sbatch ", "packages.")
+    kinds = ("env.", "sbatch ", "qsub ", "packages.")
     kind = next((i for i, kind in enumerate(kinds, 1) if name.startswith(kind)), 0)
     return kind, OF_SITES.index(name) if name in OF_SITES else len(OF_SITES), name
 
@@ -80,7 +81,8 @@ def _of_manifest(manifest: Manifest) -> Iterator[tuple[str, str]]:
     values |= {"site": plan.site, "scheduler": plan.scheduler, "launcher": plan.launcher}
     values |= {f"env.{name}": str(value) for name, value in plan.env}
     values |= {f"env.{c.name}": c.value or "(unset)" for c in plan.changes}
-    values |= {f"sbatch {n}": v or "(set)" for n, v in plan.directives if n not in _OF_SIZE}
+    command = find_batch_system(plan.scheduler).submit
+    values |= {f"{command} {n}": v or "(set)" for n, v in plan.directives if n not in _OF_SIZE}
     values |= {"modules": plan.modules, "modules_use": plan.modules_use, "setup": plan.setup}
     facts = manifest.provenance
     values |= {name: facts.get(name) for name in _MACHINE}

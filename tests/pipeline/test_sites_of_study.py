@@ -200,3 +200,19 @@ def test_points_have_the_keys_of_their_site(make: Make, desk: Path) -> None:
     }
     # An axis takes precedence over the keys of a site, as over those of the job.
     assert all(env["X"] == x for (_, x), env in found.items())
+
+
+def test_runs_at_a_site_that_the_study_has_no_more_are_named(make: Make) -> None:
+    done = submit(make("here"), Path("results"), ["x"])
+    finished(done.home)
+    said: list[str] = []
+    submit(make("./there.yaml"), Path("results"), ["x"], say=said.append)
+    assert said[0] == (
+        "its runs at here are left out of reports from now on; to keep both, submit with another "
+        "--name, or with --set 'axes.site=[here, there]'"
+    )
+    finished(done.home)
+    said.clear()
+    submit(make("here, ./there.yaml"), Path("results"), ["x"], say=said.append)
+    assert not any("left out" in text for text in said)
+    finished(done.home)

@@ -45,6 +45,8 @@ def test_env_directives_and_modules_are_compared_and_long_values_cut() -> None:
     assert found["modules"] == ("--", "cuda/12 nccl")
     assert found["sbatch exclusive"] == ("--", "(set)")
     assert "sbatch nodes" not in found
+    of_pbs = changed(one, scheduler="pbs", directives=(("q", "gpu"),))
+    assert ("qsub q", "--", "gpu") in differences([one], [of_pbs], NOTHING)
     a, b = found["env.NCCL_ALGO"]
     assert a == "--"
     assert len(b) == 60
