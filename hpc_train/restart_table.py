@@ -12,7 +12,7 @@ from hpc_train.model.run import JobStart
 HEADS = ("start", "nodes", "time", "waited", "saved step", "steps lost", "end")
 # A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
 _SIGNALLED = 128
-_SAVED = "checkpoint saved on request"
+_SAVED, _UNSAVED = "checkpoint saved on request", "exit code 75, without a checkpoint"
 
 
 def restarted(starts: Sequence[JobStart]) -> str:
@@ -85,7 +85,7 @@ def _reason(start: JobStart) -> str:
     if start.exit_code == HUNG:
         return "no step for the time of lifecycle.hang_after"
     if start.exit_code == RESUBMIT:
-        return _SAVED
+        return _SAVED if start.saved_on_request else _UNSAVED
     code = f"exit code {start.exit_code}{signal_of(start.exit_code)}"
     return "; ".join(filter(None, (code, _bad_nodes(start, "{} failed first again"))))
 
@@ -101,7 +101,7 @@ def _bad_nodes(start: JobStart, words: str) -> str:
 def _ended_by_slurm(start: JobStart) -> str:
     if not start.preempted:
         return "ended by Slurm: preempted, requeued or cancelled"
-    return f"preempted, {_SAVED}" if start.exit_code == RESUBMIT else "preempted"
+    return f"preempted, {_SAVED}" if start.saved_on_request else "preempted"
 
 
 def signal_of(code: int) -> str:

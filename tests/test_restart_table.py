@@ -17,6 +17,7 @@ SAVED = JobStart(
     step=40,
     reached=40,
     requeued=True,
+    saved=19.5,
 )
 LOST = JobStart(restart=1, started=140.0, nodes="n2", step=40, reached=54)
 DONE = JobStart(restart=2, started=300.0, ended=310.5, exit_code=0, nodes="n3", step=40, reached=60)
@@ -56,7 +57,7 @@ def test_a_row_for_each_start() -> None:
     assert rows((SAVED, LOST, DONE)) == [
         ("0", "n1", "10.0 s", "--", "40", "0", "checkpoint saved on request"),
         ("1", "n2", "--", "120.0 s", "40", "14", "no end recorded: node lost, or script killed"),
-        ("2", "n3", "10.5 s", "--", "40", "20", "exit code 0"),
+        ("2", "n3", "10.5 s", "--", "40", "0", "exit code 0"),
     ]
 
 
@@ -84,6 +85,26 @@ def test_a_node_that_is_left_out_is_named(failed: str, text: str) -> None:
     )
     lost = "steps lost unknown" if failed else "0 steps lost"
     assert restarted([start]) == f"restarted once ({text}), {lost}"
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({}, "checkpoint saved on request), 0 steps lost"),
+        ({"saved": None}, "exit code 75, without a checkpoint), steps lost unknown"),
+        ({"saved": 9.5}, "exit code 75, without a checkpoint), steps lost unknown"),
+        (
+            {"damaged": 60},
+            "checkpoint saved on request; checkpoint of step 60 not loaded), steps lost",
+        ),
+        ({"preempted": True}, "preempted, checkpoint saved on request), 0 steps lost"),
+    ],
+)
+def test_without_events_a_checkpoint_of_the_start_itself_loses_nothing(
+    fields: dict[str, float | None], text: str
+) -> None:
+    start = msgspec.structs.replace(SAVED, reached=None, **fields)
+    assert text in restarted((start,))
 
 
 def test_a_checkpoint_that_could_not_be_loaded_is_named() -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from hpc_train.model.job import JobSpec
+from hpc_train.model.job import RESUBMIT, JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
@@ -194,19 +194,19 @@ class JobStart(Value, frozen=True, kw_only=True):
         return bool(self.left_out or self.kept) and not self.failed
 
     @property
+    def saved_on_request(self) -> bool:
+        """Whether its ranks saved a checkpoint when the job asked them to, and ended."""
+        saved = self.saved is not None and self.saved >= self.started
+        return saved and self.exit_code == RESUBMIT
+
+    @property
     def steps_lost(self) -> int | None:
         """Its steps after the last checkpoint, which the next start repeats; None if unknown."""
+        if self.exit_code == 0 or self.failed_preflight:
+            return 0
         if self.reached is None:
-            return 0 if self.failed_preflight else None
+            return 0 if self.saved_on_request and self.damaged is None else None
         return max(0, self.reached - max(self.step, self.loaded or 0))
-
-
-class JobEnergy(Value, frozen=True, kw_only=True):
-    """energy.json: the energy of a whole job [J]; None if the accounting does not know it."""
-
-    job: str
-    energy_j: float | None
-    source: str = "sacct ConsumedEnergyRaw"
 
 
 class Manifest(Value, frozen=True, kw_only=True):

@@ -12,7 +12,8 @@ import msgspec
 from hpc_train.errors import LogParseError
 from hpc_train.json_files import to_json
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.run import JobEnergy, JobStatus, Run
+from hpc_train.model.job_energy import JobEnergy
+from hpc_train.model.run import JobStatus, Run
 from hpc_train.model.submission import SlurmEndpoint, Submission
 from hpc_train.registry import find_batch_system
 from hpc_train.runs.log_result_cache import read_cache, write_cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 
@@ -16,6 +17,7 @@ from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.submit import profile_facts, single_run_id
 from hpc_train.pipeline.submit_runs import Entry
 from hpc_train.regularfile import read_regular
+from hpc_train.runs.job_starts import CHECKPOINTS
 
 # In a new run's provenance: the run that it repeats.
 RETRY_OF = "retry_of"
@@ -80,7 +82,20 @@ def retry_entry(
         created=now.isoformat(timespec="seconds"),
         provenance={**old.provenance, **facts, RETRY_OF: target.repeats},
     )
+    _say_of_checkpoints(target.model, manifest, say)
     return manifest, _script(target.model, old)
+
+
+def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> None:
+    """Say that a new run has a folder of checkpoints of its own, unless the job names one."""
+    step = old.starts[-1].step if old.starts else 0
+    if not step or CHECKPOINTS in dict(new.plan.env):
+        return
+    say(f"{new.run_id} begins at step 0: {old.folder.run_id} has a checkpoint of step {step}")
+    if new.study is None:
+        setting = shlex.quote(f"env.{CHECKPOINTS}={old.folder.path.absolute()}/checkpoints")
+        say(f"  to go on from it: hpctrain cancel {new.run_id}, then")
+        say(f"  hpctrain retry {new.run_id} --set {setting}")
 
 
 def _changed(

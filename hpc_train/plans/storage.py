@@ -98,11 +98,14 @@ def check_checkpoint_folder(context: Context) -> tuple[str, ...]:
     """Warn of a folder that only one node has, where the next start may be on another one.
 
     Raises:
-        PlanError: several nodes need one folder; a variable in its name, which nothing replaces.
+        PlanError: several nodes need one folder; a variable in its name, which nothing replaces; no
+        name.
     """
     job, nodes = context.job, context.job.value.resources.nodes
     named = str(job.value.env.get(CHECKPOINTS, ""))
     place = job.near(_CHECKPOINTS_KEY)
+    if CHECKPOINTS in job.value.env and not named:
+        raise PlanError(f"{place}: {_CHECKPOINTS_KEY} is empty", "name a folder, or leave it out")
     if named.startswith("~") or "$" in named:
         raise PlanError(
             f"{place}: {_CHECKPOINTS_KEY} = {named}: values of env are passed unchanged, so this "

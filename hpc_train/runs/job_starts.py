@@ -15,7 +15,7 @@ import msgspec
 from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder
 from hpc_train.regularfile import is_there, read_regular
 
-_CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
+CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 # Of a file with two numbers [bytes].
 _LONGEST = 100
 
@@ -63,7 +63,7 @@ def _running(folder: RunFolder, manifest: Manifest, status: JobStatus | None) ->
     """Return the start that has not ended, with the checkpoint that it loaded."""
     if status is None or status.ended is not None:
         return None
-    named = dict(manifest.plan.env).get(_CHECKPOINTS, folder.path / "checkpoints")
+    named = dict(manifest.plan.env).get(CHECKPOINTS, folder.path / "checkpoints")
     file = Path(str(named)) / "resumed"
     with suppress(OSError, ValueError):
         step, _, saved = read_regular(file, _LONGEST).decode().strip().partition(" ")

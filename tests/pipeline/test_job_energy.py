@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from hpc_train.json_files import read_json
+from hpc_train.model.job_energy import JobEnergy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.report_options import ReportOptions
-from hpc_train.model.run import JobEnergy, RunFolder
+from hpc_train.model.run import RunFolder
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.run_states import runs_below

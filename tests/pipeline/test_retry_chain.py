@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 
 import pytest
 
-from hpc_train.pipeline.retry import attempts, retry
+from hpc_train.pipeline.retry import RetryOptions, attempts, retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from tests.pipeline.on_slurm import EXCLUDE, RESULTS, job, says, study, submission
@@ -52,3 +53,19 @@ def test_the_nodes_of_every_attempt_stay_excluded(slurm: FakeSlurm, kind: str) -
         (run,) = retry(run.path, [], no_output, EXCLUDE).new
     excluded = [option(call, "exclude") for call in slurm.calls("sbatch")]
     assert excluded[-3:] == ["n7", "n3,n7", "n3,n5,n7"]
+
+
+def test_the_checkpoints_of_the_earlier_attempt_are_named(slurm: FakeSlurm) -> None:
+    (first,) = submit(job("lifecycle={}"), RESULTS, []).new
+    start = {"restart": 0, "started": 1.0, "ended": 2.0, "exit_code": 1, "step": 40}
+    first.restarts.write_text(json.dumps(start) + "\n")
+    fails(slurm, submission(first).native_id)
+    said: list[str] = []
+    (second,) = retry(first.path, [], said.append).new
+    assert f"{second.run_id} begins at step 0: {first.run_id} has a checkpoint of step 40" in said
+    (command,) = [line for line in said if line.startswith("  hpctrain retry ")]
+    *_, setting = command.split()
+    assert setting == f"env.HPCTRAIN_CHECKPOINTS={first.path.absolute()}/checkpoints"
+    fails(slurm, submission(second).native_id)
+    (third,) = retry(second.path, [], said.append, RetryOptions(settings=(setting,))).new
+    assert f"HPCTRAIN_CHECKPOINTS={first.path.absolute()}/checkpoints" in third.script.read_text()

@@ -135,6 +135,8 @@ def test_a_folder_that_the_next_job_or_another_node_would_not_find_is_refused(
         with pytest.raises(PlanError, match="values of env are passed unchanged") as failure:
             make_plan(job(env={"HPCTRAIN_CHECKPOINTS": folder}), slurm())
         assert failure.value.hint == "write the whole path, such as /scratch/me/ckpt"
+    with pytest.raises(PlanError, match="HPCTRAIN_CHECKPOINTS is empty"):
+        make_plan(job(env={"HPCTRAIN_CHECKPOINTS": ""}), slurm())
 
 
 def test_neither_a_nested_run_nor_a_plain_script_is_queued_again(job: Jobs, slurm: Sites) -> None:
