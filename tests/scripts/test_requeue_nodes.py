@@ -156,6 +156,11 @@ OTHER = "allocation failure: Job violates accounting/QOS policy (job submit limi
             id="no-alternative",
         ),
         pytest.param({"ANSWER": TOO_FEW, "WANTED": "[a*1&b*1]"}, "n2", id="counts"),
+        pytest.param(
+            {"ANSWER": TOO_FEW, "FITS": "--nodes=2 --constraint=a ", "WANTED": "[a*2&b]"},
+            "n2",
+            id="counts-of-one-feature",
+        ),
     ],
 )
 def test_a_node_without_which_the_job_could_not_start_is_kept(
@@ -168,3 +173,15 @@ def test_a_node_without_which_the_job_could_not_start_is_kept(
     assert bool(updates(two_nodes)) != bool(kept)
     row = two_nodes.rows()[-1]
     assert (row["kept"], row["left_out"]) == (kept, "" if kept else "n2")
+
+
+def test_nodes_of_each_feature_are_asked_for(two_nodes: Job) -> None:
+    two_nodes.start(1, step=1, FAILED="n2")
+    two_nodes.start(1, step=2, FAILED="n2", WANTED="[a*2&b]")
+    asked = (two_nodes.folder / "tested").read_text().splitlines()
+    assert [words.split()[2:-1] for words in asked] == [
+        ["--nodes=2", "--constraint=a"],
+        ["--nodes=1", "--constraint=b"],
+        [],
+    ]
+    assert updates(two_nodes) == ["jobid=71 excnodelist=n2"]
