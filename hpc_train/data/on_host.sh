@@ -363,17 +363,22 @@ logs() {
 # to their end. What the job wrote beside them stays.
 clear() {
   local folder=$1 file
+  local -A known=()
   shift
   ! alive "$folder" || return 0
   while [ $# -gt 1 ]; do
-    for file in "$folder/logs/$1" "$folder/topology/$1"; do
-      [ ! -f "$file" ] || [ "$(stat -c %s -- "$file")" != "$2" ] || rm -f -- "$file"
-    done
+    known[$1]=$2
     shift 2
+  done
+  for file in "$folder"/logs/*.out "$folder"/topology/*.txt; do
+    # An empty one is never fetched.
+    [ ! -f "$file" ] || [ "$(stat -c %s -- "$file")" != "${known[${file##*/}]:-0}" ] || rm -f -- "$file"
   done
   # Its state is asked for again as long as there is something to fetch.
   if ! rmdir -- "$folder/logs" 2>/dev/null; then return; fi
   rm -f -- "$folder"/{job.sbatch,start,status.json,rank_0_ended,first_failure,first_failure.log,first_failure.signal,end}
+  # What was being written when the run was ended.
+  rm -f -- "$folder"/topology/*.new
   rmdir -- "$folder/topology" "$folder" "${folder%/*}" 2>/dev/null
 }
 

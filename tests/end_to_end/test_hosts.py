@@ -42,7 +42,7 @@ def test_two_hosts_train_together(mine: HostsUser, torch: None) -> None:
     (run,) = (mine.user.folder / "results" / "j").glob("*/run.json")
     assert sorted(path.name for path in run.parent.glob("topology/*")) == ["host1.txt", "host2.txt"]
     mine.nothing_left()
-    wait_for(lambda: mine.on("host2", "find ~/hpctrain/runs -type f") == "")
+    wait_for(lambda: "No such file" in mine.on("host2", "ls ~/hpctrain/runs/j 2>&1"))
 
 
 def test_a_run_waits_for_a_host_in_use_and_says_whose_it_is(mine: HostsUser) -> None:
@@ -115,6 +115,22 @@ def test_a_run_that_ends_without_a_supervisor_is_recorded(mine: HostsUser) -> No
     row = mine.wait("COMPLETED")
     assert row["nodes"] == "host1,host2"
     assert "done" in mine.user.logs("j")["node-0.out"]
+
+
+def test_the_logs_of_a_run_that_is_cancelled_without_a_supervisor(mine: HostsUser) -> None:
+    late = 'until [ -e "$HOME/go" ]; do sleep 0.1; done; rm "$HOME/go"; echo late'
+    mine.submit(mine.job(f"echo here; {late}; touch $HOME/late; {WAIT}"))
+    mine.begun()
+    os.kill(mine.supervisor(), signal.SIGKILL)
+    both = ("host1", "host2")
+    for host in both:
+        mine.on(host, "touch ~/go")
+    wait_for(lambda: all("late" in mine.on(host, "ls ~") for host in both))
+    done = mine.user.hpctrain("cancel", "j")
+    assert done.returncode == 0, done.stderr
+    assert mine.row()["state"] == "CANCELLED"
+    assert "late" in mine.user.logs("j")["node-1.out"]
+    assert "No such file" in mine.on("host2", "rm ~/late; find ~/hpctrain/runs/j -type f 2>&1")
 
 
 def test_a_silent_host_is_unknown_until_it_answers(mine: HostsUser) -> None:

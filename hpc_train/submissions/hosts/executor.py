@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -69,7 +70,7 @@ class HostsExecutor(Executor):
         states = poll(placed)
         reports = {}
         for run, submission in active.items():
-            queue = LocalQueue(home=run.path.parent, queue_id=submission.native_id)
+            queue = _queue_of(run, submission)
             if run in placed:
                 reports[run] = _started(run, queue, placed[run], states[run])
             else:
@@ -85,12 +86,17 @@ class HostsExecutor(Executor):
             hosts = read_hosts(run)
             if hosts is not None and not has_ended(status_of(run)):
                 left.update(stop(hosts))
+                _record_cancelled(run, _queue_of(run, runs[run]), hosts)
         if left:
             said = "; ".join(f"{name}: {reason}" for name, reason in left.items())
             raise SubmitError(
                 f"cancelled, but processes may continue on {', '.join(left)}: {said}",
                 "they end at the time limit, or when the supervisor reaches the host again",
             )
+
+
+def _queue_of(run: RunFolder, submission: Submission) -> LocalQueue:
+    return LocalQueue(home=run.path.parent, queue_id=submission.native_id)
 
 
 def _copies(plan: LaunchPlan) -> bool:
@@ -115,14 +121,35 @@ def _started(
         orphan = not is_held(queue.file("lock")) and any(state.failed for state in states)
         return msgspec.structs.replace(report, reason=_ORPHAN) if orphan else report
     try:
-        lock = take(queue.file("lock"), wait=False)
-        if lock is None:
-            # Its supervisor is about to record the end.
-            return msgspec.structs.replace(report, state=JobState.RUNNING, reason="")
-        if not has_ended(status_of(run)):
-            record_end(run, hosts, states, report)
-        os.close(lock)
+        if _record(run, queue, hosts, states):
+            return None
     except (StoreError, OSError):
         # Another user may read, but not write.
         return report
-    return None
+    # Its supervisor is about to record the end.
+    return msgspec.structs.replace(report, state=JobState.RUNNING, reason="")
+
+
+def _record(
+    run: RunFolder, queue: LocalQueue, hosts: StartedHosts, states: Sequence[HostState]
+) -> bool:
+    """Record the end of a run, unless its supervisor is there, which does so.
+
+    Raises:
+        StoreError, OSError: it cannot be written.
+    """
+    lock = take(queue.file("lock"), wait=False)
+    if lock is None:
+        return False
+    if not has_ended(status_of(run)):
+        record_end(run, hosts, states, report_of(states))
+    os.close(lock)
+    return True
+
+
+def _record_cancelled(run: RunFolder, queue: LocalQueue, hosts: StartedHosts) -> None:
+    """Fetch the logs of a cancelled run that has no supervisor."""
+    states = poll({run: hosts})[run]
+    if all(state.ended for state in states):
+        with suppress(StoreError, OSError):
+            _record(run, queue, hosts, states)

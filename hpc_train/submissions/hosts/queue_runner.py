@@ -25,6 +25,7 @@ from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import Value, decode_unit
 from hpc_train.regularfile import read_regular
 from hpc_train.submissions.hosts.copy_to_hosts import Copy, copy_of, faults, put
+from hpc_train.submissions.hosts.fetched_logs import clear, fetch_all
 from hpc_train.submissions.hosts.rendezvous_check import Place, meeting_fault
 from hpc_train.submissions.hosts.run_on_hosts import (
     Taken,
@@ -109,6 +110,8 @@ def _run(run: RunFolder, queue: HostQueue) -> None:
     reason = _start(run, plan, started)
     if reason:
         stop(started)
+        fetch_all(run, started)
+        clear(run, started)
         _fail(run, submission, reason)
         return
     watch(run, started, plan.time_s, submission.cluster.poll_s)

@@ -106,6 +106,7 @@ def test_what_is_not_fetched_to_its_end_stays_on_the_host(ssh: Path, tmp_path: P
     (folder / "logs").mkdir(parents=True)
     for name in ("logs/job.out", "logs/rank-1.out", "status.json", "end"):
         (folder / name).write_text("12345")
+    (folder / "logs" / "empty.out").touch()
     call("gpu1", "clear", str(folder), "job.out", "5", "rank-1.out", "4")
     assert sorted(path.name for path in folder.rglob("*") if path.is_file()) == [
         "end",
