@@ -185,6 +185,15 @@ FACTS: tuple[tuple[str, str, Any], ...] = (
     ("gadi", "pbs.shape", "flat"),
     ("gadi", "partitions.gpuvolta.cpus_per_gpu", 12),
     ("gadi", "partitions.gpuvolta.cpu_rule", "exact"),
+    ("gadi", "partitions.gpuvolta.max_nodes", 20),
+    (
+        "gadi",
+        "partitions.gpuvolta.bounds",
+        [
+            {"nodes": ">=3,<=4", "max_time": "1-00:00:00"},
+            {"nodes": ">=5", "max_time": "05:00:00"},
+        ],
+    ),
     ("gadi", "partitions.dgxa100.cpus_per_gpu", 16),
     ("gadi", "mem_request", "required"),
     ("gadi", "internet.access", "no"),
