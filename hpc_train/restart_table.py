@@ -12,6 +12,10 @@ from hpc_train.model.run import JobStart
 HEADS = ("start", "nodes", "time", "waited", "saved step", "steps lost", "end")
 # A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
 _SIGNALLED = 128
+_SENT = {
+    "SIGTERM": ", as Slurm sends it when it preempts or requeues a job",
+    "SIGUSR1": ", with which the job asks ranks to stop, before they listened",
+}
 _SAVED, _UNSAVED = "checkpoint saved on request", "exit code 75, without a checkpoint"
 
 
@@ -110,8 +114,7 @@ def signal_of(code: int) -> str:
         name = signal.Signals(code - _SIGNALLED).name
     except ValueError:
         return ""
-    sent = ", as Slurm sends it when it preempts or requeues a job" if name == "SIGTERM" else ""
-    return f" ({name}{sent})"
+    return f" ({name}{_SENT.get(name, '')})"
 
 
 def _steps(starts: Sequence[JobStart]) -> str:

@@ -67,7 +67,15 @@ def test_json_has_what_a_program_needs() -> None:
     assert (second["ended"], second["steps_lost"], second["waited_s"]) == (None, 14, 120.0)
 
 
-@pytest.mark.parametrize(("code", "text"), [(137, " (SIGKILL)"), (3, ""), (128, "")])
+@pytest.mark.parametrize(
+    ("code", "text"),
+    [
+        (137, " (SIGKILL)"),
+        (138, " (SIGUSR1, with which the job asks ranks to stop, before they listened)"),
+        (3, ""),
+        (128, ""),
+    ],
+)
 def test_the_signal_of_an_exit_code(code: int, text: str) -> None:
     assert signal_of(code) == text
 

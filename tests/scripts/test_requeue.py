@@ -33,6 +33,9 @@ def test_other_codes_end_the_job(started: Callable[..., Job]) -> None:
     job = started(requeue_on=[75, 85])
     assert not job.start(1, step=1)[1]
     assert job.start(85, step=2)[1]
+    # Asked to stop before it had a handler of USR1.
+    assert job.start(138, step=3, FAILED="n1")[1]
+    assert job.rows()[-1]["failed"] == ""
 
 
 def test_the_number_of_restarts_is_limited(started: Callable[..., Job]) -> None:
