@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 
+from msgspec.structs import replace
+
 from hpc_train.lint.control_flow import Blocks, read_blocks
 from hpc_train.lint.directives import Directive, first_command, read_directives
 from hpc_train.lint.function_calls import without_function_calls
 from hpc_train.lint.inner_lines import inner_lines, lines_of_strings
 from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
-from hpc_train.lint.pbs_directives import read_pbs_directives
+from hpc_train.lint.pbs_directives import joined_lines, read_pbs_directives
 from hpc_train.lint.pbs_request import PbsRequest, read_pbs_request
 from hpc_train.lint.plugin_options import with_plugins
 from hpc_train.lint.requested_resources import RequestedResources, asked_of
@@ -86,12 +88,12 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
 
     The site's profile may declare further options of sbatch and srun.
     """
-    lines = tuple(line.rstrip("\r") for line in text.split("\n"))
+    lines, marked = joined_lines(tuple(line.rstrip("\r") for line in text.split("\n")))
     shell = _OTHER.match(lines[0]) is None
     read = read_commands("\n".join(lines) if shell else "")
     inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
     directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
-    pbs = read_pbs_request(read_pbs_directives(lines, inner))
+    pbs = read_pbs_request(replace(read_pbs_directives(lines, inner), marked=marked))
     asked = asked_of(directives) if directives or pbs is None else _sizes(pbs)
     commands = without_function_calls(read.commands)
     tasks = tuple(inner for command in commands for inner in _task_commands(command))
@@ -137,6 +139,4 @@ def _task_commands(command: Command) -> tuple[Command, ...]:
 
 
 def _in_tasks(commands: tuple[Command, ...]) -> tuple[Assignment, ...]:
-    from msgspec.structs import replace
-
     return tuple(replace(found, inside="task") for found in read_assignments(commands))

@@ -1,6 +1,7 @@
 """The `#PBS` lines of a script, read as qsub reads them.
 
-Source: OpenPBS 23.06, qsub(1B); which lines its qsub accepted.
+Source: OpenPBS 23.06, qsub(1B); which lines its qsub accepted; `get_script` and `pbs_fgets_extend`
+of its source for lines that are continued.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from hpc_train.lint.placeholders import is_template_line, without_blanks
 from hpc_train.model.value import Value
 
 _MARKER = re.compile(r"#PBS(?=[\s-])")
+_CONTINUED = re.compile(r"\\\s*\Z")
 WITHOUT_VALUE = "fhGIVXz"
 WITH_VALUE = "aAcCeJjklmMNopPqrRSuvW"
 
@@ -33,12 +35,14 @@ class PbsOption(Value, frozen=True, kw_only=True):
 class PbsDirectives(Value, frozen=True, kw_only=True):
     """The options that qsub reads; it refuses lines with `stray` words, and ignores `late` lines.
 
-    `stray` has a line number and the word; `late` are line numbers.
+    `stray` has a line number and the word; `late` and `marked` are line numbers: `marked` continue
+    a line, and begin with `#PBS`, which there begins a comment.
     """
 
     options: tuple[PbsOption, ...]
     stray: tuple[tuple[int, str], ...] = ()
     late: tuple[int, ...] = ()
+    marked: tuple[int, ...] = ()
 
     def all(self, letter: str) -> tuple[PbsOption, ...]:
         """Return the options of a letter, in order."""
@@ -47,6 +51,28 @@ class PbsDirectives(Value, frozen=True, kw_only=True):
     def last(self, letter: str) -> PbsOption | None:
         """Return the option of a letter that takes effect."""
         return (self.all(letter) or (None,))[-1]
+
+
+def joined_lines(lines: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Join `#PBS` lines that end in a backslash with those after them, as qsub does for the job.
+
+    The lines that were joined to an earlier one are empty. Also return the numbers of those that
+    begin with `#PBS`.
+    """
+    read = list(lines)
+    marked: list[int] = []
+    index = 0
+    while index < len(read):
+        first, line = index, read[index]
+        if _MARKER.match(line) is None and _is_command(line):
+            break
+        while _MARKER.match(line) and (end := _CONTINUED.search(line)) and index + 1 < len(read):
+            index += 1
+            line = line[: end.start()] + read[index]
+            marked += [index + 1] if _MARKER.match(read[index]) else []
+            read[first], read[index] = line, ""
+        index += 1
+    return tuple(read), tuple(marked)
 
 
 def read_pbs_directives(lines: tuple[str, ...], inner: frozenset[int]) -> PbsDirectives:

@@ -65,6 +65,20 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
+    "HT928",
+    "warning",
+    "#PBS in a line that continues one",
+    why="qsub joins a line that ends in a backslash with the next one as it is, and takes its #PBS "
+    "for a comment: it reads no option after it.",
+    advice="remove the backslash, so that each is a line of its own",
+)
+def marked_continuation(subject: Subject) -> Iterator[RuleHit]:
+    request = _request(subject)
+    for line in request.directives.marked if request else ():
+        yield RuleHit(line=line, message="this line continues one, and qsub does not read it")
+
+
+@rule(
     "HT902",
     "error",
     "option that qsub does not know",
