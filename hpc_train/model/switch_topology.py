@@ -63,6 +63,11 @@ class SwitchTopology(Value, frozen=True, kw_only=True):
         plural = "es" if self.kind == "tree" else "s"
         return f"{len(sizes)} {word}{plural if len(sizes) > 1 else ''} of {nodes}"
 
+    def most_of(self, nodes: Sequence[str]) -> int:
+        """Return how many of these nodes are below one leaf switch, or in one block, at most."""
+        wanted = set(nodes)
+        return max((len(wanted & set(group.nodes)) for group in self.leaves), default=0)
+
     def leaves_of(self, nodes: Sequence[str]) -> tuple[str, ...]:
         """Return the leaf switches or blocks of these nodes; empty if one of them has none."""
         by_node = {node: group.name for group in self.leaves for node in group.nodes}

@@ -29,6 +29,7 @@ def partition_lines(
             lines += _nodes(found)
             lines += _gpus(found[0].nodes[0], machine)
             lines += _network(machine, network)
+            lines += _switches(cluster, found)
         yield from (f"    {one}" for one in (*lines, *_remarks(partition)))
 
 
@@ -136,6 +137,17 @@ def _network(machine: Hardware | None, network: Guess | None) -> Iterator[str]:
         yield line("interfaces", found.interfaces, GUESSED)
     if found.hcas and found.hcas != network.hcas:
         yield line("hcas", found.hcas, GUESSED)
+
+
+def _switches(cluster: Cluster, found: tuple[NodeKind, ...]) -> Iterator[str]:
+    """Yield the nodes of the largest leaf switch or block, where Slurm knows more than one."""
+    switches = cluster.switches
+    if switches is None or len(switches.leaves) < 2:
+        return
+    most = switches.most_of([node.name for kind in found for node in kind.nodes])
+    if most:
+        key = "nodes_per_switch" if switches.kind == "tree" else "nodes_per_block"
+        yield line(key, most, f"scontrol show topology: {switches.summary}")
 
 
 def _remarks(partition: LivePartition) -> Iterator[str]:

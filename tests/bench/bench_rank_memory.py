@@ -26,6 +26,9 @@ SIZES = {
     "context": (2, 2, 2),
     "pipeline": (2, 1, 2),
     "naive": (2, 2, 2),
+    "fsdp+tensor": (4, 1, 2),
+    "pipeline+ddp": (4, 1, 4),
+    "pipeline+fsdp": (4, 1, 4),
 }
 # The state of the optimiser exists from the second step on, all buckets of ddp from the third.
 STEPS = 3

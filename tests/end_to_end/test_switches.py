@@ -52,6 +52,10 @@ def test_runs_of_a_point_on_one_switch_and_on_two(
     doctor = user.hpctrain("doctor", SLURM_CONF=conf).stdout
     assert "topology     2 leaf switches of 2 nodes" in doctor
     assert "a job of at most 2 nodes: --switches=1@TIME" in doctor
+    drafted = user.hpctrain("site", "init", "drafted", SLURM_CONF=conf)
+    assert drafted.returncode == 0, drafted.stderr
+    text = (user.folder / "site_profiles" / "drafted.yaml").read_text()
+    assert "nodes_per_switch: 2  # scontrol show topology: 2 leaf switches of 2 nodes" in text
     # Only one node of each switch is free: the first run is on both.
     slurm("scontrol", "update", "nodename=lab1,lab4", "state=drain", "reason=test")
     submit(user, repetitions=1)
