@@ -76,17 +76,18 @@ def place_settings(
 ) -> dict[str, Setting]:
     """Return a setting for each local rank whose cores, NUMA node or adapter are known.
 
-    The GPU of a rank is known in jobs on whole nodes with a rank for each GPU.
+    The GPU of a rank is known in jobs on whole nodes with a rank for each GPU. A binding to cores
+    that the launcher has no option for is left out.
     """
     partition, topology = context.partition, request.topology
+    found = _unused_binding(context, request, launch)
     cores = _rank_cores(context, request.binding, launch)
     ranks = topology.tasks_per_node
     whole = ranks == topology.gpus_per_node == partition.gpus_per_node
     if not cores and not (whole and (partition.gpu_numa or partition.gpu_nics)):
-        return {}
+        return found
     gpus = _rank_gpus(context, request.binding, ranks, changes) if whole else ()
     origin = context.near(next((key for key in _PLACED_BY if getattr(partition, key)), "cpu_bind"))
-    found = {}
     for rank in range(ranks):
         own = cores[rank] if cores else frozenset[int]()
         value = ", ".join(_parts(context, gpus[rank] if gpus else None, own))
@@ -173,12 +174,26 @@ def _obstacle(context: Context, topology: Topology, gpus: int) -> str:
 
 def _rank_cores(context: Context, binding: Binding, launch: Launch) -> tuple[frozenset[int], ...]:
     """Return the cores of each local rank, as far as an option of the launcher names them."""
-    words = [token.text for token in launch.argv if isinstance(token, Text)]
-    if not binding.cpus or not any(word.endswith(binding.cpus) for word in words):
+    if not binding.cpus or not _names_cores(binding, launch):
         return ()
     from hpc_train.model.core_binding import bound_cores
 
     return bound_cores(binding.cpus, context.partition.numa_cpus)
+
+
+def _unused_binding(context: Context, request: LaunchRequest, launch: Launch) -> dict[str, Setting]:
+    """Return why the binding to cores does not apply, if the launcher has no option for it."""
+    word = _cpu_word(context)
+    if word is None or not request.binding.cpus or _names_cores(request.binding, launch):
+        return {}
+    why = f"left out: {context.launcher.name} starts the ranks, which take no such option"
+    return {"cpu_bind": Setting(value=None, origin=word[1], why=why)}
+
+
+def _names_cores(binding: Binding, launch: Launch) -> bool:
+    """Whether an option of the launcher has the binding to cores."""
+    words = [token.text for token in launch.argv if isinstance(token, Text)]
+    return any(word.endswith(binding.cpus or "") for word in words)
 
 
 def _rank_gpus(

@@ -82,6 +82,9 @@ def test_masks_need_the_whole_node_and_one_for_each_rank(job: Jobs, slurm: Sites
     assert four.settings["cpu_bind"].why == "left out: 2 masks, 4 ranks on a node"
     agent = make_plan(job({"tasks_per_node": 2}, launcher="torchrun"), site)
     assert "mask_cpu" not in words(agent.launch)
+    assert agent.settings["cpu_bind"].value is None
+    assert "torchrun starts the ranks" in agent.settings["cpu_bind"].why
+    assert whole.settings["cpu_bind"].value == MASKS
 
 
 def test_where_cores_are_not_known_exclusive_is_a_whole_node(job: Jobs, slurm: Sites) -> None:

@@ -187,7 +187,8 @@ SRUN = Program(
         "--ntasks-per-node": Reason(why=_STEP_COUNTS, trap="F3"),
         "--cpus-per-task": Reason(why="Slurm 22.05 and 23.02 do not pass it to srun", trap="F1"),
         "--cpu-bind": Reason(
-            why="else all ranks that an agent starts inherit its first core set", trap="F1"
+            why="cores of each rank; an agent has all, else its ranks share its first ones",
+            trap="F1",
         ),
         "--mpi": Reason(why="what the ranks' MPI can talk to", trap="F32"),
         "--kill-on-bad-exit": Reason(why="else the others wait for a dead rank", trap="F23"),
