@@ -21,6 +21,7 @@ _CONTEXT_GIB, _NCCL_GIB = (0.4, 1.5), (0.6, 3.5)
 _HALF = frozenset({"bf16", "fp16"})
 # The resident set of a process with torch, and the buffers of gloo (Linux, torch 2.13).
 _CPU_GIB = (0.25, 0.6)
+_GRADIENT = 4
 # What allocators and temporary arrays need beyond the formula.
 _MORE = 1.15
 
@@ -78,12 +79,31 @@ def _late_gradients(request: TrainingRequest, program: ProgramSize, size: Traini
     The buckets of ddp are kept, and in our trainer the gradients are views of them.
     """
     kept = program.model is not None and request.strategy in ("ddp", "zero1", "context")
-    return 0.0 if kept or request.microbatches > 1 else gradient_bytes(request, size)
+    # The whole gradients of earlier micro-batches are counted as gathered.
+    added = request.microbatches > 1 and not _is_sharded(request)
+    return 0.0 if kept or added else gradient_bytes(request, size)
 
 
 def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
-    if not ("fsdp" in request.strategy or request.strategy == "hsdp"):
+    """Return what fsdp has whole: two groups, or until the last micro-batch all of a rank's layers.
+
+    Our trainer keeps parameters and gradients whole until then; another program may.
+    """
+    if not _is_sharded(request):
         return exactly(0.0)
+    groups = _groups(request, program, size)
+    if request.microbatches == 1:
+        return groups
+    whole = (size.gathered + _GRADIENT) * _own_parameters(request, program, size)
+    return Range(low=whole if program.model is not None else groups.low, high=whole)
+
+
+def _is_sharded(request: TrainingRequest) -> bool:
+    return "fsdp" in request.strategy or request.strategy == "hsdp"
+
+
+def _groups(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
+    """Return the parameters of the two largest groups, which are gathered at once."""
     shape, parameters = program.shape, float(size.parameters)
     if shape is None and program.gathered_parameters is not None:
         return exactly(float(size.gathered * program.gathered_parameters))
@@ -91,7 +111,15 @@ def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize
         return Range(low=0.0, high=parameters * size.gathered)
     block = block_parameters(shape.width)
     root = parameters - shape.blocks * block
-    return exactly(size.gathered * (block + max(root, block)))
+    return exactly(size.gathered * (block + max(root, block)) / request.tensor_ranks)
+
+
+def _own_parameters(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> float:
+    """Return the parameters of the layers of the rank that has most, before they are sharded."""
+    parts, shape = request.pipeline_ranks, program.shape
+    table = shape.vocabulary * shape.width if shape is not None and parts > 1 else 0
+    stage = (size.parameters - 2 * table) / parts + table
+    return max(size.parameters / parts, stage) / request.tensor_ranks
 
 
 def _buckets(request: TrainingRequest, program: ProgramSize) -> Range:
@@ -110,10 +138,10 @@ def _of_samples(
     tokens = samples * shape.context / (request.world_size if request.strategy == "context" else 1)
     whole = tokens * shape.width * shape.blocks
     each = 32.0 if request.precision in _HALF else 64.0
-    divided = request.world_size if request.strategy == "tensor" else 1
+    divided = request.tensor_ranks
     # Both gathered inputs of divided layers, or all keys and values, of a block are kept whole.
-    if request.strategy in ("tensor", "context"):
-        each += (4.0 if request.precision in _HALF else 8.0) * (request.world_size - 1)
+    whole_ranks = request.world_size if request.strategy == "context" else divided
+    each += (4.0 if request.precision in _HALF else 8.0) * (whole_ranks - 1)
     if request.checkpointing == "none":
         activations = _with_more(each * whole * _held(request) / divided)
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from msgspec.structs import replace
@@ -202,7 +203,12 @@ def _smallest_change(row: AdviceRow, request: TrainingRequest, question: Questio
     sizes = _halves((row.samples or 0.0) / request.microbatches)
     for checkpointing in ("none", "full"):
         for size in sizes if checkpointing == "full" else sizes[1:]:
-            program = replace(question.program, checkpointing=checkpointing)
+            count = math.ceil((row.samples or 0.0) / size) if size != sizes[0] else None
+            program = replace(
+                question.program,
+                checkpointing=checkpointing,
+                accumulate=count or question.program.accumulate,
+            )
             changed = request_of(row.strategy, row.ranks, replace(question, program=program))
             memory = _memory(changed, program, question, size)
             if fits(memory, question.machine) == "yes":

@@ -139,6 +139,13 @@ class TrainingRequest:
         return self.sizes["stage"] if self.strategy.startswith("pipeline+") else 1
 
     @property
+    def tensor_ranks(self) -> int:
+        """Ranks that divide each layer among them."""
+        if self.strategy == "tensor":
+            return self.world_size
+        return self.sizes["tensor"] if self.strategy == "fsdp+tensor" else 1
+
+    @property
     def stages(self) -> int:
         """Parts into which the layers of the model are divided."""
         if not self.strategy.startswith("pipeline"):

@@ -21,8 +21,8 @@ class Peak(NamedTuple):
     gib: float
 
 
-# On two cores with gloo, torch 2.13, fp32, AdamW, 2026-11-27; 3 steps, of fsdp 2. The pipeline has
-# two micro-batches of a sample, of 1F1B.
+# On two cores with gloo, torch 2.13, fp32, AdamW, 2026-11-27; 3 steps, of fsdp 2. The pipelines
+# have two micro-batches of a sample, of 1F1B.
 PEAKS = (
     Peak("single", 1, 2, 4.769),
     Peak("ddp", 2, 1, 4.040),
@@ -33,6 +33,8 @@ PEAKS = (
     Peak("context", 2, 2, 4.318),
     Peak("pipeline", 2, 1, 2.943),
     Peak("naive", 2, 2, 3.159),
+    Peak("pipeline+ddp", 4, 1, 3.007),
+    Peak("pipeline+fsdp", 4, 1, 2.909),
 )
 
 

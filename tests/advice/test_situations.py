@@ -224,3 +224,27 @@ def test_what_is_computed_again_takes_its_time() -> None:
     assert row.step.high is not None
     assert plain.step.high is not None
     assert row.step.high - plain.step.high == pytest.approx(0.5 * 1.07 / 3, rel=1e-6)
+
+
+def test_micro_batches_of_fsdp_keep_whole_gradients() -> None:
+    """Until the last micro-batch, which scatters them: then each rank has 2 + 4 bytes of each."""
+    program = gpt("gpt-1.5b", global_batch=32)
+    whole = 6.0 * (program.parameters or 0) / 2**30
+    kinds = {}
+    for accumulate in (None, 4):
+        rows = advise(ask(replace(program, accumulate=accumulate), A100, 4)).rows
+        row = next(row for row in rows if row.strategy == "fsdp")
+        assert row.memory is not None
+        gathered = row.memory.gathered
+        assert gathered.low == gathered.high
+        kinds[accumulate] = gathered.low / 2**30
+    assert kinds[4] == pytest.approx(whole)
+    assert kinds[None] < 0.1 * whole
+
+
+def test_a_smaller_micro_batch_of_fsdp_is_no_change_that_fits() -> None:
+    """16 GiB hold the shards of all states (6.3 GiB), but not the whole gradients beside them."""
+    program = gpt("gpt-1.5b", global_batch=32)
+    tight = replace(V100, least_gib=16, most_gib=16)
+    row = row_of(advise(ask(program, tight, 4)), "fsdp", 4)
+    assert "micro-batches" not in row.change

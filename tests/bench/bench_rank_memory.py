@@ -44,7 +44,7 @@ def main() -> None:
         peak, found = measured(name, ranks, batch), predicted(name, ranks, samples)
         middle = (found.low + (found.high or 0.0)) / 2
         bounds = f"{found.low:.2f} to {found.high:.2f}"
-        print(f"{name:8} {ranks:6} {peak:15.3f}  {bounds} {middle / peak - 1:+7.1%}", flush=True)
+        print(f"{name:13} {ranks:6} {peak:15.3f}  {bounds} {middle / peak - 1:+7.1%}", flush=True)
 
 
 def measured(strategy: str, ranks: int, batch: int) -> float:
