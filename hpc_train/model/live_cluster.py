@@ -2,7 +2,6 @@
 
 import re
 
-from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 
@@ -138,7 +137,6 @@ class Cluster(Value, frozen=True, kw_only=True):
     associations: tuple[Association, ...] = ()
     limits: Bounds = Bounds()
     accounting: bool = False
-    switches: SwitchTopology | None = None
     unread: tuple[str, ...] = ()
 
     @property

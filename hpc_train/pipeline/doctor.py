@@ -17,7 +17,7 @@ from hpc_train.pipeline.detection.detect import detect_site, this_host
 from hpc_train.probe.hardware import this_hardware
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.problems_and_remedies import advise
-from hpc_train.probe.query_slurm import read_cluster
+from hpc_train.probe.query_slurm import read_cluster, read_switches
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.sagemaker.account_check import AccountCheck, check_account, uses_aws
 
@@ -61,7 +61,7 @@ def examine(reach: str | None = None) -> Examined:
     """
     hardware = this_hardware(reach)
     cluster, slurm_problem = _cluster()
-    switches = cluster.switches if cluster else None
+    switches = read_switches() if cluster else None
     advice = advise(hardware, cluster, switches)
     if slurm_problem:
         message = f"Slurm's commands are installed, but do not answer: {slurm_problem}"

@@ -9,6 +9,7 @@ from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster, Mpi
 from hpc_train.model.partition import Arch
 from hpc_train.model.site import SCHEMA
+from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.model.value import Value
 from hpc_train.probe.draft_network import around_lines, network_lines
 from hpc_train.probe.draft_queues import partition_lines, qos_lines
@@ -31,6 +32,7 @@ class Findings(Value, frozen=True, kw_only=True):
     launchers: Mapping[str, str]
     programs: tuple[str, ...] = ()
     slurm_conf: str | None = None
+    switches: SwitchTopology | None = None
 
 
 def draft(findings: Findings) -> str:
@@ -42,7 +44,7 @@ def draft(findings: Findings) -> str:
     parts = (
         _head(findings, main),
         _launchers(findings, main),
-        partition_lines(findings.cluster, findings.hardware, network),
+        partition_lines(findings.cluster, findings.hardware, network, findings.switches),
         _choice(findings.cluster),
         qos_lines(findings.cluster),
         _requests(findings.cluster, main),

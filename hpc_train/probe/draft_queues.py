@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster, LiveNode, LivePartition, LiveQos
 from hpc_train.model.node_topology import nearest_nics
+from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.node_kinds import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
@@ -16,7 +17,10 @@ _ENDED = ("REQUEUE", "CANCEL", "SUSPEND")
 
 
 def partition_lines(
-    cluster: Cluster, hardware: Mapping[NodeShape, Hardware], network: Guess | None
+    cluster: Cluster,
+    hardware: Mapping[NodeShape, Hardware],
+    network: Guess | None,
+    switches: SwitchTopology | None = None,
 ) -> Iterator[str]:
     """Yield `partitions:` with values of Slurm and the probed nodes."""
     yield "partitions:"
@@ -29,7 +33,7 @@ def partition_lines(
             lines += _nodes(found)
             lines += _gpus(found[0].nodes[0], machine)
             lines += _network(machine, network)
-            lines += _switches(cluster, found)
+            lines += _switches(switches, found)
         yield from (f"    {one}" for one in (*lines, *_remarks(partition)))
 
 
@@ -139,9 +143,8 @@ def _network(machine: Hardware | None, network: Guess | None) -> Iterator[str]:
         yield line("hcas", found.hcas, GUESSED)
 
 
-def _switches(cluster: Cluster, found: tuple[NodeKind, ...]) -> Iterator[str]:
+def _switches(switches: SwitchTopology | None, found: tuple[NodeKind, ...]) -> Iterator[str]:
     """Yield the nodes of the largest leaf switch or block, where Slurm knows more than one."""
-    switches = cluster.switches
     if switches is None or len(switches.leaves) < 2:
         return
     most = switches.most_of([node.name for kind in found for node in kind.nodes])

@@ -61,7 +61,6 @@ def read_cluster(question: Ask = ask) -> Cluster:
         associations=mine,
         limits=_bounds(config),
         accounting=accounting,
-        switches=read_switches(question),
         unread=tuple(unread),
     )
 

@@ -208,6 +208,7 @@ BLOCKS = "BlockName=b1 BlockIndex=0 Nodes=n[1-2]\nBlockName=b2 BlockIndex=1 Node
 )
 def test_the_nodes_of_a_leaf_switch_are_those_of_the_partition(text: str, lines: list[str]) -> None:
     nodes = tuple(node(name=f"n{number}") for number in range(1, 6))
-    live = cluster(nodes=nodes, switches=SwitchTopology.parse(text))
-    found = [one.strip() for one in partition_lines(live, {}, None)]
+    switches = SwitchTopology.parse(text)
+    drafted = partition_lines(cluster(nodes=nodes), {}, None, switches)
+    found = [one.strip() for one in drafted]
     assert [one for one in found if "nodes_per_" in one] == lines

@@ -19,7 +19,7 @@ from hpc_train.pipeline.site.starter_job import starter_job
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.probe_job import Probed, ProbeJob, probe
-from hpc_train.probe.query_slurm import read_cluster
+from hpc_train.probe.query_slurm import read_cluster, read_switches
 from hpc_train.probe.schedulers import find_scheduler
 from hpc_train.registry import BUILT_IN
 
@@ -126,6 +126,7 @@ def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
         launchers=launchers,
         programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
         slurm_conf=os.environ.get("SLURM_CONF"),
+        switches=read_switches(),
     )
 
 
