@@ -24,7 +24,8 @@ def default_settings(context: Context) -> dict[str, Setting]:
 
 
 def default_warnings(context: Context) -> Iterator[str]:
-    """Warn of a default time limit."""
+    """Warn of a default time limit, and of options that the scheduler does not have."""
+    yield from _without_options(context)
     site, partition = context.site, context.partition
     listed = context.queue.partition is not None
     where = f"{site.value.name} {partition.name}" if listed else site.value.name
@@ -32,6 +33,18 @@ def default_warnings(context: Context) -> Iterator[str]:
         yield (
             f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
             "give it a time"
+        )
+
+
+def _without_options(context: Context) -> Iterator[str]:
+    """Name what the job requests of a queue; where there is none, the same job runs without it."""
+    job, site = context.job, context.site.value
+    keys = [key for key in ("qos", "constraint") if getattr(job.value, key) is not None]
+    keys += [f"directives.{name}" for name in job.value.directives]
+    if keys and not context.batch.directives:
+        yield (
+            f"{job.near(keys[0])}: {site.name} (scheduler {site.scheduler}) has no option for "
+            f"{', '.join(keys)}: the job runs without"
         )
 
 

@@ -228,3 +228,16 @@ def test_the_place_of_a_rank_is_not_known_if_the_job_chooses_its_gpu(
     site = slurm(partitions=[{**BOUND, "gpu_numa": [0, 1, 2, 3]}])
     own = job({"gpus_per_node": 4}, launcher="srun", env={"CUDA_VISIBLE_DEVICES": "3,2,1,0"})
     assert make_plan(own, site).settings["local_rank.0"].value == "cores 0"
+
+
+def test_options_that_the_scheduler_does_not_have_are_named(
+    job: Jobs, local: Sourced[SiteProfile], slurm: Sites
+) -> None:
+    keys = {"qos": "high", "constraint": "a100", "directives": {"nice": 5}, "account": "physics"}
+    found = [text for text in make_plan(job(**keys), local).warnings if "has no option" in text]
+    assert found == [
+        "job.yaml:1: local (scheduler local) has no option for qos, constraint, directives.nice: "
+        "the job runs without"
+    ]
+    for plan in (make_plan(job(**keys), slurm()), make_plan(job(account="physics"), local)):
+        assert not any("has no option" in text for text in plan.warnings)
