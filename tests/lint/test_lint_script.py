@@ -11,6 +11,7 @@ from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, parse_version
 from hpc_train.lint.rules_page import rules_page
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.version_ranges import Version
+from tests.lint.conftest import SITE, site
 from tests.project.test_docs import DOCS
 
 PORT = "export MASTER_PORT=29500"
@@ -84,6 +85,13 @@ def test_a_known_version_makes_sure(
             assert ids(f"{text}\npython train.py", context) == []
         else:
             assert severity(text, context) == expected
+
+
+def test_loopback_reaches_the_nodes_of_a_site_on_one_machine() -> None:
+    text = "#SBATCH --nodes=2\nexport GLOO_SOCKET_IFNAME=lo\npython train.py"
+    for method, expected in (("loopback", False), ("first-host", True)):
+        context = LintContext(site=site({**SITE, "rendezvous": {"host": method}}))
+        assert ("HT527" in ids(text, context)) is expected
 
 
 def test_a_known_fabric_makes_sure() -> None:
