@@ -12,7 +12,7 @@ from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.pipeline.prepared import Prepared, PreparedSite
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.study_precision import preview
-from hpc_train.pipeline.submission_checks import check_start
+from hpc_train.pipeline.submission_checks import check_checkpoint_folders, check_start
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_by_site import site_notices
 from hpc_train.pipeline.submit_runs import cluster_of
@@ -28,6 +28,7 @@ def dry_run(prepared: Prepared, root: Path, options: SubmitOptions) -> Iterator[
     Raises:
         HpcTrainError: the submission would be refused before any sbatch.
     """
+    check_checkpoint_folders(prepared)
     plans = {site.name: _plans(prepared, site) for site in prepared.sites}
     check_budget(cost_of([one for own in plans.values() for one in own]), options.max_gpu_hours)
     steps = any(site.batch.steps for site in prepared.sites)

@@ -13,6 +13,7 @@ from hpc_train.model.value import Sourced
 from hpc_train.pipeline.prepared import Prepared, PreparedPoint
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.plans.storage import CHECKPOINTS
 from hpc_train.sites.submit_folder import check_place
 
 
@@ -20,10 +21,12 @@ def check_start(prepared: Prepared) -> None:
     """Check the scheduler, and the secrets, folder, program, script and launcher of each job.
 
     Raises:
-        SpecError: a secret, program or script does not exist, or is not executable.
+        SpecError: a secret, program or script does not exist, or is not executable; runs share
+        their checkpoints.
         SiteProfileError: the scheduler's commands do not exist here. SubmitError:
         the launcher is not installed.
     """
+    check_checkpoint_folders(prepared)
     for site in prepared.sites:
         if site.choice is not None:
             site.choice.check()
@@ -41,6 +44,32 @@ def check_start(prepared: Prepared) -> None:
             _check_launcher(point)
         if point.request is not None:
             executor_of(point.plan.scheduler).check(point.plan, point.request)
+
+
+def check_checkpoint_folders(prepared: Prepared) -> None:
+    """Check that each run of a study has its own checkpoints: it would resume from another's.
+
+    Raises:
+        SpecError: two runs name one folder.
+    """
+    if prepared.study is None:
+        return
+    repetitions = prepared.study.spec.repetitions
+    owners: dict[tuple[str, str], str] = {}
+    for point in prepared.points:
+        folder = str(point.job.value.env.get(CHECKPOINTS, ""))
+        # A request starts a container of its own, with its own file system.
+        if not folder or point.request is not None:
+            continue
+        first = owners.setdefault((point.place.name, os.path.normpath(folder)), point.stem)
+        if first != point.stem or repetitions > 1:
+            who = f"{first} and {point.stem}" if first != point.stem else "its repetitions"
+            raise SpecError(
+                f"{point.job.near(f'env.{CHECKPOINTS}')}: env.{CHECKPOINTS} = {folder} is one "
+                f"folder for several runs of the study ({who}): each would resume from the "
+                "checkpoints of another",
+                f"leave env.{CHECKPOINTS} out: each run has a folder of its own",
+            )
 
 
 def check_site(site: Sourced[SiteProfile]) -> None:
