@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,10 +12,22 @@ import pytest
 from hpc_train.data_folders import data_file
 from hpc_train.sites.load import load_site
 from tests.end_to_end.ssh_hosts import WAIT, HostsUser, mine, ssh_lab
-from tests.pipeline.waiting import wait_for
+from tests.pipeline.waiting import LIMIT_S, wait_for
 
 __all__ = ["mine", "ssh_lab"]
 pytestmark = [pytest.mark.ssh, pytest.mark.slow]
+ROUNDS = """\
+import pathlib, time, torch, torch.distributed as dist
+dist.init_process_group("gloo")
+stop = pathlib.Path.home() / "stop"
+told = torch.zeros(1)
+while not told.item():
+    told = torch.tensor([float(dist.get_rank() == 0 and stop.exists())])
+    dist.all_reduce(told)
+    print("round", flush=True)
+    time.sleep(0.1)
+dist.destroy_process_group()
+"""
 
 
 @pytest.fixture
@@ -159,3 +172,29 @@ def test_a_host_that_does_not_answer_is_no_part_of_a_draft(mine: HostsUser) -> N
     assert done.returncode == 1
     assert "nowhere: ssh: Could not resolve hostname nowhere" in done.stderr
     assert not (mine.user.folder / "two.yaml").exists()
+
+
+def test_a_cable_that_is_out_for_five_seconds_ends_no_run(mine: HostsUser, torch: None) -> None:
+    (mine.user.folder / "rounds.py").write_text(ROUNDS)
+    resources = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "time": "30m"}
+    job = {"name": "j", "command": ["python", "rounds.py"], "resources": resources}
+    mine.submit(mine.user.write("j.yaml", job))
+
+    def rounds() -> int:
+        found = "find ~/hpctrain -name rank-0.out -exec cat {} + 2>/dev/null"
+        return int(mine.on("host1", f"{found} | grep -c round"))
+
+    wait_for(lambda: rounds() > 0, 5 * LIMIT_S)
+    mine.connect(1, connected=False)
+    time.sleep(1)
+    out = rounds()
+    time.sleep(4)
+    # Each round needs both ranks.
+    assert rounds() == out
+    mine.connect(1, connected=True)
+    wait_for(lambda: rounds() > out + 20)
+    mine.on("host1", "touch ~/stop")
+    row = mine.wait("COMPLETED")
+    mine.on("host1", "rm ~/stop")
+    assert row["problem"] == ""
+    mine.nothing_left()
