@@ -140,11 +140,17 @@ def exclusive(path: Path, say: Callable[[str], None] | None = None) -> Iterator[
     try:
         _lock(descriptor, path, say)
         if say is not None:
-            os.truncate(descriptor, 0)
-            os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}".encode(), 0)
+            _name_holder(descriptor)
         yield
     finally:
         os.close(descriptor)
+
+
+def _name_holder(descriptor: int) -> None:
+    # The lock holds without a name, which does not fit on a full disk.
+    with suppress(OSError):
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}".encode(), 0)
 
 
 def _lock(descriptor: int, path: Path, say: Callable[[str], None] | None) -> None:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 from tests.cli.preloaded import Preloaded
-from tests.workload.launching import environment, meeting_point
+from tests.workload.launching import environment, meeting_point, without_remark
 
 LIBRARIES = (
     "torch", "torch._dynamo", "torch.distributed.checkpoint.state_dict", "torch.distributed.fsdp",
@@ -32,7 +32,8 @@ def with_torch() -> Preloaded:
 
 def run(words: Sequence[str], **extra: object) -> Done:
     """Run one process of the trainer, in the environment of the tests and `extra`."""
-    return with_torch().run(words, environment(**extra))
+    done = with_torch().run(words, environment(**extra))
+    return Done(done.args, done.returncode, done.stdout, without_remark(done.stderr))
 
 
 def train(*words: str, ranks: int = 2, **extra: object) -> list[Done]:

@@ -42,14 +42,18 @@ def start(command: tuple[str | Path, ...], **extra: object) -> subprocess.Popen[
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    """Return exit code, stdout and stderr, without torch's remark on a machine without DNS."""
+    """Return exit code, stdout and stderr."""
     with process:
         try:
             out, err = process.communicate(timeout=LIMIT_S)
         finally:
             process.kill()
-    kept = (line for line in err.splitlines(keepends=True) if _NO_HOST_NAME not in line)
-    return process.returncode, out, "".join(kept)
+    return process.returncode, out, without_remark(err)
+
+
+def without_remark(err: str) -> str:
+    """Return stderr without what torch says of a machine without DNS."""
+    return "".join(line for line in err.splitlines(keepends=True) if _NO_HOST_NAME not in line)
 
 
 def trainer(*arguments: str) -> tuple[str, ...]:
