@@ -85,9 +85,8 @@ def joined(backend: str, device: str) -> Iterator[RankGroup]:
         yield group
         failed = False
     finally:
-        # After a failure NCCL would wait for the other ranks; gloo aborts a process that exits with
-        # its threads running.
-        if not alone and not (failed and chosen == "nccl"):
+        # After a failure the other ranks may not come: NCCL would wait for them, and gloo at times.
+        if not (alone or failed):
             distributed.destroy_process_group()
 
 

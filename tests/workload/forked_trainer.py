@@ -39,6 +39,8 @@ def run(words: Sequence[str], **extra: object) -> Done:
 def train(*words: str, ranks: int = 2, **extra: object) -> list[Done]:
     """Train on some ranks of this machine; return what came of each."""
     size = {**meeting_point(), "WORLD_SIZE": ranks, "LOCAL_WORLD_SIZE": ranks, **extra}
+    # Before there are threads, of which each would start one.
+    with_torch()
 
     with ThreadPoolExecutor(ranks) as pool:
         return list(
