@@ -83,8 +83,8 @@ def _ends_of(rows: Sequence[AdviceRow], question: Question, end: Callable[[Range
 def _more_gpus(question: Question) -> str:
     """Return how many GPUs a deadline needs, if they lose nothing; empty if that is not known."""
     program, first, asked = question.program, question.baseline, question.deadline_s
-    apart = first is None or first.ranks == 1
-    if not (asked and apart and program.global_batch and program.steps):
+    on_one_rank = first is None or first.ranks == 1
+    if not (asked and on_one_rank and program.global_batch and program.steps):
         return ""
     batch = float(program.global_batch)
     alone = compute_time(program, question.machine, 1, batch, first).low * program.steps

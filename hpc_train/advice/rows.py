@@ -167,9 +167,9 @@ def _least_compute(
     communicated = communication_time(before, _sent(before, question), program, machine).high
     if communicated is None:
         return least
-    apart = max(0.0, baseline.seconds - communicated)
-    apart /= 1 + slowest_rank(row.ranks, baseline.ranks)
-    alone = replace(baseline, seconds=apart)
+    computed = max(0.0, baseline.seconds - communicated)
+    computed /= 1 + slowest_rank(row.ranks, baseline.ranks)
+    alone = replace(baseline, seconds=computed)
     return max(least, compute_time(program, machine, row.ranks, batch, alone).low)
 
 

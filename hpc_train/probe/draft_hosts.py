@@ -8,8 +8,8 @@ from typing import get_args
 
 from hpc_train.errors import ProbeError
 from hpc_train.model.partition import Arch
-from hpc_train.model.site import SCHEMA
 from hpc_train.model.value import Value
+from hpc_train.probe.draft_heading import heading
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 
 Address = ipaddress.IPv4Interface
@@ -66,17 +66,9 @@ def _check_gpus(hosts: Sequence[HostFacts]) -> None:
 
 
 def _head(name: str, date: str, hosts: Sequence[HostFacts]) -> Iterator[str]:
-    yield remark("A draft of `hpctrain site init --hosts`: check every line, then run")
-    yield remark(f"hpctrain site show {name}")
-    yield line("schema", SCHEMA)
-    yield line("name", name)
-    said = f"Machines by ssh: {', '.join(host.name for host in hosts)}"
-    yield line("description", said, "which machines, where?")
-    yield line("verified_on", date)
-    yield "sources:"
-    yield line("  - what", "answers of the hosts by ssh")
-    yield line("    date", date)
-    yield line("    confidence", "high")
+    machines = f"Machines by ssh: {', '.join(host.name for host in hosts)}"
+    source = "answers of the hosts by ssh"
+    yield from heading(name, date, machines, "which machines, where?", source)
     yield line("scheduler", "hosts")
     arches = {host.arch for host in hosts}
     if len(arches) == 1 and arches <= set(get_args(Arch)):

@@ -12,7 +12,7 @@ from hpc_train.model.pbs_queue_limits import (
     destinations,
     queue_limits,
 )
-from hpc_train.model.site import SCHEMA
+from hpc_train.probe.draft_heading import heading
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
 
 # What starts the ranks of a job on its nodes.
@@ -35,17 +35,9 @@ def draft_pbs(name: str, date: str, pbs: LivePbs, programs: Collection[str]) -> 
 
 
 def _head(name: str, date: str, pbs: LivePbs) -> Iterator[str]:
-    yield remark("A draft of `hpctrain site init`: check every line, then run")
-    yield remark(f"hpctrain site show {name}")
-    yield line("schema", SCHEMA)
-    yield line("name", name)
-    yield line("description", f"The PBS server {pbs.name}", "which machines, where?")
-    yield line("verified_on", date)
-    yield "sources:"
     version = f" {pbs.version}" if pbs.version else ""
-    yield line("  - what", f"qstat -Bf, qstat -Qf and pbsnodes -a of {pbs.name}, PBS{version}")
-    yield line("    date", date)
-    yield line("    confidence", "high")
+    source = f"qstat -Bf, qstat -Qf and pbsnodes -a of {pbs.name}, PBS{version}"
+    yield from heading(name, date, f"The PBS server {pbs.name}", "which machines, where?", source)
     yield line("scheduler", "pbs")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.model.live_account import InstanceType, LiveAccount
-from hpc_train.model.site import SCHEMA
+from hpc_train.probe.draft_heading import heading
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, text
 
 # With the quota of a new account, if the quotas cannot be read.
@@ -20,16 +20,9 @@ def draft_sagemaker(name: str, date: str, account: LiveAccount) -> str:
 
 
 def _head(name: str, date: str, account: LiveAccount) -> Iterator[str]:
-    yield remark("A draft of `hpctrain site init`: check every line, then run")
-    yield remark(f"hpctrain site show {name}")
-    yield line("schema", SCHEMA)
-    yield line("name", name)
-    yield line("description", f"Training jobs of SageMaker in {account.region}", "of which group?")
-    yield line("verified_on", date)
-    yield "sources:"
-    yield line("  - what", f"the calls of AWS in {account.region}")
-    yield line("    date", date)
-    yield line("    confidence", "high")
+    where = f"Training jobs of SageMaker in {account.region}"
+    source = f"the calls of AWS in {account.region}"
+    yield from heading(name, date, where, "of which group?", source)
     yield line("scheduler", "sagemaker")
 
 

@@ -16,6 +16,7 @@ from hpc_train.model.finding import Finding
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.submissions.sagemaker.aws_client import (
+    account_of_shell,
     aws_errors,
     check_credentials,
     client,
@@ -66,7 +67,7 @@ def check_owner(site: SourcedSite) -> None:
         SiteProfileError: AWS starts jobs only with roles of the account.
     """
     try:
-        account = _account(region_of(site))
+        account = account_of_shell(region_of(site))
     except aws_errors() as failure:
         # A network without STS; the request itself tells.
         if code_of(failure) not in ("", "AccessDenied"):
@@ -87,10 +88,6 @@ def _finding(message: str, advice: str, site: SourcedSite | None) -> Finding:
     return Finding(id=_ID, severity="error" if site else "warning", message=message, advice=advice)
 
 
-def _account(region: str) -> str:
-    return str(client("sts", region, attempts=1).get_caller_identity()["Account"])
-
-
 def _rows(site: SourcedSite | None) -> Iterator[tuple[str, str]]:
     import boto3
 
@@ -100,7 +97,7 @@ def _rows(site: SourcedSite | None) -> Iterator[tuple[str, str]]:
     check_credentials(site)
     yield "credentials", credentials_from()
     try:
-        yield "account", _account(region)
+        yield "account", account_of_shell(region)
     except aws_errors() as failure:
         raise explain(failure, site) from None
     if site is not None and site.value.sagemaker is not None:

@@ -100,6 +100,11 @@ def credentials_from() -> str:
     return str(found.method) if found is not None else "none"
 
 
+def account_of_shell(region: str) -> str:
+    """Return the number of the account whose credentials this shell has; AWS is asked once."""
+    return str(client("sts", region, attempts=1).get_caller_identity()["Account"])
+
+
 def client(service: str, region: str, attempts: int | None = None) -> Any:
     """Return a client that retries throttled calls, slower each time.
 

@@ -14,6 +14,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import Executor, ExecutorOptions
+from hpc_train.submissions.sagemaker.account_check import check_owner
 from hpc_train.submissions.sagemaker.aws_client import (
     aws_errors,
     check_credentials,
@@ -44,6 +45,19 @@ class SageMakerExecutor(Executor):
     def check(self, plan: LaunchPlan, request: dict[str, Any]) -> None:
         """Compare a request with the limits of the service; see `Executor.check`."""
         check_limits(request, plan)
+
+    def ready(
+        self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
+    ) -> ExecutorOptions:
+        """Refuse nodes to leave out, and a role of another account; see `Executor.ready`."""
+        if options.exclude:
+            raise SubmitError(
+                f"AWS chooses the hosts of a job; {', '.join(options.exclude)} cannot be left out",
+                "hpctrain retry without --exclude-failed-nodes",
+            )
+        if options.site is not None:
+            check_owner(options.site)
+        return options
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Upload code and scripts, and create a job for each run; see `Executor.submit`."""

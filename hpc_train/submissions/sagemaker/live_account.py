@@ -11,6 +11,7 @@ import msgspec
 
 from hpc_train.model.live_account import InstanceType, LiveAccount
 from hpc_train.submissions.sagemaker.aws_client import (
+    account_of_shell,
     aws_errors,
     check_credentials,
     client,
@@ -28,18 +29,6 @@ _PAGE = 100
 T = TypeVar("T")
 
 
-def account_of_shell(region: str) -> str:
-    """Return the number of the account whose credentials this shell has.
-
-    Raises:
-        HpcTrainError: AWS does not answer, or refuses the credentials.
-    """
-    try:
-        return str(client("sts", region).get_caller_identity()["Account"])
-    except aws_errors() as failure:
-        raise explain(failure, None) from None
-
-
 def read_account() -> LiveAccount:
     """Ask AWS; what this user may not read is left out and said.
 
@@ -49,7 +38,10 @@ def read_account() -> LiveAccount:
     region = region_of(None)
     check_credentials(None)
     unread: list[str] = []
-    account = account_of_shell(region)
+    try:
+        account = account_of_shell(region)
+    except aws_errors() as failure:
+        raise explain(failure, None) from None
     last = _asked(unread, "ListTrainingJobs", lambda: _last_job(client("sagemaker", region))) or {}
     roles = _asked(unread, "iam:ListRoles", lambda: _roles(client("iam", region))) or []
     buckets = _asked(unread, "s3:ListAllMyBuckets", lambda: _buckets(client("s3", region))) or []

@@ -20,7 +20,6 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.sagemaker.account_check import check_owner
 from hpc_train.submissions.sagemaker.aws_client import (
     aws_errors,
     client,
@@ -75,14 +74,8 @@ def submit_jobs(
     Raises:
         HpcTrainError: one was refused; later ones were not submitted.
     """
-    if options.exclude:
-        raise SubmitError(
-            f"AWS chooses the hosts of a job; {', '.join(options.exclude)} cannot be left out",
-            "hpctrain retry without --exclude-failed-nodes",
-        )
     archives: dict[Path, CodeArchive] = {}
     jobs = [_job(run, site, home.parent, archives) for run in runs]
-    check_owner(site)
     region = region_of(site)
     aws = _Aws(
         site=site, region=region, jobs=client("sagemaker", region), files=client("s3", region)
