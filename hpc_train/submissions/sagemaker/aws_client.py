@@ -58,8 +58,7 @@ def region_of(site: SourcedSite | None) -> str:
 
     stated = site.value.sagemaker.region if site and site.value.sagemaker else None
     try:
-        # boto3 reads AWS_DEFAULT_REGION only; AWS's other tools read both.
-        region = stated or os.environ.get("AWS_REGION") or _session().region_name
+        region = stated or _region_of_shell()
     except BotoCoreError as failure:
         raise SiteProfileError(f"{_at(site, 'sagemaker')}{failure}", _LOGIN) from None
     if not region:
@@ -69,7 +68,13 @@ def region_of(site: SourcedSite | None) -> str:
             f"{_at(site, 'sagemaker')}no region: {neither}",
             f"sagemaker.region: eu-west-1 in the profile, or {hint}" if site else hint,
         )
-    return str(region)
+    return region
+
+
+def _region_of_shell() -> str | None:
+    # boto3 reads AWS_DEFAULT_REGION only; AWS's other tools read both.
+    found = os.environ.get("AWS_REGION") or _session().region_name
+    return str(found) if found else None
 
 
 def check_credentials(site: SourcedSite | None) -> None:
@@ -174,14 +179,20 @@ def _without_answer(failure: Exception, text: str, site: SourcedSite | None) -> 
     if not isinstance(failure, (ConnectionError, HTTPClientError, IncompleteReadError)):
         place = _at(site, "sagemaker")
         return SiteProfileError(f"{place}the configuration of AWS in this shell: {text}", _LOGIN)
+    return SubmitError(f"AWS does not answer: {text}", _try_again(site), transient=True)
+
+
+def _try_again(site: SourcedSite | None) -> str:
+    """Return the hint, with the region that was asked, and a known one if it may be misspelt."""
     section = site.value.sagemaker if site else None
-    if site is None or section is None or section.region is None:
-        return SubmitError(f"AWS does not answer: {text}", "try again", transient=True)
+    stated = section.region if section else None
+    region = stated or _region_of_shell()
+    if not region:
+        return "try again"
+    place = site.near("sagemaker.region") if site and stated else "this shell"
     known = _session().get_available_regions("sagemaker")
-    hint = f"try again; {site.near('sagemaker.region')} names the region"
-    if section.region not in known:
-        hint += f", which boto3 does not know{nearest(section.region, known)}"
-    return SubmitError(f"AWS does not answer: {text}", hint, transient=True)
+    unknown = "" if region in known else f", which boto3 does not know{nearest(region, known)}"
+    return f"try again; {place} names the region {region}{unknown}"
 
 
 def _of_profile(code: str, text: str, site: SourcedSite | None, call: str) -> HpcTrainError | None:

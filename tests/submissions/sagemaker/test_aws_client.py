@@ -97,6 +97,15 @@ def test_a_region_that_boto3_does_not_know_has_the_nearest_one(tmp_path: Path) -
     assert "boto3 does not know; did you mean 'eu-west-1'?" in explain(failure, wrong).hint
 
 
+def test_the_region_of_the_shell_may_be_misspelt_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    failure = exceptions.EndpointConnectionError(endpoint_url="https://x")
+    monkeypatch.setenv("AWS_REGION", "eu-wset-1")
+    assert explain(failure, None).hint == (
+        "try again; this shell names the region eu-wset-1, which boto3 does not know; did you "
+        "mean 'eu-west-1'?"
+    )
+
+
 def test_a_login_that_has_expired_is_not_an_aws_that_does_not_answer(tmp_path: Path) -> None:
     for failure in (
         exceptions.UnauthorizedSSOTokenError(),
