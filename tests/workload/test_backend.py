@@ -44,3 +44,23 @@ def test_nccl_without_a_gpu_is_refused_before_a_rank_starts() -> None:
     code, out, err = finish(start(trainer(*words), **meeting_point(), LOCAL_WORLD_SIZE=2))
     assert (code, out, err.count("\n")) == (2, "", 1)
     assert "--backend nccl needs a CUDA device; use gloo on the CPU" in err
+
+
+def test_a_rank_that_failed_does_not_wait_for_its_group() -> None:
+    """destroy_process_group waits for threads of gloo, now and then without end."""
+    program = """
+from torch import distributed
+from hpc_train.workload.process_group import joined
+for failure in (None, KeyError):
+    try:
+        with joined("gloo", "cpu"):
+            if failure:
+                raise failure
+    except KeyError:
+        pass
+    print(distributed.is_initialized(), flush=True)
+import os
+os._exit(0)
+"""
+    words = {**meeting_point(), "RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0}
+    assert finish(start(("-c", program), **words)) == (0, "False\nTrue\n", "")
