@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.pipeline.dry_run import dry_run
@@ -48,3 +49,9 @@ def test_runs_of_a_study_do_not_share_their_checkpoints(
 def test_each_run_may_have_a_folder_of_its_own(desk: Path) -> None:
     check_checkpoint_folders(study(desk, FOLDERS, 1))
     check_checkpoint_folders(study(desk, "env.X: [1]", 1))
+
+
+def test_containers_of_requests_have_file_systems_of_their_own(desk: Path) -> None:
+    shared = study(desk, "env.X: [1, 2]", 1)
+    points = tuple(replace(point, request={"TrainingJobName": "x"}) for point in shared.points)
+    check_checkpoint_folders(replace(shared, points=points))

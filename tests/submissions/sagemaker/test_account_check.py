@@ -7,8 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import SiteProfileError
+from hpc_train.errors import SiteProfileError, SubmitError
+from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.sagemaker.account_check import check_account, check_owner, uses_aws
+from hpc_train.submissions.sagemaker.executor import SageMakerExecutor
 from tests.sagemaker_service import serving
 from tests.submissions.sagemaker.jobs import site
 
@@ -44,9 +46,15 @@ def test_role_and_bucket_of_a_profile(account: Path, change: tuple[str, str], pr
 
 
 def test_the_role_of_another_account_is_refused_before_a_submission(account: Path) -> None:
-    check_owner(site(account))
+    executor = SageMakerExecutor()
+    own = ExecutorOptions(site=site(account))
+    assert executor.ready(account, [], own) is own
+    other = ExecutorOptions(site=site(account, ("::123", "::923")))
     with pytest.raises(SiteProfileError, match="passes no role on to another"):
-        check_owner(site(account, ("::123", "::923")))
+        executor.ready(account, [], other)
+    without = ExecutorOptions(site=own.site, exclude=("algo-1",))
+    with pytest.raises(SubmitError, match="AWS chooses the hosts of a job; algo-1 cannot be left"):
+        executor.ready(account, [], without)
 
 
 def test_a_network_without_sts_is_no_reason_to_refuse(
