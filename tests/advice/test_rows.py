@@ -9,5 +9,5 @@ from tests.advice.questions import ask, gpt, row_of, step
 def test_another_strategy_may_communicate_less_than_the_measured_one() -> None:
     advice = advise(ask(gpt(), measured=(step(0.5, ranks=8),)))
     same, other = row_of(advice, "ddp", 8).step, row_of(advice, "fsdp", 8).step
-    assert same is not None and same.low == 0.5
-    assert other is not None and 0 < other.low < 0.5
+    assert same.low == 0.5
+    assert 0 < other.low < 0.5
