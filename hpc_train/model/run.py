@@ -15,6 +15,9 @@ MANIFEST_SCHEMA = 1
 # In a run's provenance: the file of the site profile that it was planned with.
 PROFILE = "profile"
 PROFILE_DIGEST = "profile_sha256"
+# There, too: the run that it repeats, and the checkpoints from which it resumes.
+RETRY_OF = "retry_of"
+RESUMES_FROM = "resumes_from"
 # The meaning of a newer schema is unknown, even if it looks alike.
 ManifestSchema = Annotated[int, Meta(le=MANIFEST_SCHEMA)]
 _RUN_NAME = re.compile(r"^(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")

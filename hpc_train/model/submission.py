@@ -99,7 +99,7 @@ class Submission(Value, frozen=True, kw_only=True):
     It is written before the scheduler is called, and again with its answer: a `native_id` without a
     number, `` or `_3` for an array's third element, means that there was no answer. The job has
     `comment` as well, which identifies it in that case. With `shared`, several runs share one
-    allocation, one after the other.
+    allocation, one after the other. `checkpoints` is where they are kept, if the scheduler does it.
     """
 
     executor: str
@@ -109,6 +109,7 @@ class Submission(Value, frozen=True, kw_only=True):
     comment: str = ""
     command: tuple[str, ...] = ()
     shared: bool = False
+    checkpoints: str = ""
     state: JobState | None = None
     reason: str = ""
 

@@ -10,12 +10,12 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.json_files import exclusive
-from hpc_train.model.run import PROFILE, Run, RunFolder, RunName
+from hpc_train.model.run import PROFILE, RETRY_OF, Run, RunFolder, RunName
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.failure_causes import explain
-from hpc_train.pipeline.retry_entry import RETRY_OF, RetryTarget, manifest_of, retry_entry
+from hpc_train.pipeline.retry_entry import RetryTarget, manifest_of, retry_entry
 from hpc_train.pipeline.run_states import combine, read_runs, runs_below
 from hpc_train.pipeline.submit_by_site import (
     SiteBatch,

@@ -9,7 +9,7 @@ from datetime import datetime, timezone
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.model.run import Manifest, Run, RunName
+from hpc_train.model.run import RESUMES_FROM, RETRY_OF, Manifest, Run, RunName
 from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.changed_job import changed_job
@@ -18,9 +18,6 @@ from hpc_train.pipeline.submit import profile_facts, single_run_id
 from hpc_train.pipeline.submit_runs import Entry
 from hpc_train.regularfile import read_regular
 from hpc_train.runs.job_starts import CHECKPOINTS
-
-# In a new run's provenance: the run that it repeats.
-RETRY_OF = "retry_of"
 
 
 class RetryTarget(Value, frozen=True, kw_only=True):
@@ -67,6 +64,7 @@ def retry_entry(
         return _changed(target, facts, changed_job(target.model.folder, old, settings), say)
     if target.ready:
         return old, _script(target.model, old)
+    facts = {**facts, **_resumed(target.model), RETRY_OF: target.repeats}
     now = datetime.now(timezone.utc)
     name = RunName.parse(old.run_id)
     run_id = (
@@ -80,16 +78,27 @@ def retry_entry(
         repetition=target.repetition,
         attempt=target.attempt,
         created=now.isoformat(timespec="seconds"),
-        provenance={**old.provenance, **facts, RETRY_OF: target.repeats},
+        provenance={**old.provenance, **facts},
     )
     _say_of_checkpoints(target.model, manifest, say)
     return manifest, _script(target.model, old)
 
 
+def _resumed(old: Run) -> dict[str, object]:
+    """Return where a scheduler keeps the checkpoints of a run; one of a study is measured anew."""
+    kept = old.submission.checkpoints if old.submission else ""
+    return {RESUMES_FROM: kept} if kept and manifest_of(old).study is None else {}
+
+
 def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> None:
-    """Say that a new run has a folder of checkpoints of its own, unless the job names one."""
+    """Say which checkpoints a new run has, unless the job names their folder."""
+    if CHECKPOINTS in dict(new.plan.env):
+        return
+    if kept := new.provenance.get(RESUMES_FROM):
+        say(f"{new.run_id} resumes from {kept}; hpctrain submit starts a job anew")
+        return
     step = old.starts[-1].step if old.starts else 0
-    if not step or CHECKPOINTS in dict(new.plan.env):
+    if not step:
         return
     say(f"{new.run_id} begins at step 0: {old.folder.run_id} has a checkpoint of step {step}")
     if new.study is None:
@@ -121,9 +130,11 @@ def _changed(
             **old.provenance,
             **facts,
             **profile_facts(point.place.profile),
+            **_resumed(target.model),
             RETRY_OF: target.repeats,
         },
     )
+    _say_of_checkpoints(target.model, manifest, say)
     return manifest, point.script
 
 

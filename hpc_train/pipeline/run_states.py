@@ -15,7 +15,7 @@ from hpc_train.job_state import has_ended, is_settled
 from hpc_train.json_files import read_json
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, Submission
-from hpc_train.registry import load
+from hpc_train.registry import find_batch_system, load
 from hpc_train.regularfile import is_there
 from hpc_train.runs.run_folders import RunFiles, is_run, read_run, run_folders
 from hpc_train.runs.run_state_and_reason import run_of
@@ -70,14 +70,19 @@ def _read_again(item: RunFiles) -> RunFiles:
 
 
 def query_executors(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
-    """Query each executor once, for all of its runs without a final state."""
+    """Query each executor once, for all of its runs without a final state; say so if it is slow."""
     by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for item in files:
         if item.submission is not None and not is_settled(item.status, item.submission):
             by_executor[item.submission.executor][item.folder] = item.submission
+    # A `render`, which queries nothing, does without it.
+    from hpc_train.slow_answer import notice_if_slow
+
     reports: dict[RunFolder, JobReport] = {}
     for name, runs in by_executor.items():
-        reports.update(executor_of(name).query(runs))
+        system = find_batch_system(name)
+        with notice_if_slow("a host" if system.host_list else system.title):
+            reports.update(executor_of(name).query(runs))
     return reports
 
 

@@ -201,6 +201,21 @@ def test_a_job_on_spare_capacity_goes_on(desk: Desk) -> None:
     assert desk.log("node-0.out").endswith("saved\n")
 
 
+def test_a_retry_goes_on_from_the_checkpoints_of_the_job_that_failed(desk: Desk) -> None:
+    profile = Path(desk.environment["HOME"], ".config/hpctrain/sagemaker.yaml").read_text()
+    changed = profile.replace("  image:", "  spot: true\n  image:")
+    (desk.folder / "sagemaker.yaml").write_text(changed)
+    command = 'f=$HPCTRAIN_CHECKPOINTS/$NODE_RANK; cat "$f" && exit; echo saved >"$f"; exit 7'
+    done = desk.submit(["bash", "-c", command], "--site", "./sagemaker.yaml")
+    assert done.returncode == 0, done.stderr
+    assert desk.end()["state"] == "FAILED"
+    first = desk.path("")
+    done = desk.hpctrain("retry", "job", "--wait")
+    assert done.returncode == 0, done.stderr
+    (second,) = (path for path in first.parent.iterdir() if path.is_dir() and path != first)
+    assert (second / "logs" / "node-1.out").read_text() == "saved\n"
+
+
 def test_a_dry_run_bounds_the_cost_and_asks_only_for_the_account(desk: Desk) -> None:
     done = desk.submit(["true"], "--dry-run")
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpc_train import slow_answer
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.run_states import read_runs, runs_below, runs_of
@@ -222,3 +223,13 @@ def test_a_log_that_appears_between_two_looks_is_seen(tmp_path: Path) -> None:
     (run.folder.logs / "job.out").write_text("")
     (again,) = read_runs(tmp_path, {first.folder: first})
     assert (first.logged, again.logged) == (False, True)
+
+
+def test_a_scheduler_that_is_slow_to_answer_is_named(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = submit(job(), RESULTS, [])
+    monkeypatch.setattr(slow_answer, "NOTICE_S", 0.0)
+    slurm.on("squeue", "sleep 1")
+    runs_below(done.home)
+    assert "Slurm has not answered for 0 s; it is still waited for" in caplog.messages

@@ -5,7 +5,6 @@ from __future__ import annotations
 import datetime
 import logging
 import re
-import threading
 import time
 import uuid
 
@@ -13,6 +12,7 @@ import msgspec
 
 from hpc_train.errors import SubmitError
 from hpc_train.model.submission import Submission
+from hpc_train.slow_answer import notice_if_slow
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.pbs.find_job import MARK, jobs_of, with_mark
 from hpc_train.submissions.pbs.job_arrays import QsubCall
@@ -24,7 +24,6 @@ _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
 _UNDER_WAY_S = 15.0
 # OpenPBS gives a hook of the server 30 s. A later end would let `search` take a job for lost.
 _PATIENCE_S = 60.0
-_NOTICE_S = 10.0
 # No search begins later than this after a call, and no call later after the first one.
 _SEARCH_S = 70.0
 _REPEAT_S = 120.0
@@ -131,15 +130,8 @@ def _job_id(call: QsubCall, request: Submission) -> str:
 
 def _qsub(command: tuple[str, ...]) -> Finished:
     """Call qsub, and say so if it waits for the server."""
-    text = "PBS has not answered qsub for %.0f s; it is waited for up to %.0f s"
-    warn = logging.getLogger(__name__).warning
-    notice = threading.Timer(_NOTICE_S, warn, (text, _NOTICE_S, _PATIENCE_S))
-    notice.daemon = True
-    notice.start()
-    try:
+    with notice_if_slow("qsub", f"; it is waited for up to {_PATIENCE_S:.0f} s"):
         return call_pbs(*command, timeout_s=_PATIENCE_S)
-    finally:
-        notice.cancel()
 
 
 def _unanswered(call: QsubCall, message: str, *, reached: bool) -> SubmitError:

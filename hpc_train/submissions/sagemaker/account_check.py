@@ -17,14 +17,13 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.submissions.sagemaker.aws_client import (
     account_of_shell,
-    aws_errors,
     check_credentials,
     client,
-    code_of,
     credentials_from,
-    explain,
     region_of,
 )
+from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain
+from hpc_train.submissions.sagemaker.aws_session import unknown_region
 from hpc_train.submissions.sagemaker.live_account import SERVICE
 
 _SIGNS = ("AWS_PROFILE", "AWS_REGION", "AWS_DEFAULT_REGION", "AWS_ACCESS_KEY_ID")
@@ -64,14 +63,18 @@ def check_owner(site: SourcedSite) -> None:
     """Compare the account of the role with that of the credentials, if AWS says it at once.
 
     Raises:
-        SiteProfileError: AWS starts jobs only with roles of the account.
+        SiteProfileError: AWS starts jobs only with roles of the account; or there is no such
+            region.
     """
+    region = region_of(site)
     try:
-        account = account_of_shell(region_of(site))
+        account = account_of_shell(region)
     except aws_errors() as failure:
-        # A network without STS; the request itself tells.
         if code_of(failure) not in ("", "AccessDenied"):
             raise explain(failure, site) from None
+        # A network without STS; the request itself tells.
+        if not code_of(failure):
+            _check_region(region, site)
         return
     section = site.value.sagemaker
     owner = section.role.split(":")[4] if section else account
@@ -80,6 +83,16 @@ def check_owner(site: SourcedSite) -> None:
             f"{site.near('sagemaker.role')}: sagemaker.role is one of the account {owner}, and the "
             f"credentials of this shell are those of {account}; AWS passes no role on to another",
             f"a role of {account}, or other credentials: AWS_PROFILE names a profile",
+        )
+
+
+def _check_region(region: str, site: SourcedSite) -> None:
+    """Refuse a region that does not answer and that boto3 does not know, such as a misspelt one."""
+    if unknown := unknown_region(region):
+        raise SiteProfileError(
+            f"{site.near('sagemaker.region')}: sagemaker.region: nothing answers in {region}, "
+            f"{unknown}",
+            "if AWS has opened it since: pip install --upgrade boto3",
         )
 
 

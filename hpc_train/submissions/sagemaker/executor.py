@@ -15,15 +15,8 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.sagemaker.account_check import check_owner
-from hpc_train.submissions.sagemaker.aws_client import (
-    aws_errors,
-    check_credentials,
-    client,
-    code_of,
-    explain,
-    message_of,
-    region_of,
-)
+from hpc_train.submissions.sagemaker.aws_client import check_credentials, client, region_of
+from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain, message_of
 from hpc_train.submissions.sagemaker.job_id import JobId
 from hpc_train.submissions.sagemaker.job_reports import job_reports
 from hpc_train.submissions.sagemaker.log_streams import fetch
@@ -81,7 +74,7 @@ class SageMakerExecutor(Executor):
         """Append the new lines of CloudWatch; see `Executor.fetch_logs`."""
         for region, own in _by_region(runs).items():
             try:
-                logs = client("logs", region)
+                logs = client("logs", region, states=True)
                 for run, submission in own.items():
                     fetch(logs, JobId.parse(submission.native_id).name, run)
             except aws_errors() as failure:

@@ -27,8 +27,8 @@ SAGEMAKER = BatchSystem(
         "accelerate": "the number of a host is known only on it; torchrun starts the same ranks",
     },
     instead={
-        "lifecycle": "with sagemaker.spot, an interrupted job resumes from /opt/ml/checkpoints; "
-        "a retry begins anew",
+        "lifecycle": "with sagemaker.spot, an interrupted or retried job "
+        "resumes from /opt/ml/checkpoints",
         "signal_before_end": "TERM at the time limit, the end of the hosts 120 s later",
         "preemption": "with sagemaker.spot, save checkpoints at regular intervals",
         "arrays": "each run is a training job",

@@ -12,14 +12,11 @@ import msgspec
 from hpc_train.model.live_account import InstanceType, LiveAccount
 from hpc_train.submissions.sagemaker.aws_client import (
     account_of_shell,
-    aws_errors,
     check_credentials,
     client,
-    code_of,
-    explain,
-    message_of,
     region_of,
 )
+from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain, message_of
 
 SERVICE = "sagemaker.amazonaws.com"
 # In a notebook of SageMaker Studio.

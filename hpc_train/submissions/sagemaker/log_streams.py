@@ -19,7 +19,7 @@ from hpc_train.atomicfile import write_atomic
 from hpc_train.json_files import exclusive
 from hpc_train.model.run import RunFolder
 from hpc_train.model.value import Value
-from hpc_train.submissions.sagemaker.aws_client import code_of
+from hpc_train.submissions.sagemaker.aws_messages import code_of
 
 GROUP = "/aws/sagemaker/TrainingJobs"
 STATE_FILE = ".cloudwatch.json"

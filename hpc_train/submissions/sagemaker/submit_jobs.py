@@ -7,6 +7,7 @@ and a tag says whose it is.
 from __future__ import annotations
 
 import datetime
+import logging
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
@@ -15,19 +16,13 @@ from typing import Any
 from hpc_train.errors import HpcTrainError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import Manifest, RunFolder
+from hpc_train.model.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.sagemaker.aws_client import (
-    aws_errors,
-    client,
-    code_of,
-    explain,
-    message_of,
-    region_of,
-)
+from hpc_train.submissions.sagemaker.aws_client import client, region_of
+from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain, message_of
 from hpc_train.submissions.sagemaker.code_archive import CodeArchive, pack
 from hpc_train.submissions.sagemaker.job_id import JobId
 from hpc_train.submissions.sagemaker.service_limits import check_limits
@@ -93,12 +88,16 @@ def submit_jobs(
 
 
 def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, CodeArchive]) -> _Job:
-    plan = read_json(run.manifest, Manifest).plan
+    manifest = read_json(run.manifest, Manifest)
+    plan, kept = manifest.plan, str(manifest.provenance.get(RESUMES_FROM, ""))
     folder = Path(plan.workdir or ".").resolve()
     code = known[folder] = known.get(folder) or pack(folder, results)
     digits = uuid.uuid4().hex[:12]
-    request = training_job(plan, site, digits, code.digest)
+    request = training_job(plan, site, digits, code.digest, kept)
     check_limits(request, plan)
+    if RETRY_OF in manifest.provenance and manifest.study is None and not kept:
+        text = "%s starts anew: without sagemaker.spot, its earlier job kept no checkpoints"
+        logging.getLogger(__name__).warning(text, run.run_id)
     return _Job(run=run, mark=digits, request=request, code=code, where=_place(plan))
 
 
@@ -139,6 +138,7 @@ def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:
         cluster=options.cluster,
         comment=f"{MARK}={job.mark}",
         command=("CreateTrainingJob", job.name),
+        checkpoints=job.request.get("CheckpointConfig", {}).get("S3Uri", ""),
     )
     write(job.run, submission)
 

@@ -34,23 +34,22 @@ _LONGEST_S = 28 * _DAY_S
 
 
 def training_job(
-    plan: LaunchPlan, site: SourcedSite, mark: str = UNSUBMITTED, code: str = UNSUBMITTED
+    plan: LaunchPlan,
+    site: SourcedSite,
+    mark: str = UNSUBMITTED,
+    code: str = UNSUBMITTED,
+    checkpoints: str = "",
 ) -> dict[str, Any]:
     """Return the request for a plan; `mark` identifies the run, `code` the archive of its code.
+
+    `checkpoints` is the folder of an earlier job, from which this one resumes.
 
     Raises:
         PlanError: the job has no image, or what a training job cannot have.
     """
-    section = section_of(site)
-    _check(plan, site, section)
-    name = job_name(plan.name, mark)
+    section, name = _checked(plan, site), job_name(plan.name, mark)
     folder = f"{section.bucket}/{name}"
-    channels = {
-        "hpctrain": f"{folder}/input/",
-        "code": f"{section.bucket}/code/{code}/",
-        **section.inputs,
-    }
-    request: dict[str, Any] = {
+    return {
         "TrainingJobName": name,
         "RoleArn": section.role,
         "AlgorithmSpecification": {
@@ -59,7 +58,11 @@ def training_job(
             "ContainerEntrypoint": ["/bin/bash"],
             "ContainerArguments": [f"{_INPUT}/hpctrain/{SCRIPT_FILE}"],
         },
-        "InputDataConfig": [_channel(channel, uri) for channel, uri in channels.items()],
+        "InputDataConfig": [
+            _channel("hpctrain", f"{folder}/input/"),
+            _channel("code", f"{section.bucket}/code/{code}/"),
+            *(_channel(name, uri) for name, uri in section.inputs.items()),
+        ],
         "OutputDataConfig": {"S3OutputPath": f"{folder}/output"},
         "ResourceConfig": {
             "InstanceType": plan.settings["partition"].value,
@@ -68,11 +71,8 @@ def training_job(
         },
         "StoppingCondition": _stopping(plan, section),
         "Tags": [{"Key": MARK, "Value": mark}, {"Key": "hpctrain:name", "Value": plan.name}],
+        **_continuing(section, checkpoints or f"{folder}/checkpoints" * section.spot),
     }
-    if section.spot:
-        request["EnableManagedSpotTraining"] = True
-        request["CheckpointConfig"] = {"S3Uri": f"{folder}/checkpoints"}
-    return request
 
 
 def section_of(site: SourcedSite) -> SageMaker:
@@ -87,6 +87,12 @@ def job_name(name: str, mark: str) -> str:
     room = _NAME_LENGTH - len(PREFIX) - 1 - _MARK_LENGTH
     words = re.sub(r"[^A-Za-z0-9]+", "-", name)[:room].strip("-")
     return f"{PREFIX}{words}-{mark}" if words else f"{PREFIX}{mark}"
+
+
+def _continuing(section: SageMaker, checkpoints: str) -> dict[str, Any]:
+    """Return the fields of a job that is interrupted, or that resumes from an earlier one."""
+    spare = {"EnableManagedSpotTraining": True} if section.spot else {}
+    return {**spare, "CheckpointConfig": {"S3Uri": checkpoints}} if checkpoints else spare
 
 
 def _image(plan: LaunchPlan, section: SageMaker) -> str:
@@ -127,7 +133,8 @@ def _stopping(plan: LaunchPlan, section: SageMaker) -> dict[str, int]:
     return found
 
 
-def _check(plan: LaunchPlan, site: SourcedSite, section: SageMaker) -> None:
+def _checked(plan: LaunchPlan, site: SourcedSite) -> SageMaker:
+    section = section_of(site)
     if not _image(plan, section):
         raise PlanError(
             f"{plan.settings['name'].origin}: the job names no image, and SageMaker starts nothing "
@@ -152,3 +159,4 @@ def _check(plan: LaunchPlan, site: SourcedSite, section: SageMaker) -> None:
             f"job, {longest} s",
             "a longer max_wait, or a shorter --time",
         )
+    return section

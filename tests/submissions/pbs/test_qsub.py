@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hpc_train import slow_answer
 from hpc_train.errors import SubmitError
 from hpc_train.model.submission import JobState
 from hpc_train.submissions.pbs import find_job, pbs_commands
@@ -43,8 +44,9 @@ def test_a_silent_server_holds_a_submission_for_a_bounded_time(
     pbs: RunningPbs, make: Make, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     pbs.fault("silent")
-    for name, value in {"_PATIENCE_S": 2.0, "_NOTICE_S": 0.2, "_SEARCH_S": 1.0}.items():
+    for name, value in {"_PATIENCE_S": 2.0, "_SEARCH_S": 1.0}.items():
         monkeypatch.setattr(qsub_module, name, value)
+    monkeypatch.setattr(slow_answer, "NOTICE_S", 0.2)
     monkeypatch.setattr(pbs_commands, "_TIMEOUT_S", 1.0)
     run = make()
     with pytest.raises(SubmitError, match="qsub was not answered: no answer within 2") as failure:
@@ -54,7 +56,7 @@ def test_a_silent_server_holds_a_submission_for_a_bounded_time(
     assert failure.value.transient
     assert "hpctrain status home   says whether PBS has it" in failure.value.hint
     assert "hpctrain retry home   submits it if PBS never received it" in failure.value.hint
-    assert "PBS has not answered qsub for 0 s; it is waited for up to 2 s" in caplog.text
+    assert "qsub has not answered for 0 s; it is waited for up to 2 s" in caplog.text
     assert "qselect says in 0 s whether it has the job" in caplog.text
     assert state(run).state is JobState.UNKNOWN
 

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError
-from hpc_train.submissions.sagemaker.aws_client import check_credentials, explain, region_of
+from hpc_train.submissions.sagemaker.aws_client import check_credentials, client, region_of
+from hpc_train.submissions.sagemaker.aws_messages import explain
 from tests.submissions.sagemaker.jobs import JOB, profile, site
 
 pytest.importorskip("boto3")
@@ -171,6 +172,13 @@ def test_an_expired_login_is_refused_before_anything_is_submitted(
     (tmp_path / "config").write_text(f"[profile me]\n{section}")
     with pytest.raises(SiteProfileError, match=r"aws\.yaml:5: .*SSO"):
         check_credentials(site(tmp_path))
+
+
+def test_a_state_is_waited_for_half_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = client("sagemaker", "eu-west-1", states=True).meta.config
+    assert config.read_timeout * config.retries["total_max_attempts"] == 32
+    config = client("sagemaker", "eu-west-1").meta.config
+    assert config.read_timeout * config.retries["total_max_attempts"] == 90
 
 
 def hpctrain(folder: Path, *words: str, before: str = "") -> subprocess.CompletedProcess[str]:
