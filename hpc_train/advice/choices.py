@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from hpc_train.advice.question import Question
 from hpc_train.advice.step_time import compute_time
 from hpc_train.model.advice import AdviceRow
+from hpc_train.model.machine_size import MOST_RANKS
 from hpc_train.model.quantity_text import TIME, hours_of, quantity_text
 from hpc_train.model.value_range import Range
 
@@ -33,16 +34,22 @@ def choices(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
 def no_choice(rows: Sequence[AdviceRow], question: Question) -> str:
     """Return why no row is recommended: none fits, none can meet the limits, or none surely does.
 
-    Only a lower bound beyond a limit makes it impossible to meet.
+    Only a lower bound beyond a limit makes it impossible to meet. A row that fits and meets the
+    limits may have another reason against it.
     """
     fitting = [row for row in rows if row.fits != "no" or row.change]
-    limits = list(_limits(question))
-    if not fitting or not limits:
-        return "No strategy fits at these sizes: ask for more GPUs (--gpus)."
-    asked = " and ".join(f"the {limit}" for limit in limits)
+    if not fitting:
+        return f"No strategy fits at these sizes: ask for more {_unit(question)}s (--gpus)."
+    certain = [row for row in fitting if _fits(row) and row.verdict != "not needed"]
+    met = [row for row in certain if in_limits(row, question)]
+    if met:
+        row = min(met, key=lambda row: row.ranks)
+        where = f"{row.strategy} on {question.counted(row.ranks)}"
+        return f"No size is recommended: {where} fits, but is {row.verdict} ({row.reason})."
+    asked = " and ".join(f"the {limit}" for limit in _limits(question))
     if all(_impossible(row, question) for row in fitting):
         least = _ends_of(fitting, question, lambda bounds: bounds.low)
-        sizes = f"up to {max(question.sizes)} {_unit(question)}s"
+        sizes = f"up to {question.counted(max(question.sizes))}"
         return f"No size {sizes} can meet {asked}: it takes at least {least}.{_more_gpus(question)}"
     most = _ends_of(fitting, question, _most)
     if not most:
@@ -51,6 +58,12 @@ def no_choice(rows: Sequence[AdviceRow], question: Question) -> str:
             "upper bound. Measure one: --calibrate, or --measured STUDY."
         )
     return f"No size is certain to meet {asked}: the best are certain to take at most {most}."
+
+
+def in_limits(row: AdviceRow, question: Question) -> bool:
+    """Whether even the upper bounds of a row are within the deadline and the budget."""
+    limits = ((row.end, question.deadline_s), (row.gpu_hours, question.budget_gpu_hours))
+    return all(most is None or _most(bounds) <= most for bounds, most in limits)
 
 
 def beyond(bounds: Range | None, most: float | None) -> bool:
@@ -91,7 +104,11 @@ def _more_gpus(question: Question) -> str:
     needed = math.ceil(alone / asked)
     if needed <= max(question.sizes):
         return ""
-    return f" The deadline needs at least {needed:,} {_unit(question)}s: --gpus {needed}."
+    said = f" The deadline needs at least {question.counted(needed)}"
+    most = question.machine.most_ranks
+    if needed > most:
+        return f"{said}." if most == MOST_RANKS else f"{said}; {most:,} are the most of one job."
+    return f"{said}: --gpus {needed}."
 
 
 def deadline_text(question: Question) -> str:
@@ -117,11 +134,11 @@ def _best(
     if not rows:
         return
     best = min(rows, key=lambda row: (value(row), row.ranks))
-    unit = _unit(question)
     yield (
-        f"{name}: {best.strategy} on {best.ranks} {unit}{'s' * (best.ranks != 1)}, at most "
+        f"{name}: {best.strategy} on {question.counted(best.ranks)}, at most "
         f"{quantity_text(_most(best.end), TIME)} and "
-        f"{quantity_text(_most(best.gpu_hours), hours_of(unit))}{_money(best, question)}."
+        f"{quantity_text(_most(best.gpu_hours), hours_of(_unit(question)))}"
+        f"{_money(best, question)}."
     )
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from hpc_train.advice.curve_forecast import SizeRate, forecast_rate, refusal
 from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.model.advice import AdviceRow, MeasuredStep, StepForecast
+from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.value_range import Range
 
 # A batch that is divided among ranks is rounded.
@@ -70,3 +71,15 @@ def _scales(one: MeasuredStep, row: AdviceRow) -> bool:
 
 def _near(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME * other
+
+
+def batch_of(program: ProgramSize, steps: Sequence[MeasuredStep]) -> dict[str, str]:
+    """Return the batch that all measured steps had, together or of each rank; empty if none."""
+    batches = {one.batch for one in steps}
+    if program.global_batch is not None or program.batch is not None or None in batches:
+        return {}
+    each = {(one.batch or 0.0) / one.ranks for one in steps}
+    for name, values in (("global_batch", batches), ("batch", each)):
+        if len(values) == 1:
+            return {name: f"{values.pop():g}"}
+    return {}

@@ -34,6 +34,11 @@ class Question(Value, frozen=True, kw_only=True):
             default=None,
         )
 
+    def counted(self, ranks: int) -> str:
+        """Return `4 GPUs`, or `1 rank` on a machine without GPUs."""
+        unit = "GPU" if self.machine.gpus_per_node else "rank"
+        return f"{ranks:,} {unit}{'s' * (ranks != 1)}"
+
     def samples(self, ranks: int) -> float | None:
         """Return the samples of a step on so many data-parallel ranks."""
         if self.program.global_batch is not None:
@@ -67,7 +72,8 @@ def problem_of(request: TrainingRequest, question: Question) -> str | None:
         return f"{name} communicates in each layer: it stays within one node"
     samples = question.samples(request.data_size)
     if samples is not None and samples < request.data_size:
-        return f"{name} cannot divide {samples:g} samples among {request.data_size} ranks"
+        plural = "s" * (samples != 1)
+        return f"{name} cannot divide {samples:g} sample{plural} among {request.data_size} ranks"
     problem = strategy_problem(request)
     if problem is None and samples is not None and request.microbatches > 1:
         return batch_problem(request, int(samples / request.data_size))

@@ -75,7 +75,9 @@ def _sent(request: TrainingRequest, question: Question) -> float | None:
 def _with_memory(row: AdviceRow, request: TrainingRequest, question: Question) -> AdviceRow:
     """Add the memory, whether it fits, and else the smallest change with which it does."""
     if row.samples is None:
-        return replace(row, memory=rank_memory(request, question.program, 0.0))
+        states = rank_memory(request, question.program, 0.0)
+        memory = states and replace(states, activations=Range(), logits=Range())
+        return replace(row, memory=memory, fits=fits(memory, question.machine))
     memory = _memory(request, question.program, question, row.samples / request.microbatches)
     row = replace(row, memory=memory, fits=fits(memory, question.machine))
     if row.fits not in ("no", "perhaps"):
@@ -128,6 +130,7 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
     """Add the time of a step: measured, by a measured curve, or within bounds of the formulas."""
     found, baseline = _measured(request, question), question.baseline
     if found is not None:
+        row = replace(row, fits="yes", change="") if found.here else row
         return replace(row, step=exactly(found.seconds), measured=True)
     if row.batch is None:
         return row

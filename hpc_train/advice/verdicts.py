@@ -10,13 +10,21 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.advice.choices import beyond, budget_text, choices, deadline_text, no_choice
+from hpc_train.advice.choices import (
+    beyond,
+    budget_text,
+    choices,
+    deadline_text,
+    in_limits,
+    no_choice,
+)
+from hpc_train.advice.first_to_try import first_to_try
 from hpc_train.advice.measured_curve import forecast_refusals
+from hpc_train.advice.missing_values import missing
 from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.advice.rows import CHECKPOINTED, make_rows
 from hpc_train.advice.step_time import model_flops_utilisation
 from hpc_train.model.advice import Advice, AdviceRow
-from hpc_train.model.value_range import Range
 
 FITS = "fits"
 # Below this efficiency the added GPUs are not worth it: the gate of most centres.
@@ -44,7 +52,7 @@ def advise(question: Question) -> Advice:
         limit=_limit(judged, question),
         choices=tuple(choices(judged, question)),
         refused=tuple(refused.items()),
-        missing=tuple(_missing(question)),
+        missing=tuple(missing(question)),
         not_forecast=forecast_refusals(rows, question),
     )
 
@@ -65,9 +73,23 @@ def _verdict(row: AdviceRow, rows: Sequence[AdviceRow], question: Question) -> t
         "no": (FITS, f"with {row.change}"),
         "perhaps": (FITS, f"certainly with {row.change}")
         if row.change
-        else ("may fit", "the bounds of its memory include that of the GPU"),
-        "unknown": ("possible", "its memory is unknown"),
+        else ("may fit", _doubt(row)),
+        "unknown": ("possible", _unknown(row, question)),
     }.get(row.fits, (FITS, ""))
+
+
+def _doubt(row: AdviceRow) -> str:
+    if row.samples is None:
+        return "its batch is unknown"
+    if row.memory is not None and row.memory.activations.high is None:
+        return "its activations are unknown"
+    return "the bounds of its memory include that of the GPU"
+
+
+def _unknown(row: AdviceRow, question: Question) -> str:
+    if row.memory is None:
+        return "its memory is unknown"
+    return f"the memory of the {'GPU' if question.machine.gpus_per_node else 'node'} is unknown"
 
 
 def _refusals(row: AdviceRow, question: Question) -> Iterator[tuple[str, str]]:
@@ -109,24 +131,8 @@ def _preference(row: AdviceRow) -> int:
 
 def _recommended(rows: Sequence[AdviceRow], question: Question) -> AdviceRow | None:
     """Return the row with the fewest GPUs that fits and, as far as asked, is in time and cheap."""
-    for words in ((FITS,), ("may fit", "possible")):
-        found = [row for row in rows if row.verdict in words and _in_time(row, question)]
-        if found:
-            return min(found, key=lambda row: (row.ranks, _preference(row)))
-    return None
-
-
-def _in_time(row: AdviceRow, question: Question) -> bool:
-    return _within(row.end, question.deadline_s) and _within(
-        row.gpu_hours, question.budget_gpu_hours
-    )
-
-
-def _within(bounds: Range | None, most: float | None) -> bool:
-    """Whether even the upper bound is within a limit."""
-    if most is None:
-        return True
-    return bounds is not None and bounds.high is not None and bounds.high <= most
+    found = [row for row in rows if row.verdict == FITS and in_limits(row, question)]
+    return min(found, key=lambda row: (row.ranks, _preference(row)), default=None)
 
 
 def _one_rank(rows: Sequence[AdviceRow], question: Question, refused: str) -> str:
@@ -137,7 +143,7 @@ def _one_rank(rows: Sequence[AdviceRow], question: Question, refused: str) -> st
     with_change = f" with {single.change}" if single.change else ""
     said = {
         "yes": f"{noun} suffices for the memory: distribute only to be faster.",
-        "perhaps": f"{noun} may suffice: the bounds of the memory include that of the GPU.",
+        "perhaps": f"{noun} may suffice: {_doubt(single).replace('its', 'the')}.",
         "unknown": f"Whether {noun[:1].lower()}{noun[1:]} suffices for the memory is unknown.",
         "no": f"{noun} does not suffice, whatever the micro-batch.",
     }[single.fits]
@@ -175,47 +181,28 @@ def _first_steps(question: Question) -> Iterator[str]:
 
 def _said(best: AdviceRow | None, rows: Sequence[AdviceRow], question: Question) -> str:
     if best is not None:
-        certain = "" if best.verdict == FITS or not best.reason else "but "
-        how = f", {certain}{best.reason}" if best.reason else ""
-        unit = "GPU" if question.machine.gpus_per_node else "rank"
-        return f"Recommended: {best.strategy} on {best.ranks} {unit}{'s' * (best.ranks > 1)}{how}."
-    return no_choice(rows, question)
+        how = f", {best.reason}" if best.reason else ""
+        return f"Recommended: {best.strategy} on {question.counted(best.ranks)}{how}."
+    # A size that may fit is no recommendation: whoever starts it must know that it may fail.
+    may = [row for row in rows if row.verdict in ("may fit", "possible")]
+    tried = [row for row in may if in_limits(row, question)]
+    return first_to_try(tried, question) if tried else no_choice(rows, question)
 
 
 def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
     """Return the largest size whose least efficiency is still worth it."""
     known = [row for row in rows if row.efficiency is not None and row.step.high is not None]
     worth = [row.ranks for row in known if row.efficiency and row.efficiency.low >= WORTH]
-    unit = "GPUs" if question.machine.gpus_per_node else "ranks"
     if not known:
-        return "Up to which size it is worth it is unknown: no step is measured."
+        measured = bool(question.measured)
+        why = "the batch of a step is unknown" if measured else "no step is measured"
+        return f"Up to which size it is worth it is unknown: {why}."
     last = max(worth, default=1)
     if any(row.ranks > last for row in known):
         return (
-            f"Beyond {last} {unit} the efficiency may be below {100 * WORTH:.0f} %: "
+            f"Beyond {question.counted(last)} the efficiency may be below {100 * WORTH:.0f} %: "
             "not worth it before a measurement."
         )
     if any(row.ranks > last for row in rows):
-        return f"Worth it up to {last} {unit}; beyond, the time has no upper bound."
-    return f"Worth it up to {last} {unit}, the largest size asked for."
-
-
-def _missing(question: Question) -> Iterator[str]:
-    """Yield what is not known, and how to get it."""
-    program, machine = question.program, question.machine
-    if program.parameters is None:
-        yield "the number of parameters: --condition parameters=124e6"
-    if program.global_batch is None and program.batch is None:
-        yield "the batch: --condition global_batch=512"
-    if program.steps is None:
-        yield "the steps of the training: --condition steps=100000"
-    elif program.global_batch is None:
-        yield "the time to the end, which needs one batch for all sizes: --condition global_batch"
-    if question.measured and question.baseline is None:
-        yield "the batch of the measured steps, without which they cannot be compared"
-    if not question.measured:
-        yield "a measured step: run one size, then give the study or run: --measured STUDY"
-    if machine.gpus_per_node and machine.most_gib is None:
-        yield f"the memory of the GPU ({machine.gpu or 'no gpu_model in the profile'})"
-    if machine.gpus_per_node and not machine.node_link:
-        yield "the speed of the network: nics_per_node and nic_gbps of the partition"
+        return f"Worth it up to {question.counted(last)}; beyond, the time has no upper bound."
+    return f"Worth it up to {question.counted(last)}, the largest size asked for."

@@ -46,7 +46,8 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
 
     `data_share` is the part of a step, 0..1, in which it waited for data; `power_w` that of all
     nodes or GPUs of the `meter` while it trained. `nodes` and the start of its first run [s since
-    the epoch] are None if they are not known.
+    the epoch] are None if they are not known. `here`: on the site that the advice is about, so that
+    it is known to fit there.
     """
 
     seconds: float
@@ -60,6 +61,7 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
     meter: Meter = ""
     nodes: int | None = None
     started: float | None = None
+    here: bool = False
 
 
 class StepForecast(Value, frozen=True, kw_only=True):

@@ -4,6 +4,9 @@ import math
 
 from hpc_train.model.value import Value
 
+# No machine has more.
+MOST_RANKS = 1_048_576
+
 
 class MachineSize(Value, frozen=True, kw_only=True):
     """One kind of node; None is unknown, 0 GPUs is a node without, on which ranks are counted.
@@ -38,3 +41,11 @@ class MachineSize(Value, frozen=True, kw_only=True):
     def nodes(self, ranks: int) -> int:
         """Return the nodes of so many ranks."""
         return math.ceil(ranks / (self.gpus_per_node or self.ranks_per_node))
+
+    @property
+    def most_ranks(self) -> int:
+        """The most GPUs of one job, or ranks on processors."""
+        if not self.gpus_per_node:
+            return MOST_RANKS
+        by_nodes = (self.max_nodes or MOST_RANKS) * self.gpus_per_node
+        return min(by_nodes, self.max_gpus or MOST_RANKS, MOST_RANKS)

@@ -26,6 +26,7 @@ TIME: Units = (
     Unit(120.0, 60.0, "min"),
     Unit(3600.0, 3600.0, "h"),
     Unit(10 * 86400.0, 86400.0, "d"),
+    Unit(1000 * 86400.0, 365.25 * 86400.0, "years"),
 )
 # From bytes, from kWh and from kg.
 BYTES: Units = tuple(
@@ -52,7 +53,7 @@ def hours_of(noun: str) -> Units:
     return tuple(
         Unit(unit.start / _HOUR, unit.size / _HOUR, f"{noun}-{unit.name}".lstrip("-"))
         for unit in TIME
-        if unit.name != "d"
+        if unit.name not in ("d", "years")
     )
 
 
@@ -85,4 +86,6 @@ def _unit(value: float, units: Units) -> Unit:
 
 def _digits(value: float) -> str:
     decimals = max(0, 2 - floor(log10(abs(value))))
+    if abs(value) >= 10_000:
+        return f"{value:,.0f}"
     return f"{value:.{decimals}f}" if decimals < 10 else f"{value:.3g}"

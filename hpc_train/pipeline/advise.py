@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from hpc_train.advice.measured_curve import batch_of
 from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
 from hpc_train.errors import PlanError, SpecError, nearest
 from hpc_train.model.advice import Advice
 from hpc_train.model.job import SourcedJob
-from hpc_train.model.machine_size import MachineSize
+from hpc_train.model.machine_size import MOST_RANKS, MachineSize
 from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Report
 from hpc_train.model.site import SourcedSite
@@ -22,12 +23,12 @@ from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 from hpc_train.pipeline.count_program import count_program
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
-from hpc_train.pipeline.earlier_steps import own_steps, stated_steps
+from hpc_train.pipeline.earlier_steps import EarlierSteps, OwnRuns, own_steps, stated_steps
 from hpc_train.reports.advice_report import AdviceInput, advice_report
 from hpc_train.sites.machine_of_site import machine_of
 from hpc_train.specs.job import site_name
 from hpc_train.specs.points_of_file import points_of
-from hpc_train.specs.program_of_job import completed, parse_condition, program_of
+from hpc_train.specs.program_of_job import completed, parse_condition, program_identity, program_of
 from hpc_train.yamlfile import nearest_file
 
 if TYPE_CHECKING:
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 # Without a question, so many nodes at most are looked at.
 _NODES = 4
-_MOST = 1_048_576
 _UNITS = ("gpuh", "gpu-hours", "h")
 
 
@@ -65,6 +65,7 @@ class Subject(NamedTuple):
     nodes: tuple[int, ...]
     job: SourcedJob
     profile_path: Path
+    programs: frozenset[tuple[str, ...]]
 
 
 def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Subject:
@@ -98,7 +99,8 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
     if study is not None:
         program = replace(program, name=study.spec.name)
     nodes = tuple(one.nodes or 1 for one in resources)
-    return Subject(study, program, machine, profile, nodes, job, profile_path)
+    programs = frozenset(program_identity(point.job.value) for point in points)
+    return Subject(study, program, machine, profile, nodes, job, profile_path, programs)
 
 
 def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
@@ -116,13 +118,8 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
     """
     found = subject(path, site, options.conditions)
     program, machine = found.program, _with_switches(found.machine, ask=options.ask)
-    if options.measured:
-        earlier = stated_steps(options.measured, options.results)
-    else:
-        earlier = own_steps(program.name, machine.site, options.results)
-    program = completed(program, earlier.conditions, "conditions of the measured runs")
-    if options.program is not None:
-        program = completed(program, count_program(options.program), f"--program {options.program}")
+    earlier = _earlier(found, machine.site, options)
+    program = _with_counts(program, earlier, options.program)
     question = Question(
         program=program,
         machine=machine,
@@ -146,6 +143,21 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
         ),
     )
     return advice, advice_report(about)
+
+
+def _earlier(found: Subject, site: str, options: AdviceOptions) -> EarlierSteps:
+    if options.measured:
+        return stated_steps(options.measured, options.results, site)
+    return own_steps(found.program.name, options.results, OwnRuns(site, found.programs))
+
+
+def _with_counts(program: ProgramSize, earlier: EarlierSteps, counted: str | None) -> ProgramSize:
+    """Add what earlier runs state of the program, and what its model has."""
+    program = completed(program, earlier.conditions, "conditions of the measured runs")
+    program = completed(program, batch_of(program, earlier.steps), "the measured runs")
+    if counted is None:
+        return program
+    return completed(program, count_program(counted), f"--program {counted}")
 
 
 def _with_switches(machine: MachineSize, *, ask: bool) -> MachineSize:
@@ -183,11 +195,11 @@ def sizes(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple
     Raises:
         PlanError: the number asked for is not positive, or more than the partition allows.
     """
-    node, limit = machine.ranks_per_node, _limit(machine)
+    node, limit = machine.ranks_per_node, machine.most_ranks
     usual = max(*nodes, _NODES if machine.gpus_per_node else 1)
     most = gpus if gpus is not None else min(usual * node, limit)
-    if not 1 <= most <= _MOST:
-        raise PlanError(f"--gpus {most}: must be 1 to {_MOST:,}", "--gpus 8")
+    if not 1 <= most <= MOST_RANKS:
+        raise PlanError(f"--gpus {most}: must be 1 to {MOST_RANKS:,}", "--gpus 8")
     if most > limit:
         raise PlanError(
             f"--gpus {most}: {machine.site}, {machine.partition} allows {limit} in one job",
@@ -202,13 +214,6 @@ def _doublings(first: int, most: int) -> Sequence[int]:
     while found and found[-1] * 2 <= most:
         found.append(found[-1] * 2)
     return found
-
-
-def _limit(machine: MachineSize) -> int:
-    if not machine.gpus_per_node:
-        return _MOST
-    by_nodes = (machine.max_nodes or _MOST) * machine.gpus_per_node
-    return min(by_nodes, machine.max_gpus or _MOST, _MOST)
 
 
 def _deadline(text: str | None) -> float | None:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
+from typing import NamedTuple
+
+from msgspec.structs import replace
 
 from hpc_train.errors import HpcTrainError, PlanError
 from hpc_train.extras import need
 from hpc_train.model.advice import MeasuredStep
 from hpc_train.model.operations import FLOPS, PARAMETERS
+from hpc_train.model.quantity_text import TIME, quantity_text
+from hpc_train.model.run import Run
 from hpc_train.model.value import Value
+from hpc_train.specs.program_of_job import program_identity
 
 # The name of the study that `advise --calibrate` submits.
 CALIBRATION = "{}-calibration"
+# Steps of one size that differ by more are not of one program, or of one machine.
+_CONTRADICTS = 1.2
 
 
 class EarlierSteps(Value, frozen=True, kw_only=True):
@@ -24,59 +33,123 @@ class EarlierSteps(Value, frozen=True, kw_only=True):
     conditions: Mapping[str, str] = MappingProxyType({})
 
 
-def stated_steps(words: Sequence[str], results: Path) -> EarlierSteps:
-    """Return the steps of studies, runs, logs or tables.
+class OwnRuns(NamedTuple):
+    """The site and the programs (`program_identity`) of the runs that are used."""
+
+    site: str
+    programs: Collection[tuple[str, ...]]
+
+
+def stated_steps(words: Sequence[str], results: Path, site: str) -> EarlierSteps:
+    """Return the steps of studies, runs, logs or tables; a note if they are not of this site.
 
     Raises:
-        HpcTrainError: one of them cannot be read, or has no step.
+        HpcTrainError: one of them cannot be read, or has no step, or steps contradict each other.
     """
-    steps: list[MeasuredStep] = []
-    conditions: dict[str, str] = {}
-    for word in words:
-        own, stated = _steps(word, results)
-        steps += own
-        conditions |= stated
-    return EarlierSteps(steps=tuple(steps), conditions=conditions)
+    found = [_steps(word, results, site) for word in words]
+    return _together(found, ())
 
 
-def own_steps(name: str, site: str, results: Path) -> EarlierSteps:
-    """Return the steps that runs of this name took on this site, and those of its calibration."""
-    found: list[MeasuredStep] = []
+def own_steps(name: str, results: Path, wanted: OwnRuns) -> EarlierSteps:
+    """Return the steps that runs of this name took on a site, and those of its calibration.
+
+    Only of the runs of the same programs: the file may have been changed since.
+    """
+    found: list[EarlierSteps] = []
     notes: list[str] = []
-    conditions: dict[str, str] = {}
     for one in (name, CALIBRATION.format(name)):
         if not (results / one).is_dir():
             continue
         try:
-            steps, stated = _steps(str(results / one), results, site)
+            found.append(_steps(str(results / one), results, wanted.site, wanted))
         except HpcTrainError as failure:
-            notes.append(f"{results / one} is not used: {failure.message}")
-        else:
-            found += steps
-            conditions |= stated
-    return EarlierSteps(steps=tuple(found), notes=tuple(notes), conditions=conditions)
+            way = f" ({failure.hint})" if failure.hint else ""
+            notes.append(f"{results / one} is not used: {failure.message}{way}")
+    return _together(found, notes)
 
 
-def _steps(
-    word: str, results: Path, site: str | None = None
-) -> tuple[list[MeasuredStep], dict[str, str]]:
-    """Return the steps and conditions of one result; with a `site`, only of runs there."""
+def _together(found: Sequence[EarlierSteps], notes: Sequence[str]) -> EarlierSteps:
+    conditions: dict[str, str] = {}
+    for one in found:
+        conditions |= one.conditions
+    return EarlierSteps(
+        steps=tuple(step for one in found for step in one.steps),
+        notes=(*notes, *(note for one in found for note in one.notes)),
+        conditions=conditions,
+    )
+
+
+def _steps(word: str, results: Path, site: str, wanted: OwnRuns | None = None) -> EarlierSteps:
+    """Return the steps and conditions of one result; with `wanted`, only of those runs."""
     # Advice without earlier results needs no pandas.
     need("hpctrain advise with earlier results", "report")
     from hpc_train.pipeline.report_inputs import report_inputs, selection
     from hpc_train.tables.measured_steps import common_conditions, measured_steps
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
+    from hpc_train.tables.split_series import separated
 
     inputs = report_inputs([word], selection(results))
-    elsewhere = {run.manifest.plan.site for run in inputs.own if run.manifest} - {site}
-    if site is not None and elsewhere:
-        raise PlanError(f"its runs are from {', '.join(sorted(elsewhere))}", f"--measured {word}")
+    elsewhere = sorted({run.manifest.plan.site for run in inputs.own if run.manifest} - {site})
+    if wanted is not None and elsewhere:
+        raise PlanError(f"its runs are from {', '.join(elsewhere)}", f"--measured {word}")
     runs = run_frame(inputs.study, inputs.records)
-    steps = measured_steps(runs, speedup_frame(runs, inputs.study), word)
+    others = _other_programs(inputs.own, wanted)
+    runs = separated(runs[~runs["run_id"].isin(others)], inputs.study).runs
+    if others and runs.empty:
+        raise PlanError("its runs have another command", f"--measured {word}")
+    here = bool(inputs.own) and not elsewhere
+    points = speedup_frame(runs, inputs.study)
+    steps = [replace(one, here=here) for one in measured_steps(runs, points, word)]
     if not steps:
         raise PlanError(
             f"{word}: no point with a step time and known ranks",
             f"hpctrain report {word} shows what was read",
         )
-    return steps, common_conditions(runs, (PARAMETERS, FLOPS))
+    _check_agreement(word, steps)
+    return EarlierSteps(
+        steps=tuple(steps),
+        notes=tuple(_notes(word, elsewhere, others, site)),
+        conditions=common_conditions(runs, (PARAMETERS, FLOPS)),
+    )
+
+
+def _other_programs(own: Sequence[Run], wanted: OwnRuns | None) -> set[str]:
+    """Return the runs of another program than the wanted ones."""
+    if wanted is None:
+        return set()
+    known = {run.folder.run_id: program_identity(run.manifest.spec) for run in own if run.manifest}
+    return {name for name, program in known.items() if program not in wanted.programs}
+
+
+def _notes(
+    word: str, elsewhere: Sequence[str], others: Collection[str], site: str
+) -> Iterator[str]:
+    if elsewhere:
+        yield f"{word} was measured on {', '.join(elsewhere)}, not on {site}: its times hold there."
+    if others:
+        runs, first = f"{len(others)} run{'s' * (len(others) > 1)} of {word}", min(others)
+        yield f"Not used, as the command was another: {runs}, such as --measured {first}."
+
+
+def _check_agreement(word: str, steps: Sequence[MeasuredStep]) -> None:
+    """Refuse steps of one size that are far apart.
+
+    Raises:
+        PlanError: which of them is meant.
+    """
+    for _, same in groupby(sorted(steps, key=_size), _size):
+        ordered = sorted(same, key=lambda one: one.seconds)
+        fast, slow = ordered[0], ordered[-1]
+        if slow.seconds > _CONTRADICTS * fast.seconds:
+            times = " and ".join(
+                f"{quantity_text(one.seconds, TIME)} ({one.source})" for one in (fast, slow)
+            )
+            raise PlanError(
+                f"{word}: steps of the same size contradict each other: {times}",
+                f"hpctrain report {word} shows its runs; give those of one: --measured RUN",
+            )
+
+
+def _size(one: MeasuredStep) -> tuple[str, int, int, float]:
+    return one.strategy, one.ranks, one.nodes or 0, one.batch or 0.0

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import SpecError
-from hpc_train.model.job import SourcedJob
+from hpc_train.model.job import JobSpec, SourcedJob
 from hpc_train.model.operations import dtype_of, number_of
 from hpc_train.model.program_size import (
     RESNET50_FLOPS,
@@ -20,6 +20,7 @@ from hpc_train.model.program_size import (
 )
 from hpc_train.model.strategy_costs import OPTIMIZERS
 from hpc_train.model.training_strategies import CHECKPOINTING, GPT_SHAPES, MODELS, PRECISIONS
+from hpc_train.model.value import Sourced
 
 TRAINER = "hpc_train.workload.train"
 _DEFAULTS = {"model": "cnn", "precision": "fp32", "optimizer": "sgd", "checkpointing": "none"}
@@ -68,6 +69,17 @@ def program_of(job: SourcedJob, stated: Mapping[str, Any], source: str) -> Progr
         if key in CONDITIONS:
             found[key] = (_typed(key, value), source)
     return _program(job.value.name or "job", found)
+
+
+def program_identity(job: JobSpec) -> tuple[str, ...]:
+    """Return what makes runs comparable with a job's: the command, or what the trainer trains.
+
+    Strategy, sizes, batch and length of the trainer may differ.
+    """
+    if TRAINER not in job.command:
+        return tuple(job.command)
+    found = program_of(Sourced(value=job, origins={}), {}, "")
+    return (TRAINER, found.model or "", found.precision, found.optimizer, found.checkpointing)
 
 
 def completed(program: ProgramSize, conditions: Mapping[str, str], source: str) -> ProgramSize:

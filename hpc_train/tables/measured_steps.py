@@ -9,6 +9,7 @@ import pandas as pd
 from msgspec.structs import replace
 
 from hpc_train.model.advice import MeasuredStep, Meter
+from hpc_train.model.study import ALONE
 from hpc_train.model.training_strategies import STRATEGIES
 from hpc_train.model.value_range import Range, exactly
 
@@ -113,11 +114,16 @@ def _step(row: Mapping[Any, Any], strategy: str | None, source: str) -> Iterator
         ranks=int(ranks),
         batch=batch,
         strategy="single" if ranks == 1 else strategy or "ddp",
-        source=f"{source}: {_counted(int(ranks), 'rank')}, {_counted(int(row['n_ok']), 'run')}",
+        source=f"{_named(source, str(row['series']))}: {_counted(int(ranks), 'rank')}, "
+        f"{_counted(int(row['n_ok']), 'run')}",
         peak_memory_gib=_number(row.get("memory_gib")),
         data_share=_number(row.get("data_share")),
         nodes=None if nodes is None else int(nodes),
     )
+
+
+def _named(source: str, series: str) -> str:
+    return source if series == ALONE else f"{source}, {series}"
 
 
 def _number(value: Any) -> float | None:

@@ -1,0 +1,80 @@
+"""What a row has of measurements, batches, checkpointing and micro-batches."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from hpc_train.advice.verdicts import advise
+from tests.advice.questions import A100, V100, ask, gpt, other, row_of, step
+
+
+def test_a_measured_point_is_the_measurement() -> None:
+    measured = (step(3.6), step(1.0, 4))
+    row = row_of(advise(ask(gpt(), measured=measured)), "ddp", 4)
+    assert row.measured
+    assert (row.step.low, row.step.high) == (1.0, 1.0)
+    assert row.speedup is not None
+    assert row.speedup.high == pytest.approx(3.6)
+
+
+def test_a_measured_peak_replaces_unknown_activations() -> None:
+    measured = (step(1.0, batch=256, peak_memory_gib=30.0),)
+    row = row_of(advise(ask(other(1e9), measured=measured)), "fsdp", 4)
+    states = 16e9 / 2**30
+    assert row.memory is not None
+    assert row.memory.activations.high == pytest.approx((30 - states) * 2**30, rel=1e-6)
+    assert row.memory.activations.low == pytest.approx((30 - states) * 2**30 / 4, rel=1e-6)
+
+
+def test_with_a_batch_of_each_rank_each_strategy_has_its_own_batch() -> None:
+    """The ranks of a pipeline share their samples; those of ddp have samples of their own."""
+    program = gpt("gpt-1.5b", global_batch=None, batch=8)
+    advice = advise(ask(program, A100, 1, 4, measured=(step(1.0, batch=8),)))
+    ddp, pipeline = (row_of(advice, name, 4) for name in ("ddp", "pipeline"))
+    assert (ddp.batch, pipeline.batch) == (32, 8)
+    assert ddp.speedup is not None
+    assert pipeline.speedup is not None
+    assert ddp.speedup.high == pytest.approx(4)
+    # Of 1F1B with as many micro-batches as ranks, 3 of 7 parts are idle.
+    assert pipeline.speedup.high == pytest.approx(4 * 4 / 7)
+    assert pipeline.end is None
+
+
+def test_what_is_computed_again_takes_its_time() -> None:
+    """Without checkpointing not even one sample fits; with it, a forward pass is done twice."""
+    tight = replace(A100, least_gib=33.2, most_gib=33.2)
+    program, measured = gpt("gpt-1.5b", global_batch=8), (step(1.0, batch=8),)
+    row, plain = (
+        row_of(advise(ask(program, machine, 1, 2, measured=measured)), "ddp", 2)
+        for machine in (tight, replace(A100, least_gib=80, most_gib=80))
+    )
+    assert (row.change, plain.change) == ("micro-batches of 2 and activation checkpointing", "")
+    assert row.step.low == plain.step.low
+    assert row.step.high is not None
+    assert plain.step.high is not None
+    assert row.step.high - plain.step.high == pytest.approx(0.5 * 1.07 / 3, rel=1e-6)
+
+
+def test_micro_batches_of_fsdp_keep_whole_gradients() -> None:
+    """Until the last micro-batch, which scatters them: then each rank has 2 + 4 bytes of each."""
+    program = gpt("gpt-1.5b", global_batch=32)
+    whole = 6.0 * (program.parameters or 0) / 2**30
+    kinds = {}
+    for accumulate in (None, 4):
+        rows = advise(ask(replace(program, accumulate=accumulate), A100, 4)).rows
+        row = next(row for row in rows if row.strategy == "fsdp")
+        assert row.memory is not None
+        gathered = row.memory.gathered
+        assert gathered.low == gathered.high
+        kinds[accumulate] = gathered.low / 2**30
+    assert kinds[4] == pytest.approx(whole)
+    assert kinds[None] < 0.1 * whole
+
+
+def test_a_smaller_micro_batch_of_fsdp_is_no_change_that_fits() -> None:
+    """16 GiB hold the shards of all states (6.3 GiB), but not the whole gradients beside them."""
+    program = gpt("gpt-1.5b", global_batch=32)
+    tight = replace(V100, least_gib=16, most_gib=16)
+    row = row_of(advise(ask(program, tight, 4)), "fsdp", 4)
+    assert "micro-batches" not in row.change
