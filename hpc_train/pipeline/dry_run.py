@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.submission import Script, SlurmEndpoint
+from hpc_train.pipeline.checkpoint_owner import owner_notices
 from hpc_train.pipeline.prepared import Prepared, PreparedSite
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.pipeline.study_precision import preview
@@ -42,6 +43,7 @@ def dry_run(prepared: Prepared, root: Path, options: SubmitOptions) -> Iterator[
     for site in prepared.sites:
         several = len(prepared.sites) > 1
         yield from site_notices(site.site.value, plans[site.name], whole, at_site=several)
+    yield from owner_notices(prepared)
     yield from preview(prepared)
     if not steps:
         return

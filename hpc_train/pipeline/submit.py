@@ -19,6 +19,7 @@ from hpc_train.model.run import (
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
+from hpc_train.pipeline.checkpoint_owner import owner_notices
 from hpc_train.pipeline.prepared import Prepared, PreparedPoint
 from hpc_train.pipeline.render import randomised_blocks
 from hpc_train.pipeline.run_states import runs_below
@@ -92,7 +93,8 @@ def submit(
             batches = ready_batches(home, prepared_batches(prepared, entries))
             notices = submission_notices(batches, options.max_gpu_hours)
             others = _at_other_sites(prepared, latest)
-            for text in (*others, *notices, *preview(prepared)) if wanted else ():
+            owners = owner_notices(prepared)
+            for text in (*others, *owners, *notices, *preview(prepared)) if wanted else ():
                 say(text)
             study = study_manifest(prepared) if prepared.study is not None else None
             new = submit_batches(home, batches, say, study=study)

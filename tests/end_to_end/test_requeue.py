@@ -30,7 +30,10 @@ def test_a_job_that_is_cancelled_is_not_queued_again(user: User, slurm: Slurm) -
 
 
 def test_each_job_of_a_chain_begins_after_the_one_before(user: User, slurm: Slurm) -> None:
-    """As docs/restart.md has it: the name and the folder of the checkpoints are the same."""
+    """As docs/restart.md has it: the name and the folder of the checkpoints are the same.
+
+    A job beside them that does not wait is refused.
+    """
     size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 0, "time": "5m"}
     # The first job saves and asks for another start, which its site does not give.
     script = 'cd "$HPCTRAIN_CHECKPOINTS" && if [ -e step ]; then mv step end; else touch step; '
@@ -44,6 +47,12 @@ def test_each_job_of_a_chain_begins_after_the_one_before(user: User, slurm: Slur
     wait_for((user.folder / "step").exists)
     states = "squeue", "--noheader", "--states=all", "--name=link", "--format=%T %r"
     wait_for(lambda: "PENDING Dependency" in slurm(*states))
+    beside = {key: job[key] for key in job if key != "directives"}
+    assert "which has not ended" in user.submit(user.write("beside.yaml", beside)).stderr
+    wait_for(lambda: any(row["exit_code"] == 2 for row in user.runs("link").values()))
+    (refused,) = [row for row in user.runs("link").values() if row["exit_code"] == 2]
+    said = (user.folder / refused["folder"] / "logs" / "job.out").read_text()
+    assert "has not ended, and each would replace what the other saves" in said
     (user.folder / "go").touch()
     wait_for((user.folder / "end").exists)
     wait_for(
