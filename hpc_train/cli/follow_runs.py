@@ -18,6 +18,8 @@ from hpc_train.plain_text import plain
 from hpc_train.run_table import HEADS, counts, explained, rows
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
+
     from hpc_train.pipeline.status import Watch
 
 _PAUSE_S = 0.3
@@ -193,9 +195,23 @@ def live_table(stream: IO[str]) -> Iterator[Show]:
     with Live(console=Console(file=stream), auto_refresh=False) as live:
 
         def show(runs: Sequence[Run], measured: Mapping[str, str]) -> None:
-            live.update(Group(counts(runs), table(HEADS, rows(runs, (), measured))), refresh=True)
+            shown = (counts(runs), table(HEADS, rows(runs)), *_progress(runs, measured))
+            live.update(Group(*shown), refresh=True)
 
         yield show
+
+
+def _progress(runs: Sequence[Run], measured: Mapping[str, str]) -> Iterator[RenderableType]:
+    """Yield what runs measured: of a single run without its id, which the table above has."""
+    from rich.text import Text
+
+    if not measured:
+        return
+    yield ""
+    if len(runs) == 1:
+        yield from (Text(plain(f"progress: {text}")) for text in measured.values())
+    else:
+        yield table(("run", "progress"), [(name, plain(text)) for name, text in measured.items()])
 
 
 def _changes(stream: IO[str]) -> Show:

@@ -27,7 +27,7 @@ def test_progress_sets_the_count_back(started: Callable[..., Job]) -> None:
 def test_what_is_trained_again_after_a_damaged_checkpoint_is_no_progress(
     started: Callable[..., Job],
 ) -> None:
-    """At each start the newest one is damaged: the start loads the one before, and saves it anew."""
+    """At each start the newest one is damaged: the start loads the one before."""
     job = started(max_stalled=2)
     assert job.start(75, step=100)[1]
     assert job.start(75, LOADED="50 1500.5", step=100)[1]
