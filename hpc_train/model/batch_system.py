@@ -59,6 +59,7 @@ class BatchSystem(Value, frozen=True, kw_only=True):
         array_job: variable with the id of the array of the job.
         array_task: variable with the number of the job in its array.
         array_mark: text in the folder of a job of an array that stands for that number.
+        cluster: variable with the name of the cluster, within which ids of jobs are unique.
         cores: variable with the number of cores of the job on this node.
         start_folder: variable with the folder of the submission, if jobs start elsewhere.
         inherits: a job has the variables of the shell that submits it.
@@ -97,6 +98,7 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     array_job: str = ""
     array_task: str = ""
     array_mark: str = ""
+    cluster: str = ""
     cores: str = ""
     start_folder: str = ""
     inherits: bool = True
@@ -169,6 +171,11 @@ class BatchSystem(Value, frozen=True, kw_only=True):
     def task(self) -> str:
         """Return the shell's word for the number of the job in its array; else empty."""
         return f"${{{self.array_task}:-}}" if self.array_task else ""
+
+    @property
+    def cluster_name(self) -> str:
+        """Return the shell's word for the name of the cluster; empty if it has none."""
+        return f"${{{self.cluster}:-}}" if self.cluster else ""
 
     @property
     def rank_of_node(self) -> str:

@@ -17,6 +17,7 @@ SLURM = BatchSystem(
     restart_count="SLURM_RESTART_COUNT",
     array_job="SLURM_ARRAY_JOB_ID",
     array_task="SLURM_ARRAY_TASK_ID",
+    cluster="SLURM_CLUSTER_NAME",
     cores="SLURM_CPUS_ON_NODE",
     instead={},
     network_option=True,
