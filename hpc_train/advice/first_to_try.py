@@ -23,8 +23,7 @@ def first_to_try(rows: Sequence[AdviceRow], question: Question) -> str:
     needs = f"needs {_gib(memory)} GiB"
     if question.machine.most_gib is None:
         what = "GPU" if question.machine.gpus_per_node else "node"
-        each = "" if question.machine.gpus_per_node else " for each rank"
-        return f"No recommendation, as the memory of the {what} is unknown: {where} {needs}{each}."
+        return f"No recommendation, as the memory of the {what} is unknown: {where} {needs}."
     return f"No strategy certainly fits. First to try: {where}, which {needs}; {_next(row, memory)}"
 
 

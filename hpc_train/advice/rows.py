@@ -79,10 +79,26 @@ def _with_memory(row: AdviceRow, request: TrainingRequest, question: Question) -
         memory = states and replace(states, activations=Range(), logits=Range())
         return replace(row, memory=memory, fits=fits(memory, question.machine))
     memory = _memory(request, question.program, question, row.samples / request.microbatches)
-    row = replace(row, memory=memory, fits=fits(memory, question.machine))
+    ran = _ran_here(row, question)
+    row = replace(row, memory=memory, fits="yes" if ran else fits(memory, question.machine))
     if row.fits not in ("no", "perhaps"):
         return row
     return replace(row, change=_smallest_change(row, request, question))
+
+
+def _ran_here(row: AdviceRow, question: Question) -> bool:
+    """Whether a step of the strategy ran with as many samples of a rank, on no more ranks."""
+    if row.samples is None:
+        return False
+    measured = [one for one in question.measured if one.here and one.strategy == row.strategy]
+    return any(
+        one.ranks <= row.ranks and (one.batch or 0.0) / _data_size(one, question) >= row.samples
+        for one in measured
+    )
+
+
+def _data_size(one: MeasuredStep, question: Question) -> int:
+    return request_of(one.strategy, one.ranks, question).data_size
 
 
 def _memory(
@@ -130,7 +146,6 @@ def _with_step(row: AdviceRow, request: TrainingRequest, question: Question) -> 
     """Add the time of a step: measured, by a measured curve, or within bounds of the formulas."""
     found, baseline = _measured(request, question), question.baseline
     if found is not None:
-        row = replace(row, fits="yes", change="") if found.here else row
         return replace(row, step=exactly(found.seconds), measured=True)
     if row.batch is None:
         return row

@@ -19,13 +19,19 @@ from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.report import Report
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.study import SITE_AXIS, Study
-from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 from hpc_train.pipeline.count_program import count_program
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
-from hpc_train.pipeline.earlier_steps import EarlierSteps, OwnRuns, own_steps, stated_steps
+from hpc_train.pipeline.earlier_steps import (
+    EarlierSteps,
+    OwnRuns,
+    check_peak,
+    own_steps,
+    stated_steps,
+)
 from hpc_train.reports.advice_report import AdviceInput, advice_report
 from hpc_train.sites.machine_of_site import machine_of
+from hpc_train.specs.deadline_and_budget import budget_gpu_hours, deadline_s
 from hpc_train.specs.job import site_name
 from hpc_train.specs.points_of_file import points_of
 from hpc_train.specs.program_of_job import completed, parse_condition, program_identity, program_of
@@ -36,7 +42,6 @@ if TYPE_CHECKING:
 
 # Without a question, so many nodes at most are looked at.
 _NODES = 4
-_UNITS = ("gpuh", "gpu-hours", "h")
 
 
 class AdviceOptions(Value, frozen=True, kw_only=True):
@@ -125,9 +130,10 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
         machine=machine,
         sizes=sizes(options.gpus, machine, found.nodes),
         measured=earlier.steps,
-        deadline_s=_deadline(options.deadline),
-        budget_gpu_hours=_budget(options.budget),
+        deadline_s=deadline_s(options.deadline),
+        budget_gpu_hours=budget_gpu_hours(options.budget),
     )
+    check_peak(question)
     advice = advise(question)
     waits = _waits(found, question.sizes) if options.ask else None
     about = AdviceInput(
@@ -214,32 +220,3 @@ def _doublings(first: int, most: int) -> Sequence[int]:
     while found and found[-1] * 2 <= most:
         found.append(found[-1] * 2)
     return found
-
-
-def _deadline(text: str | None) -> float | None:
-    if text is None:
-        return None
-    try:
-        return float(Duration.parse(text))
-    except ValueError as failure:
-        raise SpecError(f"--deadline {failure}", "--deadline 24h") from None
-
-
-def _budget(text: str | None) -> float | None:
-    """Return GPU-hours from `500GPUh` or `500`.
-
-    Raises:
-        SpecError: it is no number above 0.
-    """
-    if text is None:
-        return None
-    number = text.strip().lower()
-    for unit in _UNITS:
-        number = number.removesuffix(unit)
-    try:
-        hours = float(number)
-    except ValueError:
-        hours = 0.0
-    if not 0 < hours < float("inf"):
-        raise SpecError(f"--budget {text!r}: not a number of GPU-hours above 0", "--budget 500GPUh")
-    return hours

@@ -6,23 +6,31 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec.structs import replace
 
+from hpc_train.advice.question import Question
+from hpc_train.advice.step_time import model_flops_utilisation
 from hpc_train.errors import HpcTrainError, PlanError
 from hpc_train.extras import need
 from hpc_train.model.advice import MeasuredStep
 from hpc_train.model.operations import FLOPS, PARAMETERS
-from hpc_train.model.quantity_text import TIME, quantity_text
+from hpc_train.model.quantity_text import TIME, quantity_text, range_text
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
+from hpc_train.model.value_range import Range
 from hpc_train.specs.program_of_job import program_identity
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # The name of the study that `advise --calibrate` submits.
 CALIBRATION = "{}-calibration"
 # Steps of one size that differ by more are not of one program, or of one machine.
 _CONTRADICTS = 1.2
+# The peaks of data sheets, and counts of operations, are rounded.
+_ROUNDED = 1.05
 
 
 class EarlierSteps(Value, frozen=True, kw_only=True):
@@ -98,9 +106,8 @@ def _steps(word: str, results: Path, site: str, wanted: OwnRuns | None = None) -
     runs = separated(runs[~runs["run_id"].isin(others)], inputs.study).runs
     if others and runs.empty:
         raise PlanError("its runs have another command", f"--measured {word}")
-    here = bool(inputs.own) and not elsewhere
     points = speedup_frame(runs, inputs.study)
-    steps = [replace(one, here=here) for one in measured_steps(runs, points, word)]
+    steps = [replace(one, here=not elsewhere) for one in measured_steps(runs, points, word)]
     if not steps:
         raise PlanError(
             f"{word}: no point with a step time and known ranks",
@@ -109,7 +116,7 @@ def _steps(word: str, results: Path, site: str, wanted: OwnRuns | None = None) -
     _check_agreement(word, steps)
     return EarlierSteps(
         steps=tuple(steps),
-        notes=tuple(_notes(word, elsewhere, others, site)),
+        notes=(*_notes(word, elsewhere, others, site), *_spread(word, runs)),
         conditions=common_conditions(runs, (PARAMETERS, FLOPS)),
     )
 
@@ -132,6 +139,18 @@ def _notes(
         yield f"Not used, as the command was another: {runs}, such as --measured {first}."
 
 
+def _spread(word: str, runs: pd.DataFrame) -> Iterator[str]:
+    """Yield the sizes whose runs differ so much that their mean says little."""
+    known = runs[runs["step_time_s"] > 0]
+    for (_, ranks, _), seconds in known.groupby(["series", "ranks", "nodes"])["step_time_s"]:
+        if seconds.max() > _CONTRADICTS * seconds.min():
+            ends = range_text(Range(low=seconds.min(), high=seconds.max()), TIME)
+            yield (
+                f"The runs on {ranks:.0f} rank{'s' * (ranks != 1)} took {ends} a step, of which "
+                f"the mean is used: hpctrain report {word} shows them."
+            )
+
+
 def _check_agreement(word: str, steps: Sequence[MeasuredStep]) -> None:
     """Refuse steps of one size that are far apart.
 
@@ -148,6 +167,23 @@ def _check_agreement(word: str, steps: Sequence[MeasuredStep]) -> None:
             raise PlanError(
                 f"{word}: steps of the same size contradict each other: {times}",
                 f"hpctrain report {word} shows its runs; give those of one: --measured RUN",
+            )
+
+
+def check_peak(question: Question) -> None:
+    """Refuse steps that are faster than the GPU can compute them.
+
+    Raises:
+        PlanError: they are of another program, or what is stated of this one is wrong.
+    """
+    for one in question.measured:
+        used = model_flops_utilisation(question.program, question.machine, one)
+        if used is not None and used > _ROUNDED:
+            raise PlanError(
+                f"{one.source}: {quantity_text(one.seconds, TIME)} a step is {100 * used:.0f} % of "
+                "the peak of the GPUs (MFU), more than they can compute",
+                "give results of this program: --measured RUN; or state what it does: --condition "
+                "precision=bf16, flops_per_sample",
             )
 
 

@@ -36,8 +36,9 @@ _LIBRARIES = (
 )
 _WRONG = "name a function, of a module in the current folder, that returns a model"
 _HINT = (
-    "guard what needs values with `if not x.is_meta:`, or return the model without inputs and "
-    "state --condition flops_per_sample=…"
+    "build the model without values: load no weights, leave out .cuda(), guard the rest with "
+    "`if not x.is_meta:`; or return the model without inputs and state --condition "
+    "flops_per_sample=…"
 )
 
 

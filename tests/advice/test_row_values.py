@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_train.advice.verdicts import advise
+from hpc_train.model.advice import MeasuredStep
 from tests.advice.questions import A100, V100, ask, gpt, other, row_of, step
 
 
@@ -78,3 +79,19 @@ def test_a_smaller_micro_batch_of_fsdp_is_no_change_that_fits() -> None:
     tight = replace(V100, least_gib=16, most_gib=16)
     row = row_of(advise(ask(program, tight, 4)), "fsdp", 4)
     assert "micro-batches" not in row.change
+
+
+def test_what_ran_fits_on_more_ranks_with_as_many_samples() -> None:
+    """Not with more samples of a rank, nor on fewer ranks, nor if it ran elsewhere."""
+    machine, program = replace(A100, least_gib=None, most_gib=None), gpt(global_batch=64)
+    ran = step(1.0, 4, batch=64, here=True)
+
+    def fitting(measured: MeasuredStep, batch: int) -> set[int]:
+        asked = ask(replace(program, global_batch=batch), machine, 2, 4, 8, measured=(measured,))
+        return {
+            row.ranks for row in advise(asked).rows if (row.strategy, row.fits) == ("ddp", "yes")
+        }
+
+    assert fitting(ran, 64) == {4, 8}
+    assert fitting(ran, 128) == {8}
+    assert fitting(replace(ran, here=False), 64) == set()

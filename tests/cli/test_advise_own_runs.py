@@ -53,3 +53,28 @@ def test_a_step_of_another_site_is_said_to_be_of_there(hpctrain: Hpctrain, tmp_p
     assert made.returncode == 0, made.stderr
     text = " ".join(made.stdout.split())
     assert "own was measured on local, not on juwels-booster: its times hold there." in text
+
+
+TABLE = "nodes,gpus_per_node,tasks_per_node,global_batch_size,step_time\n"
+
+
+def test_records_faster_than_the_peak_are_of_another_program(
+    hpctrain: Hpctrain, tmp_path: Path
+) -> None:
+    (tmp_path / "own.yaml").write_text(OWN.format(step="1"))
+    (tmp_path / "steps.csv").write_text(f"{TABLE}1,4,4,512,0.4\n")
+    words = ("advise", "own.yaml", "--site", "perlmutter", "--measured", "steps.csv")
+    made = hpctrain(*words, "--condition", "flops_per_sample=1e12")
+    assert made.returncode == 2
+    # 512 samples of 1 TFLOP in 0.4 s on four A100 of 156 TFLOP/s (TF32).
+    assert "0.400 s a step is 205 % of the peak of the GPUs (MFU), more than they" in made.stderr
+    assert hpctrain(*words, "--condition", "flops_per_sample=1e11").returncode == 0
+
+
+def test_runs_of_one_size_that_differ_are_named(hpctrain: Hpctrain, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text(OWN.format(step="1"))
+    (tmp_path / "steps.csv").write_text(f"{TABLE}1,4,4,512,0.4\n1,4,4,512,0.9\n2,4,4,512,0.3\n")
+    words = ("advise", "own.yaml", "--site", "perlmutter", "--measured", "steps.csv")
+    text = " ".join(hpctrain(*words).stdout.split())
+    assert "The runs on 4 ranks took 0.400 to 0.900 s a step, of which the mean is used" in text
+    assert "The runs on 8 ranks" not in text
