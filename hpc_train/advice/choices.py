@@ -42,11 +42,13 @@ def no_choice(rows: Sequence[AdviceRow], question: Question) -> str:
         return f"No strategy fits at these sizes: ask for more {_unit(question)}s (--gpus)."
     certain = [row for row in fitting if _fits(row) and row.verdict != "not needed"]
     met = [row for row in certain if in_limits(row, question)]
-    if met:
-        row = min(met, key=lambda row: row.ranks)
+    limits = list(_limits(question))
+    if met or not limits:
+        row = min(met or fitting, key=lambda row: row.ranks)
         where = f"{row.strategy} on {question.counted(row.ranks)}"
-        return f"No size is recommended: {where} fits, but is {row.verdict} ({row.reason})."
-    asked = " and ".join(f"the {limit}" for limit in _limits(question))
+        fits = "fits, but is" if met else "is"
+        return f"No size is recommended: {where} {fits} {row.verdict} ({row.reason})."
+    asked = " and ".join(f"the {limit}" for limit in limits)
     if all(_impossible(row, question) for row in fitting):
         least = _ends_of(fitting, question, lambda bounds: bounds.low)
         sizes = f"up to {question.counted(max(question.sizes))}"

@@ -43,6 +43,7 @@ def test_another_size_batch_or_time_checks_nothing() -> None:
         replace(RUN, strategy="fsdp"),
         replace(RUN, batch=32.0),
         replace(RUN, started=50.0),
+        replace(RUN, started=99.0),
         replace(RUN, started=None),
     ):
         assert not checked_forecasts((STORED,), (changed,))
@@ -63,3 +64,14 @@ def test_a_repeated_forecast_is_stored_once() -> None:
     assert added((STORED,), (again,)) == (STORED,)
     assert added((STORED,), (other,)) == (STORED, other)
     assert added((STORED, other), (again,)) == (STORED, other, again)
+
+
+def test_the_memory_of_a_change_is_not_that_of_the_program() -> None:
+    """Whoever runs it without smaller micro-batches needs more than the bounds of the row."""
+    advice = advise(ask(gpt(global_batch=512), A100, 1, 2, 16, measured=(step(30.0, batch=512),)))
+    rows = {(row.strategy, row.ranks): row for row in advice.rows}
+    stored = {(one.strategy, one.ranks): one for one in stored_forecasts(advice, A100, 5.0)}
+    assert rows["ddp", 2].change
+    assert stored["ddp", 2].memory is None
+    assert not rows["ddp", 16].change
+    assert stored["ddp", 16].memory is not None

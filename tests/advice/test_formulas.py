@@ -16,6 +16,7 @@ from hpc_train.advice.step_time import (
     slowest_rank,
     step_time,
 )
+from hpc_train.model.machine_size import MOST_RANKS
 from hpc_train.model.training_strategies import TrainingRequest
 from hpc_train.model.value_range import Range, exactly
 from tests.advice.questions import A100, CPUS, gpt, other, step
@@ -140,3 +141,31 @@ def test_several_ranks_wait_for_the_slowest() -> None:
     assert slowest_rank(1, 1) == slowest_rank(8, 4) == 0
     assert slowest_rank(1, 8) == pytest.approx(0.05 + 3 * 0.02)
     assert slowest_rank(8, 16) == pytest.approx(0.02)
+
+
+def test_switches_add_from_hopper_on() -> None:
+    """An H100 has 450 GB/s; an all-reduce in the switch sends about half."""
+    sent = 1.0e9
+    low = {
+        link: communication_time(request("ddp", 4), sent, gpt(), replace(A100, gpu_link=link)).low
+        for link in (449.0, 450.0)
+    }
+    assert low[449.0] == pytest.approx(sent / 449e9)
+    assert low[450.0] == pytest.approx(sent / (1.75 * 450e9))
+
+
+def test_zero1_has_twice_the_collectives_of_ddp() -> None:
+    """Gradients as ddp, then the parameters; each call has its latency."""
+    waits = {
+        name: (communication_time(request(name, 4), 1e9, gpt(), A100).high or 0.0)
+        - 1e9 / (0.65 * 300e9)
+        for name in ("ddp", "zero1")
+    }
+    assert waits["zero1"] == pytest.approx(2 * waits["ddp"])
+
+
+def test_the_most_ranks_of_a_job() -> None:
+    assert A100.most_ranks == MOST_RANKS
+    assert replace(A100, max_nodes=8).most_ranks == 32
+    assert replace(A100, max_nodes=8, max_gpus=16).most_ranks == 16
+    assert replace(CPUS, max_nodes=8).most_ranks == MOST_RANKS

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from hpc_train.advice.measured_curve import batch_of
 from hpc_train.advice.verdicts import advise
 from hpc_train.model.advice import MeasuredStep
 from tests.advice.questions import A100, V100, ask, gpt, other, row_of, step
@@ -95,3 +96,38 @@ def test_what_ran_fits_on_more_ranks_with_as_many_samples() -> None:
     assert fitting(ran, 64) == {4, 8}
     assert fitting(ran, 128) == {8}
     assert fitting(replace(ran, here=False), 64) == set()
+
+
+def test_without_a_batch_activations_are_open() -> None:
+    program = other(1e9, activation_bytes=1e6, global_batch=None)
+    row = row_of(advise(ask(program, A100, 1)), "single", 1)
+    assert row.memory is not None
+    assert row.memory.whole.high is None
+    assert (row.fits, row.reason) == ("perhaps", "its batch is unknown")
+
+
+def test_between_the_smallest_and_the_largest_gpu_of_a_name_it_may_fit() -> None:
+    """zero1 of 7e9 parameters on two GPUs needs at least 79 GiB."""
+    wide = replace(A100, least_gib=40, most_gib=80)
+    fits = [row_of(advise(ask(other(7e9), one, 2)), "zero1", 2).fits for one in (wide, A100)]
+    assert fits == ["perhaps", "no"]
+
+
+@pytest.mark.parametrize(
+    ("batches", "known"),
+    [
+        ((64.0, 64.0), {"global_batch": "64"}),
+        ((64.0, 256.0), {"batch": "64"}),
+        ((64.0, 128.0), {}),
+        ((64.0, None), {}),
+        ((None, None), {}),
+    ],
+)
+def test_the_batch_that_measured_steps_have_in_common(
+    batches: tuple[float | None, float | None], known: dict[str, str]
+) -> None:
+    program, (one, four) = other(global_batch=None), batches
+    steps = (step(1.0, 1, one), step(1.0, 4, four))
+    assert batch_of(program, steps) == known
+    assert batch_of(other(global_batch=8), steps) == {}
+    assert batch_of(other(global_batch=None, batch=8), steps) == {}

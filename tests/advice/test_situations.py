@@ -140,8 +140,25 @@ SITUATIONS = {
         ask(gpt("gpt-1.5b", global_batch=4), V100, 1, 4), "does not suffice",
         "No size is recommended: fsdp on 4 GPUs fits, but is not advised (1 sample for each rank",
     ),
+    "one sample for each GPU, of a size that is not known": Situation(
+        ask(other(None, global_batch=4), V100, 4),
+        recommended="No size is recommended: ddp on 4 GPUs is not advised (1 sample for each rank",
+    ),
+    "of what may fit, the least memory is tried first": Situation(
+        ask(other(7e9), replace(A100, most_gib=80), 1, 2),
+        recommended="First to try: fsdp on 2 GPUs, which needs at least 53.2 GiB;",
+    ),
+    "a GPU at a quarter of its peak is left alone": Situation(
+        ask(gpt(), measured=(step(0.72),)), "reaches 25 % of the peak (MFU).",
+    ),
+    "data first, for a quarter of a step": Situation(
+        ask(gpt(), measured=(step(0.9, data_share=0.25),)), "waits for data for 25 %",
+    ),
     "a deadline that only an inefficient size meets": Situation(
-        ask(gpt(steps=1000), A100, 1, 4, measured=(step(0.4), step(0.3, 4)), deadline_s=350),
+        ask(
+            gpt(steps=1000), A100, 1, 4, 8, deadline_s=350,
+            measured=(step(0.4), step(0.3, 4), step(0.29, 8)),
+        ),
         recommended="No size is recommended: ddp on 4 GPUs fits, but is not worth it (efficiency",
     ),
     "a deadline beyond any machine": Situation(
