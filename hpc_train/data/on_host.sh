@@ -301,7 +301,9 @@ reach() {
 listen() {
   local tries port
   local program='import socket, sys
-server = socket.create_server(("", int(sys.argv[1])))
+both = socket.has_dualstack_ipv6()
+family = socket.AF_INET6 if both else socket.AF_INET
+server = socket.create_server(("", int(sys.argv[1])), family=family, dualstack_ipv6=both)
 server.settimeout(30)
 try:
     while True:

@@ -143,10 +143,21 @@ def launcher_warnings(context: Context) -> tuple[str, ...]:
 
 
 def host_list(context: Context) -> HostList | None:
-    """Return the machines of a site without a scheduler."""
+    """Return the machines of a site without a scheduler.
+
+    Raises:
+        PlanError: mpirun, whose networks between hosts are those of IPv4 here.
+    """
     site = context.site.value
     if not context.batch.host_list:
         return None
+    named = next((one for one in site.hosts if ":" in one.reached), None)
+    if named and context.chosen.value == "mpirun" and (context.job.value.resources.nodes or 1) > 1:
+        raise PlanError(
+            f"{context.chosen.origin}: mpirun connects hosts by IPv4, and {named.name} has the "
+            f"address {named.reached} ({context.site.near('hosts')})",
+            "--launcher torchrun, or addresses of IPv4",
+        )
     return HostList(hosts=site.hosts, shared=site.shared, workdir=site.workdir)
 
 
