@@ -99,37 +99,6 @@ def test_processes_in_sessions_of_their_own_end_with_the_job(pbs: RunningPbs) ->
     wait_for(lambda: not process.exists())
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "words"),
-    [
-        (["-q", "x"], 170, "Unknown queue"),
-        (["-l", "foo=1"], 187, "Unknown resource: foo"),
-        (["-l", "select=1:foo=1"], 187, "Unknown resource: foo"),
-        (["-l", "walltime=soon"], 166, "Illegal attribute or resource value"),
-        (["-l", "place=apart"], 166, "Illegal attribute or resource value"),
-        (["-l", "select=1:ncpus=1,ncpus=2"], 2, 'cannot be used with "select"'),
-        (["-N", "a b"], 2, "illegal -N value"),
-        (["-N", "x" * 240], 2, "illegal -N value"),
-        (["-J", "1-1"], 2, "illegal -J value"),
-        (["-J", "2,4"], 2, "illegal -J value"),
-        (["--version"], 2, "invalid option"),
-    ],
-)
-def test_what_a_real_qsub_refuses_is_refused(
-    pbs: RunningPbs, options: list[str], code: int, words: str
-) -> None:
-    done = pbs.command("qsub", *options, pbs.script("true"))
-    assert (done.returncode, done.stdout) == (code, "")
-    assert words in done.stderr
-
-
-def test_scripts_that_a_real_qsub_refuses(pbs: RunningPbs) -> None:
-    assert pbs.command("qsub", pbs.script("true"), "argument").returncode == 2
-    assert "contains cr, lf" in pbs.command("qsub", pbs.script("true\r")).stderr
-    done = pbs.command("qsub", pbs.script("#PBS -q nowhere\ntrue"))
-    assert (done.returncode, done.stderr) == (170, "qsub: Unknown queue\n")
-
-
 def test_a_job_that_does_not_fit_waits(pbs: RunningPbs) -> None:
     held = pbs.submit("sleep 300", "-l", "select=2:ncpus=4", "-l", "place=scatter")
     never = pbs.submit("true", "-l", "select=1:ncpus=64")

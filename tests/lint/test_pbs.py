@@ -109,3 +109,17 @@ def test_the_sizes_of_a_request(lines: str, sizes: tuple[int | None, ...]) -> No
     request = read_script(f"#!/bin/bash\n{lines}\n").pbs
     assert request is not None
     assert (request.nodes, request.ranks, request.gpus_per_node) == sizes
+
+
+def test_threads_of_a_worker_are_those_that_pbs_sets() -> None:
+    text = "#PBS -l select=1:ncpus=32:ngpus=4\ntorchrun --nproc-per-node 4 /t.py\n"
+    message = "PBS sets OMP_NUM_THREADS to the cores of the chunk, for each worker"
+    assert by_id(text)["HT229"].message == message
+    assert "torchrun sets it to 1" in by_id(text.replace("#PBS", "#"))["HT229"].message
+
+
+def test_more_nodes_than_chunks() -> None:
+    text = "#PBS -l select=1:ncpus=32:ngpus=4\ntorchrun --nnodes 2 --nproc-per-node 4 /t.py\n"
+    found = by_id(text)["HT225"]
+    assert (found.line, found.message) == (2, "--nnodes 2, but 1 node")
+    assert "PBS_NODEFILE" in found.advice and "SLURM" not in found.advice

@@ -12,7 +12,7 @@ from hpc_train.model.run import Manifest
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.submit import no_output, submit
-from tests.pipeline.on_slurm import RESULTS, job, profile, study, submission
+from tests.pipeline.on_slurm import EXCLUDE, RESULTS, job, profile, study, submission
 from tests.pipeline.waiting import finished
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
@@ -78,3 +78,16 @@ def test_what_was_submitted_before_another_site_refuses_is_said(
         retry(home, [], said.append)
     assert said[-1] == "1 of 2 runs were submitted, to other sites"
     assert len(finished(home)) == 3
+
+
+def test_the_one_node_of_this_machine_is_used_again(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
+    finished(home)
+    said: list[str] = []
+    (again,) = retry(home, [], said.append, EXCLUDE).new
+    assert said[0] == "local is one node, which is used again"
+    assert again.manifest.exists()
+    finished(home)

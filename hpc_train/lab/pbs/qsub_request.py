@@ -22,6 +22,9 @@ from hpc_train.lab.pbs.resource_list import (
 from hpc_train.model.value import Value
 
 _FLAGS, _WITH_VALUE = "hVzIX", "aAcCeJjkKlmMNopPqrRSuvW"
+_MARKER = re.compile(r"#PBS(?=[\s-])")
+_CONTINUED = re.compile(r"\\\s*\Z")
+_KEEP = re.compile(r"n|d?[oe]{1,2}|[oe]{1,2}d|[oe]d[oe]")
 _NAME = re.compile(r"[!-~]{1,230}")
 
 
@@ -66,9 +69,8 @@ def read_request(
         raise RefusedError(1, f"script file {rest[0]} cannot be loaded") from None
     if "\r\n" in script:
         raise RefusedError(5, "script contains cr, lf")
-    lines = [line[5:] for line in _directives(script)]
-    for line in reversed(lines):
-        given, stray = _options(shlex.split(line))
+    for line in reversed(_directives(script)):
+        given, stray = _options(_words(line))
         if stray:
             raise RefusedError(2, f"directive error: {line.strip()} ")
         options = _merged(given, options)
@@ -76,13 +78,25 @@ def read_request(
 
 
 def _directives(script: str) -> list[str]:
+    """Return the texts behind `#PBS`; a line that ends in a backslash goes on in the next one."""
     found = []
-    for line in script.splitlines():
-        if line.startswith("#PBS "):
-            found.append(line)
-        elif line.strip() and not line.startswith("#"):
+    lines = script.splitlines()
+    while lines:
+        line = lines.pop(0)
+        if _MARKER.match(line):
+            while lines and (end := _CONTINUED.search(line)):
+                line = line[: end.start()] + lines.pop(0)
+            found.append(line[len("#PBS") :])
+        elif line.strip() and not line.lstrip().startswith("#"):
             break
     return found
+
+
+def _words(line: str) -> list[str]:
+    try:
+        return shlex.split(line, comments=True)
+    except ValueError:
+        raise RefusedError(2, f"directive error: {line.strip()} ") from None
 
 
 def _options(words: Sequence[str]) -> tuple[dict[str, list[str]], list[str]]:
@@ -152,7 +166,7 @@ def _check(last: Mapping[str, str], queue: str) -> None:
         raise RefusedError(2, "illegal -N value")
     if last.get("j", "n") not in ("oe", "eo", "n"):
         raise RefusedError(2, "illegal -j value")
-    if not re.fullmatch(r"n|d?o?e?|d?e?o?|o?e?d?", last.get("k", "n")):
+    if not _KEEP.fullmatch(last.get("k", "n")):
         raise RefusedError(2, "illegal -k value")
     if last.get("r", "n") not in ("y", "n"):
         raise RefusedError(2, "illegal -r value")

@@ -112,7 +112,8 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
             # torchrun counts each agent as a node.
             nodes = tasks_of(launch, script)
         several = launch.option("het-group") or is_one_of_several(launch, script)
-        if several or not script.asked.batch or nodes is None:
+        stated = script.asked.batch or script.pbs is not None
+        if several or not stated or nodes is None:
             continue
         nnodes = flag_number(launch, script, "nnodes")
         if "standalone" in launch.flags:
@@ -200,16 +201,19 @@ def old_launcher(subject: Subject) -> Iterator[RuleHit]:
     "info",
     "OMP_NUM_THREADS left to torchrun",
     why="torchrun sets it to 1 when it starts several workers and the variable is not set: work on "
-    "the CPU (loading, augmentation) then uses one core.",
+    "the CPU (loading, augmentation) then uses one core. PBS sets it, to ompthreads or else ncpus "
+    "of the chunk, and each worker starts so many threads.",
     advice="export OMP_NUM_THREADS with the number of cores per rank",
 )
 def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    if "OMP_NUM_THREADS" in script.text:
+    if "OMP_NUM_THREADS" in script.text or "ompthreads" in script.text:
         return
+    message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
+    if script.pbs is not None and not script.directives:
+        message = "PBS sets OMP_NUM_THREADS to the cores of the chunk, for each worker"
     for launch in torchruns(script):
         workers = flag_number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
         if "nproc-per-node" in launch.flags and workers != 1:
-            message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
             yield RuleHit(line=launch.starter_line, message=message)
             return

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from hpc_train import slow_answer
@@ -59,6 +62,50 @@ def test_a_silent_server_holds_a_submission_for_a_bounded_time(
     assert "qsub has not answered for 0 s; it is waited for up to 2 s" in caplog.text
     assert "qselect says in 0 s whether it has the job" in caplog.text
     assert state(run).state is JobState.UNKNOWN
+
+
+def counting(folder: Path, name: str, then: str) -> Path:
+    """Put a command of PBS first on PATH that counts its calls in a file, which is returned."""
+    (folder / "first").mkdir()
+    program = folder / "first" / name
+    program.write_text(f"#!/bin/sh\necho called >>{folder}/calls\n{then}\n")
+    program.chmod(0o755)
+    return folder / "calls"
+
+
+@pytest.mark.parametrize(("repeat_s", "calls"), [(0.0, 1), (600.0, 3)])
+def test_no_call_is_later_than_the_deadline(
+    pbs: RunningPbs,
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    repeat_s: float,
+    calls: int,
+) -> None:
+    # qsub is not answered, and qselect says that there is no job.
+    file = counting(pbs.work.parent, "qsub", "echo 'qsub: Connection timed out' >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{file.parent}/first:{os.environ['PATH']}")
+    monkeypatch.setattr(qsub_module, "_REPEAT_S", repeat_s)
+    with pytest.raises(SubmitError, match="Connection timed out"):
+        submit(make())
+    assert file.read_text().count("called") == calls
+
+
+@pytest.mark.parametrize(("search_s", "calls"), [(1.0, 1), (600.0, 3)])
+def test_no_search_is_later_than_the_deadline(
+    pbs: RunningPbs,
+    make: Make,
+    monkeypatch: pytest.MonkeyPatch,
+    search_s: float,
+    calls: int,
+) -> None:
+    pbs.fault("silent")
+    file = counting(pbs.work.parent, "qselect", "sleep 1.2; echo 'Connection refused' >&2; exit 1")
+    monkeypatch.setenv("PATH", f"{file.parent}/first:{os.environ['PATH']}")
+    for name, value in {"_PATIENCE_S": 1.0, "_UNDER_WAY_S": 0.0, "_SEARCH_S": search_s}.items():
+        monkeypatch.setattr(qsub_module, name, value)
+    with pytest.raises(SubmitError, match="qsub was not answered"):
+        submit(make())
+    assert file.read_text().count("called") == calls
 
 
 def test_the_longest_wait_for_a_silent_server_is_three_minutes() -> None:
