@@ -168,7 +168,7 @@ class PbsDialect(Value, frozen=True, kw_only=True):
     ] = {}
     place: Annotated[
         Literal["scatter", "vscatter", "pack", "free"] | None,
-        Meta(description="-l place=...; default: scatter for chunks, which PBS else packs."),
+        Meta(description="-l place=...; default: scatter, without which PBS packs the chunks."),
     ] = None
     live_output: Annotated[
         bool, Meta(description="Output is written to its file while the job runs (-k doe).")

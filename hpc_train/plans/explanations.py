@@ -67,12 +67,12 @@ DIRECTIVES = {
         why="Slurm queues the job again after a preemption or the loss of a node", trap="F27"
     ),
     "select": Reason(
-        why="a chunk for each node; mpiprocs is the processes that the launcher starts on it"
+        why="a chunk for each node; mpiprocs is the number of processes that start on it"
     ),
     "place": Reason(why="without scatter, PBS packs the chunks onto one node"),
     "j": Reason(why="errors and output in one file"),
-    "k": Reason(why="PBS else spools the output, and nothing can be read before the end"),
-    "r": Reason(why="PBS else starts a lost job again, and its measurements would be mixed"),
+    "k": Reason(why="otherwise PBS keeps the output on the node until the end"),
+    "r": Reason(why="otherwise PBS starts a lost job again, and mixes the measurements of both"),
     "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
 }
 
