@@ -92,7 +92,8 @@ class Diagnosis(Value, frozen=True, kw_only=True):
 class JobEnd(Value, frozen=True, kw_only=True):
     """Information on a job's end apart from its logs; empty for logs without a run folder.
 
-    `state` is a word of JobState, `problem` a sentence, `ranks` how many there were.
+    `state` is a word of JobState, `problem` a sentence, `ranks` how many there were, `node` the
+    number of the node of the first failure.
     """
 
     state: str = ""
@@ -100,3 +101,4 @@ class JobEnd(Value, frozen=True, kw_only=True):
     problem: str = ""
     first_failure: FirstFailure | None = None
     ranks: int | None = None
+    node: int | None = None

@@ -71,7 +71,7 @@ def core_violations(context: Context, topology: Topology) -> Iterator[LimitViola
     if there is not None and wanted > there:
         reserved = partition.reserved_cpus
         more = f"; {reserved} more of a node are reserved" if reserved else ""
-        limit, key, asked_by = f"has {there} cores{more}", "cpus_per_node", "tasks_per_node"
+        limit, key, asked_by = f"has {there} cores{more}", "cpus_per_node", _asked_by(context)
     elif share and (wanted > share if rule == "max" else rule == "exact" and wanted != share):
         word = "at most" if rule == "max" else "exactly"
         gpus = f"{topology.gpus_per_node} GPU{'s' if topology.gpus_per_node > 1 else ''}"
@@ -86,6 +86,13 @@ def core_violations(context: Context, topology: Topology) -> Iterator[LimitViola
         limit=limit,
         place=context.near(key),
     )
+
+
+def _asked_by(context: Context) -> str:
+    """Return the key that a job states, if it states only one."""
+    asked = context.job.value.resources
+    only_cores = asked.tasks_per_node is None and asked.cpus_per_task is not None
+    return "cpus_per_task" if only_cores else "tasks_per_node"
 
 
 def _foreign_qos(context: Context) -> Iterator[LimitViolation]:

@@ -130,3 +130,15 @@ def test_the_next_step_names_the_run_or_the_folder(
     assert next_step([one], home) == "next: hpctrain diagnose a"
     assert next_step([one, two], home) == "next: hpctrain diagnose j"
     assert next_step([written(home, "c", "")], home) == ""
+
+
+@pytest.mark.parametrize("host", ["host2", "host2.cluster"])
+def test_the_last_line_is_that_of_the_host_that_failed_first(tmp_path: Path, host: str) -> None:
+    run = written(tmp_path, "a", "", exit_code=3)
+    for number, text in enumerate(("all is well", "no data")):
+        (run.folder.logs / f"node-{number}.out").write_text(f"{text}\n")
+    failure = Failure(rank=None, host=host, exit_code=3)
+    assert run.status is not None
+    status = msgspec.structs.replace(run.status, nodes="host[1-2]", failure=failure)
+    found = causes([msgspec.structs.replace(run, status=status)])
+    assert found == {"a": "last line of logs/node-1.out: no data"}

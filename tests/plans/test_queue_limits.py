@@ -140,7 +140,8 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
         ),
         (
             ("cpus_per_task=64",),
-            "1 tasks x 64 cpus = 64, but here batch has 56 cores; 8 more of a node are reserved "
+            "--set cpus_per_task: 1 tasks x 64 cpus = 64, but here batch has 56 cores; 8 more of a "
+            "node are reserved "
             "(here.yaml:15)",
             "extended",
         ),

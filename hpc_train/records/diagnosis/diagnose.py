@@ -53,12 +53,12 @@ def diagnose_logs(
     last = replace(last, dumps=tuple(dumps))
     found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
     if found.outcome == "failed" and found.root is None:
-        words = _last_lines(files, names, found.first_failure)
+        words = _last_lines(files, names, found.first_failure, end.node)
         unknown = _unknown(end, words)
         found = replace(found, findings=(unknown, *found.findings), last_lines=words)
     elif found.root is not None and found.root.id in _WORDLESS:
         own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
-        words = _last_lines([path for path, _ in own], [name for _, name in own], None)
+        words = _last_lines([path for path, _ in own], [name for _, name in own])
         found = replace(found, last_lines=words)
     return found, observed.failed
 
@@ -95,11 +95,21 @@ def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
 
 
 def _last_lines(
-    files: Sequence[Path], names: Sequence[str], first_failure: FirstFailure | None
+    files: Sequence[Path],
+    names: Sequence[str],
+    first_failure: FirstFailure | None = None,
+    node: int | None = None,
 ) -> tuple[Evidence, ...]:
-    """Return the end of the log of the rank that failed first, else of the first log with text."""
+    """Return the end of the log of the rank that failed first, else of the first log with text.
+
+    Where a program starts the ranks itself, the log of its node has their lines.
+    """
     rank = first_failure.rank if first_failure else None
-    order = sorted(zip(files, names, strict=True), key=lambda pair: rank_of(pair[0]) != rank)
+
+    def is_other(pair: tuple[Path, str]) -> bool:
+        return rank_of(pair[0]) != rank or (rank is None and pair[0].name != f"node-{node}.out")
+
+    order = sorted(zip(files, names, strict=True), key=is_other)
     for path, name in order:
         words = last_lines(path, name)
         if words:
