@@ -47,7 +47,7 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     wrong = lookup(data, path)
     label = path or "the whole file"
     if match and match["key"]:
-        return f"{place}: {label}: one of its keys is wrong: {text.replace(_NO_BREAK, '')}"
+        return _key_text(data, kind, path, origins)
     if not text.startswith(("Expected", "Invalid enum")):
         return f"{place}: {label}: {text}"
     if wrong == [] or wrong == {}:
@@ -66,6 +66,14 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
         # It is text, so that only its form is wrong.
         said = f"{_shown(wrong)} is not valid: {allowed.removeprefix('text (').removesuffix(')')}"
     return f"{place}: {label}: {said}" + (quote if allowed.startswith("text") else "")
+
+
+def _key_text(data: Any, kind: type, path: str, origins: Mapping[str, str]) -> str:
+    info = _unwrap(_type_at(kind, path)).key_type
+    wrong = next((key for key in lookup(data, path) or {} if not _fits(key, _unwrap(info))), None)
+    place = Sourced(value=None, origins=origins).near(join(path, str(wrong)))
+    meaning = next(_descriptions(info), "")
+    return f"{place}: {path}: the key {wrong!r} is not valid{_in_parentheses(meaning)}"
 
 
 def _field_text(field: re.Match[str], kind: type, path: str, origins: Mapping[str, str]) -> str:
@@ -122,7 +130,19 @@ def _fits(entry: Any, info: Any) -> bool:
     if "any" in names:
         return True
     actual = {bool: "bool", int: "int", float: "float", str: "str", list: "list"}
-    return actual.get(type(entry), "none" if entry is None else "dict") in names
+    fits = actual.get(type(entry), "none" if entry is None else "dict") in names
+    return fits and any(_is_within(entry, item) for item in map(_unwrap, allowed))
+
+
+def _is_within(entry: Any, info: Any) -> bool:
+    """Whether a text has the form of a type; whether a number is in its range."""
+    if isinstance(entry, str):
+        pattern = getattr(info, "pattern", None)
+        return pattern is None or re.search(pattern, entry) is not None
+    if isinstance(entry, (int, float)) and not isinstance(entry, bool):
+        least, most = getattr(info, "ge", None), getattr(info, "le", None)
+        return (least is None or entry >= least) and (most is None or entry <= most)
+    return True
 
 
 def _unwrap(info: Any) -> Any:

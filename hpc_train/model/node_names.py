@@ -31,6 +31,12 @@ def node_names(text: str) -> tuple[str, ...]:
     return tuple(names)
 
 
+def node_number(host: str, nodes: str) -> int | None:
+    """Return the number of a host in a node list, from 0; None if it is not there."""
+    short = [name.partition(".")[0] for name in (host, *node_names(nodes))]
+    return short.index(short[0], 1) - 1 if short[0] in short[1:] else None
+
+
 def _alternatives(part: str) -> list[str]:
     """Return the numbers of `[01-03,7]` with their digits, or the text itself."""
     if not part.startswith("["):

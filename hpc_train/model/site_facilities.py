@@ -56,7 +56,7 @@ S3Uri = Annotated[
 Region = Annotated[str, Meta(pattern=r"^[a-z]{2}(-[a-z]{2,12}){1,3}-\d{1,2}$(?!\n)")]
 Channel = Annotated[
     str,
-    Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)", description="A folder of /opt/ml/input/data."),
+    Meta(pattern=r"^[A-Za-z0-9._-]{1,64}$(?!\n)", description="Its name: letters, digits, ._-"),
 ]
 
 

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.diagnosis import Diagnosis, FirstFailure, JobEnd
-from hpc_train.model.node_names import node_names
+from hpc_train.model.node_names import node_number
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
@@ -197,14 +197,8 @@ def _end_of(run: Run) -> JobEnd:
         problem=run.problem,
         first_failure=first_failure,
         ranks=run.manifest.plan.topology.world_size if run.manifest else None,
-        node=_node_of(failure.host, status.nodes) if status and failure else None,
+        node=node_number(failure.host, status.nodes) if status and failure else None,
     )
-
-
-def _node_of(host: str, nodes: str) -> int | None:
-    names = [name.partition(".")[0] for name in node_names(nodes)]
-    short = host.partition(".")[0]
-    return names.index(short) if short in names else None
 
 
 def _iso(seconds: float | None) -> str | None:

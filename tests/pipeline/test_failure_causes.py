@@ -135,6 +135,7 @@ def test_the_next_step_names_the_run_or_the_folder(
 @pytest.mark.parametrize("host", ["host2", "host2.cluster"])
 def test_the_last_line_is_that_of_the_host_that_failed_first(tmp_path: Path, host: str) -> None:
     run = written(tmp_path, "a", "", exit_code=3)
+    (run.folder.logs / "job.out").write_text('begun\nhpctrain: status {"started": 1}\n')
     for number, text in enumerate(("all is well", "no data")):
         (run.folder.logs / f"node-{number}.out").write_text(f"{text}\n")
     failure = Failure(rank=None, host=host, exit_code=3)
@@ -142,3 +143,7 @@ def test_the_last_line_is_that_of_the_host_that_failed_first(tmp_path: Path, hos
     status = msgspec.structs.replace(run.status, nodes="host[1-2]", failure=failure)
     found = causes([msgspec.structs.replace(run, status=status)])
     assert found == {"a": "last line of logs/node-1.out: no data"}
+    for number in range(2):
+        (run.folder.logs / f"node-{number}.out").unlink()
+    found = causes([msgspec.structs.replace(run, status=status)])
+    assert found == {"a": "last line of logs/job.out: begun"}

@@ -34,6 +34,8 @@ _log = logging.getLogger(__name__)
 _MOST = 5000
 _TAIL = 1 << 16
 _LONGEST = 500
+# Of the script on a host without a shared folder: the status of the host, as JSON.
+_OWN = "hpctrain: status {"
 
 
 def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
@@ -143,5 +145,6 @@ def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
         Evidence(source=source, line=number + count, text=text[:_LONGEST])
         for count, raw in enumerate(tail.split(b"\n"))
         if (text := Line(raw[raw.rstrip().rfind(b"\r") + 1 :]).text.strip())
+        and not text.startswith(_OWN)
     ]
     return tuple(found[-lines:])

@@ -16,15 +16,13 @@ from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.sagemaker.account_check import check_owner
 from hpc_train.submissions.sagemaker.aws_client import check_credentials, client, region_of
-from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain, message_of
+from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain
 from hpc_train.submissions.sagemaker.job_id import JobId
 from hpc_train.submissions.sagemaker.job_reports import job_reports
 from hpc_train.submissions.sagemaker.log_streams import fetch
 from hpc_train.submissions.sagemaker.service_limits import check_limits
 from hpc_train.submissions.sagemaker.submit_jobs import submit_jobs
 from hpc_train.submissions.submission_file import mark
-
-_NO_ANSWER = "SageMaker does not answer"
 
 
 class SageMakerExecutor(Executor):
@@ -65,7 +63,7 @@ class SageMakerExecutor(Executor):
             try:
                 found.update(job_reports(region, own))
             except aws_errors() as failure:
-                reason = f"{_NO_ANSWER}: {message_of(failure)}"
+                reason = explain(failure, None).message
                 report = JobReport(state=JobState.UNKNOWN, reason=reason)
                 found.update(dict.fromkeys(own, report))
         return found

@@ -11,6 +11,10 @@ _EXAMPLE = (
     "bucket: s3://BUCKET/FOLDER}"
 )
 _PREFIX = "ml."
+# Channels of every job: its script, and the archive of its folder.
+CHANNELS = ("hpctrain", "code")
+# MaxPendingTimeInSeconds of the service.
+_PENDING_S = (1800, 28 * 86400)
 
 
 def check(site: SourcedSite) -> None:
@@ -29,6 +33,21 @@ def check(site: SourcedSite) -> None:
             f"{site.near('sagemaker.max_wait')}: sagemaker.max_wait is for spare capacity only",
             "add spot: true, or leave max_wait out",
         )
+    if section.max_pending is not None:
+        least, most = _PENDING_S
+        if not least <= section.max_pending <= most:
+            raise SiteProfileError(
+                f"{site.near('sagemaker.max_pending')}: sagemaker.max_pending is "
+                f"{section.max_pending}: SageMaker takes 30m to 28d",
+                "max_pending: 1h",
+            )
+    for name in CHANNELS:
+        if name in section.inputs:
+            raise SiteProfileError(
+                f"{site.near(f'sagemaker.inputs.{name}')}: sagemaker.inputs: the channel {name!r} "
+                "is that of hpctrain's own files",
+                "another name for the data: {train: s3://BUCKET/FOLDER}",
+            )
     _check_partitions(site)
 
 

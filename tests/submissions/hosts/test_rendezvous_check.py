@@ -49,7 +49,7 @@ def test_a_host_listens_on_its_addresses_of_ipv4_and_ipv6(tmp_path: Path) -> Non
     found = dict(line.split() for line in done.stdout.splitlines() if line.count(" ") == 1)
     try:
         for address in ("127.0.0.1", "::1"):
-            socket.create_connection((address, int(found["port"])), timeout=60).close()
+            socket.create_connection((address, int(found["port"])), timeout=200).close()
     finally:
         os.kill(int(found["pid"]), signal.SIGTERM)
 

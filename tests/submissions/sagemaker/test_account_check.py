@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import SiteProfileError, SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import JobState, Submission
 from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.sagemaker import aws_client
 from hpc_train.submissions.sagemaker.account_check import check_account, check_owner, uses_aws
 from hpc_train.submissions.sagemaker.executor import SageMakerExecutor
 from tests.sagemaker_service import serving
@@ -79,6 +82,24 @@ def test_a_region_that_does_not_answer_and_that_boto3_does_not_know(
     )
     for region in ("us-gov-west-1", "cn-north-1"):
         check_owner(site(account, ("region: eu-west-1", f"region: {region}")))
+
+
+def test_a_state_that_is_not_known_has_the_reason(
+    account: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    submission = Submission(
+        executor="sagemaker", native_id="eu-west-1/hpct-x", submitted="2026-11-01T10:00:00+00:00"
+    )
+    runs = {RunFolder(path=account / "x"): submission}
+    monkeypatch.setattr(aws_client, "_STATE_ATTEMPTS", 1)
+    for name, value, reason in (
+        ("AWS_ENDPOINT_URL", "http://127.0.0.1:1", "AWS does not answer: Could not connect"),
+        ("AWS_PROFILE", "nothing", "the configuration of AWS in this shell: The config profile"),
+    ):
+        monkeypatch.setenv(name, value)
+        (report,) = SageMakerExecutor().query(runs).values()
+        assert report.state is JobState.UNKNOWN
+        assert report.reason.startswith(reason)
 
 
 def test_a_shell_without_aws_is_not_examined(
