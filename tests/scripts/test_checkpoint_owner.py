@@ -120,7 +120,7 @@ def test_a_job_that_is_started_again_keeps_its_folder(jobs: Jobs) -> None:
     extra = {"SLURM_RESTART_COUNT": "1", "CODE": "75"}
     jobs.start("a", lifecycle={}, environment={"CODE": "75"})
     jobs.queue("1 RUNNING")
-    jobs.start("a", lifecycle={}, environment=extra)
+    assert "which has ended" not in jobs.start("a", lifecycle={}, environment=extra)
     assert (jobs.folder / "ckpt" / "saved").read_text().count("/a\n") == 2
 
 
@@ -156,6 +156,35 @@ def test_without_an_answer_of_slurm_the_files_count(jobs: Jobs, ended: Any, free
     jobs.note("a", ended=ended, host="n9")
     (jobs.folder / "gone").touch()
     assert jobs.start("b", job=2).startswith("refused: ") is not free
+
+
+@pytest.mark.parametrize(("ended", "free"), [(7.5, True), (None, False)])
+def test_a_job_that_slurm_still_ends_has_ended_if_its_script_has(
+    jobs: Jobs, ended: Any, free: bool
+) -> None:
+    jobs.start("a")
+    jobs.note("a", ended=ended, host="n9")
+    jobs.queue("1 COMPLETING")
+    assert jobs.start("b", job=2).startswith("refused: ") is not free
+
+
+def test_a_file_system_without_links_has_owners(jobs: Jobs) -> None:
+    (jobs.folder / "bin" / "ln").symlink_to("/bin/false")
+    assert jobs.start("a") == ""
+    assert jobs.owner == str(jobs.folder / "a")
+    assert "which has ended" in jobs.start("b", job=2)
+    assert jobs.owner == str(jobs.folder / "b")
+    assert jobs.files == ["owner", "saved"]
+
+
+def test_a_folder_of_another_user_is_used(jobs: Jobs) -> None:
+    """Its owner cannot be replaced; the save of the program says that it cannot write."""
+    jobs.start("a")
+    (jobs.folder / "bin" / "mv").write_text(
+        '#!/bin/bash\n[[ $2 != */owner ]] && exec /bin/mv "$@"\n[ "$1" != -- ]\n'
+    )
+    (jobs.folder / "bin" / "mv").chmod(0o755)
+    assert "no owner noted in ckpt" in jobs.start("b", job=2)
 
 
 def test_job_ids_of_another_cluster_are_not_those_of_this_one(jobs: Jobs) -> None:
