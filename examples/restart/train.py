@@ -44,6 +44,8 @@ def main(epochs: int) -> int:
     loader, sampler = make_loader(make_data())
     own: dict[str, Any] = {}
     done = checkpoint.resume(model, optimizer, own)
+    if done and not own:
+        sys.exit("with another number of ranks, an epoch has another number of steps")
     scheduler.load_state_dict(own.get("scheduler", scheduler.state_dict()))
     total = own.get("total", 0.0)
     for epoch in range(done // len(loader), epochs):

@@ -20,6 +20,7 @@ import msgspec
 from hpc_train.errors import LogParseError
 from hpc_train.json_files import default_results, to_json
 from hpc_train.model.diagnosis import Diagnosis
+from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
@@ -120,15 +121,23 @@ def _read(run: Run, stamp: str) -> Cause:
     rank = first.rank if first is not None else None
     if rank is None and root is not None and root.evidence:
         rank = root.evidence[0].rank
-    return Cause(stamp=stamp, text=_first_line(diagnosis), rank=rank)
+    return Cause(stamp=stamp, text=_first_line(diagnosis, asked_again=_asked_again(run)), rank=rank)
 
 
-def _first_line(diagnosis: Diagnosis) -> str:
+def _asked_again(run: Run) -> bool:
+    """Whether its ranks saved and asked for another start: the last line of one is no cause."""
+    failure = run.status.failure if run.status is not None else None
+    return failure is not None and failure.exit_code == RESUBMIT
+
+
+def _first_line(diagnosis: Diagnosis, *, asked_again: bool) -> str:
     """Return the root cause or, if it is unknown, the last line of the rank that failed first."""
     root = diagnosis.root
     if root is not None and root.id not in _EXIT_CODE_ONLY:
         # Evidence of the scheduler or the job script is in the recorded problem already.
         return _short(root.title) if root.evidence and root.evidence[0].line else ""
+    if asked_again:
+        return ""
     last = next((one for one in reversed(diagnosis.last_lines) if one.text.strip()), None)
     return _short(f"last line of {last.source}: {last.text.strip()}") if last else ""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from hpc_train.job_state import current, decide, has_ended
+from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import Failure, JobStatus, Run
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there, read_regular
@@ -127,4 +128,5 @@ def _bad_nodes(status: JobStatus) -> str:
 def _first_failure(failure: Failure) -> str:
     rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
     lost = ", after it lost another rank" if failure.lost_peer else ""
-    return f"{rank} on {failure.host}: exit code {failure.exit_code}{lost}"
+    asked = ", which asks for another start" if failure.exit_code == RESUBMIT else ""
+    return f"{rank} on {failure.host}: exit code {failure.exit_code}{asked}{lost}"

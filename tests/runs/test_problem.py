@@ -69,6 +69,14 @@ def test_a_rank_without_a_number_is_a_rank() -> None:
     )
 
 
+def test_a_rank_that_saved_asks_for_another_start() -> None:
+    """A link of a chain of jobs: nothing queues it again."""
+    failure = Failure(rank=0, host="h", exit_code=75)
+    assert judged(SUBMITTED, msgspec.structs.replace(BAD, failure=failure), None).problem == (
+        "rank 0 on h: exit code 75, which asks for another start"
+    )
+
+
 def test_the_nodes_on_which_the_preflight_failed_are_named_before_its_record() -> None:
     failure = Failure(rank=None, host="n1", exit_code=1)
     status = msgspec.structs.replace(BAD, failure=failure, bad_nodes="n1,n3")
