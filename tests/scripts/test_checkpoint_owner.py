@@ -13,82 +13,15 @@ import pytest
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
-
-# Lists the jobs of the file `queue`; a controller that is gone does not answer.
-SQUEUE = """\
-#!/bin/bash
-job=${2#--jobs=}
-[ ! -e gone ] || { echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1; }
-grep -qs "^$job " queue || { echo "slurm_load_jobs error: Invalid job id specified" >&2; exit 1; }
-sed -n "s/^$job //p" queue
-"""
-SCONTROL = """\
-#!/bin/bash
-[ "$1 $2" != "show job" ] || echo "JobId=1 JobState=RUNNING PreemptTime=None A="
-[ "$1" != requeue ] || touch requeued
-"""
-SAVE = 'echo "$HPCTRAIN_RUN" >>"$HPCTRAIN_CHECKPOINTS/saved"; exit "${CODE:-0}"'
-
-
-class Jobs:
-    """Jobs whose runs share the folder `ckpt`."""
-
-    def __init__(self, folder: Path, plan: Callable[..., LaunchPlan], site: str) -> None:
-        self.folder, self.plan, self.site = folder, plan, site
-        (folder / "bin").mkdir()
-        for program, text in (("squeue", SQUEUE), ("scontrol", SCONTROL)):
-            (folder / "bin" / program).write_text(text)
-            (folder / "bin" / program).chmod(0o755)
-        (folder / "bin" / "sleep").symlink_to("/bin/true")
-
-    def start(self, run: str, *, name: str = "demo", job: int = 1, **more: Any) -> str:
-        """Run a job to its end; return what it prints if it used the folder, else `refused: …`."""
-        keys: dict[str, Any] = {"name": name, "env": {"HPCTRAIN_CHECKPOINTS": "ckpt"}, **more}
-        environment = keys.pop("environment", {})
-        plan = self.plan(self.site, command=["bash", "-c", SAVE], launcher="single", **keys)
-        (self.folder / run).mkdir(exist_ok=True)
-        (self.folder / run / "job.sbatch").write_text(render_script(plan).text)
-        done = subprocess.run(
-            ["bash", f"{run}/job.sbatch", run],
-            cwd=self.folder,
-            env={
-                "PATH": f"{self.folder / 'bin'}:/usr/bin:/bin",
-                "SLURM_JOB_ID": str(job),
-                "SLURM_JOB_NODELIST": "localhost",
-                **environment,
-            },
-            capture_output=True,
-            text=True,
-            timeout=240,
-        )
-        if done.returncode == 2:
-            return f"refused: {done.stderr}"
-        assert done.returncode == int(environment.get("CODE", 0)), done.stderr
-        return done.stdout + done.stderr
-
-    def note(self, run: str, **facts: Any) -> None:
-        """Change status.json of a run."""
-        file = self.folder / run / "status.json"
-        file.write_text(json.dumps({**json.loads(file.read_text()), **facts}) + "\n")
-
-    def queue(self, *lines: str) -> None:
-        (self.folder / "queue").write_text("".join(f"{line}\n" for line in lines))
-
-    @property
-    def owner(self) -> str:
-        return (self.folder / "ckpt" / "owner").read_text().splitlines()[1]
-
-    @property
-    def files(self) -> list[str]:
-        return sorted(path.name for path in (self.folder / "ckpt").iterdir())
+from tests.scripts.jobs_of_one_folder import JobsOfOneFolder
 
 
 @pytest.fixture
-def jobs(tmp_path: Path, plan: Callable[..., LaunchPlan]) -> Jobs:
-    return Jobs(tmp_path, plan, "slurm-generic")
+def jobs(tmp_path: Path, plan: Callable[..., LaunchPlan]) -> JobsOfOneFolder:
+    return JobsOfOneFolder(tmp_path, plan, "slurm-generic")
 
 
-def test_the_next_job_of_a_chain_goes_on(jobs: Jobs) -> None:
+def test_the_next_job_of_a_chain_goes_on(jobs: JobsOfOneFolder) -> None:
     assert jobs.start("a") == ""
     assert jobs.owner == str(jobs.folder / "a")
     said = jobs.start("b", job=2)
@@ -98,7 +31,7 @@ def test_the_next_job_of_a_chain_goes_on(jobs: Jobs) -> None:
 
 
 @pytest.mark.parametrize("state", ["RUNNING", "PENDING", "SUSPENDED"])
-def test_a_job_beside_another_is_refused(jobs: Jobs, state: str) -> None:
+def test_a_job_beside_another_is_refused(jobs: JobsOfOneFolder, state: str) -> None:
     """A job that waits to be started again has an end in status.json."""
     jobs.start("a")
     jobs.queue(f"1 {state}")
@@ -116,7 +49,7 @@ def test_a_job_beside_another_is_refused(jobs: Jobs, state: str) -> None:
     assert "/b" not in (jobs.folder / "ckpt" / "saved").read_text()
 
 
-def test_a_job_that_is_started_again_keeps_its_folder(jobs: Jobs) -> None:
+def test_a_job_that_is_started_again_keeps_its_folder(jobs: JobsOfOneFolder) -> None:
     extra = {"SLURM_RESTART_COUNT": "1", "CODE": "75"}
     jobs.start("a", lifecycle={}, environment={"CODE": "75"})
     jobs.queue("1 RUNNING")
@@ -124,7 +57,7 @@ def test_a_job_that_is_started_again_keeps_its_folder(jobs: Jobs) -> None:
     assert (jobs.folder / "ckpt" / "saved").read_text().count("/a\n") == 2
 
 
-def test_the_folder_of_a_run_is_its_own(jobs: Jobs) -> None:
+def test_the_folder_of_a_run_is_its_own(jobs: JobsOfOneFolder) -> None:
     """As `retry` proposes: the checkpoints of an earlier run, in its folder."""
     own = {"HPCTRAIN_CHECKPOINTS": str(jobs.folder / "a" / "checkpoints")}
     jobs.start("a", lifecycle={}, env={})
@@ -134,7 +67,7 @@ def test_the_folder_of_a_run_is_its_own(jobs: Jobs) -> None:
     assert "which has ended" in jobs.start("b", job=2, env=own)
 
 
-def test_another_training_is_refused(jobs: Jobs) -> None:
+def test_another_training_is_refused(jobs: JobsOfOneFolder) -> None:
     jobs.start("a", name="one")
     said = jobs.start("b", name="other", job=2)
     assert said.startswith("refused: ")
@@ -144,14 +77,16 @@ def test_another_training_is_refused(jobs: Jobs) -> None:
     assert jobs.start("b", name="other", job=2) == ""
 
 
-def test_a_run_whose_node_was_lost_has_ended(jobs: Jobs) -> None:
+def test_a_run_whose_node_was_lost_has_ended(jobs: JobsOfOneFolder) -> None:
     jobs.start("a")
     jobs.note("a", ended=None, host="n9")
     assert "which has ended" in jobs.start("b", job=2)
 
 
 @pytest.mark.parametrize(("ended", "free"), [(7.5, True), (None, False)])
-def test_without_an_answer_of_slurm_the_files_count(jobs: Jobs, ended: Any, free: bool) -> None:
+def test_without_an_answer_of_slurm_the_files_count(
+    jobs: JobsOfOneFolder, ended: Any, free: bool
+) -> None:
     jobs.start("a")
     jobs.note("a", ended=ended, host="n9")
     (jobs.folder / "gone").touch()
@@ -160,7 +95,7 @@ def test_without_an_answer_of_slurm_the_files_count(jobs: Jobs, ended: Any, free
 
 @pytest.mark.parametrize(("ended", "free"), [(7.5, True), (None, False)])
 def test_a_job_that_slurm_still_ends_has_ended_if_its_script_has(
-    jobs: Jobs, ended: Any, free: bool
+    jobs: JobsOfOneFolder, ended: Any, free: bool
 ) -> None:
     jobs.start("a")
     jobs.note("a", ended=ended, host="n9")
@@ -168,7 +103,7 @@ def test_a_job_that_slurm_still_ends_has_ended_if_its_script_has(
     assert jobs.start("b", job=2).startswith("refused: ") is not free
 
 
-def test_a_file_system_without_links_has_owners(jobs: Jobs) -> None:
+def test_a_file_system_without_links_has_owners(jobs: JobsOfOneFolder) -> None:
     (jobs.folder / "bin" / "ln").symlink_to("/bin/false")
     assert jobs.start("a") == ""
     assert jobs.owner == str(jobs.folder / "a")
@@ -177,7 +112,7 @@ def test_a_file_system_without_links_has_owners(jobs: Jobs) -> None:
     assert jobs.files == ["owner", "saved"]
 
 
-def test_a_folder_of_another_user_is_used(jobs: Jobs) -> None:
+def test_a_folder_of_another_user_is_used(jobs: JobsOfOneFolder) -> None:
     """Its owner cannot be replaced; the save of the program says that it cannot write."""
     jobs.start("a")
     (jobs.folder / "bin" / "mv").write_text(
@@ -187,7 +122,7 @@ def test_a_folder_of_another_user_is_used(jobs: Jobs) -> None:
     assert "no owner noted in ckpt" in jobs.start("b", job=2)
 
 
-def test_job_ids_of_another_cluster_are_not_those_of_this_one(jobs: Jobs) -> None:
+def test_job_ids_of_another_cluster_are_not_those_of_this_one(jobs: JobsOfOneFolder) -> None:
     jobs.start("a", environment={"SLURM_CLUSTER_NAME": "east"})
     jobs.note("a", ended=None, host="n9")
     west = {"SLURM_CLUSTER_NAME": "west"}
@@ -197,27 +132,27 @@ def test_job_ids_of_another_cluster_are_not_those_of_this_one(jobs: Jobs) -> Non
     assert "which has ended" in jobs.start("b", job=2, environment=west)
 
 
-def test_runs_of_one_allocation_follow_one_another(jobs: Jobs) -> None:
+def test_runs_of_one_allocation_follow_one_another(jobs: JobsOfOneFolder) -> None:
     jobs.start("a")
     jobs.queue("1 RUNNING")
     assert "which has ended" in jobs.start("b", job=1)
 
 
-def test_a_run_whose_folder_was_removed_has_ended(jobs: Jobs) -> None:
+def test_a_run_whose_folder_was_removed_has_ended(jobs: JobsOfOneFolder) -> None:
     jobs.start("a")
     jobs.queue("1 RUNNING")
     (jobs.folder / "a" / "status.json").unlink()
     assert "which has ended" in jobs.start("b", job=2)
 
 
-def test_a_folder_that_cannot_have_an_owner_is_used(jobs: Jobs) -> None:
+def test_a_folder_that_cannot_have_an_owner_is_used(jobs: JobsOfOneFolder) -> None:
     """The save of the program says what is wrong with it."""
     (jobs.folder / "ckpt").write_text("")
     said = jobs.start("a", environment={"CODE": "1"})
     assert "hpctrain: no owner noted in ckpt: another job could use it, too\n" in said
 
 
-def test_of_two_jobs_that_start_together_one_goes_on(jobs: Jobs) -> None:
+def test_of_two_jobs_that_start_together_one_goes_on(jobs: JobsOfOneFolder) -> None:
     """The second finds the file of the first between its look and its own."""
     jobs.start("a")
     jobs.queue("2 RUNNING")
@@ -235,7 +170,7 @@ def test_of_two_jobs_that_start_together_one_goes_on(jobs: Jobs) -> None:
 def test_a_process_that_is_gone_frees_its_folder(
     tmp_path: Path, plan: Callable[..., LaunchPlan]
 ) -> None:
-    jobs = Jobs(tmp_path, plan, "local")
+    jobs = JobsOfOneFolder(tmp_path, plan, "local")
     jobs.start("a")
     jobs.note("a", ended=None, pid=os.getpid())
     assert jobs.start("b").startswith("refused: ")
@@ -246,6 +181,6 @@ def test_a_process_that_is_gone_frees_its_folder(
 
 
 def test_a_job_without_a_shared_folder_has_no_owner(
-    jobs: Jobs, plan: Callable[..., LaunchPlan]
+    jobs: JobsOfOneFolder, plan: Callable[..., LaunchPlan]
 ) -> None:
     assert "hpctrain_own_checkpoints" not in render_script(plan("slurm-generic")).text
