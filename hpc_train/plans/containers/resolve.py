@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import PurePosixPath
 from typing import Literal
 
 from hpc_train.errors import PlanError
@@ -25,6 +26,7 @@ from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.lifecycle import lifecycle_variables
 from hpc_train.plans.network_context import vendor_of
 from hpc_train.plans.other_launchers import other_launchers
+from hpc_train.plans.storage import CHECKPOINTS
 
 
 def resolve_container(
@@ -157,8 +159,10 @@ def _check(job: SourcedJob, form: RuntimeForm, runtime: str) -> None:
 def _mounts(
     job: SourcedJob, site: SourcedSite, env: Mapping[str, Setting], form: RuntimeForm
 ) -> Iterator[Mount]:
-    for mount in _asked_for(job, site, env):
-        runtime = _offered(job, site).runtime
+    runtime, asked = _offered(job, site).runtime, tuple(_asked_for(job, site, env))
+    # It mounts the file systems of the site itself.
+    checkpoints = () if runtime == "shifter" else tuple(_of_checkpoints(job, asked))
+    for mount in (*asked, *checkpoints):
         for path in (mount.source, mount.target):
             check_characters(path, form.forbidden, runtime, mount.where)
         yield mount
@@ -175,6 +179,28 @@ def _asked_for(job: SourcedJob, site: SourcedSite, env: Mapping[str, Setting]) -
         yield parse_mount(f"{topology.value}:{topology.value}:ro", topology.origin)
     for number, text in enumerate(wanted.mounts if wanted else ()):
         yield parse_mount(text, job.near(f"container.mounts.{number}"))
+
+
+def _of_checkpoints(job: SourcedJob, mounts: Sequence[Mount]) -> Iterator[Mount]:
+    """In the image alone they would be lost with it; the script reads their step on the host.
+
+    Raises:
+        PlanError: another folder of the host is mounted at its path.
+    """
+    folder = str(job.value.env.get(CHECKPOINTS, ""))
+    where = job.near(f"env.{CHECKPOINTS}")
+    if not folder.startswith("/"):
+        return
+    above = [one for one in mounts if PurePosixPath(folder).is_relative_to(one.target)]
+    for mount in above[-1:]:
+        if mount.source != mount.target:
+            raise PlanError(
+                f"{where}: {folder} is {mount.source} on the host ({mount.where}), where the job "
+                "script reads the step of the last checkpoint",
+                f"mount it at its own path, and name that: {mount.source}",
+            )
+    if not above:
+        yield Mount(source=folder, target=folder, read_only=False, where=where)
 
 
 def _gpus(context: Context, topology: Topology) -> Literal["nvidia", "amd"] | None:
