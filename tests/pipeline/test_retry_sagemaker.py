@@ -29,7 +29,7 @@ class Account:
 
     def __init__(self, folder: Path, served: Served) -> None:
         self.folder = folder
-        self._served = served
+        self.service, self.calls = served
         (folder / "train.py").touch()
         (folder / "job.yaml").write_text(JOB)
         profile(folder, SPOT)
@@ -45,7 +45,7 @@ class Account:
     def checkpoints(self, run: RunFolder) -> str:
         """Return the folder of checkpoints that AWS was asked for."""
         name = read_json(run.submission, Submission).native_id.partition("/")[2]
-        request: dict[str, Any] = self._served.service.jobs[name].request
+        request: dict[str, Any] = self.service.jobs[name].request
         return str(request.get("CheckpointConfig", {}).get("S3Uri", ""))
 
 

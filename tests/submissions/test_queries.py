@@ -114,6 +114,10 @@ def test_sagemaker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made) 
         last = list(runs)[-1]
         assert query("sagemaker", {last: runs[last]})
         assert served.calls == ["SageMaker.ListTrainingJobs"]
+        served.calls.clear()
+        # The newest jobs are on the first page, and no other one is asked for.
+        assert query("sagemaker", {run: runs[run] for run in list(runs)[-2:]})
+        assert served.calls == ["SageMaker.ListTrainingJobs"]
 
 
 def test_local(put: Fake, tmp_path: Path, made: Made) -> None:

@@ -34,3 +34,17 @@ def test_a_fault_that_lasts_is_not_waited_for(
     taken = take_hosts(RunFolder(path=ssh / "run"), wanted, hosts)
     assert (taken.started, taken.lasting) == (None, lasting)
     assert taken.reason.startswith("gpu1 is in use by r2 of you; gpu2 ")
+
+
+def test_locks_that_are_not_enough_are_given_up(ssh: Path) -> None:
+    lines = "\\n".join(("ANSWER", "folder /f", "boot b", "port 61000", "END", ""))
+    for host in ("gpu1", "gpu2"):
+        text = f"{{ echo {host}; head -n 1; }} >>calls\nprintf '{lines}'\n"
+        (ssh / f"{host}.sh").write_text(text)
+    say(ssh, "gpu2", "busy r1 of me")
+    wanted = plan(ssh, 2)
+    taken = take_hosts(RunFolder(path=ssh / "run"), wanted, candidates(wanted, HostQueue(runs=())))
+    assert (taken.started, taken.reason) == (None, "gpu2 is in use by r1 of me")
+    took, gave_up = (ssh / "calls").read_text().split("gpu1\n")[1:]
+    assert took.startswith("set -- take ")
+    assert gave_up == "set -- start /f end\n"

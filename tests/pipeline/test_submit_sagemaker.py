@@ -1,0 +1,64 @@
+"""Submissions to SageMaker: code is uploaded once, and an answer that is lost loses no job."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpc_train.errors import SubmitError
+from hpc_train.json_files import read_json
+from hpc_train.model.submission import JobState, Submission
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.run_states import runs_below
+from hpc_train.pipeline.submit import submit
+from hpc_train.submissions.sagemaker import aws_client
+from hpc_train.submissions.sagemaker.executor import SageMakerExecutor
+from hpc_train.submissions.submission_file import write
+from tests.pipeline.test_retry_sagemaker import Account, account
+
+pytest.importorskip("boto3")
+__all__ = ["account"]
+
+
+def test_the_code_of_several_runs_is_uploaded_once(account: Account) -> None:
+    (account.folder / "study.yaml").write_text(
+        "name: s\njob: job.yaml\naxes: {nodes: [1, 2]}\nscaling: strong\nrepetitions: 2\n"
+    )
+    account.submit("study.yaml")
+    uploads = [call for call in account.calls if call.startswith("/my-bucket/")]
+    assert len([call for call in uploads if "/code/" in call]) == 1
+    assert len([call for call in uploads if call.endswith("/job.sh")]) == 4
+
+
+def test_a_request_without_an_answer_may_have_been_accepted(
+    account: Account, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def lost(_: dict[str, Any]) -> dict[str, Any]:
+        raise ConnectionResetError
+
+    monkeypatch.setattr(account.service, "_create", lost)
+    monkeypatch.setattr(aws_client, "_ATTEMPTS", 1)
+    request = Request(path=account.folder / "job.yaml", site=str(account.folder / "aws.yaml"))
+    results = account.folder / "results"
+    with pytest.raises(SubmitError, match="AWS does not answer") as failure:
+        submit(prepare(request), results, [])
+    assert failure.value.transient
+    (run,) = runs_below(next(path for path in results.iterdir() if path.is_dir()))
+    # Its name is kept, so that it is found if AWS created it.
+    assert run.submission is not None and "/hpct-resnet" in run.submission.native_id
+    assert run.state is JobState.UNKNOWN
+    assert run.problem.endswith("s ago, and SageMaker does not list it yet")
+
+
+def test_a_job_is_found_by_a_clock_that_is_ahead(account: Account, tmp_path: Path) -> None:
+    run = account.submit()
+    submission = read_json(run.submission, Submission)
+    ahead = datetime.datetime.now(datetime.timezone.utc) + datetime.timedelta(seconds=100)
+    changed = msgspec.structs.replace(submission, state=None, submitted=ahead.isoformat())
+    write(run, changed)
+    (report,) = SageMakerExecutor().query({run: changed}).values()
+    assert report.state is JobState.NODE_FAIL
