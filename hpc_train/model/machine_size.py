@@ -39,8 +39,10 @@ class MachineSize(Value, frozen=True, kw_only=True):
     sources: dict[str, str] = {}
 
     def nodes(self, ranks: int) -> int:
-        """Return the nodes of so many ranks."""
-        return math.ceil(ranks / (self.gpus_per_node or self.ranks_per_node))
+        """Return the nodes of so many ranks; without GPUs, a node may have more than a job's."""
+        if self.gpus_per_node:
+            return math.ceil(ranks / self.gpus_per_node)
+        return min(math.ceil(ranks / self.ranks_per_node), self.max_nodes or MOST_RANKS)
 
     @property
     def most_ranks(self) -> int:

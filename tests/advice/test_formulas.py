@@ -169,3 +169,9 @@ def test_the_most_ranks_of_a_job() -> None:
     assert replace(A100, max_nodes=8).most_ranks == 32
     assert replace(A100, max_nodes=8, max_gpus=16).most_ranks == 16
     assert replace(CPUS, max_nodes=8).most_ranks == MOST_RANKS
+
+
+def test_the_ranks_of_one_machine_are_on_one_node() -> None:
+    assert [CPUS.nodes(ranks) for ranks in (1, 2, 8)] == [1, 1, 4]
+    assert [replace(CPUS, max_nodes=1).nodes(ranks) for ranks in (1, 2, 8)] == [1, 1, 1]
+    assert replace(A100, max_nodes=1).nodes(8) == 2

@@ -3,6 +3,7 @@ from __future__ import annotations
 import csv
 import io
 
+from hpc_train.model.report import ReportTable
 from hpc_train.reports.formats import csv_table
 from tests.reports.finished import report
 
@@ -29,3 +30,17 @@ def test_a_value_of_nothing_is_a_value() -> None:
     run = {"run_id": "a", "problem": "", "accuracy": 0.0, "restarts": 0, "loss": None}
     found = [(row["metric"], row["value"]) for row in csv_table.tidy_rows("s", [run])]
     assert sorted(found) == [("accuracy", 0.0), ("restarts", 0)]
+
+
+def test_bounds_and_kinds_are_columns_of_their_own() -> None:
+    """A row without them leaves the columns empty, and adds none."""
+    rows = (
+        {"step_s": {"low": 0.5, "high": None}, "bytes": {"states": {"low": 1, "high": 2}}},
+        {"step_s": None, "bytes": {"states": {"low": 3, "high": 3}}},
+    )
+    table = ReportTable(title="", columns=(), rows=(), key="rows", records=rows)
+    assert csv_table.table_text(table).splitlines() == [
+        "step_s_low,step_s_high,bytes_states_low,bytes_states_high",
+        "0.5,,1,2",
+        ",,3,3",
+    ]

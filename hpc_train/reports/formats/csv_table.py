@@ -34,12 +34,20 @@ def table_text(table: ReportTable) -> str:
     """Return one table as CSV, its columns in the order of the rows' keys."""
     flat = map(flat_row, row_dicts(table))
     rows = [{name: rounded(value) for name, value in row.items()} for row in flat]
-    names = list(dict.fromkeys(name for row in rows for name in row))
+    names = _columns(rows)
     out = io.StringIO()
-    writer = csv.DictWriter(out, names, restval="")
+    writer = csv.DictWriter(out, names, restval="", extrasaction="ignore")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
+
+
+def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the columns of all rows, without that of bounds that some rows lack."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    parts = {name.rpartition("_")[0] for name in names if name.endswith("_low")}
+    known = {name for row in rows for name, value in row.items() if value is not None}
+    return [name for name in names if name in known or name not in parts]
 
 
 def row_dicts(table: ReportTable) -> list[dict[str, Any]]:
@@ -51,12 +59,17 @@ def row_dicts(table: ReportTable) -> list[dict[str, Any]]:
 
 
 def flat_row(row: dict[str, Any]) -> dict[str, Any]:
-    """Return a row whose values are numbers or text: `speedup`, `speedup_low`, `speedup_high`."""
+    """Return a row whose values are numbers or text: `speedup`, `speedup_low`, `speedup_high`.
+
+    Bounds without a value are two columns, `step_s_low` and `step_s_high`.
+    """
     flat: dict[str, Any] = {}
     for name, value in row.items():
         if isinstance(value, dict) and "value" in value:
             flat[name] = value.get("value")
             flat[f"{name}_low"], flat[f"{name}_high"] = value.get("low"), value.get("high")
+        elif isinstance(value, dict):
+            flat |= {f"{name}_{key}": part for key, part in flat_row(value).items()}
         elif isinstance(value, (list, tuple)):
             flat[name] = "; ".join(str(part) for part in value)
         else:
