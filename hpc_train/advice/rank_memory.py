@@ -103,15 +103,22 @@ def _is_sharded(request: TrainingRequest) -> bool:
 
 
 def _groups(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
-    """Return the parameters of the two largest groups, which are gathered at once."""
+    """Return what fsdp has whole at once: two neighbouring groups, and a group's gradients.
+
+    Of a GPT, the largest groups are the embedding, the output and each block. The gradients of a
+    group are whole until it is reduced, and so is the copy that the reduce-scatter sends
+    (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce); the peak may be at
+    another moment of the step.
+    """
     shape, parameters = program.shape, float(size.parameters)
     if shape is None and program.gathered_parameters is not None:
         return exactly(float(size.gathered * program.gathered_parameters))
     if shape is None:
         return Range(low=0.0, high=parameters * size.gathered)
-    block = block_parameters(shape.width)
-    root = parameters - shape.blocks * block
-    return exactly(size.gathered * (block + max(root, block)) / request.tensor_ranks)
+    block = block_parameters(shape.width) / request.tensor_ranks
+    largest = max(block, (shape.vocabulary + shape.context) * shape.width / request.tensor_ranks)
+    least = size.gathered * (block + largest)
+    return Range(low=least, high=least + (size.gathered + _GRADIENT) * largest)
 
 
 def _own_parameters(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> float:
