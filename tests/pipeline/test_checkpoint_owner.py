@@ -69,3 +69,12 @@ def test_a_file_that_says_nothing_is_ignored(slurm: FakeSlurm, text: bytes) -> N
     Path("ckpt").mkdir()
     Path("ckpt", "owner").write_bytes(text)
     assert notices() == []
+
+
+def test_a_folder_is_relative_to_that_of_the_job(slurm: FakeSlurm) -> None:
+    run = submit_first()
+    Path("below").mkdir()
+    Path("ckpt").rename("below/ckpt")
+    assert notices() == []
+    (said,) = notices(f"workdir={Path('below').absolute()}")
+    assert f"{run}, which has not ended" in said

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 
 from tests.scripts.job_starts import Job
@@ -30,6 +31,26 @@ def test_preempted_starts_do_not_count_as_starts_without_progress(
     assert job.start(75)[1]
     assert not job.start(75)[1]
     assert [row["stalled"] for row in job.rows()] == [0, 0, 0, 0, 1, 2]
+
+
+def test_a_preempted_start_doubles_no_delay(started: Callable[..., Job]) -> None:
+    job = started(restart_delay="10m")
+    for _ in range(2):
+        assert job.start(75, step=1, PREEMPTED="2099-01-01T00:00:00")[1]
+    assert (job.folder / "updated").read_text() == "jobid=71 starttime=now+600\n" * 2
+
+
+def test_a_preempted_start_is_followed_by_another_also_after_nodes_were_lost(
+    started: Callable[..., Job],
+) -> None:
+    """Slurm queues those starts again without asking; they are without progress."""
+    job = started(max_stalled=2, max_restarts=9)
+    assert job.start(75, step=1)[1]
+    lost = {**job.rows()[0], "ended": None, "exit_code": None, "stalled": 3}
+    with (job.folder / "restarts.jsonl").open("a") as file:
+        file.write(json.dumps(lost) + "\n")
+    assert job.start(75, PREEMPTED="2099-01-01T00:00:00")[1]
+    assert not job.start(75)[1]
 
 
 def test_the_preemption_of_an_earlier_start_is_not_one_of_this(started: Callable[..., Job]) -> None:

@@ -45,3 +45,11 @@ def test_without_any_checksums_it_is_damaged(folder: Path) -> None:
 def test_without_metadata_it_is_damaged(folder: Path) -> None:
     (folder / ".metadata").unlink()
     assert any(".metadata" in found or "no metadata" in found for found in damages(folder))
+
+
+@pytest.mark.parametrize("name", [".metadata", "__0_0.distcp", "__1_0.distcp"])
+def test_each_file_is_read_by_one_rank(folder: Path, name: str) -> None:
+    content = bytearray((folder / name).read_bytes())
+    content[7] ^= 1
+    (folder / name).write_bytes(content)
+    assert sorted(damages(folder)) == ["", f"{name} has another CRC-32 than when it was written"]

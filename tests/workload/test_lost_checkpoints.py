@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import signal
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -49,6 +50,82 @@ def test_all_ranks_resume_from_the_checkpoint_that_rank_0_sees(
     group = SimpleNamespace(is_initialized=lambda: True, broadcast_object_list=broadcast)
     monkeypatch.setattr(checkpoint, "distributed", group)
     assert Training().resume() == 1
+
+
+def test_a_checkpoint_that_another_rank_finds_damaged_is_loaded_by_none(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    training = Training()
+    training.step()
+    for step in (1, 2):
+        training.save(step)
+    monkeypatch.setattr(
+        checkpoint, "any_rank", lambda _: not (folder / "step-0000000002.damaged").exists()
+    )
+    assert Training().resume() == 1
+
+
+def test_the_note_of_the_last_checkpoint_is_that_of_the_one_that_was_loaded(folder: Path) -> None:
+    """Its step and time: the script of the job measures progress from there."""
+    training = Training()
+    training.step()
+    first = training.save(1)
+    (training.save(5) / ".metadata").unlink()
+    assert (folder / "step").read_text() == "5\n"
+    assert training.resume() == 1
+    assert (folder / "step").read_text() == "1\n"
+    assert (folder / "step").stat().st_mtime == pytest.approx(first.stat().st_mtime, abs=1e-3)
+    step, saved = (folder / "resumed").read_text().split()
+    assert step == "1"
+    assert float(saved) == pytest.approx(first.stat().st_mtime, abs=1e-3)
+    (first / ".metadata").unlink()
+    assert training.resume() == 0
+    assert not (folder / "step").exists()
+    assert (folder / "resumed").read_text() == "0\n"
+
+
+def test_of_another_number_of_ranks_the_values_of_a_rank_are_not_loaded(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    training = Training()
+    training.step()
+    training.save(1, position=7)
+    own: dict[str, int] = {}
+    monkeypatch.setattr(checkpoint, "rank_and_count", lambda: (0, 2))
+    resumed = Training()
+    assert resumed.resume(own) == 1
+    assert (own, resumed.weights()) == ({}, training.weights())
+    assert "of 1 ranks is resumed by 2: " in capsys.readouterr().err
+
+
+def test_usr1_before_the_first_step_asks_a_rank_to_stop() -> None:
+    """Slurm may send it while a checkpoint is loaded; it would end the rank."""
+    before = signal.signal(signal.SIGUSR1, signal.SIG_DFL)
+    try:
+        Training().resume()
+        assert signal.getsignal(signal.SIGUSR1) is not signal.SIG_DFL
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_a_step_that_cannot_be_saved_again_is_put_back(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The disk fails between the two renames."""
+    training = Training()
+    training.step()
+    training.save(1)
+    rename = Path.rename
+
+    def fails(path: Path, target: Path) -> Path:
+        if path.suffix == ".new":
+            raise OSError(5, "Input/output error")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", fails)
+    with pytest.raises(CheckpointError, match="Input/output error"):
+        training.save(1)
+    assert [path.name for path in folder.glob("step-*")] == ["step-0000000001"]
 
 
 def test_a_step_that_is_saved_again_is_not_lost_between(
