@@ -19,7 +19,7 @@ if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACH
   echo >>unreached
   exit 1
 fi
-preempted="PreemptTime=${PREEMPTED:-None}"
+preempted="StartTime=2026-01-02T03:04:05 PreemptTime=${PREEMPTED:-None}"
 named="ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)} Features=${WANTED:-(null)}"
 [ "$1 $2" != "show job" ] || echo "JobId=71 JobState=${STATE:-RUNNING} $preempted $named A="
 [ "$1 $2" != "show node" ] || printf "%b" "$NODES"

@@ -53,6 +53,12 @@ def test_a_preempted_start_is_followed_by_another_also_after_nodes_were_lost(
     assert not job.start(75)[1]
 
 
+def test_a_node_whose_clock_is_ahead_is_preempted_too(started: Callable[..., Job]) -> None:
+    """Both times are Slurm's: of this machine's clock, the job began long after them."""
+    job = started()
+    assert job.start(143, PREEMPTED="2026-01-02T03:04:05")[1]
+
+
 def test_the_preemption_of_an_earlier_start_is_not_one_of_this(started: Callable[..., Job]) -> None:
     job = started()
     assert not job.start(1, step=1, PREEMPTED="2020-01-01T00:00:00")[1]
