@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import time
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +63,21 @@ def test_a_job_is_found_by_a_clock_that_is_ahead(account: Account, tmp_path: Pat
     write(run, changed)
     (report,) = SageMakerExecutor().query({run: changed}).values()
     assert report.state is JobState.NODE_FAIL
+
+
+def test_an_end_whose_last_lines_may_still_come_is_not_recorded(account: Account) -> None:
+    run = account.submit()
+    submission = msgspec.structs.replace(read_json(run.submission, Submission), state=None)
+    job = account.service.jobs[submission.native_id.partition("/")[2]]
+    for ago_s, recorded in ((0.0, ""), (100.0, submission.native_id)):
+        job.started = job.ended = time.time() - ago_s
+        (report,) = SageMakerExecutor().query({run: submission}).values()
+        assert (report.state, report.job) == (JobState.NODE_FAIL, recorded)
+        assert run.status.exists() == bool(recorded)
+
+
+def test_a_job_that_ended_before_it_was_stopped_keeps_its_state(account: Account) -> None:
+    run = account.submit()
+    submission = read_json(run.submission, Submission)
+    SageMakerExecutor().cancel(run.path.parent, {run: submission})
+    assert read_json(run.submission, Submission).state is JobState.NODE_FAIL

@@ -103,6 +103,15 @@ def test_a_killed_submission_is_found_by_its_mark(pbs: RunningPbs, make: Make) -
     )
 
 
+def test_a_refusal_without_advice_says_that_the_rest_is_missing(
+    pbs: RunningPbs, make: Make
+) -> None:
+    good, bad = make(name="good"), make("#PBS -j x", name="bad")
+    with pytest.raises(SubmitError, match="1 of 2 runs were submitted, then: qsub: ill") as failure:
+        submit(good, bad)
+    assert failure.value.hint == "submit again for the rest"
+
+
 def test_a_refused_run_leaves_no_submission(pbs: RunningPbs, make: Make) -> None:
     good, bad = make(name="good"), make("#PBS -q nowhere", name="bad")
     with pytest.raises(SubmitError, match="1 of 2 runs were submitted, then: qsub: Unknown queue"):

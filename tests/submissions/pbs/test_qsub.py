@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.submission import JobState
 from hpc_train.submissions.pbs import find_job, pbs_commands
 from hpc_train.submissions.pbs import qsub as qsub_module
+from tests.pipeline.waiting import wait_for
 from tests.small_pbs import RunningPbs
 from tests.submissions.pbs.test_executor import Make, jobs, make, pbs, state, submission, submit
 
@@ -106,6 +108,19 @@ def test_no_search_is_later_than_the_deadline(
     with pytest.raises(SubmitError, match="qsub was not answered"):
         submit(make())
     assert file.read_text().count("called") == calls
+
+
+def test_of_two_jobs_of_one_request_the_later_one_is_deleted(
+    pbs: RunningPbs, make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twice = f'"{shutil.which("qsub")}" "$@" >/dev/null;'
+    text = f"{twice} {twice} echo 'qsub: Connection timed out' >&2; exit 1"
+    file = counting(pbs.work.parent, "qsub", text)
+    monkeypatch.setenv("PATH", f"{file.parent}/first:{os.environ['PATH']}")
+    run = make()
+    submit(run)
+    assert submission(run).native_id == "1.pbs"
+    wait_for(lambda: pbs.command("qselect").stdout.split() == ["1.pbs"])
 
 
 def test_the_longest_wait_for_a_silent_server_is_three_minutes() -> None:
