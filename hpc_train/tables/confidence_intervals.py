@@ -133,24 +133,23 @@ def bootstrap(
 
 
 def means(times: Moments, confidence: float) -> IntervalArrays:
-    """Return arithmetic means of times with Student's limits; none for one value or equal values.
+    """Return arithmetic means of times with Student's limits of their logarithm.
 
-    There is no lower limit where the interval reaches zero: no time is below it.
+    mean exp(+- t s / (mean sqrt(n))): by the delta method the logarithm of a mean has the standard
+    error s / (mean sqrt(n)). No limit is below zero. No limits for one value or equal values.
     """
-    half = _half(times, confidence)
-    low = np.where(times.mean > half, times.mean - half, NAN)
-    return _within(IntervalArrays(times.mean, low, times.mean + half))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        relative, _ = _measured(times.variance / times.number / times.mean**2, 0.0)
+        factor = np.exp(_quantile(times.number - 1, confidence) * np.sqrt(relative))
+        limits = (times.mean / factor, times.mean * factor)
+    return _within(IntervalArrays(times.mean, *limits))
 
 
 def harmonic_means(times: Moments, confidence: float) -> IntervalArrays:
-    """Return 1/mean(1/x) of rates from the moments of 1/x, with Student's interval of the times.
-
-    There is no upper limit where the interval of the times reaches zero.
-    """
-    half = _half(times, confidence)
+    """Return 1/mean(1/x) of rates from the moments of 1/x, with the limits of that mean."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        high = np.where(times.mean > half, 1 / (times.mean - half), NAN)
-        return _within(IntervalArrays(1 / times.mean, 1 / (times.mean + half), high))
+        value, low, high = (1 / limit for limit in means(times, confidence))
+    return _within(IntervalArrays(value, high, low))
 
 
 def noise_limit(a: Moments, b: Moments, confidence: float) -> Floats:
@@ -214,13 +213,6 @@ def _freedom(spread_a: Floats, spread_b: Floats, a: Moments, b: Moments) -> Floa
     """Return the degrees of freedom of a sum of two variances (Welch 1947, Satterthwaite 1946)."""
     share = spread_a / (spread_a + spread_b)
     return 1 / (share**2 / (a.number - 1) + (1 - share) ** 2 / (b.number - 1))
-
-
-def _half(sample: Moments, confidence: float) -> Floats:
-    with np.errstate(divide="ignore", invalid="ignore"):
-        relative = sample.variance / sample.number / sample.mean**2
-        error: Floats = np.sqrt(_measured(relative, 0.0)[0]) * np.abs(sample.mean)
-        return _quantile(sample.number - 1, confidence) * error
 
 
 def _quantile(freedom: Floats, confidence: float | Floats) -> Floats:

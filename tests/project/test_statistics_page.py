@@ -8,8 +8,8 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpc_train.tables.confidence_intervals import bootstrap
-from hpc_train.tables.group_reductions import Floats
+from hpc_train.tables.confidence_intervals import bootstrap, means, students_t
+from hpc_train.tables.group_reductions import Floats, Moments
 from hpc_train.tables.scaling_fits import fits
 from tests.bench import bench_coverage
 from tests.project.shown_commands import ROOT
@@ -54,6 +54,24 @@ def test_coverage_of_the_intervals() -> None:
     for percent, n in zip(said, (3, 5, 10), strict=True):
         _, low, high = bootstrap(noisy(1, 500, n), noisy(2, 500, n), 0.95, 1)
         assert covered(low, high) == pytest.approx(percent, abs=3)
+
+
+def test_coverage_of_the_limits_of_a_mean() -> None:
+    spread, n, *said = numbers(
+        r"lognormal noise of (\d+) % and n = (\d+) they contain the true mean in (\d+) %; those of "
+        r"the times themselves in (\d+) %, and have no lower limit above zero in (\d+) %"
+    )
+    times = np.exp(spread / 100 * np.random.default_rng(3).standard_normal((20_000, int(n))))
+    truth = np.exp((spread / 100) ** 2 / 2)
+    _, low, high = means(Moments.along_axis(times), 0.95)
+    half = students_t(n - 1, 0.95) * times.std(-1, ddof=1) / n**0.5
+    lowest = times.mean(-1) - half
+    found = [
+        covered(low / truth, high / truth),
+        covered(lowest / truth, (lowest + 2 * half) / truth),
+        100 * np.mean(lowest <= 0),
+    ]
+    assert found == pytest.approx(said, abs=1)
 
 
 def test_steps_are_no_replicates() -> None:
