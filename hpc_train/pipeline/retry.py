@@ -69,9 +69,10 @@ def retry(
         if not targets:
             raise _nothing_to_retry(path, home, runs)
         all_runs = runs if path == home or not options.exclude_failed_nodes else runs_below(home)
-        planned = _batches(targets, all_runs, provenance(Path(), argv), options, say)
+        notices: list[str] = []
+        planned = _batches(targets, all_runs, provenance(Path(), argv), options, notices.append)
         batches = ready_batches(home, planned)
-        for text in submission_notices(batches, options.max_gpu_hours):
+        for text in (*notices, *submission_notices(batches, options.max_gpu_hours)):
             say(text)
         explain([target.model for target in targets if target.repeats], home, say)
         ready = [one.model.folder for one in targets if one.ready and not options.settings]

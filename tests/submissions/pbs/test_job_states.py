@@ -102,6 +102,17 @@ def test_other_states(attributes: dict[str, Any], state: JobState) -> None:
     assert report("1.s", attributes).state is state
 
 
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (137, "signal 9"), (265, "signal 9"), (128, "exit code 128"), (256, "exit code 256"),
+        (-3, "PBS ended it with -3"),
+    ],
+)  # fmt: skip
+def test_an_exit_status_above_128_or_256_is_a_signal(code: int, reason: str) -> None:
+    assert report("1.s", {"job_state": "F", "Exit_status": code}).reason == reason
+
+
 def test_nodes_are_listed_once() -> None:
     assert node_list("n1/0*8+n2/0*8+n1/1") == "n1,n2"
 
