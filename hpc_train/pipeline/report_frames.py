@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from hpc_train.model.report import Report
-from hpc_train.reports.formats.csv_table import flat_row, row_dicts
+from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.tables.row_frame import row_frame
 
 if TYPE_CHECKING:
@@ -14,8 +14,7 @@ if TYPE_CHECKING:
 
 def points_frame(report: Report) -> pd.DataFrame:
     """Return the columns of `hpctrain report -f csv`, with all digits."""
-    rows = row_dicts(report.tables[0]) if report.tables else []
-    return row_frame([flat_row(row) for row in rows])
+    return row_frame(flat_rows(report.tables[0]) if report.tables else [])
 
 
 def runs_frame(report: Report) -> pd.DataFrame:

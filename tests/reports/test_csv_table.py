@@ -36,11 +36,11 @@ def test_bounds_and_kinds_are_columns_of_their_own() -> None:
     """A row without them leaves the columns empty, and adds none."""
     rows = (
         {"step_s": {"low": 0.5, "high": None}, "bytes": {"states": {"low": 1, "high": 2}}},
-        {"step_s": None, "bytes": {"states": {"low": 3, "high": 3}}},
+        {"step_s": None, "bytes": {"states": {"low": 3, "high": 3}}, "end_s": None, "end_s_low": 2},
     )
     table = ReportTable(title="", columns=(), rows=(), key="rows", records=rows)
     assert csv_table.table_text(table).splitlines() == [
-        "step_s_low,step_s_high,bytes_states_low,bytes_states_high",
-        "0.5,,1,2",
-        ",,3,3",
+        "step_s_low,step_s_high,bytes_states_low,bytes_states_high,end_s,end_s_low",
+        "0.5,,1,2,,",
+        ",,3,3,,2",
     ]

@@ -32,22 +32,22 @@ def render(report: Report) -> str:
 
 def table_text(table: ReportTable) -> str:
     """Return one table as CSV, its columns in the order of the rows' keys."""
-    flat = map(flat_row, row_dicts(table))
+    flat = flat_rows(table)
     rows = [{name: rounded(value) for name, value in row.items()} for row in flat]
-    names = _columns(rows)
+    names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
-    writer = csv.DictWriter(out, names, restval="", extrasaction="ignore")
+    writer = csv.DictWriter(out, names, restval="")
     writer.writeheader()
     writer.writerows(rows)
     return out.getvalue()
 
 
-def _columns(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """Return the columns of all rows, without that of bounds that some rows lack."""
-    names = list(dict.fromkeys(name for row in rows for name in row))
-    parts = {name.rpartition("_")[0] for name in names if name.endswith("_low")}
-    known = {name for row in rows for name, value in row.items() if value is not None}
-    return [name for name in names if name in known or name not in parts]
+def flat_rows(table: ReportTable) -> list[dict[str, Any]]:
+    """Return the rows as `flat_row` does, without one empty value in place of absent bounds."""
+    given = row_dicts(table)
+    bounds = {name for row in given for name, value in row.items() if _has_parts(value)}
+    flat = map(flat_row, given)
+    return [{name: row[name] for name in row if name not in bounds} for row in flat]
 
 
 def row_dicts(table: ReportTable) -> list[dict[str, Any]]:
@@ -65,16 +65,20 @@ def flat_row(row: dict[str, Any]) -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for name, value in row.items():
-        if isinstance(value, dict) and "value" in value:
-            flat[name] = value.get("value")
-            flat[f"{name}_low"], flat[f"{name}_high"] = value.get("low"), value.get("high")
-        elif isinstance(value, dict):
+        if _has_parts(value):
             flat |= {f"{name}_{key}": part for key, part in flat_row(value).items()}
+        elif isinstance(value, dict):
+            flat[name] = value["value"]
+            flat[f"{name}_low"], flat[f"{name}_high"] = value.get("low"), value.get("high")
         elif isinstance(value, (list, tuple)):
             flat[name] = "; ".join(str(part) for part in value)
         else:
             flat[name] = value
     return flat
+
+
+def _has_parts(value: object) -> bool:
+    return isinstance(value, dict) and "value" not in value
 
 
 def render_tidy(report: Report) -> str:
