@@ -146,16 +146,16 @@ def host_list(context: Context) -> HostList | None:
     """Return the machines of a site without a scheduler.
 
     Raises:
-        PlanError: mpirun, whose networks between hosts are those of IPv4 here.
+        PlanError: Open MPI's own launcher, whose networks between hosts are those of IPv4 here.
     """
     site = context.site.value
     if not context.batch.host_list:
         return None
     named = next((one for one in site.hosts if ":" in one.reached), None)
-    if named and context.chosen.value == "mpirun" and (context.job.value.resources.nodes or 1) > 1:
+    if named and context.launcher.open_mpi and (context.job.value.resources.nodes or 1) > 1:
         raise PlanError(
-            f"{context.chosen.origin}: mpirun connects hosts by IPv4, and {named.name} has the "
-            f"address {named.reached} ({context.site.near('hosts')})",
+            f"{context.chosen.origin}: {context.launcher.name} connects hosts by IPv4, and "
+            f"{named.name} has the address {named.reached} ({context.site.near('hosts')})",
             "--launcher torchrun, or addresses of IPv4",
         )
     return HostList(hosts=site.hosts, shared=site.shared, workdir=site.workdir)
