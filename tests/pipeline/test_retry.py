@@ -167,18 +167,6 @@ def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
     assert slurm.calls("sinfo") == [], "no run was lost"
 
 
-def test_a_retry_that_is_refused_prints_nothing_of_nodes(slurm: FakeSlurm) -> None:
-    done = submit(study("launcher=srun", "gpus_per_node=2", "time=1h"), RESULTS, [])
-    failure = {"rank": 0, "host": "n7", "exit_code": 1}
-    says(named(done, "1001_2"), ended=1001.0, exit_code=1, failure=failure)
-    fails(slurm, "1001_2")
-    said: list[str] = []
-    options = RetryOptions(exclude_failed_nodes=True, max_gpu_hours=1.5)
-    with pytest.raises(PlanError, match="--max-gpu-hours"):
-        retry(done.home, [], said.append, options)
-    assert said == []
-
-
 def test_nodes_that_failed_an_earlier_attempt_stay_excluded(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     for attempt, host in enumerate(("n7", "n3"), 1):
