@@ -33,6 +33,13 @@ def make_loader(data: TensorDataset) -> tuple[DataLoader[Any], DistributedSample
     return loader, sampler
 
 
+def resume(model: nn.Module, optimizer: torch.optim.Optimizer, own: dict[str, Any]) -> int:
+    done = checkpoint.resume(model, optimizer, own)
+    if done and not own:
+        sys.exit("start it with as many ranks as before: with others, an epoch has other steps")
+    return done
+
+
 def main(epochs: int) -> int:
     distributed.init_process_group("gloo")
     rank = distributed.get_rank()
@@ -43,9 +50,7 @@ def main(epochs: int) -> int:
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.9)
     loader, sampler = make_loader(make_data())
     own: dict[str, Any] = {}
-    done = checkpoint.resume(model, optimizer, own)
-    if done and not own:
-        sys.exit("with another number of ranks, an epoch has another number of steps")
+    done = resume(model, optimizer, own)
     scheduler.load_state_dict(own.get("scheduler", scheduler.state_dict()))
     total = own.get("total", 0.0)
     for epoch in range(done // len(loader), epochs):

@@ -29,12 +29,18 @@ def test_the_profile_still_counts_in_another_folder(
     assert option(slurm.calls("sbatch")[2], "array") == "1,2%1"
 
 
-def test_on_this_machine_nothing_is_said_of_the_cost(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def failed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a job that failed on this machine."""
     monkeypatch.setenv("TMPDIR", str(tmp_path))
     home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
     finished(home)
+    return home
+
+
+def test_on_this_machine_nothing_is_said_of_the_cost(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = failed_here(tmp_path, monkeypatch)
     said: list[str] = []
     retry(home, [], said.append)
     assert [run.state for run in finished(home).values()] == [JobState.FAILED] * 2
@@ -83,9 +89,7 @@ def test_what_was_submitted_before_another_site_refuses_is_said(
 def test_the_one_node_of_this_machine_is_used_again(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
-    finished(home)
+    home = failed_here(tmp_path, monkeypatch)
     said: list[str] = []
     (again,) = retry(home, [], said.append, EXCLUDE).new
     assert said[0] == "local is one node, which is used again"
