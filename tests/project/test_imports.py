@@ -33,8 +33,8 @@ def modules_after(*arguments: str) -> set[str]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    # Messages of the command stand above. Jinja decodes a template that is not compiled yet, as with
-    # PYTHONDONTWRITEBYTECODE.
+    # Messages of the command stand above. Jinja decodes a template that is not compiled yet, as
+    # with PYTHONDONTWRITEBYTECODE.
     return {*done.stderr.splitlines()[-1].split()} - {"encodings.unicode_escape"}
 
 
