@@ -166,15 +166,20 @@ def context_of(words: list[str]) -> LintContext:
 
 
 def cases() -> list[Case]:
-    """Read the pairs; `#!/bin/bash` stands before each script that is not `bare`."""
+    """Read all pairs."""
+    paths = sorted((Path(__file__).parent / "pairs").glob("*.txt"))
+    return [case for path in paths for case in cases_of(path)]
+
+
+def cases_of(path: Path) -> list[Case]:
+    """Read the pairs of a file; `#!/bin/bash` stands before each script that is not `bare`."""
     found: list[Case] = []
-    for path in sorted((Path(__file__).parent / "pairs").glob("*.txt")):
-        text = path.read_text(encoding="utf-8")
-        for head, body in re.findall(r"^## (HT.*)\n((?:(?!## HT).*\n)*)", text, re.MULTILINE):
-            rule, kind, *words = head.split()
-            body = body.replace("<CR>", "\r").replace("<BYTE>", "\udcfc")
-            script = body if "bare" in words else f"#!/bin/bash\n{body}"
-            found.append(Case(rule, kind == "wrong", script, context_of(words)))
+    text = path.read_text(encoding="utf-8")
+    for head, body in re.findall(r"^## (HT.*)\n((?:(?!## HT).*\n)*)", text, re.MULTILINE):
+        rule, kind, *words = head.split()
+        body = body.replace("<CR>", "\r").replace("<BYTE>", "\udcfc")
+        script = body if "bare" in words else f"#!/bin/bash\n{body}"
+        found.append(Case(rule, kind == "wrong", script, context_of(words)))
     return found
 
 
