@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import io
+import logging
 import os
 import re
 import shutil
@@ -82,6 +83,8 @@ def command(*words: str) -> str:
         redirect_stderr(streams[1]),
         mock.patch.object(sys, "argv", ["hpctrain", *words]),
         mock.patch("gc.freeze"),
+        # The command's own handler writes to its stderr; those of pytest stay out of it.
+        mock.patch.object(logging.getLogger(), "handlers", []),
     ):
         try:
             main()

@@ -97,6 +97,24 @@ def test_a_value_in_any_text_of_a_job_is_refused(
             prepare(Request(path=Path("train.py"), site="local", overrides=(comment,)))
 
 
+@pytest.mark.parametrize(("value", "refused"), [("tuesday8", True), ("tuesday", False)])
+def test_a_variable_that_the_job_calls_a_secret_is_one(
+    monkeypatch: pytest.MonkeyPatch, value: str, *, refused: bool
+) -> None:
+    """Neither its name nor its value looks like one; shorter values occur in many scripts."""
+    monkeypatch.setenv("PASSAGE", value)
+    path = Path("job.yaml")
+    path.write_text(
+        f"command: [python, train.py, {value}]\nlauncher: single\n"
+        "resources: {cpus_per_task: 1}\nsecrets: {PASSAGE: env}\n"
+    )
+    if refused:
+        with pytest.raises(SpecError, match="would contain the value of PASSAGE"):
+            prepare(Request(path=path, site="local"))
+    else:
+        prepare(Request(path=path, site="local"))
+
+
 @pytest.mark.parametrize(("where", "mode"), [("env", 600), ("./token", 644), ("./token", 640)])
 def test_a_secret_that_is_gone_when_the_job_starts_ends_it(
     secret: Path, where: str, mode: int

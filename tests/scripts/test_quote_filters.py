@@ -5,13 +5,24 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import FirstOf, JobVar, Text
-from hpc_train.scripts.quote_filters import command, comment, directive, line, required, sh, token
+from hpc_train.model.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
+from hpc_train.scripts.export_lines import exports
+from hpc_train.scripts.quote_filters import (
+    command,
+    comment,
+    directive,
+    line,
+    quoted_directive,
+    required,
+    sh,
+    token,
+)
 
 
 def test_a_literal_is_quoted_and_a_job_variable_expands() -> None:
@@ -41,6 +52,25 @@ def test_of_several_variables_the_first_that_is_set_counts(
         assert (done.returncode, "the launcher did not set it" in done.stderr) == (127, True)
     else:
         assert (done.returncode, done.stdout) == (0, value)
+
+
+def test_a_directive_with_blanks_keeps_its_backslashes_and_quotes() -> None:
+    assert quoted_directive("gpu:4") == "gpu:4"
+    assert quoted_directive('a\\b "c"') == '"a\\\\b \\"c\\""'
+
+
+def test_variables_of_two_files_have_lines_of_their_own(plan: Callable[..., LaunchPlan]) -> None:
+    why = "the fabric"
+    made = msgspec.structs.replace(
+        plan(),
+        env=(("A", "1"), ("B", "2"), ("C", "3")),
+        settings={
+            "env.A": Setting(value="1", origin="site.yaml:3", why=why),
+            "env.B": Setting(value="2", origin="site.yaml:4", why=why),
+            "env.C": Setting(value="3", origin="job.yaml:5", why=why),
+        },
+    )
+    assert exports(made, notes=False) == "export A=1 B=2\nexport C=3\n"
 
 
 def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:

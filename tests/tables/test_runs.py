@@ -52,6 +52,13 @@ def test_warmup_ends_when_both_steps_and_seconds_have_passed(
     assert frame.at[0, "steps"] == 30 - left_out
 
 
+def test_steps_between_two_lines_took_as_long_as_the_later_one_says() -> None:
+    """A log has every tenth step of 0.1 s: the warm-up of a second ends with its second line."""
+    records = [record("a", "step_time", 0.1, step=step) for step in range(0, 40, 10)]
+    frame = run_frame(study([expected("a")], warmup=Warmup(steps=0, seconds=1.0)), records)
+    assert (frame.at[0, "warmup_steps"], frame.at[0, "steps"]) == (2, 2)
+
+
 def test_few_steps_are_flagged_and_none_is_a_row_with_a_reason() -> None:
     runs = [expected("a"), expected("b")]
     records = steps("a", [[1.0] * 29]) + steps("b", [[1.0] * 10])

@@ -59,6 +59,19 @@ def test_spare_capacity_has_checkpoints_and_a_longest_wait(tmp_path: Path) -> No
     assert found["CheckpointConfig"]["S3Uri"].endswith("/hpct-resnet-50-a-run/checkpoints")
 
 
+def test_without_a_longest_wait_spare_capacity_waits_as_long_as_the_job_may_run(
+    tmp_path: Path,
+) -> None:
+    found = request(tmp_path, change=(("  bucket", "  spot: true\n  bucket"),))
+    limits = {"MaxRuntimeInSeconds": 3600, "MaxWaitTimeInSeconds": 3600}
+    assert found["StoppingCondition"] == limits
+
+
+def test_a_job_may_run_for_28_days(tmp_path: Path) -> None:
+    found = request(tmp_path, "resources.time=28d")
+    assert found["StoppingCondition"] == {"MaxRuntimeInSeconds": 28 * 86_400}
+
+
 def test_a_job_gets_the_gpus_and_cores_of_its_instances(tmp_path: Path) -> None:
     plan = job(tmp_path).plan
     assert (plan.topology.gpus_per_node, plan.topology.tasks_per_node) == (4, 4)
@@ -124,7 +137,7 @@ def test_limits_of_the_service(tmp_path: Path, changed: dict[str, Any], message:
         (("launcher=srun",), (), "does not offer srun: SageMaker has no srun; allowed: torchrun"),
         (("launcher=mpirun",), (), "does not offer mpirun: it starts ranks through ssh"),
         (("secrets={TOKEN: env}",), (), "AWS forbids secrets in the request"),
-        (("resources.time=29d",), (), "a training job runs for 28 days at most"),
+        (("resources.time=28d1s",), (), "a training job runs for 28 days at most"),
         (("resources.time=3h",), SPOT, "sagemaker.max_wait is 02:00:00, less than the time limit"),
         (("container.mounts=[/data]",), (), "container.mounts: SageMaker starts the image without"),
         (("container=null",), (), "the job names no image"),
