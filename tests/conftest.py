@@ -115,7 +115,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """
     if not hasattr(config, "workerinput"):
         return
-    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    kinds = ("slow", "process", "torch", "browser")
+    slow = {item.path for item in items if any(map(item.get_closest_marker, kinds))}
 
     def rank(item: pytest.Item) -> int:
         for number, beginning in enumerate(WITH_A_LAB):

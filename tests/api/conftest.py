@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import run_command
 from tests.pipeline.conftest import desk
 
 __all__ = ["desk"]
@@ -53,13 +53,8 @@ def hpc() -> Callable[..., str]:
     """Run a command that has to work, in the current folder; return what it prints."""
 
     def run(*words: str) -> str:
-        done = subprocess.run(
-            [sys.executable, "-m", "hpc_train", *words],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])},
-        )
+        done = run_command(words, dict(os.environ))
+        assert done.returncode == 0, done.stderr
         return done.stdout
 
     return run

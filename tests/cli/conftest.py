@@ -1,4 +1,4 @@
-"""The command as users run it: a process, its exit code, its two outputs."""
+"""The command as users type it: its exit code and its two outputs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.run_states import runs_below
-from tests.cli.preloaded import preloaded
+from tests.command_line import run_command
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -30,7 +30,7 @@ def hpctrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hpctra
     }
 
     def run(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return preloaded().run(words, {**environment, **extra})
+        return run_command(words, {**environment, **extra})
 
     yield run
     for home in (tmp_path / "results").glob("*"):

@@ -39,15 +39,6 @@ def test_status_shows_the_cause_and_the_next_step(failed: Hpctrain) -> None:
     assert row["cause"] == CAUSE and CAUSE not in row["problem"]
 
 
-def test_retry_shows_the_cause_before_it_submits(failed: Hpctrain) -> None:
-    done = failed("retry", "train")
-    assert done.returncode == 0, done.stderr
-    cause, step, last = done.stderr.splitlines()
-    assert cause.startswith("hpctrain: ") and cause.endswith(f"; {CAUSE}")
-    assert step.startswith("hpctrain: next: hpctrain diagnose ")
-    assert last.startswith("next: hpctrain status ")
-
-
 def test_logs_begin_with_the_rank_that_failed(failed: Hpctrain) -> None:
     done = failed("logs", "train")
     assert done.stdout.startswith("==> rank-1.out <==\nloading\nTraceback")

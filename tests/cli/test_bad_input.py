@@ -145,12 +145,6 @@ def test_a_wrong_command_line(hpctrain: Hpctrain, words: list[str], part: str) -
     refused(hpctrain(*words), part)
 
 
-def test_more_tasks_than_cores_is_a_warning_with_both_numbers(hpctrain: Hpctrain) -> None:
-    done = hpctrain("render", "train.py", "--tasks-per-node", "500", "--cpus-per-task", "1")
-    assert done.returncode == 0
-    assert "warning: 500 tasks x 1 cpus = 500, but local machine has" in done.stderr
-
-
 def test_a_command_that_exits_3(hpctrain: Hpctrain) -> None:
     Path("train.py").write_text("print('last words'); raise SystemExit(3)")
     done = hpctrain("submit", "job.yaml", "--wait")
@@ -227,22 +221,8 @@ def test_a_manifest_cut_in_half_is_shown(hpctrain: Hpctrain) -> None:
     assert "run.json: damaged" in hpctrain("status", "job").stdout
 
 
-def test_a_damaged_study_file_is_named(hpctrain: Hpctrain) -> None:
-    hpctrain("submit", "study.yaml", "--wait", "--set", "repetitions=1")
-    Path("results/s/study.json").write_text('{"schema": 1, "sp')
-    done = hpctrain("report", "s")
-    assert (done.returncode, "study.json: damaged" in done.stderr) == (2, True)
-
-
 def test_logs_of_a_study_asks_for_one_run(hpctrain: Hpctrain) -> None:
     hpctrain("submit", "study.yaml", "--wait", "--set", "repetitions=1")
     done = hpctrain("logs", "s")
     assert done.returncode == 2
     assert "name one run: " in done.stderr
-
-
-def test_cancel_of_what_has_finished(hpctrain: Hpctrain) -> None:
-    hpctrain("submit", "job.yaml", "--wait")
-    done = hpctrain("cancel", "job")
-    assert done.returncode == 2
-    assert "nothing to cancel; 1 run is COMPLETED" in done.stderr

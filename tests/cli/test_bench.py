@@ -17,7 +17,8 @@ from tests.records.parse_text import parse
 SIZES = ("--smallest", "64K", "--largest", "256K", "--iterations", "2")
 
 
-@pytest.mark.slow
+@pytest.mark.torch
+@pytest.mark.process
 def test_a_run_here_prints_the_table_that_collect_reads(hpctrain: Hpctrain) -> None:
     pytest.importorskip("torch")
     done = hpctrain("bench", "all_reduce", "--ranks", "2", *SIZES)
@@ -36,7 +37,7 @@ def test_a_run_here_prints_the_table_that_collect_reads(hpctrain: Hpctrain) -> N
     } == values
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_strategies_are_compared_in_one_command(hpctrain: Hpctrain) -> None:
     pytest.importorskip("torch")
     chosen = ("--strategy", "single", "--strategy", "dp")

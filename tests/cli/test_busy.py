@@ -46,10 +46,6 @@ def test_after_a_second_a_terminal_says_what_is_done() -> None:
     assert last == "done\r\n"
 
 
-def test_a_quick_command_shows_nothing() -> None:
-    assert output(0, terminal=True).replace("\r\x1b[K", "") == "hpctrain: a warning\r\ndone\r\n"
-
-
 def test_without_a_terminal_nothing_is_shown() -> None:
     assert output(1.2, terminal=False) == "hpctrain: a warning\ndone\n"
 

@@ -75,38 +75,3 @@ def test_cache_is_used_and_nothing_lies_beside_the_logs(hpctrain: Hpctrain) -> N
     assert (first.returncode, first.stdout) == (0, again.stdout)
     assert len(list(Path("cache").iterdir())) == 1
     assert len(list(Path("ranks").iterdir())) == 2
-
-
-def test_list(hpctrain: Hpctrain) -> None:
-    assert "\nnanogpt " in hpctrain("collect", "--list").stdout
-
-
-def test_refused_values_are_said(hpctrain: Hpctrain) -> None:
-    line = "iter {}: loss 2.5, time {}ms, mfu {}%\n"
-    steps = [(n, "100.00", "35.00") for n in range(1, 9)]
-    steps[3] = (4, "0.00", "3500.00")
-    Path("a.log").write_text("".join(line.format(*step) for step in steps))
-    said = ["mfu is not from 0 to 1: 1 value", "step_time is not above 0 and finite: 1 value"]
-    collected, report = hpctrain("collect", "a.log"), hpctrain("report", "a.log")
-    assert all(f"a.log: {words}" in collected.stderr for words in said)
-    assert all(f"a.log: {words}" in report.stdout for words in said)
-    Path("b.log").write_text('@hpct {"step": 1, "step_time": 0}\n')
-    done = hpctrain("collect", "b.log")
-    assert done.returncode == 2
-    assert "refused" in done.stderr
-
-
-def test_bars_of_unknown_loops_are_left_out_of_reports(hpctrain: Hpctrain) -> None:
-    bars = [f"Map: 50%|# | {n}/90 [00:0{n}<00:18,  1.00s/it]\n" for n in range(1, 9)]
-    Path("a.log").write_text("".join(bars) + STEP)
-    collected = hpctrain("collect", "a.log", "--json")
-    found = [json.loads(line) for line in collected.stdout.splitlines()]
-    assert {(one["metric"], one["scope"]) for one in found if one["parser"] == "tqdm"} == {
-        ("iteration_time", "unknown")
-    }
-    said = "a.log: 8 values of tqdm left out"
-    assert said in hpctrain("report", "a.log").stdout
-    hpctrain("collect", "a.log", "-o", "a.parquet")
-    for name in ("a.jsonl", "a.parquet"):
-        hpctrain("collect", "a.log", "-o", name)
-        assert said in hpctrain("report", name).stdout

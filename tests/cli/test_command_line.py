@@ -22,7 +22,7 @@ def _script(hpctrain: Hpctrain) -> None:
 
 
 @pytest.mark.parametrize("words", MOVED)
-@pytest.mark.parametrize("verb", ["submit", "render", "explain"])
+@pytest.mark.parametrize("verb", ["submit", "explain"])
 def test_an_option_of_the_script_follows_after_two_dashes(
     hpctrain: Hpctrain, verb: str, words: str
 ) -> None:
@@ -30,13 +30,6 @@ def test_an_option_of_the_script_follows_after_two_dashes(
     assert done.returncode == 2
     assert done.stderr.endswith(f"follow after --:\n  hpctrain {verb} {MOVED[words]}\n")
     assert not Path("results").exists()
-
-
-def test_the_advised_command_is_accepted(hpctrain: Hpctrain) -> None:
-    advised = hpctrain("render", "train.py", "--epochs", "3").stderr.splitlines()[-1].split()
-    done = hpctrain(*advised[1:], "--site", "local")
-    assert done.returncode == 0, done.stderr
-    assert "train.py --epochs 3" in done.stdout
 
 
 def test_a_misspelt_option_is_named(hpctrain: Hpctrain) -> None:
@@ -65,7 +58,7 @@ def test_options_of_other_launchers(hpctrain: Hpctrain, typed: str, same: str) -
     assert "is the same as" in twice.stderr
 
 
-@pytest.mark.parametrize("file", ["train.py", "job.yaml"])
+@pytest.mark.parametrize("file", ["train.py"])
 def test_several_sizes_are_a_study(hpctrain: Hpctrain, file: str) -> None:
     Path("job.yaml").write_text("command: [python, train.py]\n")
     words = (file, "--site", "local", "--tasks-per-node", "1,2", "--set", "repetitions=1")
@@ -85,16 +78,6 @@ def test_sizes_of_a_study_are_its_axes(hpctrain: Hpctrain) -> None:
     assert done.returncode == 2
     assert "--nodes 1,2: s.yaml is a study" in done.stderr
     assert "--set 'axes.nodes=[1,2]'" in done.stderr
-
-
-@pytest.mark.parametrize("text", ["1", "0.10", "true", "null", "1e3", "two words"])
-def test_a_word_of_the_command_is_text_as_typed(hpctrain: Hpctrain, text: str) -> None:
-    words = ("render", "train.py", "--site", "local", "--set", f"command.2={text}", "--", "old")
-    done = hpctrain(*words)
-    assert done.returncode == 0, done.stderr
-    quoted = f"'{text}'" if " " in text else text
-    assert f"train.py {quoted}\n" in done.stdout
-    assert "train.py old" not in done.stdout
 
 
 def test_a_script_is_not_written_into_a_missing_folder(hpctrain: Hpctrain) -> None:

@@ -87,17 +87,6 @@ def test_a_check_that_saw_nothing_does_not_pass(
     assert hpctrain("compare", sides[0], str(other)).returncode == 0
 
 
-def test_an_excluded_run_leaves_nothing_open(
-    hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
-) -> None:
-    old, new = sides
-    made = hpctrain("report", old, "--exclude", "run0.log=fan", "-o", "old.json")
-    assert made.returncode == 0, made.stderr
-    compared = hpctrain("compare", "old.json", new)
-    assert compared.returncode == 0, compared.stderr
-    assert "EXCLUDED" in compared.stdout
-
-
 def test_whatever_is_written_beside_it_the_bundle_is_the_same(
     hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
 ) -> None:
@@ -125,45 +114,6 @@ def table(path: Path, column: str, values: list[float], **more: str) -> str:
     head = f"nodes,gpus_per_node,{column},{names}"
     path.write_text("\n".join(line.rstrip(",") for line in (head, *rows)) + "\n")
     return path.name
-
-
-@pytest.mark.parametrize("stored", [False, True], ids=["table", "JSON"])
-@pytest.mark.parametrize(
-    ("values", "said"),
-    [
-        ([100, 190, 9e5], "the unit of a value may be wrong: 16 GPUs (9"),
-        ([100, 420, 790], "implausible efficiency: 8 GPUs (210 %"),
-    ],
-    ids=["unit", "efficiency"],
-)
-def test_implausible_values_of_a_side_are_caveats_and_fail_the_check(
-    hpctrain: Hpctrain, tmp_path: Path, values: list[float], said: str, stored: bool
-) -> None:
-    sound = table(tmp_path / "sound.csv", "samples_per_second", [90, 170, 320])
-    wrong = table(tmp_path / "wrong.csv", "samples_per_second", values)
-    if stored:
-        hpctrain("report", wrong, "-f", "json", "-o", "wrong.json")
-        wrong = "wrong.json"
-    made = hpctrain("compare", sound, wrong, "--check")
-    assert made.returncode == 1, made.stderr
-    words = " ".join(made.stdout.partition("B is faster")[0].split())
-    assert f"Caveats: B: {said}" in words
-    assert f"check: B: {said}" in made.stderr
-    other = hpctrain("compare", wrong, sound, "--check")
-    assert f"check: A: {said}" in other.stderr
-    fine = hpctrain("compare", sound, sound, "--check")
-    assert (fine.returncode, "Caveats: A" in fine.stdout) == (0, False), fine.stderr
-
-
-def test_a_flag_outside_of_the_selected_runs_is_no_caveat(
-    hpctrain: Hpctrain, tmp_path: Path
-) -> None:
-    made = table(tmp_path / "t.csv", "samples_per_second", [100, 190, 9e5])
-    part = hpctrain("compare", f"{made}:nodes=1", f"{made}:nodes=1", "--check")
-    assert (part.returncode, "Caveats: " in part.stdout.partition("No diff")[0]) == (0, False)
-    both = hpctrain("compare", f"{made}:nodes=4", f"{made}:nodes=4", "--check")
-    assert both.returncode == 1
-    assert "check: B: the unit of a value may be wrong" in both.stderr
 
 
 def test_a_ratio_that_no_change_explains_is_a_caveat(hpctrain: Hpctrain, tmp_path: Path) -> None:

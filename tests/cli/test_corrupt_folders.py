@@ -128,10 +128,20 @@ def home_with(tmp_path: Path, name: str, make: Callable[[Path], None], *, logs: 
     return home
 
 
+# Each file as a pipe and as text that never ends, and two files as each kind.
+CASES = dict.fromkeys(
+    [
+        *((name, kind) for name in FILES for kind in ("fifo", "deep")),
+        *((name, kind) for name in ("run.json", "records.jsonl") for kind in KINDS),
+    ]
+)
+# A log may be as large as it likes, and is read.
+ALL = [(n, k) for n in FILES for k in KINDS if k != "huge" or not n.startswith("logs/")]
+
+
 @pytest.mark.parametrize(
     ("name", "kind"),
-    # A log may be as large as it likes, and is read.
-    [(n, k) for n in FILES for k in KINDS if k != "huge" or not n.startswith("logs/")],
+    [pytest.param(*one, marks=() if one in CASES else pytest.mark.long) for one in ALL],
 )
 def test_every_command_answers(
     name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
@@ -154,7 +164,7 @@ def test_every_command_answers(
                 assert "2 runs" in out or "1 of 2" in out or "2 of 2" in out, out
 
 
-@pytest.mark.parametrize("kind", ["fifo", "loop", "zero", "socket", "directory", "deep", "cut"])
+@pytest.mark.parametrize("kind", ["fifo", "deep", "cut"])
 @pytest.mark.parametrize("name", ["run.json", "status.json", "submission.json"])
 def test_what_is_wrong_is_a_named_problem_of_that_run(
     name: str, kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
@@ -175,7 +185,7 @@ def elsewhere() -> Iterator[Path]:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
-@pytest.mark.parametrize("name", ["", *FILES])
+@pytest.mark.parametrize("name", ["", "run.json", "logs", "records.jsonl", "../study.json"])
 def test_what_another_user_may_not_read_is_a_problem_of_that_run_alone(
     name: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -33,21 +32,13 @@ def login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, hpctrain: Hpctrain) -
     return lambda *words, **more: hpctrain(*words, **{**environment, **more})
 
 
-@pytest.mark.parametrize("options", [(), ("--wait",), ("--dry-run",), ("--nodes", "2")])
+@pytest.mark.parametrize("options", [(), ("--dry-run",)])
 def test_submit_starts_nothing_on_a_login_node(login: Hpctrain, options: tuple[str, ...]) -> None:
     done = login("submit", "job.yaml", *options)
     assert (done.returncode, done.stdout) == (2, ""), done.stderr
     assert LOGIN in done.stderr and "no job was started" in done.stderr
     assert "hpctrain site init" in done.stderr and "--site local" in done.stderr
     assert not Path("results").exists()
-
-
-def test_local_runs_there_if_the_user_says_so(login: Hpctrain) -> None:
-    done = login("submit", "job.yaml", "--site", "local", "--wait")
-    assert done.returncode == 0, done.stderr
-    assert LOGIN not in done.stderr
-    done = login("submit", "job.yaml", "--wait", HPCTRAIN_SITE="local")
-    assert done.returncode == 0, done.stderr
 
 
 def test_scripts_are_printed_there_with_the_reason(login: Hpctrain) -> None:
@@ -75,25 +66,3 @@ def test_a_machine_without_a_scheduler_is_local(hpctrain: Hpctrain, tmp_path: Pa
     Path("mine.yaml").write_text(MINE)
     done = hpctrain("render", "job.yaml", "--nodes", "2", **alone)
     assert "\n  2 nodes: --site mine" in done.stderr
-
-
-def test_detect_prints_the_site_of_other_commands(login: Hpctrain) -> None:
-    none = login("site", "detect")
-    assert (none.returncode, none.stdout) == (1, "")
-    assert f"without --site: {LOGIN}" in none.stderr and "next: hpctrain site init" in none.stderr
-    answer = json.loads(login("site", "detect", "--json").stdout)
-    assert (answer["site"], answer["scheduler"]["cluster"]) == (None, "alpha")
-    Path("mine.yaml").write_text(MINE)
-    done = login("site", "detect")
-    assert (done.returncode, done.stdout) == (0, "mine: ClusterName alpha\n")
-    assert f"without --site: {LOGIN}: site mine" in done.stderr
-    assert json.loads(login("site", "detect", "--json").stdout)["site"] == "mine"
-    done = login("site", "detect", HPCTRAIN_SITE="local")
-    assert "without --site: site local: $HPCTRAIN_SITE" in done.stderr
-
-
-@pytest.mark.parametrize("command", ["submit", "render", "explain"])
-def test_help_states_the_rule(hpctrain: Hpctrain, command: str) -> None:
-    text = " ".join(hpctrain(command, "--help").stdout.split())
-    assert "Default: $HPCTRAIN_SITE, else the profile that matches this host" in text
-    assert "nothing runs on this host without --site local" in text

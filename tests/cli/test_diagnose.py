@@ -41,10 +41,6 @@ def test_first_three_answers_are_what_where_and_what_to_do(hpctrain: Hpctrain, l
     assert done.stdout.replace("\n", "").isprintable()
 
 
-def test_benign_findings_are_shown_on_request(hpctrain: Hpctrain, log: str) -> None:
-    assert "[c10d_ipv6]" in hpctrain("diagnose", log, "--benign").stdout
-
-
 def test_json_has_the_contract(hpctrain: Hpctrain, log: str) -> None:
     answer = json.loads(hpctrain("diagnose", log, "--json").stdout)
     assert answer["schema"] == 1
@@ -59,14 +55,6 @@ def test_json_has_the_contract(hpctrain: Hpctrain, log: str) -> None:
     assert (evidence["source"], evidence["line"], evidence["rank"]) == ("job.log", 4, 1)
 
 
-def test_json_has_the_transport(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    line = "n{0}:1:2 [0] NCCL INFO Channel 00/0 : {1}[0] -> {0}[0] [receive] via NET/Socket/0\n"
-    (tmp_path / "job.log").write_text("".join(line.format(a, 1 - a) for a in (0, 1)) * 5)
-    answer = json.loads(hpctrain("diagnose", "job.log", "--json").stdout)
-    assert answer["outcome"] == "unknown"
-    assert answer["transport"]["channels"] == {"NET/Socket": 10}
-
-
 def test_several_logs_are_several_jobs(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
     (tmp_path / "other.log").write_text("Training completed\n")
     answer = json.loads(hpctrain("diagnose", log, "other.log", "--json").stdout)
@@ -79,12 +67,6 @@ def test_several_logs_are_several_jobs(hpctrain: Hpctrain, log: str, tmp_path: P
     said = hpctrain("diagnose", log, "other.log").stdout
     assert said.startswith("== job.log\nFAILED")
     assert "\n== other.log\nSUCCESS" in said
-
-
-def test_logs_are_one_job_on_request(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
-    (tmp_path / "other.log").write_text("Training completed\n")
-    answer = json.loads(hpctrain("diagnose", log, "other.log", "--one-job", "--json").stdout)
-    assert (answer["outcome"], answer["run"]) == ("success", "2 logs")
 
 
 def test_json_lists_the_attempts_of_a_log(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
@@ -120,14 +102,6 @@ def test_what_cannot_be_read(hpctrain: Hpctrain, log: str, tmp_path: Path) -> No
     assert "== job.log\nFAILED" in some.stdout
     assert "Traceback" not in none.stderr + folder.stderr + bad.stderr
     assert hpctrain("diagnose").returncode == 2
-
-
-def test_catalogue_is_listed(hpctrain: Hpctrain) -> None:
-    text = hpctrain("diagnose", "--list").stdout
-    assert "cuda_oom" in text
-    rows = json.loads(hpctrain("diagnose", "--list", "--json").stdout)["signatures"]
-    assert {"id", "group", "severity", "title", "cause", "advice"} <= rows[0].keys()
-    assert len(rows) > 90
 
 
 def test_runs_are_diagnosed_by_their_files(hpctrain: Hpctrain, tmp_path: Path) -> None:

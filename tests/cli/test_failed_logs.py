@@ -61,12 +61,6 @@ def test_a_crashed_log_counts_where_a_person_says_so_and_is_named(hpctrain: Hpct
     assert any("b.log" in n and "shows a failure" in n for n in json.loads(done.stdout)["notes"])
 
 
-def test_a_crashed_log_leaves_its_point_missing(hpctrain: Hpctrain) -> None:
-    log("a.log", 0.5)
-    log("b.log", 0.25, CRASH, ranks=2)
-    assert hpctrain("report", "a.log", "b.log", "--check").returncode == 1
-
-
 @pytest.mark.parametrize("how", ["copy", "link", "packed"])
 def test_one_log_under_two_names_is_no_repetition(hpctrain: Hpctrain, how: str) -> None:
     first = log("a.log", 0.5)
@@ -83,15 +77,6 @@ def test_one_log_under_two_names_is_no_repetition(hpctrain: Hpctrain, how: str) 
     assert f"--exclude '{name}=" in done.stderr
     done = hpctrain("report", "a.log", name, "--exclude", f"{name}=a copy of a.log", "-f", "json")
     assert rows(done)[name] == ("EXCLUDED", "a copy of a.log")
-
-
-def test_a_short_log_is_told_by_its_bytes(hpctrain: Hpctrain) -> None:
-    log("a.log", 0.5, steps=3)
-    log("b.log", 0.5, steps=3, end="another job\n")
-    assert hpctrain("report", "a.log", "b.log").returncode == 0
-    log("b.log", 0.5, steps=3)
-    done = hpctrain("report", "a.log", "b.log")
-    assert (done.returncode, "byte for byte" in done.stderr) == (2, True)
 
 
 def test_one_table_twice_is_not_more_repetitions(hpctrain: Hpctrain) -> None:

@@ -56,27 +56,6 @@ def test_on_a_terminal_it_is_formatted() -> None:
     assert "## Where" not in text
 
 
-def test_the_pager_interprets_the_formatting_and_gets_no_hyperlinks(tmp_path: Path) -> None:
-    less = tmp_path / "less"
-    less.write_text(f'#!/bin/sh\necho "$LESS $*" >{tmp_path}/options\ncat >{tmp_path}/page\n')
-    less.chmod(0o755)
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "hpc_train", "help", "events"]
-    environment = {**os.environ, "PAGER": str(less), "TERM": "xterm", "COLUMNS": "80"}
-    environment.pop("LESS", None)
-    try:
-        subprocess.run(
-            command, stdin=theirs, stdout=theirs, env=environment, timeout=240, check=True
-        )
-    finally:
-        os.close(theirs)
-        os.close(ours)
-    page = (tmp_path / "page").read_text(encoding="utf-8")
-    assert "R" in (tmp_path / "options").read_text(encoding="utf-8")
-    assert "files.md#lines-of-your-own" in page
-    assert "\x1b]8;" not in page
-
-
 def test_each_page_that_a_message_names_exists() -> None:
     found = {
         match.groups()

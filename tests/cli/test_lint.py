@@ -82,43 +82,11 @@ def test_fix_says_what_it_has_changed(scripts: Hpctrain) -> None:
     assert "bad.sh:2: HT003 fixed: " in scripts("lint", "bad.sh", "--fix").stderr
 
 
-def test_list_names_every_rule(hpctrain: Hpctrain) -> None:
-    rules = json.loads(hpctrain("lint", "--list", "--json").stdout)["rules"]
-    assert len(rules) > 100
-    table = hpctrain("lint", "--list").stdout
-    assert all(rule["id"] in table for rule in rules)
-    assert hpctrain("lint", "--list", "--markdown").stdout.startswith("# Lint rules\n")
-
-
 def test_a_job_file_is_checked_as_it_is_rendered(hpctrain: Hpctrain) -> None:
     Path("job.yaml").write_text("command: [python, t.py]\nenv: {NCCL_DEBUG: TRACE}\n")
     done = hpctrain("lint", "job.yaml", "--site", "slurm-generic")
     assert "job.yaml:2: HT523 warning: NCCL_DEBUG=TRACE\n" in done.stdout
     assert done.returncode == 1
-
-
-def test_a_missing_file_is_named_with_the_nearest_one(
-    hpctrain: Hpctrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("train.sbatch").write_text("#!/bin/bash\n")
-    done = hpctrain("lint", "trian.sbatch")
-    assert done.returncode == 2
-    assert "did you mean 'train.sbatch'?" in done.stderr
-    assert "nothing found" not in done.stderr
-    assert "ls ." in done.stderr
-
-
-def test_an_option_of_another_version_of_slurm(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    script = tmp_path / "v.sh"
-    script.write_text("#!/bin/bash\n#SBATCH --segment=2\nsrun hostname\n")
-    said = "HT023 warning: sbatch has --segment only from 24.05 on; this is Slurm 23.02"
-    assert said in hpctrain("lint", str(script), "--slurm", "23.02").stdout
-    assert "HT023" not in hpctrain("lint", str(script), "--slurm", "24.11.5").stdout
-    assert "HT023" not in hpctrain("lint", str(script)).stdout
-    for none in ("9", "foo", ""):
-        wrong = hpctrain("lint", str(script), "--slurm", none)
-        assert (wrong.returncode, "write it like 24.11.5" in wrong.stderr) == (2, True)
 
 
 @pytest.mark.parametrize("words", [("lint", "--ask"), ("lint",), ("site", "check")])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -46,31 +44,6 @@ def test_each_file_is_asked_about(hpctrain: Hpctrain, path: str) -> None:
     assert refused.startswith("bad.sh:3: HT801 error: Slurm refuses the script: invalid partition")
     assert "sinfo -s lists the partitions" in meaning
     assert done.stderr == "hpctrain: 1 error, 1 info in 2 files\n"
-    assert done.returncode == 1
-
-
-def test_acceptance_is_exit_code_0_and_json_has_both(hpctrain: Hpctrain, path: str) -> None:
-    done = hpctrain("lint", "--ask", "good.sh", "--json", PATH=path)
-    (row,) = json.loads(done.stdout)["findings"]
-    assert set(row) == {"file", "id", "severity", "line", "message", "advice"}
-    assert (row["id"], done.returncode) == ("HT802", 0)
-    refused = hpctrain("lint", "--ask", "bad.sh", "--json", PATH=path)
-    (row,) = json.loads(refused.stdout)["findings"]
-    assert (row["id"], row["line"], refused.returncode) == ("HT801", 3, 1)
-
-
-def test_stdin_is_asked_about(hpctrain: Hpctrain, path: str) -> None:
-    with Path("bad.sh").open() as stream:
-        done = subprocess.run(
-            ["hpctrain", "lint", "--ask", "-"],
-            stdin=stream,
-            capture_output=True,
-            text=True,
-            env={**os.environ, "PATH": f"{path}:{os.environ['PATH']}"},
-            timeout=240,
-            check=False,
-        )
-    assert done.stdout.startswith("-:3: HT801 error: ")
     assert done.returncode == 1
 
 

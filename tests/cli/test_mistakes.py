@@ -17,14 +17,6 @@ import pytest
 from tests.cli.conftest import Hpctrain
 
 STORED = Path(__file__).parents[1] / "stored/schema-1"
-OLD = "import sys; sys.version_info = (3, 6, 8); sys.version = '3.6.8 x'; import hpc_train"
-NO_PANDAS = """
-import importlib.util as util, sys
-find = util.find_spec
-util.find_spec = lambda name, *more: None if name == "pandas" else find(name, *more)
-from hpc_train.cli.main import main
-main()
-"""
 LOCAL = "submit train.py --site local"
 FULL = """
 import subprocess, sys
@@ -161,17 +153,10 @@ MISTAKES = {
         "submit train.py --site local --set command.0=./python3 --launcher torchrun --wait", 1,
         ("./python3 on", "has no torch", "next: hpctrain diagnose"), python_without_torch,
     ),
-    "Python 3.6": Mistake(
-        "", 2, ("is Python 3.6.8", "needs Python 3.10", "uv tool install"), start=("-c", OLD)
-    ),
     "Python with torch alone": Mistake(
         "site test local --nodes 1", 1,
         ("rank 0 on", "Python finds no module hpc_train", "next: hpctrain diagnose"),
         python_with_torch_alone, variables={"XDG_CONFIG_HOME": "config"},
-    ),
-    "missing extra": Mistake(
-        "report results", 2, ("hpctrain report", "pandas", "-m pip install", "[report]"),
-        start=("-c", NO_PANDAS),
     ),
     "two jobs in one diagnosis": Mistake(
         "diagnose a.log b.log", 0, ("== a.log", "== b.log\nFAILED  ValueError: bad"),

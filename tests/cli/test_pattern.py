@@ -35,12 +35,6 @@ def test_a_study_reads_its_own_lines(hpctrain: Hpctrain) -> None:
     assert records(kept.read_text()) == [("pattern", 0.25, 1)]
 
 
-def test_any_log_with_a_regex(hpctrain: Hpctrain) -> None:
-    Path("a.log").write_text("step 3 took 4.5 ms\n")
-    done = hpctrain("collect", "a.log", "--json", "--pattern", REGEX)
-    assert records(done.stdout) == [("pattern", 4.5, 3)]
-
-
 def test_a_wrong_regex_is_the_users_mistake(hpctrain: Hpctrain) -> None:
     Path("a.log").write_text("x\n")
     done = hpctrain("collect", "a.log", "--pattern", "took (?P<step_tim>.)")
@@ -83,17 +77,6 @@ def test_a_run_that_states_nothing_gets_a_pattern_that_reads_it(hpctrain: Hpctra
     done = hpctrain("submit", "study.yaml", "--wait")
     assert "none of its lines" not in done.stderr
     assert hpctrain("report", "t").returncode == 0
-
-
-def test_a_single_job_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
-    Path("train.py").write_text("for n in range(20): print(f'<{n}> cost 50.{n % 2} ms')\n")
-    done = hpctrain("submit", "train.py", "--launcher", "single", "--wait")
-    for told in (done, hpctrain("status", "train")):
-        (hint,) = (line for line in told.stderr.splitlines() if "--pattern" in line)
-    words = shlex.split(hint.partition("--pattern ")[2])
-    report = hpctrain("report", "train", "--pattern", *words, "-f", "json")
-    (row,) = json.loads(report.stdout)["rows"]
-    assert row["step_time_s"] == pytest.approx(0.05, rel=0.01)
 
 
 def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job_without_times(

@@ -34,34 +34,7 @@ def test_stored_records_stay_guessed(hpctrain: Hpctrain) -> None:
     assert "(e.g. line 1: loss 2.5)" in said
 
 
-def test_a_known_format_has_no_such_caveat(hpctrain: Hpctrain) -> None:
-    Path("known.log").write_text("iter 1: loss 2.0, time 100.0ms, mfu 30%\n" * 30)
-    assert "generic" not in hpctrain("report", "known.log").stdout
-
-
-def test_lines_without_a_step_are_numbered_in_their_order(hpctrain: Hpctrain) -> None:
-    Path("own.log").write_text("".join(f"dt: 50.00ms, tok/sec: 2{n}\n" for n in range(40)))
-    said = hpctrain("report", "own.log").stdout
-    assert "50.00 ms a step (n=1)" in said
-
-
-def test_rates_alone_are_a_result(hpctrain: Hpctrain) -> None:
-    # The harmonic mean of 100 and 300, without the first; their last value is 300.
-    rates = [999, *[100, 300] * 20]
-    Path("own.log").write_text("".join(f"total throughput: {n} images/sec\n" for n in rates))
-    said = hpctrain("report", "own.log").stdout
-    assert "150.0 samples/s (n=1)" in said
-    assert "contradicting" not in said
-
-
 def test_a_rate_of_the_only_rank_is_that_of_the_job(hpctrain: Hpctrain) -> None:
     Path("train.py").write_text("for n in range(30): print(f'batch {n} speed 250 img/s')\n")
     assert hpctrain("submit", "train.py", "--site", "local", "--wait").returncode == 0
     assert "1 rank, 250.0 samples/s (n=1)" in hpctrain("report", "train").stdout
-
-
-def test_a_rate_of_one_of_several_ranks_is_no_result(hpctrain: Hpctrain) -> None:
-    Path("own.log").write_text("world_size: 4\n" + "step 5, speed 250 img/s\n" * 30)
-    said = " ".join(hpctrain("report", "own.log").stdout.split())
-    assert "No run has a result" in said
-    assert "30 values of generic left out: their scope is unknown; report --pattern" in said

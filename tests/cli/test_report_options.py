@@ -84,20 +84,6 @@ def test_the_rule_of_csc_is_said_once(hpctrain: Hpctrain) -> None:
     assert "CSC" not in hpctrain("report", "t.csv").stdout
 
 
-@pytest.mark.parametrize(
-    ("column", "values", "code"),
-    [("accuracy", (0.93, 0.91), 0), ("accuracy", (0.93, 0.1), 1), ("loss", (2.0, 11.0), 1)],
-)
-def test_one_repetition_that_learned_nothing_passes_no_check(
-    hpctrain: Hpctrain, column: str, values: tuple[float, float], code: int
-) -> None:
-    rows = "".join(f"{n},4,{100 * n},{value}\n" for n, value in enumerate(values, start=1))
-    Path("t.csv").write_text(f"nodes,gpus_per_node,samples_per_second,{column}\n{rows}")
-    done = hpctrain("report", "t.csv", "--check")
-    assert done.returncode == code, done.stderr
-    assert ("n=1" in done.stderr and f"{column} {values[1]:g}" in done.stderr) == bool(code)
-
-
 @pytest.mark.parametrize("option", ["-o", "--junit", "--bundle"])
 def test_of_two_files_none_is_lost_without_a_word(hpctrain: Hpctrain, option: str) -> None:
     Path("t.csv").write_text(TABLE)

@@ -71,32 +71,6 @@ def test_live_says_how_much_it_compared(
     assert bool(answer["differences"]) == (code == 1)
 
 
-def test_a_draft_agrees_with_the_cluster_that_it_is_of(hpctrain: Hpctrain, slurm: Path) -> None:
-    partitions = slurm / "partition.txt"
-    for most in ("UNLIMITED", "2", "0", "99"):
-        partitions.write_text(
-            fixture("lab.partitions").replace("MaxNodes=UNLIMITED", f"MaxNodes={most}")
-        )
-        words = ("site", "init", "mine", "-o", "mine.yaml", "--force")
-        assert hpctrain(*words, PATH=str(slurm)).returncode == 0
-        done = hpctrain("site", "check", "./mine.yaml", "--live", PATH=str(slurm))
-        assert done.returncode == 0, f"{most}: {done.stdout}{done.stderr}"
-
-
-def test_detect_says_what_it_could_not_read(hpctrain: Hpctrain, slurm: Path) -> None:
-    Path("mine.yaml").write_text(f"{HEAD}detect: {{clusters: [lab]}}\n")
-    Path("site_profiles").mkdir()
-    broken = "schema: 1\nscheduler: slurm\nname: broken\ndetect: {hosts: [none]}\n"
-    Path("site_profiles/broken.yaml").write_text(broken)
-    done = hpctrain("site", "detect", PATH=str(slurm))
-    assert (done.returncode, done.stdout) == (0, "mine: ClusterName lab\n")
-    assert "hpctrain: warning: " in done.stderr and "broken.yaml" in done.stderr
-    blind = hpctrain("site", "detect", "--json", PATH=str(slurm), SLURM_CONF="/no/slurm.conf")
-    said = "`scontrol show config`: SLURM_CONF=/no/slurm.conf cannot be read"
-    assert (blind.returncode, json.loads(blind.stdout)["unread"][0]) == (1, said)
-    assert said in blind.stderr
-
-
 def test_live_exits_with_3_if_slurm_does_not_answer(hpctrain: Hpctrain) -> None:
     Path("mine.yaml").write_text(HEAD + GPU)
     done = hpctrain("site", "check", "./mine.yaml", "--live", SLURM_CONF="/no/slurm.conf")

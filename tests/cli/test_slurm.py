@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option, programs
+from tests.submissions.slurm.fake_slurm import FakeSlurm, programs
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 JOB = "command: [python, -c, pass]\nlauncher: single\nresources: {cpus_per_task: 1, time: 1h}\n"
@@ -83,21 +83,6 @@ def test_without_sbatch(hpctrain: Hpctrain) -> None:
     assert "sbatch is not installed here" in done.stderr
 
 
-def test_retry_without_sbatch(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
-    slurm.becomes("1001", "TIMEOUT", nodes="n1")
-    hpctrain("status")
-    done = hpctrain("retry", run_id, PATH=str(Path(sys.executable).parent))
-    refused(done, "slurm-generic: sbatch is not on PATH")
-    assert len(list(Path("results/job").glob("2*"))) == 1
-
-
-def test_a_configuration_that_is_not_there(hpctrain: Hpctrain) -> None:
-    done = hpctrain("submit", "job.yaml", *SITE, SLURM_CONF="/nowhere/slurm.conf")
-    said = "SLURM_CONF=/nowhere/slurm.conf: there is no such file"
-    refused(done, said, "unset SLURM_CONF")
-    assert not Path("results").exists()
-
-
 def test_a_refusal_says_what_to_do(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
     slurm.on("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
     done = hpctrain("submit", "job.yaml", *SITE)
@@ -105,36 +90,8 @@ def test_a_refusal_says_what_to_do(hpctrain: Hpctrain, slurm: FakeSlurm) -> None
     assert not Path("results").exists()
 
 
-def test_a_job_that_costs_too_much(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
-    words = ("--launcher", "srun", "--gpus-per-node", "4", "--max-gpu-hours", "3")
-    done = hpctrain("submit", "job.yaml", *SITE, *words)
-    refused(done, "--max-gpu-hours 3: 1 run: at most 4 GPU-hours")
-    assert slurm.calls("sbatch") == []
-
-
-def test_retry_of_what_is_not_there_names_the_nearest(hpctrain: Hpctrain) -> None:
-    hpctrain("submit", "study.yaml", *SITE)
-    done = hpctrain("retry", "digts")
-    refused(done, "unknown run or study 'digts'; did you mean 'digits'?")
-    refused(hpctrain("retry", "digits"), "digits: nothing to retry; 4 runs PENDING")
-
-
 def test_logs_of_a_run_that_waits(hpctrain: Hpctrain, run_id: str) -> None:
     refused(hpctrain("logs", run_id), f"{run_id}: no log yet", f"hpctrain status {run_id}")
-
-
-def test_cancel_of_what_has_finished(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
-    slurm.becomes("1001", "TIMEOUT", nodes="n1")
-    refused(hpctrain("cancel", run_id), f"{run_id}: nothing to cancel; 1 run is TIMEOUT")
-    assert slurm.calls("scancel") == []
-
-
-def test_cancel_while_slurm_is_silent(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
-    for command in ("squeue", "scancel"):
-        slurm.on(command, f"echo '{command}: error: {BUSY}' >&2; exit 1")
-    refused(hpctrain("cancel", run_id), f"scancel: {BUSY}", "try again", code=1)
-    for command in ("squeue", "scancel"):
-        slurm.on(command, "")
 
 
 def test_cancel_names_what_it_leaves_behind(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
@@ -148,23 +105,6 @@ def test_cancel_names_what_it_leaves_behind(hpctrain: Hpctrain, slurm: FakeSlurm
     refused(done, f"UNKNOWN    {left}  not cancelled: sbatch was called", code=3)
     assert done.stdout.split() == [word for run in rest for word in ("CANCELLED", run)]
     file.write_bytes(answered)
-
-
-def test_status_of_all_asks_nothing_for_what_has_ended(
-    hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str
-) -> None:
-    slurm.becomes("1001", "TIMEOUT", nodes="n1")
-    assert "1 TIMEOUT" in hpctrain("status").stdout
-    hpctrain("submit", "study.yaml", *SITE)
-    asked = len(slurm.calls("squeue"))
-    assert "1 TIMEOUT" in hpctrain("status").stdout
-    jobs = [option(call, "jobs") for call in slurm.calls("squeue")[asked:]]
-    assert jobs == ["1002,1003"]
-
-
-def test_watch_needs_a_name(hpctrain: Hpctrain) -> None:
-    done = hpctrain("status", "--watch")
-    refused(done, "--watch follows one run, job or study", "hpctrain status lists them")
 
 
 def test_watch_prints_no_json(hpctrain: Hpctrain) -> None:
@@ -195,18 +135,6 @@ def test_wait_tells_the_end(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
     done = hpctrain("submit", "job.yaml", *SITE, "--wait")
     assert done.returncode == 1, done.stderr
     assert "it used more memory than it had requested" in done.stderr
-
-
-def test_wait_does_not_tell_again_what_failed_before(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
-    hpctrain("submit", "study.yaml", *SITE)
-    for job in slurm.ids():
-        slurm.becomes(job, "TIMEOUT", nodes="n1")
-    hpctrain("status", "digits")
-    slurm.on("squeue", "sed -i s/PENDING/NODE_FAIL/ $S/queue")
-    done = hpctrain("submit", "study.yaml", *SITE, "--set", "repetitions=3", "--wait")
-    assert done.returncode == 1, done.stderr
-    assert done.stderr.count("NODE_FAIL") == 2
-    assert "TIMEOUT" not in done.stderr
 
 
 def test_inside_a_job_the_outer_one_is_named(

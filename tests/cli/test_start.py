@@ -16,21 +16,6 @@ atexit.register(lambda: print(len(runs), gc.get_freeze_count(), file=sys.stderr)
 sys.argv = ["hpctrain", "render", "job.yaml", "--site", "slurm-generic"]
 main()
 """
-LINKS = """\
-import sys
-names = []
-def note(frame, event, function):
-    if event == "c_call":
-        names.append(function.__name__)
-sys.setprofile(note)
-from hpc_train.cli.main import main
-sys.argv = ["hpctrain", "site", "list"]
-try:
-    main()
-finally:
-    sys.setprofile(None)
-    print(names.count("lstat"), file=sys.stderr)
-"""
 JOB = "name: demo\ncommand: [python, train.py]\nresources: {nodes: 2, tasks_per_node: 1}\n"
 
 
@@ -58,10 +43,3 @@ def test_a_start_hardly_searches_for_garbage(tmp_path: Path) -> None:
     # 55 to 70 of them with Python's default; those before the call of `main` remain.
     assert collections <= 10
     assert frozen > 10_000
-
-
-def test_the_list_of_sites_asks_of_no_shipped_profile_whether_it_is_a_link(tmp_path: Path) -> None:
-    """Each answer costs a system call for each folder of the path; there are 30 profiles."""
-    done = run(tmp_path, "-c", LINKS)
-    assert done.returncode == 0, done.stderr
-    assert int(done.stderr.split()[-1]) < done.stdout.count("\n")

@@ -65,16 +65,6 @@ def test_the_transport_outlives_the_logs(hpctrain: Hpctrain) -> None:
     assert row["transport"] == ""
 
 
-def test_nothing_is_said_where_all_is_well(hpctrain: Hpctrain) -> None:
-    _job("efa_2.27.log")
-    words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
-    done = hpctrain("submit", "train.py", *words)
-    assert "transport" not in done.stderr
-    report = hpctrain("report", "train").stdout
-    assert "EFA+GDR" in report
-    assert "transport:" not in report
-
-
 def test_benchmark_of_processes_apart_is_distrusted(hpctrain: Hpctrain) -> None:
     log = str(LOGS.parent / "nccl_tests" / "apart.out")
     for done in (hpctrain("collect", log), hpctrain("report", log, "-o", "page.csv")):
@@ -85,42 +75,3 @@ def test_benchmark_of_processes_apart_is_distrusted(hpctrain: Hpctrain) -> None:
     whole = str(LOGS.parent / "nccl_tests" / "interrupted.out")
     assert "of its own" not in hpctrain("collect", whole).stderr
     assert json.loads(hpctrain("diagnose", whole, "--json").stdout)["findings"] == []
-
-
-PERFTEST = (
-    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
-    " 2          5000             0.10               0.09                 5.900000\n"
-    " 65536      5000           {rate}             {rate}               0.373650\n"
-)
-
-
-def test_link_that_carries_less_than_the_profile_says(hpctrain: Hpctrain) -> None:
-    Path("fast.yaml").write_text(SITE + "partitions: [{name: machine, nic_gbps: 400}]\n")
-    for name, rate in (("slow", "195.90"), ("sound", "363.52")):
-        Path(f"{name}.py").write_text(f"print({PERFTEST.format(rate=rate)!r})\n")
-        words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
-        assert hpctrain("submit", f"{name}.py", *words).returncode == 0
-    slow = hpctrain("report", "slow", "-o", "page.csv").stderr
-    assert "perftest moves 196 Gbit/s, 49 % of the link's 400; a healthy link reaches 85 %" in slow
-    assert "perftest" not in hpctrain("report", "sound", "-o", "page.csv").stderr
-
-
-def test_link_that_carries_less_than_nccl_states(hpctrain: Hpctrain) -> None:
-    adapter = "h1:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"
-    speed = "h1:1:2 [0] NCCL INFO NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed={} ar=1\n"
-    for gbps, warned in ((400, True), (200, False)):
-        Path("a.log").write_text(
-            adapter + speed.format(gbps * 1000) + PERFTEST.format(rate="195.90")
-        )
-        found = hpctrain("report", "a.log", "-o", "page.csv").stderr
-        assert ("a.log: perftest moves 196 Gbit/s, 49 % of" in found) == warned
-    Path("a.log").write_text(PERFTEST.format(rate="1.00"))
-    assert "perftest moves" not in hpctrain("report", "a.log", "-o", "page.csv").stderr
-
-
-def test_report_of_logs_without_nccl_has_no_such_column(hpctrain: Hpctrain) -> None:
-    Path("a.log").write_text(STEPS)
-    assert "transport" not in hpctrain("report", "a.log").stdout
-    assert (
-        json.loads(hpctrain("report", "a.log", "-f", "json").stdout)["rows"][0]["transport"] == ""
-    )

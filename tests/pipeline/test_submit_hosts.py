@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.preloaded import preloaded
+from tests.command_line import run_command
 from tests.sites.test_host_list import SITE, write
 
 JOB = {"name": "j", "command": ["bash", "-c", "true"], "launcher": "spawn"}
@@ -28,7 +28,7 @@ def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refused(*words: str) -> str:
-    done = preloaded().run(words, os.environ, Path.cwd())
+    done = run_command(words, dict(os.environ))
     assert done.returncode == 2, done.stderr
     assert f"    gpu2: {PROBLEM.format('gpu2')}" in done.stderr
     assert "ssh gpu2 true   shows what ssh says" in done.stderr
