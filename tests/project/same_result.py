@@ -1,4 +1,4 @@
-"""Whether two files of a report say the same: numbers but for their last digit, pictures by sight.
+"""Whether two files of a report say the same: numbers but for their last digit.
 
 Sums, logarithms and matrices differ in the last bits from processor to processor. Of the nine
 digits that a report writes, or the few that a reader sees, only the last can change by that.
@@ -9,9 +9,6 @@ from __future__ import annotations
 import base64
 import re
 from decimal import Decimal
-from io import BytesIO
-
-import numpy as np
 
 # Numbers, but not those in a name, a colour or an address (1-0a24032a-r3, #4c47f5, v2.1.0).
 _NUMBER = re.compile(r"(?<![\w.#-])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.]*\w)", re.ASCII)
@@ -20,9 +17,6 @@ _NOTHING = Decimal("1e-11")
 _DATA = re.compile(r"data:text/csv;base64,([\w+/=]+)")
 # Names within a picture, which are made from the bytes of what they name.
 _NAME = re.compile(r"(?<=[\s\"#])(?:[mpch][0-9a-f]{10}|[\w-]*-[mpch][0-9a-f]{10})(?=[\"')])")
-# Of 255 shades, and the share of pixels that may be more than that apart: an edge that moved by
-# the last bit can be rounded to the pixel beside it.
-_SHADES, _MOVED = 8, 0.002
 
 
 def differences(one: str, other: str) -> list[str]:
@@ -43,17 +37,6 @@ def plain(text: str) -> str:
     shown = _DATA.sub(lambda link: base64.b64decode(link[1]).decode(), text)
     names: dict[str, str] = {}
     return _NAME.sub(lambda name: names.setdefault(name[0], f"name{len(names)}"), shown)
-
-
-def same_pixels(one: bytes, other: bytes) -> bool:
-    """Whether two PNG pictures look the same."""
-    from matplotlib.image import imread
-
-    first, second = (imread(BytesIO(picture)) for picture in (one, other))
-    if first.shape != second.shape:
-        return False
-    apart = np.abs(first - second).max(axis=-1) > _SHADES / 255
-    return bool(apart.mean() <= _MOVED)
 
 
 def _same(one: str, other: str) -> bool:

@@ -16,7 +16,7 @@ from hpc_train.version import VERSION
 from tests.project import installed
 from tests.project.repacked_wheels import repack
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.long
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "install.md").read_text(encoding="utf-8").partition("## For a centre")[2]

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
 from pathlib import Path
+
+import pytest
+
+from tests.command_line import run_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = ROOT / "docs" / "events.md"
 SNIPPET = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+@pytest.mark.process
 def test_loop_of_events_is_collected(tmp_path: Path) -> None:
     (snippet,) = SNIPPET.findall(PAGE.read_text(encoding="utf-8"))
     log = tmp_path / "loop.log"
     shown = run(tmp_path, "-c", snippet)
     log.write_text(shown, encoding="utf-8")
-    lines = run(tmp_path, "-m", "hpc_train", "collect", str(log), "--json").splitlines()
+    lines = run_command(["collect", str(log), "--json"], dict(os.environ)).stdout.splitlines()
     records = [json.loads(line) for line in lines]
     steps = list(range(1, 31))
     assert values(records, "samples", "per_rank") == [(step, 32) for step in steps]

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import ast
 import json
-import subprocess
-import sys
+import os
 from pathlib import Path
 
 import pytest
 
-from hpc_train.model.finding import Finding, LintFinding, has_errors
+from tests.command_line import run_command
 from tests.records.diagnosis.logs import trace
 
-ROOT = Path(__file__).resolve().parents[2]
-# A rule, a hit of it and a signature are where findings come from.
-SOURCES = {"RuleHit"}
 KEYS = {
     "lint": "file id severity line message advice",
     "diagnose": "id group severity role title cause advice evidence count",
@@ -24,23 +19,8 @@ KEYS = {
 }
 
 
-def fields(node: ast.ClassDef) -> set[str]:
-    return {ast.unparse(one.target) for one in node.body if isinstance(one, ast.AnnAssign)}
-
-
-def test_what_has_a_severity_and_a_message_is_a_finding() -> None:
-    nodes = [
-        node
-        for path in (ROOT / "hpc_train").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef) and {"severity", "message"} <= fields(node)
-    ]
-    assert {node.name for node in nodes} == {"Finding"} | SOURCES
-
-
 def rows(folder: Path, *words: str) -> list[dict[str, object]]:
-    command = [sys.executable, "-m", "hpc_train", *words, "--json"]
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    done = run_command([*words, "--json"], dict(os.environ), folder)
     answer = json.loads(done.stdout)
     found: list[dict[str, object]] = (
         answer["findings"] if "findings" in answer else answer["checks"]["x.yaml"]["complaints"]
@@ -57,9 +37,3 @@ def test_json_keeps_its_keys_in_their_order(command: str, tmp_path: Path) -> Non
     found = rows(tmp_path, *command.split(), *arguments[command])
     assert found or command == "doctor"
     assert {" ".join(row) for row in found} <= {KEYS[command]}
-
-
-def test_errors_are_told_from_warnings() -> None:
-    warning = Finding(severity="warning", message="slow")
-    error = LintFinding(id="HT101", severity="error", line=1, message="wrong", advice="mend it")
-    assert (has_errors([warning]), has_errors([warning, error])) == (False, True)

@@ -8,41 +8,14 @@ from pathlib import Path
 import pytest
 
 import hpc_train
-from tests.project.shown_commands import ROOT, run_commands, shown
+from tests.project.shown_commands import ROOT, run_commands
 from tests.project.tour import ON_ONE_MACHINE, Way, desk
 
 DOCS = ROOT / "docs"
-TUTORIAL = DOCS / "tutorial.md"
-MOST_COMMANDS = 8
-TERMS = {
-    *(
-        "node",
-        "task",
-        "rank",
-        "local rank",
-        "world size",
-        "rendezvous",
-        "site profile",
-        "transport",
-    ),
-    *("job", "run", "study", "axis", "point", "repetition", "series", "record", "scope", "gate"),
-    *("step", "strong scaling", "weak scaling", "baseline", "speedup", "efficiency", "interval"),
-    *("MFU", "algbw", "busbw"),
-}
 
 
-def test_the_glossary_has_the_words_of_reports_and_one_sentence_each() -> None:
-    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
-    terms = dict(re.findall(r"^### (.+)\n\n((?:.+\n)+)", text, re.MULTILINE))
-    assert TERMS - set(terms) == set()
-    assert [term for term, said in terms.items() if re.search(r"\. [A-Z]", said)] == []
-
-
-def test_the_tutorial_is_short() -> None:
-    assert 4 <= len(list(shown(TUTORIAL))) <= MOST_COMMANDS
-
-
-@pytest.mark.slow
+@pytest.mark.process
+@pytest.mark.torch
 @pytest.mark.parametrize("way", ON_ONE_MACHINE, ids=lambda way: str(way.page.stem))
 def test_each_command_prints_what_is_shown(way: Way, tmp_path: Path) -> None:
     pytest.importorskip("torch")

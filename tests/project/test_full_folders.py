@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+from tests.command_line import started
 from tests.project.core_commands import ROOT, STEPS, STUDY
 from tests.project.test_homes import isolates
 
 pytestmark = [
-    pytest.mark.slow,
+    pytest.mark.process,
     pytest.mark.skipif(not isolates(), reason="no namespaces of users here"),
 ]
 
@@ -24,7 +23,7 @@ KINDS = {
     "full": (FULL, "No space left on device\n  free some space, or name another folder\n"),
     "read-only": ("mount -o remount,ro work .", "Read-only file system\n  name another folder\n"),
 }
-# In a tmpfs of 1 MiB: each command, its output and its exit code, and the files at the end.
+# In a tmpfs of 1 MiB: the commands, and the files at the end.
 RUN = """
 mkdir work
 mount -t tmpfs -o size=1m work work
@@ -33,12 +32,7 @@ cd work
 eval "$1"
 shift
 find . | sort >../before
-for words in "$@"; do
-    code=0
-    echo "== $words"
-    "$PYTHON" -m hpc_train $words 2>&1 || code=$?
-    echo "== $code"
-done
+"$@"
 find . | sort >../after
 """
 COMMANDS = (
@@ -59,12 +53,9 @@ SCONTROL = "".join(
 def run_in(folder: Path, before: str, *commands: str) -> dict[str, tuple[int, str]]:
     """Run commands in a small file system; return the exit code and the output of each."""
     words = ("unshare", "--user", "--map-root-user", "--mount", "sh", "-euc", RUN, "sh", before)
-    env = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHON": sys.executable, "HOME": str(folder)}
-    done = subprocess.run(
-        [*words, *commands], cwd=folder, env=env, capture_output=True, text=True, check=True
-    )
-    found = re.findall(r"^== (\D.*)\n((?:(?!== ).*\n)*)== (\d+)$", done.stdout, re.MULTILINE)
-    return {name: (int(code), output) for name, output, code in found}
+    env = {**os.environ, "HOME": str(folder)}
+    found = started(*commands, folder=folder, prefix=words, environment=env)
+    return {name: (one.returncode, one.stdout + one.stderr) for name, one in found.items()}
 
 
 @pytest.mark.parametrize("kind", KINDS)

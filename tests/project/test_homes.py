@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slow
+from tests.command_line import started
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.process
+
 # A number without an entry in the list of users, and without the rights of root.
 STRANGER = ("unshare", "--user", "--map-user=54321")
 FULL = """
@@ -49,18 +49,16 @@ def isolates() -> bool:
 def test_commands_work_without_a_writable_home(kind: str, tmp_path: Path) -> None:
     prefix, name, mode = HOMES[kind]
     env = {key: value for key, value in os.environ.items() if key not in HIDDEN}
-    env |= {"PYTHONPATH": str(ROOT), "OUTPUT": os.devnull, "TMPDIR": str(tmp_path)}
+    env |= {"OUTPUT": os.devnull, "TMPDIR": str(tmp_path)}
     if name is not None and mode is not None:
         (tmp_path / name).mkdir(mode=mode)
         env["HOME"] = str(tmp_path / name)
     (tmp_path / "job.yaml").write_text("command: [python3, -c, 'print(1)']\nlauncher: single\n")
     line = "iteration 10/ 100 | elapsed time per iteration (ms): 500.0 | global batch size: 128 |\n"
     (tmp_path / "steps.log").write_text(f" {line}")
+    found = started(*COMMANDS, folder=tmp_path, prefix=prefix, environment=env)
     for words, text in COMMANDS.items():
-        argv = [*prefix, sys.executable, "-m", "hpc_train", *words.split()]
-        done = subprocess.run(
-            argv, cwd=tmp_path, env=env, capture_output=True, text=True, check=False
-        )
+        done = found[words]
         assert text in done.stdout + done.stderr, (words, done)
         assert "Traceback" not in done.stderr, (words, done)
     if name is not None:

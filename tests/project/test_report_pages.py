@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
-import io
 import json
 import re
 import shutil
-from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -21,7 +18,6 @@ from hpc_train.cli.report import report
 from hpc_train.model.expected_study import EXCLUDED, MISSING
 from hpc_train.model.log_selection import Search
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
@@ -30,15 +26,11 @@ from hpc_train.registry import BUILT_IN
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.figure_files import IMAGES
 from hpc_train.reports.figures import FIGURES
-from hpc_train.reports.point_columns import compact_columns, wide_columns
 from hpc_train.tables.runs import UNPARSED
 from tests.project.shown_commands import ROOT, preloaded_environment, run_page
 
 READING = ROOT / "docs" / "reading-a-report.md"
 STUDY = ROOT / "results" / "studies" / "digits-two-cores"
-RENAMED = {"samples_per_second": "throughput", "samples_per_second_per_rank": "throughput_per_rank"}
-# Made of two others, as the page says of `global_batch`.
-DERIVED = {"micro_batch"}
 
 
 def section(name: str) -> str:
@@ -73,43 +65,6 @@ def shown_as() -> dict[str, str]:
 
 def test_every_key_of_a_point_is_explained_and_no_other() -> None:
     assert sorted(shown_as()) == sorted(study_json()["rows"][0])
-
-
-def _flat(row: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """Yield the values of a point as tables have them: an interval is three of them."""
-    for key, value in row.items():
-        if isinstance(value, dict) and "value" in value:
-            yield key, value["value"]
-            yield from ((f"{key}_{end}", value[end]) for end in ("low", "high"))
-        else:
-            yield key, value
-
-
-def test_the_page_knows_which_columns_a_text_has() -> None:
-    points = [dict(_flat(row)) for row in study_json()["rows"]]
-    compact, wide = (
-        {RENAMED.get(shown.column.key, shown.column.key) for shown in columns(points, 0.95)}
-        for columns in (compact_columns, wide_columns)
-    )
-    for key, said in shown_as().items():
-        if key in compact:
-            assert said == "yes", key
-        elif key in wide:
-            assert said == "wide", key
-    assert (compact | wide) - set(shown_as()) == DERIVED
-    # Shown within the column of another.
-    within = {"n_submitted", "not_ok", "accuracy_change_pp", "note",
-              "step_time_s_low", "step_time_s_high"}  # fmt: skip
-    said_shown = {key for key, said in shown_as().items() if said != "no"}
-    assert said_shown - compact - wide - within == set()
-
-
-def test_csv_has_the_same_keys() -> None:
-    found = report_inputs([str(STUDY)], Search(root=ROOT / "none"))
-    text = render_report(build_report(found), "csv")
-    head = next(csv.reader(io.StringIO(text)))
-    plain = {re.sub(r"_(low|high)$", "", name) for name in head}
-    assert plain == {re.sub(r"_(low|high)$", "", name) for name in shown_as()}
 
 
 def test_the_keys_of_the_json_are_on_the_page() -> None:
@@ -156,17 +111,6 @@ def test_every_option_is_on_its_page(command: click.Command, page: str) -> None:
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     options = [o for param in command.params if isinstance(param, click.Option) for o in param.opts]
     assert [option for option in options if not re.search(rf"`{option}\b", text)] == []
-
-
-def test_a_note_on_what_differs_reads_as_shown(tmp_path: Path) -> None:
-    rows = [f"{v}-r{i},{n},4,64,{100 * n + i},{nccl}" for v, nccl in (("old", "2.20.5"),
-            ("new", "2.27.3")) for i, n in enumerate((1, 1, 2), start=1)]  # fmt: skip
-    head = "run,nodes,gpus_per_node,global_batch_size,samples_per_second,nccl"
-    (tmp_path / "t.csv").write_text("\n".join([head, *rows]))
-    found = report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path))
-    notes = build_report(found, ReportOptions()).notes
-    block = section("What must match").partition("```text\n")[2].partition("```")[0]
-    assert " ".join(block.split()) in notes
 
 
 @pytest.mark.parametrize("page", ["foreign-results.md", "compare.md"])

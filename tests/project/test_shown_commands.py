@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.project.shown_commands import Shown, difference, shown, type_page
+from tests.project.shown_commands import Shown, difference, type_page
 
 SAME = [
     ("a\nb", "a\nb\n"),
@@ -40,13 +40,6 @@ def test_a_difference_has_what_is_shown_and_what_is_printed(output: str, text: s
     found = difference(output.splitlines(), text)
     assert found
     assert {line[0] for line in found.splitlines()} <= {"-", "+"}
-
-
-def test_prompts(tmp_path: Path) -> None:
-    page = tmp_path / "page.md"
-    page.write_text("```console\n$ a \\\n  b\n1\n# c\n2\n```\n")
-    assert list(shown(page, "#")) == [Shown("c", ("2",))]
-    assert next(iter(shown(page))).line.split() == ["a", "b"]
 
 
 @pytest.mark.parametrize(

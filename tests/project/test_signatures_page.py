@@ -12,6 +12,7 @@ import pytest
 
 from hpc_train.records.signatures.base import SignatureEntry, SignatureGroup, SignatureKind
 from hpc_train.typed_values import keys_of
+from tests.command_line import run_command
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-signature.md").read_text()
 LOG = "step 10 loss 2.31\nn17 quotad: project proj0042 is frozen since 2026-11-02\nStopped\n"
@@ -33,19 +34,13 @@ def site(tmp_path: Path) -> Path:
 
 
 def hpctrain(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hpc_train", *words],
-        cwd=site.parent,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={
-            "PATH": str(Path(sys.executable).parent),
-            "HPCTRAIN_SITE_PATH": str(site),
-            "XDG_CONFIG_HOME": str(site.parent),
-            "COLUMNS": "100",
-        },
-    )
+    environment = {
+        "PATH": str(Path(sys.executable).parent),
+        "HPCTRAIN_SITE_PATH": str(site),
+        "XDG_CONFIG_HOME": str(site.parent),
+        "COLUMNS": "100",
+    }
+    return run_command(words, environment, site.parent)
 
 
 def test_the_answer_of_the_page_is_that_of_the_command(site: Path) -> None:

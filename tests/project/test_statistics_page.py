@@ -44,6 +44,7 @@ def covered(low: Floats, high: Floats) -> float:
     return float(100 * np.mean((low <= 1) & (high >= 1)))
 
 
+@pytest.mark.long
 def test_coverage_of_the_intervals() -> None:
     for name, method in (("Welch on logarithms", welch), ("Fieller", fieller)):
         said = numbers(rf"\| {name}[^|]*\| (\d+) % \| (\d+) % \| (\d+) % \|")
@@ -56,6 +57,7 @@ def test_coverage_of_the_intervals() -> None:
         assert covered(low, high) == pytest.approx(percent, abs=3)
 
 
+@pytest.mark.long
 def test_coverage_of_the_limits_of_a_mean() -> None:
     spread, n, *said = numbers(
         r"lognormal noise of (\d+) % and n = (\d+) they contain the true mean in (\d+) %; those of "
@@ -74,6 +76,7 @@ def test_coverage_of_the_limits_of_a_mean() -> None:
     assert found == pytest.approx(said, abs=1)
 
 
+@pytest.mark.long
 def test_steps_are_no_replicates() -> None:
     of_steps, of_jobs = numbers(
         r"500 steps contains the true value in (\d+) % .*? of the jobs, in (\d+) %"
@@ -88,6 +91,7 @@ def test_steps_are_no_replicates() -> None:
     assert covered(low, high) == pytest.approx(of_jobs, abs=3)
 
 
+@pytest.mark.long
 def test_stragglers_widen_the_intervals() -> None:
     (percent,) = numbers(r"20 % slower, the intervals remain valid \((\d+) %\)")
     assert "three times as wide on average" in page()
@@ -106,6 +110,7 @@ def test_what_repetitions_resolve() -> None:
         assert 100 * resolution(n) == pytest.approx(percent, abs=0.1)
 
 
+@pytest.mark.long
 def test_how_far_a_peak_is_bounded() -> None:
     none, of, low, high = numbers(
         r"bound no peak in (\d+) studies of (\d+); .*? between (\d+) and (\d+)\."
@@ -135,6 +140,7 @@ def test_how_far_forecasts_of_published_curves_miss() -> None:
     assert max(missed) == pytest.approx(worst, abs=0.5)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("kind", bench_coverage.KINDS)
 def test_the_coverage_of_each_kind_of_runs(kind: str) -> None:
     text = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")

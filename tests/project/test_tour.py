@@ -12,7 +12,7 @@ import pytest
 from tests.project.tour import MOST_TO_A_FIGURE, desk, to_the_first_figure, walk_the_lab
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.slurm
 def test_the_ways_on_the_lab(no_lab: None, tmp_path: Path) -> None:
     pytest.importorskip("torch")

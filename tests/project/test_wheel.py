@@ -16,18 +16,10 @@ import pytest
 from hpc_train.extras import EXTRAS
 from tests.project import installed
 from tests.project.core_commands import (
-    CORE,
-    NEED_AN_EXTRA,
     ROOT,
-    Case,
-    Ended,
-    Start,
-    check,
-    check_sentence,
-    prepare,
 )
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.process
 
 MOST_BYTES = 60_000_000
 
@@ -105,48 +97,6 @@ def test_the_core_is_small(programs: Path, wheel: Path) -> None:
     (own,) = distributions(name="hpctrain", path=[str(packages_of(programs))])
     assert installed.size([own]) > 1_000_000
     assert installed.size([own, *installed.required(installed.of_wheel(wheel))]) <= MOST_BYTES
-
-
-@pytest.fixture(scope="module")
-def folder(
-    programs: Path, environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory
-) -> Path:
-    home = tmp_path_factory.mktemp("core")
-    prepare(home, starter(programs, environment, home))
-    return home
-
-
-def starter(programs: Path, environment: dict[str, str], folder: Path) -> Start:
-    """Return a function that runs the installed hpctrain in a folder."""
-
-    def start(*words: str) -> Ended:
-        done = subprocess.run(
-            [programs / "hpctrain", *words],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd=folder,
-            env=environment,
-        )
-        return Ended(done.returncode, done.stdout, done.stderr)
-
-    return start
-
-
-@pytest.mark.parametrize("case", CORE, ids=lambda case: case.words)
-def test_every_command_of_the_core_works(
-    programs: Path, environment: dict[str, str], folder: Path, case: Case
-) -> None:
-    check(starter(programs, environment, folder), case)
-
-
-@pytest.mark.parametrize("case", NEED_AN_EXTRA, ids=lambda case: case.words)
-def test_a_command_names_its_extra(
-    programs: Path, environment: dict[str, str], folder: Path, case: Case
-) -> None:
-    start = starter(programs, environment, folder)
-    check_sentence(start, folder, case)
-    assert f"{programs / 'python'} -m pip install '" in start(*case.words.split()).errors
 
 
 def test_render_an_example(programs: Path, environment: dict[str, str], tmp_path: Path) -> None:

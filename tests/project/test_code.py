@@ -1,0 +1,158 @@
+"""What the code of the package keeps to, and no tool checks: sizes, and who does what."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from hpc_train.model.batch_system import LOCAL
+from hpc_train.registry import BUILT_IN, find_batch_system
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "hpc_train"
+MODULE_LINES, FUNCTION_LINES = 700, 80
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Node = Function | ast.ClassDef | ast.Call | ast.Compare
+# What a busy machine may need for a command of a second.
+WAIT_S = 200
+WAIT = re.compile(r"(?:timeout=|within_s=|\.wait\()(\d+(?:\.\d+)?)[,)]")
+
+WRITER = "atomicfile.py"
+# The folder of a run gets its name when it is complete, and another one before it is removed.
+FOLDERS = {
+    "runs/run_folders.py: fresh.path.rename(final.path)",
+    "runs/run_folders.py: folder.path.rename(gone)",
+    # A checkpoint is a folder too, whose files torch writes.
+    "workload/checkpoint_files.py: os.fsync(descriptor)",
+    "workload/checkpoint.py: folder.rename(aside)",
+    "workload/checkpoint_writing.py: final.rename(before)",
+    "workload/checkpoint_writing.py: before.rename(before.with_suffix(''))",
+    "workload/checkpoint_writing.py: folder.new.rename(final)",
+}
+OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
+
+NAMES = frozenset(BUILT_IN["batch_systems"])
+# Requeue and nested allocations are features of Slurm, with templates of their own.
+OF_SLURM = {"_requeue.sh.j2", "nested.sbatch.j2"}
+# The variable that tells srun to pass all variables on, where srun starts the ranks.
+EXPORT = "SLURM_EXPORT_ENV"
+
+
+@cache
+def nodes() -> tuple[tuple[str, Node], ...]:
+    """Return what the tests look at, each with its module."""
+    return tuple(
+        (str(path.relative_to(PACKAGE)), node)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, Node)
+    )
+
+
+def test_modules_are_short() -> None:
+    paths = (path for top in ("hpc_train", "tests") for path in (ROOT / top).rglob("*.py"))
+    sizes = {str(path): path.read_text(encoding="utf-8").count("\n") for path in paths}
+    assert {path: size for path, size in sizes.items() if size > MODULE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    sizes = {
+        f"{where} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for where, node in nodes()
+        if isinstance(node, Function)
+    }
+    assert len(sizes) > 1000
+    assert {name: size for name, size in sizes.items() if size > FUNCTION_LINES} == {}
+
+
+def test_no_test_fails_because_the_machine_is_busy() -> None:
+    short = [
+        path.name
+        for path in sorted((ROOT / "tests").rglob("*.py"))
+        for limit in WAIT.findall(path.read_text(encoding="utf-8"))
+        if float(limit) < WAIT_S
+    ]
+    # The first three expect the end of the time; the others wait for nothing.
+    assert set(short) == {
+        *("test_submit.py", "test_waiting.py", "test_transport.py"),
+        *("test_python_functions.py", "test_user_types.py"),
+    }
+
+
+def atomic_steps() -> Iterator[str]:
+    """Yield the calls that make a temporary file, flush it or give it its name."""
+    for where, node in nodes():
+        if not isinstance(node, ast.Call):
+            continue
+        module, _, last = ast.unparse(node.func).rpartition(".")
+        # `Path.replace` and `Path.rename` have one argument; those of texts and frames have others.
+        renames = last in ("replace", "rename") and len(node.args) == 1 and not node.keywords
+        of_os = module == "os" and last in ("replace", "rename", "renames")
+        if of_os or renames or last in OF_SYSTEM:
+            yield f"{where}: {ast.unparse(node)}"
+
+
+def test_one_module_writes_atomically() -> None:
+    found = {step for step in atomic_steps() if not step.startswith(WRITER)}
+    assert found == FOLDERS
+
+
+def test_what_has_a_severity_and_a_message_is_a_finding() -> None:
+    found = set()
+    for _, node in nodes():
+        if isinstance(node, ast.ClassDef):
+            given = {ast.unparse(x.target) for x in node.body if isinstance(x, ast.AnnAssign)}
+            found |= {node.name} if {"severity", "message"} <= given else set()
+    # A hit of a rule is where a finding comes from.
+    assert found == {"Finding", "RuleHit"}
+
+
+def test_no_module_compares_a_scheduler_with_a_name() -> None:
+    found = []
+    for where, node in nodes():
+        if isinstance(node, ast.Compare):
+            words = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+            text = ast.unparse(node)
+            if words & NAMES and re.search(r"scheduler|executor", text):
+                found.append(f"{where}:{node.lineno} {text}")
+    assert found == []
+
+
+def test_no_template_compares_a_scheduler_with_a_name() -> None:
+    found = [
+        f"{path.name}: {code}"
+        for path in sorted((ROOT / "templates").glob("*.j2"))
+        for code in re.findall(r"{[{%].*?[%}]}", path.read_text(encoding="utf-8"))
+        if re.search(r"scheduler", code) or re.search(rf"[\"']({'|'.join(NAMES)})[\"']", code)
+    ]
+    assert found == []
+
+
+def test_shared_templates_and_plans_name_no_variable_of_slurm() -> None:
+    shared = [
+        *(path for path in (ROOT / "templates").glob("*.j2") if path.name not in OF_SLURM),
+        *(PACKAGE / "plans").rglob("*.py"),
+    ]
+    found = {
+        path.name: names
+        for path in sorted(shared)
+        if (names := set(re.findall(r"SLURM_\w+", path.read_text(encoding="utf-8"))) - {EXPORT})
+    }
+    # The variables of the ranks that srun starts.
+    assert found == {"srun.py": {"SLURM_LOCALID", "SLURM_NTASKS", "SLURM_PROCID"}}
+
+
+def test_each_scheduler_has_an_executor_and_a_template() -> None:
+    for name in NAMES:
+        batch = find_batch_system(name)
+        assert batch.name == name
+        assert name in BUILT_IN["executors"]
+        assert (ROOT / "templates" / batch.template).is_file()
+
+
+def test_an_executor_of_another_package_has_what_this_machine_has() -> None:
+    found = find_batch_system("another")
+    assert (found.template, found.this_machine, found.prefix) == (LOCAL.template, False, "")
