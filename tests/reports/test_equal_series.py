@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 
 import matplotlib as mpl
@@ -10,8 +9,6 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
 from matplotlib.text import Text
@@ -20,7 +17,7 @@ from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.study import Gates
 from hpc_train.reports.figures import FIGURES
 from hpc_train.reports.figures.canvas import Canvas
-from hpc_train.reports.figures.end_labels import apart, spread
+from hpc_train.reports.figures.end_labels import spread
 from hpc_train.reports.figures.markers import DOTTED
 from hpc_train.reports.figures.plot_data import Measured, plot_data_of
 from hpc_train.reports.figures.series_styles import SMALL_MULTIPLES
@@ -132,15 +129,3 @@ def test_up_to_six_series_are_named_at_their_lines() -> None:
                 assert below.y1 <= above.y0
         assert all(box.x1 <= canvas.figure.bbox.x1 for box in boxes)
     assert texts(drawn("scaling", 1)) == texts(drawn("scaling", SMALL_MULTIPLES)) == []
-
-
-@given(st.lists(st.floats(0, 100), min_size=1, max_size=6))
-def test_names_are_apart_in_the_order_of_their_lines(wanted: Sequence[float]) -> None:
-    places = apart(wanted, 12, (0, 100))
-    order = sorted(range(len(wanted)), key=lambda i: wanted[i])
-    for low, high in pairwise(places[i] for i in order):
-        assert high - low >= 12 - 1e-9
-    assert min(places) >= -1e-9
-    assert max(places) <= 100 + 1e-9
-    if all(b - a >= 12 for a, b in pairwise(sorted(wanted))):
-        assert places == pytest.approx(list(wanted))

@@ -40,17 +40,6 @@ def test_the_scaling_of_a_series_is_called_its_own(report: Report) -> None:
     assert heads["common_speedup"] == "speedup to common\nbaseline [95 %]"
 
 
-def test_one_series_has_no_such_words() -> None:
-    alone = made(tables({"B": SLOW_AND_FAST["B"]}, gates=Gates(efficiency=0.75)))
-    assert alone.summary[:2] == (
-        "8 GPUs under B train 5.60 [5.47, 5.73] times as fast as 1 GPU (efficiency 70 %).",
-        "Efficiency is at least 75 % up to 4 GPUs; each doubling up to 8 GPUs gives at least 1.5 "
-        "times the speed.",
-    )
-    assert not alone.tables[1].rows
-    assert "common" not in text.render(alone)
-
-
 def test_the_fastest_point_and_its_cost_are_named() -> None:
     line = next(x for x in made(tables(SLOW_AND_FAST)).summary if x.startswith("Fastest point"))
     assert line == (
@@ -59,13 +48,6 @@ def test_the_fastest_point_and_its_cost_are_named() -> None:
     )
     priced = tables(SLOW_AND_FAST, price_per_gpu_hour=2.0, currency="EUR")
     assert any("1.32 GPU-hours (2.65 EUR), 1.43 times" in line for line in made(priced).summary)
-
-
-def test_the_common_baseline_is_named(report: Report) -> None:
-    assert (
-        "Baseline common to all comparable series: 1 GPU under B, the fastest of that size."
-        in report.summary
-    )
 
 
 def test_each_size_has_its_own_fastest_and_failures_are_told() -> None:

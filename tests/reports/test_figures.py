@@ -14,10 +14,7 @@ from PIL import Image
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
 from hpc_train.reports.figures import FIGURES, figures
-from hpc_train.reports.figures.cost import pareto
-from hpc_train.reports.figures.plot_data import MOST_RUNS, MOST_SERIES, Measured, plot_data_of
-from hpc_train.reports.figures.scaling import shown_basis
-from hpc_train.reports.figures.series_styles import styles
+from hpc_train.reports.figures.plot_data import MOST_RUNS, Measured, plot_data_of
 from hpc_train.reports.figures.titles_and_legend import heading_lines
 from hpc_train.reports.value_format import significant
 from hpc_train.tables.node_step_times import node_frame
@@ -54,7 +51,7 @@ def inline(study: ExpectedStudy, tables: Measured, name: str) -> str:
     return figure.images["inline"].decode()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_study_gives_the_same_bytes_and_no_date() -> None:
     first, second = (figures(*small(), KINDS) for _ in range(2))
     assert [figure.name for figure in first] == list(FIGURES)
@@ -72,10 +69,6 @@ def test_settings_of_the_caller_neither_matter_nor_change() -> None:
     with mpl.rc_context({"font.size": 20, "svg.hashsalt": "other"}):
         assert main().images == plain.images
         assert mpl.rcParams["font.size"] == 20
-
-
-def test_more_runs_change_the_picture() -> None:
-    assert main(3).images != main().images
 
 
 def test_what_was_not_measured_is_not_drawn() -> None:
@@ -129,7 +122,7 @@ def test_points_without_a_result_are_hollow_and_end_the_line() -> None:
     assert [drawing.gaps(style) for style in drawing.styles] == [[], [16]]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_hostile_names_are_text() -> None:
     names = ('$a_b$ <script>alert(1)</script> id="x"', "new\nline \x1b[31m", "long " * 90, "日本")
     study, tables = measured((1, 2), names, 2, ())
@@ -148,12 +141,6 @@ def test_the_slow_node_is_named() -> None:
     assert re.search(r"slowest: node07, \+1[12]\.\d % in the median of its runs", text)
     even = tables._replace(nodes=node_times(tables.runs, by=1.0))
     assert "no node is 3 % slower" in inline(study, even, "nodes")
-
-
-def test_runs_on_one_node_say_nothing_about_nodes() -> None:
-    study, tables = small()
-    alone = tables.nodes[tables.nodes["run_id"].str.contains("-1-")]
-    assert figures(study, tables._replace(nodes=alone), (), ["nodes"]) == ()
 
 
 def test_a_peak_is_drawn_only_where_it_is_bounded() -> None:
@@ -177,16 +164,6 @@ def test_the_parts_of_a_step_add_up() -> None:
     assert list(sums.values()) == pytest.approx([100.0] * 7)
 
 
-def test_the_front_is_what_no_other_beats() -> None:
-    assert pareto([(1, 5), (2, 3), (2, 4), (3, 3), (4, 1)]) == [(1, 5), (2, 3), (4, 1)]
-
-
-def test_series_differ_in_grey() -> None:
-    own = styles([{"series": f"s{i}", "size": 1} for i in range(MOST_SERIES)])
-    for values in zip(*((style.colour, style.marker, style.dashes) for style in own), strict=True):
-        assert len(set(values)) == MOST_SERIES
-
-
 def many(series: int) -> tuple[ExpectedStudy, Measured]:
     """Copy a small study's series until there are so many."""
     study, tables = measured((1, 2, 4, 8, 16, 32, 64, 128), ("a",), 5, ())
@@ -201,7 +178,7 @@ def many(series: int) -> tuple[ExpectedStudy, Measured]:
     return study, Measured(runs, copies(tables.points), (), node_times(runs[:400]))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_ten_thousand_runs_are_thinned_and_it_is_said() -> None:
     study, tables = many(250)
     assert (len(tables.runs), len(tables.points)) == (10_000, 2_000)
@@ -224,7 +201,7 @@ def test_of_many_runs_every_kth_is_drawn() -> None:
     assert f"{len(drawing.runs):,} of {len(runs):,} runs drawn" in heading_lines(drawing)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_pictures_are_not_blank() -> None:
     for figure in figures(*small(), ("png",)):
         grey = Image.open(io.BytesIO(figure.images["png"])).convert("L")
@@ -237,8 +214,3 @@ def test_the_title_says_regime_runs_and_intervals() -> None:
         heading_lines(drawing) == "resnet\nstrong scaling, 3 runs a point, pointwise 95 % intervals"
     )
     assert heading_lines(drawing, 2).endswith(", 2 points not drawn")
-
-
-def test_series_of_different_bases_show_the_most_common() -> None:
-    bases = ["throughput", "epoch time", "epoch time"]
-    assert shown_basis([{"basis": basis, "n_ok": 1} for basis in bases]) == "epoch time"

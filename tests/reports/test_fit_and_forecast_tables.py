@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -75,11 +74,6 @@ def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) ->
     ]  # fmt: skip
 
 
-def test_a_refused_law_stands_beside_the_other(tmp_path: Path) -> None:
-    shown = " ".join(_report(_csv(tmp_path, (1, 2, 4, 8), (1.0,) * 3)).split())
-    assert "Laws that are not shown: USL: needs 6 sizes, there are 4." in shown
-
-
 def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None:
     path = _csv(tmp_path, SEVEN)
     text = _report(path, asked=ReportOptions(forecast=5, force=True))
@@ -90,11 +84,6 @@ def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None
     for row in rows:
         assert row["speedup"]["low"] < row["speedup"]["value"] < row["speedup"]["high"]
     assert "Forecast" not in _report(path)
-
-
-def test_a_forecast_without_a_law_says_why(tmp_path: Path) -> None:
-    text = " ".join(_report(_csv(tmp_path, (1, 2)), asked=ReportOptions(forecast=2)).split())
-    assert "no law is fitted: Amdahl: needs 3 sizes, there are 2" in text
 
 
 def test_a_far_forecast_needs_force(tmp_path: Path) -> None:
@@ -128,8 +117,3 @@ def test_superlinear_points_have_no_law_and_all_refusals_share_a_note(tmp_path: 
     (note,) = (note for note in report.notes if note.startswith("Laws that are not shown"))
     assert "Amdahl: superlinear: the efficiency is above 100 % at some size" in note
     assert len(laws.records) == 4
-
-
-def test_a_page_keeps_parameters_beside_their_names_and_intervals(tmp_path: Path) -> None:
-    page = _report(_csv(tmp_path, SEVEN), "html").replace("\u00a0", "~")
-    assert re.search(r"<td>a~[0-9.]{1,8}~\[[0-9.]{1,8},~[0-9.]{1,8}\]; b~", page)

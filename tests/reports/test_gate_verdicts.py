@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -72,23 +71,6 @@ def test_a_gate_that_is_decided_at_no_point_is_not_met() -> None:
     assert last.reason == "efficiency is not decided at any point"
 
 
-class Counted(list[dict[str, Any]]):
-    """Points that count how often somebody goes through all of them."""
-
-    times = 0
-
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        self.times += 1
-        return super().__iter__()
-
-
-def test_gates_of_many_points_do_not_look_at_all_of_them_for_each() -> None:
-    points = Counted(point(nodes, efficiency=0.9, doubling=0.9) for nodes in range(1, 101))
-    found = verdicts(Gates(efficiency=0.75, doubling=1.5), points, GateInputs())
-    assert len(found) == 99 + 50 + 100 + 100
-    assert points.times < 20
-
-
 def test_doubling_is_a_speedup_and_needs_half_the_size() -> None:
     points = [point(1), point(2, doubling=0.75), point(3, doubling=None), point(4, doubling=0.7)]
     assert outcomes(Gates(doubling=1.5), *points) == [("8 GPUs", "met"), ("16 GPUs", "not met")]
@@ -158,10 +140,6 @@ def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:
     assert "\nGates\n" in text.render(made)
 
 
-def test_points_that_are_there_need_no_table() -> None:
-    assert gated(empty(), verdicts(Gates(), [point(1)], GateInputs())).tables[-1].rows == ()
-
-
 def test_a_value_is_never_written_as_the_limit_that_it_misses() -> None:
     found = only(Gates(efficiency=0.75), point(2, efficiency=0.74996))
     assert found.reason == "efficiency 0.74996 < 0.75"
@@ -201,11 +179,3 @@ def test_the_table_of_gates_is_readable_on_a_narrow_terminal(width: int) -> None
     # A size is on one line, and no heading is cut.
     assert [f"{n} GPUs" in table for n in (8, 16, 32)] == [True] * 3
     assert {"gate", "limit", "met", "not", "decided", "at"} <= set(table.split())
-
-
-def test_a_point_is_named_once_for_each_gate_and_of_many_the_first() -> None:
-    points = [point(nodes, efficiency=0.4) for nodes in range(1, 12)]
-    found = verdicts(Gates(efficiency=0.5, missing=False), points, GateInputs())
-    (row, *_) = gated(empty(), (*found, *found)).tables[-1].rows
-    first = ", ".join(f"{4 * nodes} GPUs" for nodes in range(2, 10))
-    assert row[3].text == f"{first} and 2 more"

@@ -67,14 +67,6 @@ def test_the_caption_is_short_and_the_notes_are_below_the_table() -> None:
         assert escaped(line) in note
 
 
-def test_further_notes_are_comments_of_one_line() -> None:
-    many = msgspec.structs.replace(report(), notes=tuple(f"note\n{i}" for i in range(30)))
-    shown = latex.render(many)
-    after = shown.split(r"\end{table}")[-1].strip().splitlines()
-    assert all(line.startswith("% ") for line in after)
-    assert [f"note {i}" in shown for i in range(30)] == [True] * 30
-
-
 DOCUMENT = r"""\documentclass{article}
 \usepackage[T1]{fontenc}
 \usepackage{booktabs}

@@ -8,21 +8,18 @@ import re
 import time
 from collections import Counter
 from html.parser import HTMLParser
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from hpc_train.model.report import Figure, Report, RunDetail
+from hpc_train.model.report import Report, RunDetail
 from hpc_train.pipeline.write_report import check_format, default_options, write_report
 from hpc_train.reports.formats.page.render import render
 from hpc_train.reports.formats.page.run_details import MOST_ENDS
 from tests.reports.finished import HOSTILE, empty, report
 from tests.reports.whole import SCRIPT, TURNED, WORDS, whole
-
-EMPTY_TAGS = {"meta", "link", "img", "input", "br"}
 
 
 class Elements(HTMLParser):
@@ -113,17 +110,6 @@ def test_every_link_has_its_place(elements: Elements) -> None:
     assert {"s1", "s2", "e1", "e2", "c1", "c2", "r16"} <= links
 
 
-def test_the_page_can_be_read_aloud(elements: Elements) -> None:
-    levels = [int(tag[1]) for tag, _ in elements.found if re.fullmatch(r"h[1-6]", tag)]
-    assert levels[0] == 1
-    assert levels.count(1) == 1
-    assert all(after - before <= 1 for before, after in pairwise(levels))
-    assert all(given.get("scope") in ("col", "row") for given in elements.of("th"))
-    regions = [given for _, given in elements.found if given.get("role") == "region"]
-    assert all(given["tabindex"] == "0" and given["aria-label"] for given in regions)
-    assert {"header", "main", "nav", "footer"} <= {tag for tag, _ in elements.found}
-
-
 def test_everything_of_the_report_is_there(elements: Elements) -> None:
     made = whole()
     for line in (*made.notes[:-2], *made.checks):
@@ -140,25 +126,12 @@ def test_everything_of_the_report_is_there(elements: Elements) -> None:
     assert "cpus per task" in elements.text
 
 
-def test_runs_that_ended_alike_are_told_once(elements: Elements) -> None:
-    ends = [given for tag, given in elements.found if given.get("class") == "end"]
-    assert len(ends) == 2
-    assert "at step 7" in elements.text
-
-
 def test_ids_of_figures_are_their_own(shown: str) -> None:
     assert shown.count('id="f1-clip"') == shown.count('id="f2-clip"') == 1
     assert 'clip-path="url(#f1-clip)"' in shown
     # Words are no ids.
     assert '1010 samples/s, id="clip"</title>' in shown
     assert "example.org" not in shown
-
-
-def test_a_heavy_drawing_is_a_picture() -> None:
-    heavy = Figure(name="x", caption="c", images={"inline": b"<svg>" + b" " * 10**6, "png": b"PNG"})
-    page = Elements(render(msgspec.structs.replace(report(), figures=(heavy,))))
-    assert page.of("img") == [{"src": "data:image/png;base64,UE5H", "alt": "c"}]
-    assert page.of("svg") == []
 
 
 def test_a_file_of_that_ending_is_a_page(tmp_path: Path) -> None:
@@ -168,7 +141,7 @@ def test_a_file_of_that_ending_is_a_page(tmp_path: Path) -> None:
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_page_of_10_000_runs() -> None:
     large = many(10_000)
     start = time.process_time()

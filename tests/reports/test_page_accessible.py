@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,49 +9,13 @@ import pytest
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs, selection
 from hpc_train.pipeline.write_report import default_options, render_report
-from tests.reports.chromium import Tab, browser
+from tests.reports.chromium import Tab
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 STRATEGIES = ("ddp", "ddp+bucket", "fsdp-full", "fsdp-grad", "fsdp-hybrid", "zero-1", "zero-2",
               "zero-3", "megatron-tp2", "pipeline-4")  # fmt: skip
 HEAD = "strategy,nodes,gpus_per_node,samples_per_second,global_batch_size\n"
-# Text whose contrast is below 4.5 (WCAG 2.2 AA), below 3 if it is large.
-WEAK = """
-(() => {
-  const parse = (text) => {
-    const parts = (text.match(/[\\d.]+/g) || []).map(Number);
-    return parts.length < 3 ? null : [...parts.slice(0, 3), parts.length > 3 ? parts[3] : 1];
-  };
-  const light = (rgb) => {
-    const [r, g, b] = rgb.slice(0, 3).map((c) => c / 255)
-      .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
-    return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-  };
-  const paper = (e) => {
-    for (let at = e; at; at = at.parentElement) {
-      const own = parse(getComputedStyle(at).backgroundColor);
-      if (own && own[3] === 1) return own;
-    }
-    return [255, 255, 255, 1];
-  };
-  const weak = [];
-  const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  let count = 0;
-  while (walk.nextNode()) {
-    const e = walk.currentNode.parentElement;
-    if (!walk.currentNode.data.trim() || e.closest("script, title, [hidden]")) continue;
-    if (!e.checkVisibility()) continue;
-    const style = getComputedStyle(e);
-    const ink = parse(e.closest("svg") ? style.fill : style.color);
-    const [high, low] = [light(ink), light(paper(e))].sort((a, b) => b - a);
-    const ratio = (high + 0.05) / (low + 0.05);
-    count += 1;
-    if (ratio < (parseFloat(style.fontSize) >= 24 ? 3 : 4.5)) weak.push([e.textContent, ratio]);
-  }
-  return [count, weak];
-})()
-"""
 UNNAMED = """
 (() => {
   const name = (e) => e.getAttribute("aria-label") || (e.labels && e.labels.length)
@@ -125,26 +88,9 @@ def page(folder: Path, series: int, repetitions: int) -> Path:
     return path
 
 
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module", params=[(1, 3), (4, 3), (10, 3), (10, 20)], ids=str)
+@pytest.fixture(scope="module", params=[(1, 3), (10, 20)], ids=str)
 def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return page(tmp_path_factory.mktemp("page"), *request.param)
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_text_has_contrast_also_in_figures(tab: Tab, shown: Path, scheme: str) -> None:
-    tab.medium(scheme=scheme)
-    tab.open(shown)
-    tab.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
-    count, weak = tab.value(WEAK)
-    tab.medium()
-    assert count > 100
-    assert weak == []
 
 
 def test_everything_has_a_name_and_a_place(tab: Tab, shown: Path) -> None:
@@ -172,7 +118,7 @@ def test_what_can_be_scrolled_sideways_shows_it(tab: Tab, shown: Path) -> None:
     assert tab.value(NO_CUE) == []
 
 
-@pytest.mark.parametrize("width", [390, 760, 900, 1280])
+@pytest.mark.parametrize("width", [390, 900])
 def test_only_a_figure_that_is_cut_says_how_to_see_all(tab: Tab, shown: Path, width: int) -> None:
     tab.open(shown, width)
     cues = tab.value(CUES)
@@ -192,17 +138,6 @@ def test_only_a_table_that_is_cut_says_how_to_see_all(tab: Tab, shown: Path, wid
         name for cut, _, name in cues if cut and name == "Points"
     ]
     assert not all(cut for cut, *_ in cues)
-
-
-def test_numbers_are_not_broken_into_lines(tab: Tab, shown: Path) -> None:
-    tab.open(shown)
-    cells = "[...document.querySelectorAll('main section:not(#runs) .scroll td')]"
-    numbers = f"{cells}.filter((e) => /^[\\d.,\\[\\] +-]+$/.test(e.textContent))"
-    assert tab.value(f"{numbers}.length") > 10
-    tall = ".filter((e) => e.getClientRects().length && lines(e) > 1).map((e) => e.textContent)"
-    tab.value("window.lines = (e) => { const r = document.createRange(); r.selectNodeContents(e);"
-              "return new Set([...r.getClientRects()].map((b) => b.top)).size; }")  # fmt: skip
-    assert tab.value(f"{numbers}{tall}") == []
 
 
 def test_a_mark_under_an_interval_has_its_tooltip(tab: Tab, shown: Path) -> None:

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from tests.reports.chromium import Tab, browser
+from tests.reports.chromium import Tab
 from tests.reports.test_page_accessible import page
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 pytest.importorskip("axe_core_python", reason="the package axe-core-python is not installed")
 
@@ -34,14 +33,8 @@ axe.run(document).then((result) => JSON.stringify({
 
 
 @pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
-
-
-@pytest.fixture(scope="module", params=[1, 10], ids=["one series", "ten series"])
-def shown(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return page(tmp_path_factory.mktemp("page"), request.param, 3)
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return page(tmp_path_factory.mktemp("page"), 10, 3)
 
 
 def findings(tab: Tab) -> tuple[list[str], list[list[str]]]:

@@ -35,16 +35,6 @@ def contrast(one: str, other: str) -> float:
     return (high + 0.05) / (low + 0.05)
 
 
-@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
-def test_text_can_be_read(colours: dict[str, str]) -> None:
-    assert contrast("#000", "#fff") == pytest.approx(21)
-    pairs = [(ink, paper) for ink in ("ink", "soft", "link", "bad", "good")
-             for paper in ("paper", "panel")]  # fmt: skip
-    pairs += [("ink", "warn-paper"), ("warn", "warn-paper")]
-    weak = {p: contrast(colours[p[0]], colours[p[1]]) for p in pairs}
-    assert {pair: ratio for pair, ratio in weak.items() if ratio < 4.5} == {}
-
-
 def test_series_can_be_seen_and_named_in_their_colours() -> None:
     dark = dict(re.findall(r"--(f-[a-z0-9]+):(#[0-9a-f]{6})", STYLE))
     assert {f"--{name}" for name in dark} == set(VARIABLES.values())

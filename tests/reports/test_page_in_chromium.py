@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
@@ -15,11 +14,11 @@ from hpc_train.reports.formats.page.render import render
 from hpc_train.tables.node_step_times import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
-from tests.reports.chromium import Tab, browser
+from tests.reports.chromium import Tab
 from tests.reports.finished import finished
 from tests.reports.whole import WORDS, whole
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 # Of A4 between margins of 14 mm, at 96 dots per inch.
 PAPER = 688
@@ -38,12 +37,6 @@ REGIONS = """
 [...document.querySelectorAll("[role=region], summary, a[href], button, input")]
   .filter((e) => e.checkVisibility({ contentVisibilityAuto: true }))
 """
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

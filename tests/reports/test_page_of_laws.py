@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,9 +9,9 @@ import pytest
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs, selection
 from hpc_train.pipeline.write_report import default_options, render_report
-from tests.reports.chromium import Tab, browser
+from tests.reports.chromium import Tab
 
-pytestmark = [pytest.mark.browser, pytest.mark.slow]
+pytestmark = pytest.mark.browser
 
 HEAD = "strategy,nodes,gpus_per_node,samples_per_second,global_batch_size\n"
 # Targets of the pointer outside of running text have 24 pixels (WCAG 2.2 AA, 2.5.8).
@@ -27,12 +26,6 @@ CUT = """
   .filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
   .map((e) => e.tHead.textContent)
 """
-
-
-@pytest.fixture(scope="module")
-def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
-    with browser(tmp_path_factory.mktemp("browser")) as made:
-        yield made
 
 
 @pytest.fixture(scope="module")

@@ -31,17 +31,6 @@ def test_checks_come_before_the_figures_and_ends_are_said_once() -> None:
     assert "<table" not in failed
 
 
-def test_settings_of_the_analysis_are_said_in_words() -> None:
-    page = render(whole())
-    assert not re.search(r"warmup_steps<|gate_efficiency<", page)
-    assert "In brackets: the 95 % interval of the number before." in page
-
-
-def test_a_script_is_named_by_its_point() -> None:
-    page = render(whole())
-    assert "Script 1: srun, 1 node, 4 ranks and 2 other points" in page
-
-
 def test_runs_that_a_point_lacks_are_small_and_hollow() -> None:
     study, tables = simple()
     runs = tables.runs.copy()
@@ -66,14 +55,6 @@ def test_a_gate_on_the_speedup_from_half_the_size_has_a_panel() -> None:
     assert 1.5 < min(own) <= max(own) < 2.1
     assert [row["value"] for row in panel if row["drawn"] == "gate"] == [1.5]
     assert "from half" not in inline(study, tables, "efficiency")
-
-
-def test_the_fit_figure_says_what_its_fits_are_worth() -> None:
-    study, tables = measured((1, 2, 4, 8), ("srun",), 3, ())
-    note = "measured on one node"
-    amdahl, *rest = tables.laws
-    laws = (msgspec.structs.replace(amdahl, notes=(note,)), *rest)
-    assert f">Amdahl: {note}</text>" in inline(study, tables._replace(laws=laws), "fits")
 
 
 def test_of_many_series_the_summary_says_the_first() -> None:

@@ -121,7 +121,7 @@ def test_times_of_zero_whole_seconds_have_no_bound() -> None:
     assert any("0 s is less than 1 s" in line for line in report.summary)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_thousand_points() -> None:
     runs = [
         expected(f"r{i}-{n}", nodes=n, axes={"nodes": n, "case": i})

@@ -9,7 +9,7 @@ from hpc_train.reports.formats import text
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
-from tests.reports.finished import empty, report
+from tests.reports.finished import report
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 
 
@@ -67,17 +67,6 @@ def test_what_is_true_of_every_point_is_said_once() -> None:
     assert lines == ["Caveats: n=1, so no interval: all 2 points."]
 
 
-def test_a_single_baseline_run_takes_every_interval() -> None:
-    lines = repeated({1: [10.0], 2: [18.0, 19.0]}).summary
-    assert "Caveats: one baseline run, so no interval: 2 GPUs." in lines
-
-
-def test_many_points_of_one_kind_are_counted() -> None:
-    rates = {n: [10.0 * n] for n in range(1, 12)} | {12: [100.0, 101.0]}
-    line = next(line for line in repeated(rates).summary if "n=1, so" in line)
-    assert line.endswith("8 GPUs and 3 more (column flags).")
-
-
 def test_one_size_is_no_scaling() -> None:
     shown = repeated({2: [10.0, 11.0, 12.0]})
     assert shown.title == "study: one size (2 nodes, 2 GPUs)"
@@ -109,21 +98,6 @@ def test_foreign_logs_are_told_apart_by_their_ranks_and_their_state_is_not_known
     assert any("3 of 3 logs with a result" in line for line in shown.summary)
     assert any("do not contain the state of their job" in note for note in shown.notes)
     assert not any("do not say" in note for note in report().notes)
-
-
-def test_logs_with_and_without_a_known_size_are_told_apart() -> None:
-    logs = [foreign("a.log"), foreign("b.log", 2)]
-    shown = made(logs, [*rate("a.log", 10), *rate("b.log", 18), record("b.log", "world_size", 2)])
-    assert [row["ranks"] for row in shown.tables[0].records] == [None, 2]
-    assert not any("times as fast" in line for line in shown.summary)
-
-
-def test_constant_columns_are_said_once() -> None:
-    shown = report()
-    keys = [column.key for column in shown.tables[0].columns]
-    assert "gpus" in keys
-    assert "gpus_per_node" not in keys
-    assert any("4 GPUs per node, 4 tasks per node" in line for line in shown.summary)
 
 
 def test_a_table_that_is_too_wide_loses_columns_and_says_so() -> None:
@@ -166,12 +140,3 @@ def test_checks_name_gates_and_missing_points() -> None:
         "missing point",
     ]
     assert "16 GPUs under srun" in report().checks[0]
-
-
-def test_notes_say_how_the_intervals_were_made() -> None:
-    assert any("95 %, Welch on logarithms" in note for note in report().notes)
-    assert "study note" in report().notes
-
-
-def test_a_study_without_runs_still_gives_a_report() -> None:
-    assert empty().summary == ("No point to compare: 0 of 0 runs ok.",)

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import io
-
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from rich import box
-from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.formats.text import render
@@ -30,28 +24,9 @@ def tables(draw: st.DrawFn) -> ReportTable:
     return ReportTable(title="T", columns=columns, rows=rows)
 
 
-def as_rich_draws_it(table: ReportTable) -> list[str]:
-    drawn = Table(
-        box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0), highlight=False
-    )
-    for column in table.columns:
-        drawn.add_column(Text(column.heading), justify=column.align, no_wrap=True, vertical="top")
-    for row in table.rows:
-        drawn.add_row(*(Text(cell.text) for cell in row))
-    out = Console(file=io.StringIO(), width=1000, color_system=None, legacy_windows=False)
-    out.print(drawn)
-    return [line.rstrip() for line in out.file.getvalue().rstrip("\n").split("\n")]  # type: ignore[attr-defined]
-
-
 def lines_of(table: ReportTable, width: int) -> list[str]:
     report = Report(title="R", summary=(), tables=(table,))
     return render(report, width).rstrip("\n").split("\n")[6:]
-
-
-@settings(deadline=None)
-@given(tables())
-def test_it_looks_as_rich_draws_it(table: ReportTable) -> None:
-    assert "\n".join(lines_of(table, 200)) == "\n".join(as_rich_draws_it(table)).rstrip("\n")
 
 
 def two_columns(*cells: str, head: str = "name", drop: int = 0) -> ReportTable:

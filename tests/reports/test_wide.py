@@ -4,11 +4,10 @@ from typing import Any
 
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.reports.plain_rows import plain_rows
-from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.reports.study_tables import absent_notes, constants, points_table
+from hpc_train.reports.study_tables import absent_notes, points_table
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
-from tests.reports.finished import finished, report
+from tests.reports.finished import finished
 
 NO_LIMITS = {
     f"{name}_{end}": None
@@ -40,21 +39,6 @@ def test_wide_has_what_the_compact_table_leaves_out() -> None:
     assert shown["micro_batch"].text == "64"
 
 
-def test_the_speedup_of_the_training_is_a_column_of_its_own() -> None:
-    short = [row | {"accuracy": None, "common_speedup": None} for row in points()]
-    keys = [column.key for column in points_table(short, 0.95).columns]
-    assert keys.index("time_to_train_speedup") > keys.index("speedup")
-
-
-def test_a_size_that_a_point_did_not_record_is_not_said_of_all() -> None:
-    same = [row | {"nodes": 1, "n_ok": 3} for row in points()]
-    assert "1 node" in constants(same)
-    assert "nodes" not in {column.key for column in points_table(same, 0.95).columns}
-    silent = [same[0] | {"nodes": None}, *same[1:]]
-    assert "node" not in constants(silent).replace("per node", "")
-    assert "nodes" in {column.key for column in points_table(silent, 0.95).columns}
-
-
 def test_both_tables_hold_the_same_records() -> None:
     assert points_table(points(), 0.95).records == points_table(points(), 0.95, wide=True).records
     nested = points_table(points(), 0.95).records[1]
@@ -71,11 +55,3 @@ def test_each_dash_has_a_footnote() -> None:
 def test_a_table_without_dashes_has_no_footnote() -> None:
     first = [row | {"flags": [Flag(FlagCode.SHORT, "3 steps")]} for row in points()[:1]]
     assert list(absent_notes(points_table(first, 0.95), first)) == []
-
-
-def test_the_report_can_be_wide() -> None:
-    study, records = finished()
-    runs = run_frame(study, records)
-    made = scaling_report(study, runs, speedup_frame(runs, study), columns=None)
-    assert len(made.tables[0].columns) > len(report().tables[0].columns)
-    assert made.tables[0].records == report().tables[0].records

@@ -8,7 +8,6 @@ from tests.workload.forked_trainer import train
 from tests.workload.launching import TINY, events, finish, meeting_point, start, trainer
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
 COMMAND = (*TINY, "--global-batch-size", "8", "--device", "cpu", "--no-accuracy")
 
 

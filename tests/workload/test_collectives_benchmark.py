@@ -12,9 +12,11 @@ from hpc_train.workload.collectives.sweep_options import parse_options
 from tests.records.parse_text import parse
 from tests.workload.launching import events, finish, meeting_point, start
 
+pytest.importorskip("torch")
 MODULE = ("-m", "hpc_train.workload.collectives")
 
 
+RANKS = 2
 WORKER = "tests/workload/several_sweeps.py"
 # Of three sizes; the last two are too small for a part for each rank.
 SWEEPS = [f"{name} -b 1M -e 4M -f 2 -n 3 -w 1" for name in COLLECTIVES]
@@ -22,27 +24,25 @@ TYPES = [f"reduce_scatter -b 1M -e 1M -n 2 -d {dtype}" for dtype in ("half", "bf
 SMALL = ["allgather -b 8 -e 128 -f 4 -n 2", "alltoall -b 8 -e 16"]
 
 
-@pytest.fixture(scope="module", params=[2, 4])
-def tables(request: pytest.FixtureRequest) -> tuple[int, list[str]]:
+@pytest.fixture(scope="module")
+def tables() -> list[str]:
     """Return the output of each sweep, all measured by the same ranks."""
     command = (WORKER, *SWEEPS, *TYPES, *SMALL)
-    code, out, err = finish(start(command, **meeting_point(), LOCAL_WORLD_SIZE=request.param))
+    code, out, err = finish(start(command, **meeting_point(), LOCAL_WORLD_SIZE=RANKS))
     assert (code, err) == (0, "")
-    return request.param, out.split("next\n")
+    return out.split("next\n")
 
 
 def rows_of(out: str) -> list[list[str]]:
     return [line.split() for line in out.splitlines() if line.startswith("  ")]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", COLLECTIVES)
-def test_each_collective_is_measured_and_right(tables: tuple[int, list[str]], name: str) -> None:
-    ranks, texts = tables
-    out = texts[list(COLLECTIVES).index(name)]
+def test_each_collective_is_measured_and_right(tables: list[str], name: str) -> None:
+    out = tables[list(COLLECTIVES).index(name)]
     hits = [hit for _, hit, _ in parse(out.encode(), "nccl_tests")]
     found = {(hit.metric, hit.variant, hit.message_size): hit.value for hit in hits}
-    assert found["world_size", "", None] == ranks
+    assert found["world_size", "", None] == RANKS
     assert found["wrong_values", "", None] == 0
     sizes = {size for _, _, size in found if size}
     assert sizes == {2**20, 2**21, 2**22}
@@ -50,16 +50,15 @@ def test_each_collective_is_measured_and_right(tables: tuple[int, list[str]], na
         for variant in ("out_of_place", "in_place"):
             # Of the time as it is printed, in microseconds.
             algorithm = size / found["latency", variant, size] / 1e3
-            bus = algorithm * COLLECTIVES[name].bus_factor(ranks)
+            bus = algorithm * COLLECTIVES[name].bus_factor(RANKS)
             assert found["algbw", variant, size] == pytest.approx(algorithm, rel=1e-3, abs=6e-3)
             assert found["busbw", variant, size] == pytest.approx(bus, rel=1e-3, abs=6e-3)
     due = ["0", "0" if COLLECTIVES[name].in_place else "N/A"]
     assert [row[8::4] for row in rows_of(out)] == [due] * 3
 
 
-@pytest.mark.slow
-def test_other_types_are_right(tables: tuple[int, list[str]]) -> None:
-    texts = tables[1][len(SWEEPS) :]
+def test_other_types_are_right(tables: list[str]) -> None:
+    texts = tables[len(SWEEPS) :]
     rows = [row for text in texts[: len(TYPES)] for row in rows_of(text)]
     assert [(row[2], row[8], row[12]) for row in rows] == [
         ("half", "0", "0"),
@@ -68,19 +67,13 @@ def test_other_types_are_right(tables: tuple[int, list[str]]) -> None:
     ]
 
 
-@pytest.mark.slow
-def test_sizes_without_a_part_for_each_rank_are_left_out(tables: tuple[int, list[str]]) -> None:
-    ranks, texts = tables
-    some, none = texts[-2:]
-    left_out, sizes = {2: ("8 B", ["32", "128"]), 4: ("8 B, 32 B", ["128"])}[ranks]
-    assert f"# left out, as each of {ranks} ranks needs 16 B: {left_out}" in some.splitlines()
-    assert [row[0] for row in rows_of(some)] == sizes
-    assert none == (
-        f"--largest 16: alltoall of float on {ranks} ranks needs at least {16 * ranks} B\n"
-    )
+def test_sizes_without_a_part_for_each_rank_are_left_out(tables: list[str]) -> None:
+    some, none = tables[-2:]
+    assert f"# left out, as each of {RANKS} ranks needs 16 B: 8 B" in some.splitlines()
+    assert [row[0] for row in rows_of(some)] == ["32", "128"]
+    assert none == "--largest 16: alltoall of float on 2 ranks needs at least 32 B\n"
 
 
-@pytest.mark.slow
 def test_ranks_of_another_launcher_print_one_table() -> None:
     common = {**meeting_point(), "WORLD_SIZE": 2, "LOCAL_WORLD_SIZE": 2}
     command = (*MODULE, "broadcast", "-b", "8", "-e", "64", "-f", "8", "-r", "1", "-n", "2")
@@ -98,7 +91,6 @@ def test_ranks_of_another_launcher_print_one_table() -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("allreduce",), "allreduce needs at least 2 ranks, and RANK and WORLD_SIZE describe one"),
         (("allreduce", "-b", "x"), "'x' is not a message size; examples: 8, 64K, 16M, 1G"),
         (("allreduce", "-e", "8"), "--smallest is 1024 B, more than --largest, 8 B"),
         (("all", "-e", "8"), "'all' is not a collective; known: allreduce, allgather"),
@@ -106,10 +98,20 @@ def test_ranks_of_another_launcher_print_one_table() -> None:
         (("allreduce", "-d", "fp8"), "'fp8'"),
     ],
 )
-def test_what_is_wrong_is_one_line_and_code_2(arguments: tuple[str, ...], words: str) -> None:
-    code, out, err = finish(start((*MODULE, *arguments)))
-    assert (code, out, err.count("\n")) == (2, "", 1)
+def test_what_is_wrong_is_one_line_and_code_2(
+    arguments: tuple[str, ...], words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as stop:
+        parse_options(arguments)
+    out, err = capsys.readouterr()
+    assert (stop.value.code, out, err.count("\n")) == (2, "", 1)
     assert words in err
+
+
+def test_a_rank_alone_is_refused() -> None:
+    code, out, err = finish(start((*MODULE, "allreduce")))
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert "allreduce needs at least 2 ranks, and RANK and WORLD_SIZE describe one" in err
 
 
 def test_a_root_that_is_no_rank_is_refused_before_ranks_start() -> None:

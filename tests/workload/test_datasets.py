@@ -48,7 +48,6 @@ def test_each_epoch_has_its_own_order() -> None:
     assert shares(1, epoch=1) != shares(1, epoch=2)
 
 
-@pytest.mark.slow
 def test_workers_change_neither_batches_nor_their_order() -> None:
     assert share(0, 2, epoch=3, workers=2) == share(0, 2, epoch=3)
 

@@ -56,6 +56,7 @@ def test_stdout_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     assert text.getvalue() == "one\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("flags", [[], ["-u"]])
 def test_one_event_is_one_write(flags: list[str]) -> None:
     # A datagram socket keeps writes apart, so each message received is one write.
@@ -78,6 +79,7 @@ def test_one_event_is_one_write(flags: list[str]) -> None:
     assert writes[-1].startswith(b'@hpct {"v":1,') and writes[-1].endswith(b"}\n")
 
 
+@pytest.mark.process
 def test_runs_alone(tmp_path: Path) -> None:
     copy = tmp_path / "emit.py"
     copy.write_bytes(Path(module.__file__).read_bytes())
@@ -95,6 +97,7 @@ def test_runs_alone(tmp_path: Path) -> None:
     assert (run.stdout, run.stderr) == (b'@hpct {"v":1,"rank":2,"step":1}\n', b"")
 
 
+@pytest.mark.process
 def test_a_line_without_space_on_the_disk_is_lost_and_the_program_goes_on() -> None:
     code = """import sys; from hpc_train.workload.emit import emit
 emit(event="step")

@@ -95,7 +95,7 @@ def test_the_third_step_is_the_first_that_is_profiled() -> None:
     assert shares == [None, None, 0.0, 0.0]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_ranks_wait_for_a_late_one_but_not_behind_their_own_computation() -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node=2", "-m", "tests.workload.waiting_ranks"]
@@ -108,7 +108,6 @@ def test_two_ranks_wait_for_a_late_one_but_not_behind_their_own_computation() ->
     assert found["computes"] <= 0.5 * found["waits"]
 
 
-@pytest.mark.slow
 def test_the_trainer_reports_the_share_of_each_rank() -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += ["--nproc-per-node=2", "-m", "hpc_train.workload.train", "--model", "gpt-tiny"]

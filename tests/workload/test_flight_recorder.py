@@ -12,6 +12,8 @@ from hpc_train.records.diagnosis.flight_recorder import FlightDump, read_dump
 from hpc_train.records.diagnosis.flight_recorder_waits import explain_dumps
 from tests.workload.launching import environment, meeting_point
 
+pytest.importorskip("torch")
+
 # The third rank leaves out a collective, and the others wait for it. NCCL's watchdog would write
 # the dumps; gloo has none, so that the program writes them.
 PROGRAM = """\

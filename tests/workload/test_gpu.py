@@ -12,7 +12,7 @@ from hpc_train.model.training_strategies import GPT_SHAPES
 from tests.workload.launching import events, finish, meeting_point, start, trainer
 from tests.workload.test_strategies import EXACT, TOLERANCE
 
-pytestmark = [pytest.mark.gpu, pytest.mark.slow]
+pytestmark = pytest.mark.gpu
 # Another test compiles blocks.
 CASES = [case for case in EXACT if "compile" not in case]
 ONE_GPU = {"CUDA_VISIBLE_DEVICES": "0"}

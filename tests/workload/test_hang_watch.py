@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.process
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """\
 import re, signal, sys, time
@@ -56,7 +57,7 @@ def test_a_step_starts_the_time_again() -> None:
     assert (done.returncode, done.stderr) == (3, "")
 
 
-@pytest.mark.parametrize("seconds", ["", "0", "soon", "-3"])
+@pytest.mark.parametrize("seconds", ["", "soon"])
 def test_without_a_time_nothing_is_watched(seconds: str) -> None:
     done = run("sys.exit(3)", seconds)
     assert (done.returncode, done.stderr) == (3, "")

@@ -52,7 +52,7 @@ def total(arrays: list[torch.Tensor]) -> torch.Tensor:
 
 @pytest.mark.parametrize("name", COLLECTIVES)
 @pytest.mark.parametrize("dtype", DTYPES)
-@pytest.mark.parametrize("ranks", [2, 5, 300])
+@pytest.mark.parametrize("ranks", [2, 300])
 def test_right_results_have_no_wrong_element(name: str, dtype: str, ranks: int) -> None:
     arrays = sent(name, ranks, dtype)
     for rank in {0, 1, ranks - 1}:

@@ -12,21 +12,18 @@ import pytest
 from tests.workload.launching import environment
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples" / "restart"
 AGENT = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
-EPOCHS = 4
+EPOCHS, RANKS = 4, 1
 
 
-def trained(
-    folder: Path, program: str = "train.py", ranks: int = 2, **extra: object
-) -> tuple[int, list[str]]:
+def trained(folder: Path, program: str = "train.py", **extra: object) -> tuple[int, list[str]]:
     """Return the exit code of the agent and the lines of the epochs."""
     folder.mkdir(exist_ok=True)
     where = environment(
         HPCTRAIN_CHECKPOINTS=folder / "checkpoints", PYTHONPATH=EXAMPLES.parents[1], **extra
     )
-    command = [sys.executable, *AGENT, str(ranks), str(EXAMPLES / program), str(EPOCHS)]
+    command = [sys.executable, *AGENT, str(RANKS), str(EXAMPLES / program), str(EPOCHS)]
     done = subprocess.run(
         command, cwd=folder, env=where, capture_output=True, text=True, timeout=400
     )
@@ -43,12 +40,11 @@ def test_the_example_continues_where_it_was_stopped(tmp_path: Path) -> None:
     stop.unlink()
     code, rest = trained(tmp_path / "twice", HPCTRAIN_STOP_FILE=stop)
     assert (code, rest) == (0, whole)
-    # With another number of ranks, the checkpoint of the end is of other steps.
-    assert trained(tmp_path / "twice", ranks=1) == (1, [])
     one, other = ((tmp_path / name / "model.pt").read_bytes() for name in ("whole", "twice"))
     assert one == other
 
 
+@pytest.mark.long
 def test_it_differs_from_the_plain_training_only_in_checkpoints(tmp_path: Path) -> None:
     """The page shows what was added."""
     plain, restartable = (

@@ -11,7 +11,6 @@ from tests.workload.forked_trainer import train
 from tests.workload.launching import TINY, events, finish, meeting_point, start
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
 ROOT = Path(__file__).resolve().parents[2]
 WORK = ("--data", "synthetic", "--width", "2", "--steps", "60", "--global-batch-size", "128")
 
@@ -64,12 +63,11 @@ def test_a_training_that_is_asked_to_stop_saves_and_asks_to_be_resubmitted(
     assert (code, result(out)) == (0, undisturbed)
 
 
-def test_a_training_saves_by_time(tmp_path: Path, undisturbed: dict[str, Any]) -> None:
-    aid = ("--fail-rank", "1", "--fail-step", "50")
-    assert run(tmp_path, "--checkpoint-minutes", "1e-6", *aid)[0] != 0
-    code, out, _ = run(tmp_path)
-    assert (code, "resumed after step 49\n" in out) == (0, True)
-    assert result(out) == undisturbed
+def test_a_training_saves_by_time(tmp_path: Path) -> None:
+    work = ("--steps", "8", "--checkpoint-minutes", "1e-6")
+    assert run(tmp_path, *work, "--fail-rank", "1", "--fail-step", "5")[0] != 0
+    code, out, _ = run(tmp_path, *work)
+    assert (code, "resumed after step 4\n" in out) == (0, True)
 
 
 def test_another_number_of_ranks_continues_with_the_same_global_batch(
@@ -98,11 +96,14 @@ def test_another_number_of_ranks_would_change_the_global_batch(tmp_path: Path) -
     ) in err
 
 
-def test_a_checkpoint_of_another_width_is_refused(tmp_path: Path) -> None:
+def test_a_checkpoint_of_another_width_or_optimizer_is_refused(tmp_path: Path) -> None:
     assert run(tmp_path, "--checkpoint-steps", "2", "--fail-rank", "0", "--fail-step", "4")[0]
     code, out, _ = run(tmp_path, "--width", "3")
     assert code == 2
     assert "of another model: 0.bias is [2] there, [3] here" in out
+    code, out, err = run(tmp_path, "--optimizer", "adamw")
+    assert (code, "Traceback" in err) == (2, False)
+    assert "of another optimiser: 0.bias.exp_avg is absent there, [2] here" in out
 
 
 def test_a_training_goes_on_without_a_checkpoint_that_cannot_be_written(
@@ -116,26 +117,6 @@ def test_a_training_goes_on_without_a_checkpoint_that_cannot_be_written(
     stop.touch()
     code, out, _ = run(tmp_path, HPCTRAIN_STOP_FILE=stop, **nowhere)
     assert (code, "stopped after step 1 of 60, which is not saved\n" in out) == (1, True)
-
-
-@pytest.mark.parametrize("strategy", ["zero1", "pipeline"])
-def test_a_divided_training_continues_from_its_checkpoint(tmp_path: Path, strategy: str) -> None:
-    whole = tmp_path / "whole"
-    whole.mkdir()
-    work = ("--strategy", strategy, "--checkpoint-steps", "16")
-    expected = run(whole, *work)[1]
-    aid = ("--fail-rank", "1", "--fail-step", "40")
-    assert run(tmp_path, *work, *aid)[0] != 0
-    code, out, _ = run(tmp_path, *work)
-    assert (code, "resumed after step 32\n" in out) == (0, True)
-    assert result(out) == result(expected)
-
-
-def test_a_checkpoint_of_another_optimizer_is_refused(tmp_path: Path) -> None:
-    assert run(tmp_path, "--checkpoint-steps", "2", "--fail-rank", "0", "--fail-step", "4")[0]
-    code, out, err = run(tmp_path, "--optimizer", "adamw")
-    assert (code, "Traceback" in err) == (2, False)
-    assert "of another optimiser: 0.bias.exp_avg is absent there, [2] here" in out
 
 
 def test_shards_are_resumed_by_whole_models(tmp_path: Path, undisturbed: dict[str, Any]) -> None:

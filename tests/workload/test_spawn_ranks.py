@@ -11,6 +11,8 @@ import pytest
 from tests.pipeline.waiting import wait_for
 from tests.workload.launching import finish, meeting_point, start
 
+pytestmark = pytest.mark.process
+
 SCRIPT = """
 import os, signal, sys, time
 from hpc_train.workload import WorkloadError

@@ -12,7 +12,6 @@ import pytest
 from tests.workload.launching import finish, start
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
 TOLERANCE, HALF_TOLERANCE = 1e-10, 1e-2
 EXACT = (
     "2 ddp cnn sgd clip_norm=0.1",
@@ -60,14 +59,37 @@ HALF = (
     "2 pipeline gpt-test sgd precision=bf16",
     "4 pipeline+fsdp gpt-test sgd precision=bf16 clip_norm=0.1",
 )
-CASES = sorted((*EXACT, *HALF), key=lambda case: case[0])
+# Each strategy once, with most of what it can be combined with.
+FEW = (
+    "2 ddp gpt-test adamw accumulate=2 warmup_steps=2 checkpointing=full compile=block",
+    "2 zero1 gpt-test adamw accumulate=2 clip_norm=0.1 warmup_steps=2",
+    "2 fsdp cnn sgd",
+    "2 tensor gpt-test sgd accumulate=2 clip_norm=0.1 checkpointing=full",
+    "2 context gpt-test adamw accumulate=2 checkpointing=selective",
+    "2 naive gpt-test adamw clip_norm=0.1 checkpointing=full",
+    "2 pipeline cnn adamw clip_norm=0.1",
+    "2 pipeline gpt-test sgd schedule=Interleaved1F1B",
+    "2 fsdp gpt-test sgd precision=fp16",
+    "4 hsdp gpt-test adamw accumulate=2 clip_norm=0.1 checkpointing=selective",
+    "4 fsdp+tensor gpt-test adamw accumulate=2 checkpointing=full",
+    "4 pipeline+ddp gpt-test adamw clip_norm=0.1",
+    "4 pipeline+fsdp gpt-test sgd precision=bf16 clip_norm=0.1",
+)
 
 
-def test_every_strategy_equals_one_process() -> None:
-    code, out, err = finish(start(("-m", "tests.workload.strategy_differences", *CASES)))
+@pytest.mark.parametrize(
+    "chosen",
+    [FEW, pytest.param((*EXACT, *HALF), marks=pytest.mark.long)],
+    ids=["few", "all"],
+)
+def test_every_strategy_equals_one_process(chosen: tuple[str, ...]) -> None:
+    cases = sorted(chosen, key=lambda case: case[0])
+    code, out, err = finish(start(("-m", "tests.workload.strategy_differences", *cases)))
     assert code == 0, err[-3000:]
     found = {case: far for line in out.splitlines() for case, far in json.loads(line).items()}
-    assert found.keys() == set(CASES)
-    assert {case: found[case] for case in EXACT if max(found[case]) > TOLERANCE} == {}
-    assert {case: found[case] for case in HALF if max(found[case]) > HALF_TOLERANCE} == {}
-    assert all(max(found[case]) > TOLERANCE for case in HALF), "they must differ from fp32"
+    assert found.keys() == set(cases)
+    exact, half = set(EXACT) & {*cases}, set(HALF) & {*cases}
+    assert len(exact) + len(half) == len(cases)
+    assert {case: found[case] for case in exact if max(found[case]) > TOLERANCE} == {}
+    assert {case: found[case] for case in half if max(found[case]) > HALF_TOLERANCE} == {}
+    assert all(max(found[case]) > TOLERANCE for case in half), "they must differ from fp32"

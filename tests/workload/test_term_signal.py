@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+pytest.importorskip("torch")
 ROOT = Path(__file__).resolve().parents[2]
 BEGIN = """\
 import datetime, os, signal, subprocess, sys, time

@@ -9,7 +9,6 @@ from tests.workload.forked_trainer import run, train
 from tests.workload.launching import TINY, events, finish, meeting_point, start, trainer
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
 STRONG = (*TINY, "--global-batch-size", "64")
 WEAK = (*TINY, "--batch-size", "32", "--base-batch-size", "32", "--no-accuracy")
 START_FIELDS = (

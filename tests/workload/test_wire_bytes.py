@@ -10,7 +10,6 @@ import sys
 import pytest
 
 pytest.importorskip("torch")
-pytestmark = pytest.mark.slow
 APART = ("unshare", "--user", "--map-root-user", "--net")
 UP = 'ip link set lo up && exec "$@"'
 
