@@ -57,7 +57,7 @@ def test_stored_outputs_are_complete_and_name_no_folder_of_a_machine(book: Any) 
     assert "<script" not in words
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_notebook_runs(book: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("torch")
     monkeypatch.setenv("TMPDIR", str(tmp_path))

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.kernel import errors, executed, shown
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.process
 KEPT = "import hpc_train, os\nbefore = os.getcwd(), dict(os.environ)"
 
 

@@ -56,12 +56,6 @@ def test_sbatch_judges_the_script_and_submits_nothing(slurm: FakeSlurm) -> None:
     assert slurm.ids() == []
 
 
-def test_nothing_is_asked_without_the_option(slurm: FakeSlurm) -> None:
-    Path("my.sbatch").write_text(SCRIPT)
-    assert lint_file(Path("my.sbatch"), make_linter(LintOptions())).findings == ()
-    assert slurm.calls("sbatch") == []
-
-
 def test_a_refusal_says_what_the_cluster_allows(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", REFUSED)
     slurm.on("scontrol", f'[ "$2" = partition ] && {{ echo "{PARTITION}"; exit; }}')
@@ -71,13 +65,6 @@ def test_a_refusal_says_what_the_cluster_allows(slurm: FakeSlurm) -> None:
     assert "partitions: gpu; sinfo -s lists the partitions" in found.advice
 
 
-def test_what_a_rule_has_said_is_not_repeated(slurm: FakeSlurm) -> None:
-    slurm.on("sbatch", """echo "sbatch: invalid option -- 'Y'" >&2; exit 255""")
-    assert asked("my.sbatch", SCRIPT.replace("-p no", "-Y 2")) == []
-    (found,) = asked("my.sbatch", SCRIPT.replace("-p no", "-Y 2"), select=("HT8",))
-    assert (found.id, found.line) == ("HT801", 3)
-
-
 def test_facts_are_read_once_for_all_files(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", REFUSED)
     linter = make_linter(LintOptions(ask=True))
@@ -85,13 +72,6 @@ def test_facts_are_read_once_for_all_files(slurm: FakeSlurm) -> None:
         lint_bytes(SCRIPT.encode(), linter, "-")
     assert len(slurm.calls("sbatch")) == 3
     assert len(slurm.calls("scontrol")) == 2
-
-
-def test_the_partitions_of_another_cluster_are_not_shown(slurm: FakeSlurm) -> None:
-    slurm.on("sbatch", REFUSED)
-    (found,) = asked("my.sbatch", SCRIPT.replace("-p no", "-p no --clusters=b"))
-    assert "invalid partition specified: no" in found.message
-    assert slurm.calls("scontrol") == []
 
 
 def test_the_environment_is_that_of_a_submission(
@@ -131,19 +111,6 @@ def test_slurm_that_hangs_is_not_waited_for(
     )
 
 
-def test_the_fixed_script_is_judged(slurm: FakeSlurm) -> None:
-    asked("my.sbatch", SCRIPT.replace("#SBATCH -p", "#sbatch -p"), fix=True)
-    assert (slurm.folder / "script.1").read_text() == SCRIPT
-
-
-def test_bytes_that_are_no_text_arrive(slurm: FakeSlurm) -> None:
-    raw = b"#!/bin/bash\n# gr\xfcn\nsrun python t.py\n"
-    lint_bytes(raw, make_linter(LintOptions(ask=True)), "-")
-    assert (slurm.folder / "script.1").read_bytes() == raw
-    ((_, path),) = slurm.calls("sbatch")
-    assert Path(path).name == "job.sbatch"
-
-
 def test_a_refusal_has_the_line_of_the_job_file(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", REFUSED)
     (found,) = asked("job.yaml", JOB, site="slurm-generic")
@@ -158,23 +125,12 @@ def test_each_point_of_a_study_is_asked_about(slurm: FakeSlurm) -> None:
         assert re.fullmatch(rf"Slurm accepts point {nodes}-\w+, to start at once", one.message)
 
 
-def test_a_nested_study_is_one_question(slurm: FakeSlurm) -> None:
-    (found,) = asked("study.yaml", f"{STUDY}placement: nested\n", site="slurm-generic")
-    assert found.message.startswith("Slurm accepts the allocation")
-    assert len(slurm.calls("sbatch")) == 1
-
-
 def test_a_site_without_slurm_is_not_asked(slurm: FakeSlurm) -> None:
     job = "command: [python, t.py]\n"
     (found,) = asked("job.yaml", job, site="local")
     assert (found.id, found.line) == ("HT803", 1)
     assert "the scheduler of local is local, not Slurm" in found.message
     assert slurm.calls("sbatch") == []
-
-
-def test_a_suppressed_or_unselected_answer_is_not_shown(slurm: FakeSlurm) -> None:
-    assert asked("a.sbatch", f"{SCRIPT}# hpctrain: ignore-file HT802\n") == []
-    assert asked("b.sbatch", SCRIPT, ignore=("HT8",)) == []
 
 
 def test_without_sbatch_nothing_can_be_asked(monkeypatch: pytest.MonkeyPatch) -> None:

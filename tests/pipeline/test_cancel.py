@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from hpc_train.errors import StoreError, SubmitError
-from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
 from hpc_train.submissions import local_executor
 from hpc_train.submissions.slurm import executor
-from hpc_train.submissions.submission_file import write
 from tests.pipeline.on_slurm import RESULTS, job, study, submission
 from tests.pipeline.runs_of import written
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm
@@ -54,24 +51,6 @@ def test_what_nobody_can_say_is_returned_and_not_cancelled(slurm: FakeSlurm) -> 
     assert [run.folder for run in done.unknown_jobs] == [first]
     assert {run.folder for run in done.runs} == set(rest)
     assert slurm.calls("scancel") == [sorted(submission(run).native_id for run in rest)]
-
-
-def test_a_run_whose_job_nobody_has_named_is_left(slurm: FakeSlurm) -> None:
-    first, *rest = submit(study(), RESULTS, []).new
-    unnamed = msgspec.structs.replace(submission(first), native_id="_1", comment="hpctrain:other")
-    write(first, unnamed)
-    done = cancel(first.path.parent)
-    assert [run.folder for run in done.unknown_jobs] == [first]
-    assert {run.folder for run in done.runs} == set(rest)
-
-
-def test_while_squeue_is_silent_the_job_is_ended_all_the_same(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    slurm.on("squeue", f"[ $n != 1 ] || {{ echo '{BUSY}' >&2; exit 1; }}")
-    done = cancel(run.path)
-    assert ([found.folder for found in done.runs], done.unknown_jobs) == ([run], ())
-    assert slurm.calls("scancel") == [["1001"]]
-    assert submission(run).state is JobState.CANCELLED
 
 
 def test_silence_does_not_say_that_a_job_has_ended(

@@ -66,14 +66,6 @@ def test_a_refusal_is_a_verdict_not_an_error(slurm: FakeSlurm) -> None:
     assert "--account" in verdict
 
 
-def test_what_the_environment_does_is_said(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    slurm.on("sbatch", VERDICT)
-    monkeypatch.setenv("SBATCH_QOS", "high")
-    assert said(job())[0] == "SBATCH_QOS=high is effective: sbatch reads it as --qos"
-
-
 def test_a_budget_counts(slurm: FakeSlurm) -> None:
     with pytest.raises(PlanError, match="--max-gpu-hours 1 cannot be checked"):
         said(job(), SubmitOptions(max_gpu_hours=1))
@@ -96,8 +88,3 @@ def test_what_could_not_start_is_an_error(
         said(job("workdir=nowhere"))
     with pytest.raises(HpcTrainError, match="nothing does not exist"):
         said(job("command=[./nothing]", site="local"))
-
-
-def test_a_machine_without_a_scheduler_has_nothing_to_say(slurm: FakeSlurm) -> None:
-    assert said(job(site="local")) == []
-    assert slurm.calls("sbatch") == []

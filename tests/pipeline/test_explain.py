@@ -70,19 +70,6 @@ def test_where_it_comes_from(desk: Path) -> None:
     assert found["--time"].origin == "--set time"
 
 
-def test_why_an_agent_may_leave_an_elastic_job(desk: Path) -> None:
-    found = {row.name: row for row in rows(prepared("torchrun", "elastic.min_nodes=1"))}
-    guard = found["srun --kill-on-bad-exit"]
-    assert (guard.value, guard.origin, guard.trap) == ("0", "rule", "F23")
-    assert guard.why == "the others go on without this one"
-    assert found["srun --no-kill"].why
-
-
-def test_options_of_the_job_are_the_jobs(desk: Path) -> None:
-    found = {row.name: row for row in rows(prepared("srun", "launcher_args=[--wait=9]"))}
-    assert (found["srun --wait"].value, found["srun --wait"].origin) == ("9", "--set launcher_args")
-
-
 @pytest.mark.parametrize(
     ("launcher", "value"),
     [("srun", "USR1@120"), ("torchrun", "USR1@120"), ("mpirun", "B:USR1@120")],
@@ -123,7 +110,3 @@ def test_what_the_scheduler_lacks_is_explained_with_what_is_done_instead(
     assert all(row.why for row in missing)
     for key in ("lifecycle", "signal_before_end"):
         assert any(instead[key] in warning for warning in made.warnings)
-
-
-def test_slurm_lacks_nothing(desk: Path) -> None:
-    assert [row for row in rows(prepared("torchrun")) if row.kind == "missing"] == []

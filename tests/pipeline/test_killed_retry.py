@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import StoreError, SubmitError
+from hpc_train.errors import StoreError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder, RunName
 from hpc_train.model.submission import JobState
@@ -118,8 +118,10 @@ def check(slurm: FakeSlurm, home: Path, before: list[str], places: int) -> None:
     assert hidden <= {".submit.lock"}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "places"), [("study", 3), ("job", 1)])
+@pytest.mark.process
+@pytest.mark.parametrize(
+    ("kind", "places"), [pytest.param("study", 3, marks=pytest.mark.long), ("job", 1)]
+)
 def test_killed_at_each_step(slurm: FakeSlurm, tmp_path: Path, kind: str, places: int) -> None:
     home = failed(slurm, study() if kind == "study" else job())
     with killing() as process:
@@ -180,27 +182,6 @@ def test_the_folder_of_a_job_is_handed_over_by_its_own_name(slurm: FakeSlurm, wh
     assert retry(home if whole else old.path, [], no_output).new == (left,)
     with pytest.raises(StoreError, match="it was retried already"):
         retry(old.path, [], no_output)
-
-
-def test_one_run_of_a_study_takes_the_folder_that_is_there(slurm: FakeSlurm) -> None:
-    home = failed(slurm, study())
-    first, second, _ = made_only(slurm, home)
-    old = RunFolder(path=first.path.with_name(first.run_id.removesuffix(".2")))
-    assert retry(old.path, [], no_output).new == (first,)
-    assert not second.submission.exists()
-
-
-def test_a_refusal_leaves_what_was_there(slurm: FakeSlurm) -> None:
-    home = failed(slurm, study())
-    left = made_only(slurm, home)
-    shutil.rmtree(left.pop().path)
-    names = folders(home)
-    slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
-    with pytest.raises(SubmitError, match="sbatch: no"):
-        retry(home, [], no_output)
-    assert folders(home) == names
-    slurm.on("sbatch", "")
-    assert len(retry(home, [], no_output).new) == 3
 
 
 def test_a_folder_that_holds_anything_of_a_run_is_kept(slurm: FakeSlurm) -> None:

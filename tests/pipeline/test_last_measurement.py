@@ -50,22 +50,6 @@ def test_only_new_lines_are_read_and_the_last_counts(run: Run) -> None:
     assert last.text() == "step 2, 0.25 s a step, loss 1.5"
 
 
-def test_the_next_lines_follow(run: Run) -> None:
-    last = LastMeasurement(run)
-    log(run, EVENT % (1, "2.5"))
-    last.text()
-    log(run, EVENT % (1200, "0.125"))
-    assert last.text() == "step 1,200, 0.25 s a step, loss 0.125"
-
-
-def test_hand_written_lines_are_read(run: Run) -> None:
-    last = LastMeasurement(run)
-    log(run, "hello\n")
-    assert last.text() == ""
-    log(run, "step 7 | loss 0.500 | 320.5 samples/s\n")
-    assert last.text() == "step 7, 320.5 samples/s, loss 0.5"
-
-
 def test_the_time_to_the_limit(run: Run) -> None:
     assert time_left(run) == "1 h 50 min to the time limit"
     assert time_left(msgspec.structs.replace(run, status=None)) == ""

@@ -14,7 +14,6 @@ from hpc_train.errors import HpcTrainError, SpecError, StoreError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.pipeline.lint import LintOptions, lint_file, make_linter
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.specs.override import parse_setting
 
 LAUNCHERS = ("srun", "torchrun", "mpirun", "spawn", "single")
 SIZES = [("slurm-generic", *size) for size in product(LAUNCHERS, (1, 2), (0, 4))]
@@ -40,20 +39,6 @@ def write(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Write:
         return Path(name)
 
     return make
-
-
-@pytest.mark.parametrize(("site", "launcher", "nodes", "gpus"), SIZES)
-def test_our_own_scripts_have_no_warning(
-    write: Write, site: str, launcher: str, nodes: int, gpus: int
-) -> None:
-    tasks = {"tasks_per_node": 1} if launcher == "single" else {"tasks_per_node": gpus or 2}
-    sizes = {"nodes": nodes, "gpus_per_node": gpus, "cpus_per_task": 4, **tasks}
-    given = [f"resources.{key}={value}" for key, value in sizes.items()]
-    write("job.yaml", "command: [python, train.py, --note, 'it is $5']\nenv: {NOTE: 'a, b'}\n")
-    overrides = tuple(parse_setting(text) for text in (*given, f"launcher={launcher}"))
-    prepared = prepare(Request(path=Path("job.yaml"), site=site, overrides=overrides))
-    found = lint_script(prepared.points[0].script.text)
-    assert [finding for finding in found if finding.severity != "info"] == []
 
 
 def test_the_script_of_a_shared_allocation_has_no_warning(write: Write) -> None:

@@ -6,8 +6,7 @@ import pytest
 
 from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.run_states import executor_of
-from hpc_train.pipeline.submit import submit
-from tests.pipeline.on_slurm import RESULTS, job
+from tests.pipeline.on_slurm import job
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 
@@ -25,24 +24,10 @@ def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.Mon
     )
 
 
-def test_they_are_said_before_the_cost(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    said: list[str] = []
-    submit(job("time=1h"), RESULTS, [], say=said.append)
-    first, second = said
-    assert first.startswith("this shell is inside Slurm job 7; 1 of its variables (SLURM_JOB_ID")
-    assert second == "cost: 1 run: at most no GPUs, 1 core-hours"
-
-
 def test_a_shell_of_mpirun_is_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMIX_RANK", "0")
     prepared = job()
     assert notices_of(prepared) == ("PMIX_RANK of this shell is not passed on",)
-
-
-def test_an_ordinary_shell_needs_none(slurm: FakeSlurm) -> None:
-    prepared = job()
-    assert notices_of(prepared) == ()
 
 
 def test_a_machine_without_a_scheduler_needs_none(

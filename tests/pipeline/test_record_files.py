@@ -10,7 +10,6 @@ import pytest
 
 from hpc_train.errors import LogParseError, ReportError
 from hpc_train.model.log_selection import Search
-from hpc_train.model.record import Record
 from hpc_train.pipeline.collect import collection, write_records
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
@@ -71,15 +70,6 @@ def test_records_take_sizes_too(logs: Path, ending: str) -> None:
     assert "the log says world_size 8, not 4" in two.problem
 
 
-def test_a_stated_batch_goes_beside_columns(logs: Path) -> None:
-    (logs / "a.log").write_text(log(4, 0.4).split("\n", 1)[1])
-    points = logs / "points.yaml"
-    points.write_text("'*.log': {ranks: 8, global_batch: 64}\n")
-    found = read(collected(logs, "parquet"), points=points)
-    rows = build_report(found).run_rows
-    assert [row["global_batch"] for row in rows] == [64, 64]
-
-
 RECORD = {
     "run": "a", "source": "a.log", "line": 1, "parser": "event", "metric": "step_time",
     "value": 0.5, "unit": "s", "scope": "global",
@@ -136,17 +126,6 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"PAR1 and no more")
     with pytest.raises(ReportError, match=r"kept\.parquet: cannot be read as Parquet"):
         read(path)
-
-
-def test_no_record_object_is_made_for_a_step_in_parquet(logs: Path) -> None:
-    from hpc_train.tables.run_level_records import run_level_records
-
-    found = read(collected(logs, "parquet"))
-    assert {record.metric for record in run_level_records(found.records)} == {
-        "world_size",
-        "global_batch_size",
-    }
-    assert all(isinstance(record, Record) for record in run_level_records(found.records))
 
 
 def test_a_value_that_is_no_number_is_damage_with_its_line(logs: Path) -> None:

@@ -21,11 +21,12 @@ TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
 """
 
 
-@pytest.fixture
-def folder(tmp_path: Path) -> Path:
-    table, out = tmp_path / "mine.csv", tmp_path / "deep" / "out"
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("report")
+    table, out = home / "mine.csv", home / "deep" / "out"
     table.write_text(TABLE, encoding="utf-8")
-    found = report_inputs([str(table)], Search(root=tmp_path / "none"))
+    found = report_inputs([str(table)], Search(root=home / "none"))
     written = write_report(build_report(found, default_options(out, None)), out, None)
     assert sorted(written) == sorted(out.iterdir())
     return out

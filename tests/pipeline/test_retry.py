@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import PlanError, StoreError, SubmitError
+from hpc_train.errors import StoreError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
-from hpc_train.model.submission import JobState
-from hpc_train.pipeline.retry import RetryOptions, retry
+from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from hpc_train.pipeline.submit_runs import Submitted
@@ -106,17 +104,6 @@ def test_a_folder_that_was_removed_is_made_again_from_a_sibling(slurm: FakeSlurm
     assert manifest.axes == read_json(sibling.manifest, Manifest).axes
 
 
-def test_a_point_of_which_nothing_is_left(slurm: FakeSlurm) -> None:
-    done = submit(study(), RESULTS, [])
-    stem = named(done, "1001_1").run_id.removesuffix("-r1")
-    for run in [named(done, job_id) for job_id in ("1001_1", "1001_2")]:
-        shutil.rmtree(run.path)
-    with pytest.raises(StoreError, match=f"no run of the point {stem} to take") as failure:
-        retry(done.home, [], no_output)
-    assert failure.value.hint == "hpctrain submit STUDY.yaml submits what is missing"
-    assert len(slurm.calls("sbatch")) == 2
-
-
 def test_damaged_files_are_named(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     fails(slurm, "1001")
@@ -142,14 +129,6 @@ def test_a_refusal_leaves_nothing_new(slurm: FakeSlurm) -> None:
         retry(done.home, [], no_output)
     assert folders(done.home) == before
     assert (done.home / "study.json").exists()
-
-
-def test_a_budget_counts(slurm: FakeSlurm) -> None:
-    done = submit(study("launcher=srun", "gpus_per_node=2", "time=1h"), RESULTS, [])
-    fails(slurm, "1001_2")
-    with pytest.raises(PlanError, match=r"--max-gpu-hours 1\.5: 1 run: at most 2 GPU-hours"):
-        retry(done.home, [], no_output, RetryOptions(max_gpu_hours=1.5))
-    assert len(retry(done.home, [], no_output, RetryOptions(max_gpu_hours=2)).new) == 1
 
 
 def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
@@ -197,15 +176,6 @@ def test_without_the_nodes_that_are_broken(slurm: FakeSlurm, known: bool) -> Non
     assert option(slurm.calls("sbatch")[1], "exclude") == "n1,n2"
 
 
-def test_when_no_node_is_to_blame(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    fails(slurm, "1001", "TIMEOUT")
-    said: list[str] = []
-    retry(run.path, [], said.append, EXCLUDE)
-    assert said[0] == "no node is known to have failed"
-    assert option(slurm.calls("sbatch")[1], "exclude") is None
-
-
 def test_retried_runs_of_a_nested_study_share_an_allocation(slurm: FakeSlurm) -> None:
     done = submit(study("placement=nested", "time=1m"), RESULTS, [])
     fails(slurm, "1001", "NODE_FAIL")
@@ -217,25 +187,6 @@ def test_retried_runs_of_a_nested_study_share_an_allocation(slurm: FakeSlurm) ->
     text = Path(slurm.calls("sbatch")[1][-2]).read_text()
     assert f"{rest[0].run_id}.2" in text
     assert f"{first.run_id} " not in text
-
-
-def test_what_was_never_handed_over_is_retried(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    run.submission.unlink()
-    assert [found.state for found in runs_below(run.path)] == [JobState.UNKNOWN]
-    says(run, ended=1001.0, exit_code=0)
-    with pytest.raises(StoreError, match="nothing to retry; 1 run COMPLETED"):
-        retry(run.path, [], no_output)
-    run.status.unlink()
-    assert len(retry(run.path, [], no_output).new) == 1
-
-
-def test_a_run_whose_state_nobody_knows_is_left_alone(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    slurm.on("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
-    with pytest.raises(StoreError, match="nothing to retry; 1 run UNKNOWN"):
-        retry(run.path, [], no_output)
-    assert json.loads(run.submission.read_bytes())["native_id"] == "1001"
 
 
 def test_a_job_that_is_tried_again_is_not_tried_a_third_time(slurm: FakeSlurm) -> None:

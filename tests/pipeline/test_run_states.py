@@ -12,21 +12,16 @@ import msgspec
 import pytest
 
 from hpc_train import slow_answer
-from hpc_train.model.run import Run, RunFolder
+from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.run_states import read_runs, runs_below, runs_of
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from hpc_train.submissions.submission_file import write
 from hpc_train.subprocesses import run as call
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
-from tests.pipeline.runs_of import written
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
-
-
-def by_id(home: Path) -> dict[str, Run]:
-    return {run.folder.run_id: run for run in runs_below(home)}
 
 
 def copies(run: RunFolder, count: int) -> list[RunFolder]:
@@ -86,15 +81,6 @@ def test_an_end_is_learned_and_not_asked_for_again(slurm: FakeSlurm) -> None:
     assert len(slurm.calls("squeue")) == 1
 
 
-def test_an_end_of_the_accounting_is_learned_too(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    slurm.forgets()
-    line = FIELD.join(("1001", "PREEMPTED", "2026-11-21T01:00:00", "n1", "0:0", "None", "j"))
-    slurm.on("sacct", f"echo '{line}'; exit")
-    assert [found.state for found in runs_below(run.path)] == [JobState.PREEMPTED]
-    assert submission(run).state is JobState.PREEMPTED
-
-
 def test_a_run_that_ended_well_is_not_asked_for(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     says(run, ended=1001.0, exit_code=0)
@@ -114,15 +100,6 @@ def test_what_is_lost_is_asked_for_again(slurm: FakeSlurm) -> None:
         )
     assert submission(run).state is None
     assert len(slurm.calls("sacct")) == 2
-
-
-def test_a_failure_of_the_job_says_more_than_slurm(slurm: FakeSlurm) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    failure = {"rank": 3, "host": "n2", "exit_code": 9}
-    says(run, ended=1001.0, exit_code=9, failure=failure)
-    slurm.becomes("1001", "FAILED", nodes="n[1-2]", reason="NonZeroExitCode")
-    (found,) = runs_below(run.path)
-    assert (found.state, found.problem) == (JobState.FAILED, "rank 3 on n2: exit code 9")
 
 
 def test_a_colleague_who_may_only_read_gets_an_answer(slurm: FakeSlurm) -> None:
@@ -152,16 +129,6 @@ def test_silence_is_no_end(slurm: FakeSlurm) -> None:
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     (found,) = runs_below(run.path)
     assert (found.state, submission(run).state) == (JobState.UNKNOWN, None)
-
-
-def test_a_run_that_ends_while_slurm_is_asked(slurm: FakeSlurm) -> None:
-    done = submit(study("placement=nested", "time=1m"), RESULTS, [])
-    slurm.becomes("1001", "RUNNING", start="1970-01-01T12:00:00", nodes="n1")
-    end = '{"started": 9e8, "ended": 9e8, "exit_code": 3}'
-    slurm.on("squeue", f"echo '{end}' >{done.new[0].status.absolute()}")
-    found = by_id(done.home)[done.new[0].run_id]
-    assert (found.state, found.job_report) == (JobState.FAILED, None)
-    assert found.problem == "exit code 3 before any rank failed; see logs/job.out"
 
 
 def test_what_failed_while_slurm_was_asked_says_which_rank(slurm: FakeSlurm) -> None:
@@ -198,14 +165,6 @@ def test_the_last_attempt_is_the_one_with_the_largest_number(slurm: FakeSlurm) -
     }
 
 
-def test_two_studies_are_one_question(slurm: FakeSlurm) -> None:
-    homes = [submit(prepared, RESULTS, []).home for prepared in (study(), job())]
-    found = runs_of(homes)
-    assert {home: len(runs) for home, runs in found.items()} == {homes[0]: 4, homes[1]: 1}
-    assert {run.state for runs in found.values() for run in runs} == {JobState.PENDING}
-    assert len(slurm.calls("squeue")) == 1
-
-
 def test_a_damaged_list_of_the_study_hides_no_run(
     slurm: FakeSlurm, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -214,15 +173,6 @@ def test_a_damaged_list_of_the_study_hides_no_run(
     assert missing_runs(done.home, runs_below(done.home)) == ()
     assert "study.json: damaged" in caplog.text
     assert "so missing runs are unknown" in caplog.text
-
-
-def test_a_log_that_appears_between_two_looks_is_seen(tmp_path: Path) -> None:
-    run = written(tmp_path, "a", "")
-    run.folder.status.unlink()
-    (first,) = read_runs(tmp_path)
-    (run.folder.logs / "job.out").write_text("")
-    (again,) = read_runs(tmp_path, {first.folder: first})
-    assert (first.logged, again.logged) == (False, True)
 
 
 def test_a_scheduler_that_is_slow_to_answer_is_named(

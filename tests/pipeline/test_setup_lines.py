@@ -64,10 +64,3 @@ def test_gpus_are_not_requested_by_two_options() -> None:
     with pytest.raises(PlanError, match=r"job\.yaml:4: directives\.gres.*from 26\.05 on"):
         render("directives: {gres: 'gpu:4'}\n")
     render("directives: {gres: 'nvme:1'}\n")
-
-
-def test_a_partition_like_one_of_an_open_list_is_a_warning() -> None:
-    [found] = render("partition: gpuu\n")
-    assert found == "job.yaml:4: the profile mine has no partition 'gpuu'; did you mean 'gpu'?"
-    assert render("partition: gpu\n") == ()
-    assert render("partition: largemem\n") == ()

@@ -82,10 +82,3 @@ def test_a_study_that_is_too_large(
         study(launcher, *settings, site=site)
     assert failure.value.message.startswith("big.yaml:7: big ")
     assert said in failure.value.message
-
-
-def test_a_study_at_the_limit_and_a_job_that_is_none(slurm: FakeSlurm) -> None:
-    words = "{max_study_jobs: 4, max_study_nodes: 1, max_study_gpu_hours: 1}"
-    site = profile(f"limits: {words}")
-    assert len(study(site=site).points) == 2
-    job("nodes=2", "launcher=srun", site=site)

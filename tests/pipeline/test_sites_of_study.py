@@ -182,26 +182,6 @@ def test_one_allocation_is_at_one_site(make: Make) -> None:
     assert "placement nested needs one allocation, but the study has 2 sites" in message
 
 
-def test_a_site_is_a_baseline(make: Make) -> None:
-    prepared = make("here, ./there.yaml", "baseline={site: ./there.yaml}")
-    assert prepared.study is not None
-    assert prepared.study.baseline == {"site": "there"}
-
-
-def test_points_have_the_keys_of_their_site(make: Make, desk: Path) -> None:
-    own = "job.sites={here: {env: {AT: mine}, cpus_per_task: 1}, there: {env.X: 9, mem: 1G}}"
-    prepared = make("here, ./there.yaml", own)
-    found = {(p.axes["site"], p.axes["env.X"]): dict(p.plan.env) for p in prepared.points}
-    assert {key: env["AT"] for key, env in found.items()} == {
-        ("here", "1"): "mine",
-        ("here", "2"): "mine",
-        ("there", "1"): "there",
-        ("there", "2"): "there",
-    }
-    # An axis takes precedence over the keys of a site, as over those of the job.
-    assert all(env["X"] == x for (_, x), env in found.items())
-
-
 def test_runs_at_a_site_that_the_study_has_no_more_are_named(make: Make) -> None:
     done = submit(make("here"), Path("results"), ["x"])
     finished(done.home)

@@ -13,7 +13,7 @@ from hpc_train.pipeline.status import Watch
 from hpc_train.pipeline.submit import submit
 from hpc_train.submissions.local_queue import FOLDER, LocalQueue, take
 from hpc_train.submissions.submission_file import mark, write
-from tests.pipeline.on_slurm import RESULTS, job, profile, says, study, submission
+from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 NOW = 1_000_000.0
@@ -57,17 +57,6 @@ def test_what_was_just_submitted_is_left_in_peace_first(slurm: FakeSlurm, clock:
     watch = Watch(home, just_submitted=True, clock=clock)
     # Each pause is twice as long, and none is longer than the site's interval of 30 s.
     assert asked_after(slurm, watch, clock, 95) == [2, 6, 14, 30, 60, 90]
-
-
-def test_others_are_asked_for_at_once(slurm: FakeSlurm, clock: Clock) -> None:
-    home = submit(job(), RESULTS, []).home
-    assert asked_after(slurm, Watch(home, clock=clock), clock, 50) == [0, 2, 6, 14, 30]
-
-
-def test_the_interval_is_the_sites(slurm: FakeSlurm, clock: Clock) -> None:
-    home = submit(job(site=profile("poll: 5s")), RESULTS, []).home
-    watch = Watch(home, just_submitted=True, clock=clock)
-    assert asked_after(slurm, watch, clock, 23) == [2, 6, 11, 16, 21]
 
 
 def test_before_the_first_question_the_files_speak(slurm: FakeSlurm, clock: Clock) -> None:
@@ -118,17 +107,6 @@ def test_a_run_that_was_never_handed_over_is_unknown(slurm: FakeSlurm, clock: Cl
     states = {run.folder.run_id: run.state for run in found}
     expected = dict.fromkeys((run.run_id for run in rest), JobState.PENDING)
     assert states == {**expected, first.run_id: JobState.UNKNOWN}
-
-
-def test_between_two_questions_the_files_speak(slurm: FakeSlurm, clock: Clock) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    watch = Watch(run.path, clock=clock)
-    assert only(watch).state is JobState.PENDING
-    says(run, started=NOW + 0.5)
-    assert only(watch).state is JobState.RUNNING
-    says(run, started=NOW + 0.5, ended=NOW + 1, exit_code=0)
-    assert only(watch).state is JobState.COMPLETED
-    assert len(slurm.calls("squeue")) == 1
 
 
 def test_the_answer_before_counts_until_the_next(slurm: FakeSlurm, clock: Clock) -> None:
@@ -198,13 +176,3 @@ def test_a_manifest_is_read_once_and_damage_is_still_told(slurm: FakeSlurm, cloc
     assert found.manifest is before.manifest
     run.status.write_text("{")
     assert "status.json: damaged" in only(watch).problem
-
-
-def test_after_a_slow_look_the_pause_is_longer(slurm: FakeSlurm, clock: Clock) -> None:
-    (run,) = submit(job(), RESULTS, []).new
-    slurm.on("squeue", "sleep 0.3")
-    watch = Watch(run.path, clock=clock)
-    assert watch.pause_s(0.01) == 0.01
-    watch.runs()
-    assert 1.2 <= watch.pause_s(0.01) < 100
-    assert watch.pause_s(100) == 100

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 from collections.abc import Callable
 from itertools import pairwise
@@ -39,12 +38,6 @@ def test_a_job_runs_in_the_background_to_its_end(desk: Path, job: Prepare) -> No
     assert run.manifest.provenance["argv"] == ["x"]
 
 
-def test_the_script_that_runs_is_the_script_that_was_rendered(desk: Path, job: Prepare) -> None:
-    prepared = job("pass")
-    (run,) = finished(submit(prepared, Path("results"), []).home).values()
-    assert run.folder.script.read_text() == prepared.points[0].script.text
-
-
 def test_a_failed_rank_is_named_and_the_study_goes_on(desk: Path, study: Prepare) -> None:
     code = "import os, sys; print('bad luck'); sys.exit(3 if os.environ['X'] == '1' else 0)"
     runs = finished(submit(study(code), Path("results"), []).home)
@@ -73,13 +66,6 @@ def test_submitting_again_runs_only_what_is_missing(desk: Path, study: Prepare) 
     assert (len(more.new), len(more.kept)) == (2, 4)
     finished(home)
     assert (desk / "count").read_text() == "x" * 6
-
-
-def test_a_changed_job_is_another_run(desk: Path, study: Prepare) -> None:
-    home = submit(study(COUNT), Path("results"), []).home
-    finished(home)
-    assert len(submit(study(COUNT, "env.Y=1"), Path("results"), []).new) == 4
-    finished(home)
 
 
 def test_failed_runs_stay_unless_they_are_asked_for(desk: Path, study: Prepare) -> None:
@@ -140,14 +126,6 @@ def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None
     assert run.state is JobState.FAILED
 
 
-def test_a_run_whose_folder_is_removed_is_ended(desk: Path, job: Prepare) -> None:
-    home = submit(job("import time; time.sleep(600)"), Path("results"), []).home
-    wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
-    (run,) = runs_below(home)
-    shutil.rmtree(run.folder.path)
-    wait_for(lambda: processes_of(run.folder) == ())
-
-
 def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepare) -> None:
     """What runs goes on to its end, what waited is missing, and the next submit runs just that."""
     code = f"{WAIT}open('count', 'a').write('x')"
@@ -168,21 +146,6 @@ def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepar
     assert (len(again.new), len(again.kept)) == (3, 1)
     finished(home)
     assert (desk / "count").read_text() == "xxxx"
-
-
-def test_a_job_script_that_is_killed_is_a_failed_run(desk: Path, job: Prepare) -> None:
-    home = submit(job("import os; os.kill(os.getpid(), 9)"), Path("results"), []).home
-    (run,) = finished(home).values()
-    assert run.problem.endswith(": exit code 137")
-    home = submit(job("import time; time.sleep(600)", "name=k"), Path("results"), []).home
-    wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
-    (run,) = runs_below(home)
-    assert run.status is not None
-    os.kill(run.status.pid, signal.SIGKILL)
-    (run,) = finished(home).values()
-    assert run.state is JobState.FAILED
-    assert run.problem == "the job script ended with signal 9, without a status"
-    assert processes_of(run.folder) == (), "no rank is left to spoil the next timing"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import HpcTrainError, PlanError, SubmitError
+from hpc_train.errors import PlanError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
@@ -43,18 +43,6 @@ def test_what_was_asked_is_written_down(slurm: FakeSlurm) -> None:
     assert option(argv, "array") is None
     manifest = read_json(run.manifest, Manifest)
     assert (manifest.repetition, manifest.attempt, manifest.study) == (1, 1, None)
-
-
-def test_each_submission_has_a_comment_of_its_own(slurm: FakeSlurm) -> None:
-    submit(study(), RESULTS, [])
-    assert len({option(argv, "comment") for argv in slurm.calls("sbatch")}) == 2
-
-
-def test_the_script_that_sbatch_gets_is_the_one_that_was_rendered(slurm: FakeSlurm) -> None:
-    prepared = job()
-    (run,) = submit(prepared, RESULTS, []).new
-    assert run.script.read_text() == prepared.points[0].script.text
-    assert folders(run.path) == ["job.sbatch", "logs", "run.json", "submission.json"]
 
 
 def test_the_sites_limits(slurm: FakeSlurm) -> None:
@@ -159,15 +147,3 @@ def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
         "cost: 4 runs: at most 4 GPU-hours, 4 core-hours",
         "2 repetitions resolve about ±14 % at 2 % noise (3: ±5 %, 5: ±3 %)",
     ]
-
-
-def test_a_configuration_that_is_not_there(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("SLURM_CONF", "/nowhere/slurm.conf")
-    with pytest.raises(HpcTrainError, match=r"SLURM_CONF=/nowhere/slurm\.conf: there is no such"):
-        submit(job(), RESULTS, [])
-    monkeypatch.delenv("SLURM_CONF")
-    with pytest.raises(HpcTrainError, match=r"big\.yaml:6: /nowhere/slurm\.conf does not exist"):
-        submit(job(site=profile("slurm_conf: /nowhere/slurm.conf")), RESULTS, [])
-    assert not RESULTS.exists()

@@ -112,46 +112,6 @@ def test_a_file_system_without_links_has_owners(jobs: JobsOfOneFolder) -> None:
     assert jobs.files == ["owner", "saved"]
 
 
-def test_a_folder_of_another_user_is_used(jobs: JobsOfOneFolder) -> None:
-    """Its owner cannot be replaced; the save of the program says that it cannot write."""
-    jobs.start("a")
-    (jobs.folder / "bin" / "mv").write_text(
-        '#!/bin/bash\n[[ $2 != */owner ]] && exec /bin/mv "$@"\n[ "$1" != -- ]\n'
-    )
-    (jobs.folder / "bin" / "mv").chmod(0o755)
-    assert "no owner noted in ckpt" in jobs.start("b", job=2)
-
-
-def test_job_ids_of_another_cluster_are_not_those_of_this_one(jobs: JobsOfOneFolder) -> None:
-    jobs.start("a", environment={"SLURM_CLUSTER_NAME": "east"})
-    jobs.note("a", ended=None, host="n9")
-    west = {"SLURM_CLUSTER_NAME": "west"}
-    assert jobs.start("b", job=2, environment=west).startswith("refused: ")
-    jobs.note("a", ended=7.5)
-    jobs.queue("1 RUNNING")
-    assert "which has ended" in jobs.start("b", job=2, environment=west)
-
-
-def test_runs_of_one_allocation_follow_one_another(jobs: JobsOfOneFolder) -> None:
-    jobs.start("a")
-    jobs.queue("1 RUNNING")
-    assert "which has ended" in jobs.start("b", job=1)
-
-
-def test_a_run_whose_folder_was_removed_has_ended(jobs: JobsOfOneFolder) -> None:
-    jobs.start("a")
-    jobs.queue("1 RUNNING")
-    (jobs.folder / "a" / "status.json").unlink()
-    assert "which has ended" in jobs.start("b", job=2)
-
-
-def test_a_folder_that_cannot_have_an_owner_is_used(jobs: JobsOfOneFolder) -> None:
-    """The save of the program says what is wrong with it."""
-    (jobs.folder / "ckpt").write_text("")
-    said = jobs.start("a", environment={"CODE": "1"})
-    assert "hpctrain: no owner noted in ckpt: another job could use it, too\n" in said
-
-
 def test_of_two_jobs_that_start_together_one_goes_on(jobs: JobsOfOneFolder) -> None:
     """The second finds the file of the first between its look and its own."""
     jobs.start("a")

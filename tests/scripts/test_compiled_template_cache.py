@@ -59,35 +59,12 @@ def test_again_for_another_text(places: Places) -> None:
     assert times(TEXT, "else", TEXT) == 3
 
 
-def test_again_when_a_module_has_changed(places: Places) -> None:
-    module = places[0] / "blocks.py"
-
-    def change() -> None:
-        module.write_text("longer than one\n")
-        compiled_template_cache._stamp.cache_clear()
-
-    assert times(TEXT, TEXT, before=change) == 2
-
-
-def test_without_a_folder(places: Places) -> None:
-    places[1].rmdir()
-    assert times(TEXT, TEXT) == 2
-
-
 def test_a_damaged_file_is_made_anew(places: Places) -> None:
     def damage() -> None:
         (file,) = places[1].iterdir()
         file.write_bytes(file.read_bytes()[:-5])
 
     assert times(TEXT, TEXT, before=damage) == 2
-
-
-def test_nothing_is_written_where_python_writes_nothing(
-    places: Places, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sys, "dont_write_bytecode", True)
-    assert times(TEXT, TEXT) == 2
-    assert not list(places[1].iterdir())
 
 
 def test_only_the_packages_own_are_kept(

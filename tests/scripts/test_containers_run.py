@@ -150,19 +150,6 @@ def test_an_image_that_is_not_there(boxed: Plans, execute: Execute, tmp_path: Pa
     assert "FATAL: no image /no such.img" in (tmp_path / "first_failure.log").read_text()
 
 
-def test_podman_lets_in_what_it_is_told(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
-    assert run(execute, boxed("podman-hpc"), tmp_path) == "0 "
-    assert said(tmp_path, "rank-1") == ["1", "1", "2", "localhost", "it's, a b", "k 1", "", "a b"]
-
-
-def test_pyxis_is_told_where_and_what(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
-    assert run(execute, boxed("pyxis", box={"mounts": ["/a:/b"]}), tmp_path) == "0 "
-    words = next(calls(tmp_path / "notes", "srun"))
-    assert f"--container-mounts={tmp_path}:{tmp_path},{tmp_path}:{tmp_path},/a:/b" in words
-    assert f"--container-image={tmp_path}/an image.img" in words
-    assert any(word.startswith("--container-env=MASTER_ADDR,") for word in words)
-
-
 def test_the_description_for_the_container_engine(
     boxed: Plans, execute: Execute, tmp_path: Path
 ) -> None:
@@ -184,14 +171,6 @@ def test_the_description_for_the_container_engine(
         "workdir": odd,
         "writable": True,
     }
-
-
-def test_what_the_container_engine_is_to_set_is_there_by_another_name(
-    boxed: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    command = ["bash", "-c", 'printf "%s|" "$HPCTRAIN_OUTSIDE_KEY" "$HPCTRAIN_OUTSIDE_NOTE"']
-    assert run(execute, boxed("edf", command=command), tmp_path) == "0 "
-    assert said(tmp_path) == ["k 1", "it's, a b"]
 
 
 def test_a_run_folder_with_any_letter_is_in_the_description(
@@ -223,10 +202,3 @@ def test_a_run_folder_that_cannot_be_mounted(
     folder.mkdir()
     told = run(execute, boxed(runtime), folder)
     assert told.startswith(f"1 hpctrain: {runtime} cannot mount {folder}; use a path without any")
-
-
-def test_a_runtime_that_is_missing(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
-    (tmp_path / "bin" / "apptainer").unlink()
-    for launcher in ("srun", "single", "torchrun"):
-        told = run(execute, boxed(launcher=launcher), tmp_path)
-        assert told.startswith("127 hpctrain: apptainer is not on PATH on "), launcher

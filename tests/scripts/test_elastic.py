@@ -15,7 +15,7 @@ from hpc_train.model.plan import LaunchPlan
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.torch, pytest.mark.process]
 # The second rank fails at its first attempts; the other waits for it, as in a collective.
 FAIL = """\
 import os, pathlib, sys, time

@@ -96,27 +96,6 @@ def test_an_earlier_attempt_leaves_nothing(plan: Plans, execute: Execute, tmp_pa
     assert status(tmp_path).failure is None
 
 
-def test_a_node_whose_program_forks_its_ranks_is_known_by_its_host(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    execute(slurm(plan, "echo oh; exit 4", launcher="spawn"), tmp_path)
-    failure = status(tmp_path).failure
-    assert failure is not None
-    assert (failure.rank, failure.host) == (None, "node0")
-    assert log_tail(run_in(tmp_path)) == ["node0: oh"]
-
-
-def test_a_program_that_names_its_own_failed_rank_may_leave_the_time_out(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    code = 'echo "5 other 2" >"$HPCTRAIN_FAILURE_FILE"; exit 2'
-    execute(slurm(plan, code, launcher="spawn"), tmp_path)
-    failure = status(tmp_path).failure
-    assert failure is not None
-    assert (failure.rank, failure.host, failure.exit_code, failure.time) == (5, "other", 2, None)
-    assert not (tmp_path / "first_failure.log").exists()
-
-
 def test_without_the_kept_lines_the_log_itself_is_read(tmp_path: Path) -> None:
     failure = {"rank": 2, "host": "h", "exit_code": 1}
     (tmp_path / "status.json").write_text(json.dumps({"started": 1.0, "failure": failure}))
@@ -135,14 +114,6 @@ def test_who_was_told_to_end_is_not_guilty(
     done = execute(slurm(plan, code, tasks=1, launcher=launcher), tmp_path)
     assert done.returncode == 128 + number
     assert (status(tmp_path).exit_code, status(tmp_path).failure) == (128 + number, None)
-
-
-def test_the_program_may_be_told_a_moment_earlier(
-    plan: Plans, execute: Execute, tmp_path: Path
-) -> None:
-    code = "wrapper=$PPID; (sleep 0.02; kill -s TERM $wrapper) & kill -s TERM $$"
-    done = execute(slurm(plan, code, tasks=1), tmp_path)
-    assert (done.returncode, status(tmp_path).failure) == (143, None)
 
 
 def test_a_rank_that_a_signal_of_its_own_ended_is_guilty(

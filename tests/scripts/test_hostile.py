@@ -74,7 +74,7 @@ def program(folder: Path, arguments: Sequence[str]) -> list[str]:
         ("single", 1),
         ("spawn", 2),
         pytest.param("mpirun", 2, marks=pytest.mark.mpi),
-        pytest.param("torchrun", 2, marks=pytest.mark.slow),
+        pytest.param("torchrun", 2, marks=[pytest.mark.torch, pytest.mark.process]),
     ],
 )
 def test_under_each_launcher(plan: Plans, tmp_path: Path, launcher: str, tasks: int) -> None:
@@ -103,7 +103,7 @@ def test_under_each_launcher(plan: Plans, tmp_path: Path, launcher: str, tasks: 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
 
 
-@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 @given(arguments=st.lists(TEXT, max_size=4), value=TEXT)
 def test_any_text(plan: Plans, tmp_path: Path, arguments: list[str], value: str) -> None:
     made = plan(

@@ -205,7 +205,7 @@ def test_nothing_takes_a_nul_or_half_a_letter(script: Callable[..., str], letter
             script(site=changed(SITE, place, f"/a{letter}b"))
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     text=st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE)),
     place=st.sampled_from([("job", p) for p in JOB_PLACES] + [("site", p) for p in SITE_PLACES]),

@@ -51,7 +51,7 @@ def python(code: str) -> list[str]:
     "launcher",
     [
         pytest.param("mpirun", marks=pytest.mark.mpi),
-        pytest.param("torchrun", marks=pytest.mark.slow),
+        pytest.param("torchrun", marks=[pytest.mark.torch, pytest.mark.process]),
     ],
 )
 def test_ranks_have_torchs_names_and_a_log_each(plan: Plans, tmp_path: Path, launcher: str) -> None:

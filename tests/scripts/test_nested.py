@@ -35,13 +35,6 @@ def test_runs_take_turns_in_order_and_never_together(bench: Bench) -> None:
     assert (bench.home / "a" / "logs" / "job.out").read_text() == "out of a\n"
 
 
-def test_a_run_is_given_its_folder_and_starts_where_the_allocation_did(bench: Bench) -> None:
-    bench.run("a", 'printf "%s\\n" "$1" "$HPCTRAIN_RUN" "$PWD"')
-    bench.finish(["a"])
-    lines = (bench.home / "a" / "logs" / "job.out").read_text().splitlines()
-    assert lines == [str(bench.home / "a")] * 2 + [str(bench.home.parent)]
-
-
 def test_what_ended_well_or_was_removed_is_left_out(bench: Bench) -> None:
     for name, status in {"well": WELL, "cut-off": CUT_OFF, "lost": RUNNING}.items():
         bench.run(name, "echo again", status)
@@ -127,7 +120,7 @@ def test_a_script_that_cannot_speak_is_spoken_for(bench: Bench) -> None:
     assert abs(found["ended"] - time.time()) < 600
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_nothing_of_a_run_is_left_when_the_next_one_starts(bench: Bench) -> None:
     """A process that left its session, and a step on another node."""
     bench.run("leaves", 'setsid sleep 300 & echo $! >"$TRACE.pid"; touch "$TRACE.step"')
@@ -140,7 +133,7 @@ def test_nothing_of_a_run_is_left_when_the_next_one_starts(bench: Bench) -> None
     assert "ending leftover steps and processes" in output
 
 
-@pytest.mark.slow
+@pytest.mark.process
 def test_a_step_that_leaves_by_itself_is_waited_for(bench: Bench) -> None:
     """mpirun's daemons do: they end a moment after it."""
     bench.run("a", 'touch "$TRACE.step"')
@@ -176,14 +169,7 @@ def test_counts_of_the_allocation_do_not_reach_the_runs(bench: Bench) -> None:
     assert seen == {f"{name}={value}" for name, value in kept.items()}
 
 
-def test_without_a_folder_it_says_so(bench: Bench) -> None:
-    script = bench.home / "nested.sbatch"
-    script.write_text(render_allocation(allocation({"a": None})).text)
-    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, timeout=240)
-    assert done.returncode != 0
-    assert "the folder of the runs is missing" in done.stderr
-
-
+@pytest.mark.process
 def test_bash_and_shellcheck_have_no_complaint(tmp_path: Path) -> None:
     path = tmp_path / "nested.sbatch"
     text = render_allocation(allocation({"a": None, "it's": 60})).text

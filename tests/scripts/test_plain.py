@@ -6,16 +6,13 @@ import json
 import re
 import shlex
 import subprocess
-from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
 import pytest
 
-from hpc_train.data_folders import profile_folder
 from hpc_train.errors import RenderError
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.model.plan import JobVar, LaunchPlan, Text
 from hpc_train.model.run import RunFolder
 from hpc_train.pipeline.lint import LintOptions, make_linter
 from hpc_train.plans.build import make_plan
@@ -29,9 +26,9 @@ from tests.scripts.plain_scripts import JOB, plain, run
 from tests.scripts.site_jobs import changed, images
 from tests.scripts.stubs import SITE
 
-Plans = Callable[..., LaunchPlan]
 LONGEST = 60
-SITES = sorted(path.stem for path in profile_folder().glob("*.yaml"))
+# One of each vendor, fabric and launcher; the net has the scripts of all.
+SITES = ("frontier", "juwels-booster", "leonardo", "local", "perlmutter", "slurm-generic")
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
@@ -108,13 +105,6 @@ def test_the_exit_code_is_that_of_the_ranks(files: Path) -> None:
     assert run(files, script).returncode == 7
 
 
-def test_a_setup_line_that_fails_ends_the_job(files: Path) -> None:
-    setup = 'setup=["false", "echo reached"]'
-    (script,) = plain(files / "job.yaml", str(files / "big.yaml"), setup, "launcher=srun")
-    done = run(files, script)
-    assert (done.returncode, done.stdout) == (1, "")
-
-
 def test_a_missing_secret_ends_the_job_and_is_named(files: Path) -> None:
     settings = ("secrets={WANDB_API_KEY: env, HF_TOKEN: /nowhere/token}", "launcher=srun")
     (script,) = plain(files / "job.yaml", str(files / "big.yaml"), *settings)
@@ -139,14 +129,6 @@ def test_the_signal_before_the_end_reaches_the_ranks(files: Path) -> None:
     (files / "bin" / "mpirun").write_text("#!/bin/bash\ntrap 'kill -s USR1 $(jobs -p)' USR1\n")
     done = run(files, script.replace("\nexport PYTHON", "\nexport JOB=$$\nexport PYTHON"))
     assert "got" in done.stdout, done.stderr
-
-
-def test_mpirun_passes_on_the_variables_of_the_job_alone(plan: Plans) -> None:
-    resources = {"nodes": 2, "tasks_per_node": 2, "cpus_per_task": 1}
-    made = plan("slurm-generic", launcher="mpirun", resources=resources)
-    job = Text(text="HPCTRAIN_RUN")
-    assert job in made.launch.argv
-    assert JobVar(name="rank_wrapper") in made.launch.argv
 
 
 def test_a_nested_study_is_a_job_for_each_point(files: Path) -> None:
@@ -176,7 +158,8 @@ def test_a_template_that_is_a_whole_script_has_no_plain_form(files: Path) -> Non
         plain(files / "job.yaml", str(files / "big.yaml"))
 
 
-@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn"])
+@pytest.mark.process
+@pytest.mark.parametrize("launcher", ["torchrun", "spawn"])
 @pytest.mark.parametrize("site", ["fjord", "meadow"])
 def test_shellcheck_has_no_complaint(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, site: str, launcher: str

@@ -142,23 +142,6 @@ def test_a_node_that_does_not_answer(execute: Execute, tmp_path: Path) -> None:
     assert status(tmp_path)["bad_nodes"] == "node1"
 
 
-def test_no_check_runs_unless_requested(execute: Execute, tmp_path: Path) -> None:
-    made = msgspec.structs.replace(plan(), preflight=None)
-    assert "preflight" not in render_script(made).text
-    assert "bad_nodes" not in render_script(made).text
-
-
-def test_an_address_needs_no_name(execute: Execute, tmp_path: Path) -> None:
-    """`getent hosts` of an address asks backwards, which few sites answer."""
-    text = render_script(plan()).text
-    assert 'getent ahosts "$head"' in text
-    (tmp_path / "bin" / "getent").unlink()
-    asked = "getent() { case $2 in 10.255.255.1) command getent ahosts 10.255.255.1 ;; esac; }"
-    made = plan()
-    done = execute(msgspec.structs.replace(made, setup=(asked,)), tmp_path, **WELL)
-    assert "does not resolve 10.255.255.1" not in done.stderr
-
-
 def test_what_the_network_names_is_looked_at() -> None:
     network = Network(fabric="infiniband", interfaces=("ib0",), hcas=("mlx5_0:1", "mlx5_2"))
     made = plan(network=network)
@@ -176,15 +159,6 @@ def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
     assert "node1: did not answer within 1 s" in done.stderr
     found = status(tmp_path)
     assert found["ended"] - found["started"] < 240
-
-
-def test_what_is_not_wanted_is_not_asked() -> None:
-    text = render_script(plan(gpus=False, program=False, names=False)).text
-    # The topology of a node, which each run stores, is no check.
-    text, _, wrapper = text.partition("rank_wrapper=$(cat")
-    assert wrapper
-    for word in ("nvidia-smi", "getent", "/scratch", "ulimit", "infiniband", "ip -o"):
-        assert word not in text
 
 
 def test_an_image_that_a_node_lacks() -> None:

@@ -101,7 +101,7 @@ def test_a_long_command_breaks_before_options() -> None:
 HOSTILE = st.text(st.sampled_from("a b\n\\'\"$`n!=#\r\t"), max_size=12)
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(HOSTILE, HOSTILE)
 def test_bash_reads_back_what_was_quoted(one: str, other: str) -> None:
     values = [one, other, "a\\nb\n", "\\'\n"]

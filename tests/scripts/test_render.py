@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
@@ -43,20 +42,6 @@ def test_the_script_is_the_one_on_record(plan: Plans, site: str, launcher: str) 
         path.write_text(script.text)
     assert path.exists(), f"no record: {path}"
     assert script.text == path.read_text()
-
-
-@pytest.mark.parametrize(("site", "launcher"), CASES)
-def test_bash_and_shellcheck_have_no_complaint(
-    plan: Plans, site: str, launcher: str, tmp_path: Path
-) -> None:
-    keys = {**KEYS, "command": ["python", "train.py"]}
-    here = {"tasks_per_node": 1 if launcher == "single" else 2, "cpus_per_task": 4}
-    resources = RESOURCES if site != "local" else here
-    path = tmp_path / "job.sh"
-    path.write_text(render_script(plan(site, launcher=launcher, resources=resources, **keys)).text)
-    for argv in (["bash", "-n", str(path)], ["shellcheck", str(path)]):
-        done = subprocess.run(argv, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stdout + done.stderr
 
 
 @pytest.mark.parametrize("launcher", ["srun", "torchrun", "mpirun", "spawn"])

@@ -7,10 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.model.plan import LaunchPlan
 from tests.scripts.job_starts import Job
-
-Plans = Callable[..., LaunchPlan]
 
 
 def test_a_start_that_saved_is_followed_by_another(started: Callable[..., Job]) -> None:
@@ -88,12 +85,6 @@ def test_a_task_of_an_array_is_queued_again_alone(started: Callable[..., Job]) -
     assert job.asked == "70_3\n"
 
 
-def test_a_refusal_of_slurm_is_said(started: Callable[..., Job]) -> None:
-    job = started()
-    said, _ = job.start(75, step=1, REFUSED="1")
-    assert "Slurm did not queue job 71 again; its checkpoints are in " in said
-
-
 @pytest.mark.parametrize(("unreached", "again"), [(5, True), (6, False)])
 def test_a_controller_that_is_gone_is_asked_for_the_requeue_again(
     started: Callable[..., Job], unreached: int, again: bool
@@ -103,21 +94,6 @@ def test_a_controller_that_is_gone_is_asked_for_the_requeue_again(
     assert queued == again
     assert ("Slurm did not queue job 71 again" in said) != again
     assert (job.folder / "unreached").read_text() == "\n" * unreached
-
-
-def test_each_start_knows_the_folder_of_the_job(started: Callable[..., Job]) -> None:
-    job = started()
-    job.start(75, step=1, HPCTRAIN_CHECKPOINTS="/of/an/outer/job")
-    assert (job.folder / "checkpoints" / "step").read_text() == "1\n"
-
-
-def test_the_steps_after_the_checkpoint_are_known(started: Callable[..., Job]) -> None:
-    job = started()
-    event = '@hpct {"v":1,"event":"step","rank":0,"epoch":1,"step":%d,"step_time":0.5}'
-    job.start(75, step=10, SAY="\n".join(event % step for step in (9, 10, 14)))
-    job.start(75)
-    job.start(1, SAY=event % 12)
-    assert [(row["step"], row["reached"]) for row in job.rows()] == [(10, 14), (10, None), (10, 12)]
 
 
 def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[..., Job]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 from tests.scripts.job_starts import Job
@@ -40,26 +39,7 @@ def test_a_preempted_start_doubles_no_delay(started: Callable[..., Job]) -> None
     assert (job.folder / "updated").read_text() == "jobid=71 starttime=now+600\n" * 2
 
 
-def test_a_preempted_start_is_followed_by_another_also_after_nodes_were_lost(
-    started: Callable[..., Job],
-) -> None:
-    """Slurm queues those starts again without asking; they are without progress."""
-    job = started(max_stalled=2, max_restarts=9)
-    assert job.start(75, step=1)[1]
-    lost = {**job.rows()[0], "ended": None, "exit_code": None, "stalled": 3}
-    with (job.folder / "restarts.jsonl").open("a") as file:
-        file.write(json.dumps(lost) + "\n")
-    assert job.start(75, PREEMPTED="2099-01-01T00:00:00")[1]
-    assert not job.start(75)[1]
-
-
 def test_a_node_whose_clock_is_ahead_is_preempted_too(started: Callable[..., Job]) -> None:
     """Both times are Slurm's: of this machine's clock, the job began long after them."""
     job = started()
     assert job.start(143, PREEMPTED="2026-01-02T03:04:05")[1]
-
-
-def test_the_preemption_of_an_earlier_start_is_not_one_of_this(started: Callable[..., Job]) -> None:
-    job = started()
-    assert not job.start(1, step=1, PREEMPTED="2020-01-01T00:00:00")[1]
-    assert [row["preempted"] for row in job.rows()] == [False]

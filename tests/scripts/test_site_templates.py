@@ -105,23 +105,6 @@ def test_a_block_without_a_place_is_refused(
     assert failure.value.message.startswith(f"{folder}/mine.j2:{said}")
 
 
-def test_a_block_inside_another_is_new_and_has_a_place_for_the_next(
-    plan: Plans, write: Write
-) -> None:
-    inside = "{% block finish %}{% block mine %}{% endblock %}{% endblock %}"
-    write("{% extends 'slurm.sbatch.j2' %}" + inside, "middle.j2")
-    folder = write("{% extends 'middle.j2' %}{% block mine %}\n# mine\n{% endblock %}")
-    assert "# mine\n" in render_script(mine(plan), [folder]).text
-    write("{% extends 'slurm.sbatch.j2' %}{% block mine %}{% endblock %}", "middle.j2")
-    with pytest.raises(RenderError, match=r"middle\.j2:1: unknown block 'mine'"):
-        render_script(mine(plan), [folder])
-
-
-def test_a_template_of_its_own_has_the_blocks_that_it_likes(plan: Plans, write: Write) -> None:
-    folder = write("{% block lunch %}# eat\n{% endblock %}")
-    assert render_script(mine(plan), [folder]).text == "# eat\n"
-
-
 def test_the_first_folder_wins(plan: Plans, write: Write) -> None:
     first, second = write("# first\n", folder="a"), write("# second\n", folder="b")
     assert render_script(mine(plan), [first, second]).text == "# first\n"
@@ -136,19 +119,6 @@ def test_a_name_of_its_own_means_the_next_on_the_path(plan: Plans, write: Write)
     script = render_script(mine(plan, template=name), [first, second])
     assert "#SBATCH --open-mode=append\n# second\n# first\n" in script.text
     assert names(script)[:3] == [(name, False), (name, False), (name, True)]
-
-
-def test_package_means_ours(plan: Plans, write: Write) -> None:
-    folder = write("# site\n", "local.sh.j2")
-    write("{% include 'local.sh.j2' %}{% include 'package:local.sh.j2' %}")
-    text = render_script(mine(plan, "local"), [folder]).text
-    assert text == "# site\n" + render_script(plan_of(plan, "local")).text
-
-
-def test_a_part_of_ours_is_replaced_by_name(plan: Plans, write: Write) -> None:
-    folder = write("echo ours is gone\n", "_functions.sh.j2")
-    text = render_script(plan_of(plan, "local"), [folder]).text
-    assert text.endswith("echo ours is gone\n")
 
 
 def test_the_script_of_an_allocation_is_found_on_the_path(plan: Plans, write: Write) -> None:
@@ -177,17 +147,6 @@ def test_the_digest_changes_with_what_is_used_and_nothing_else(plan: Plans, writ
     assert second.template_digest != first.template_digest
 
 
-def test_the_digest_is_that_of_the_first_rendering_and_of_any_other(plan: Plans) -> None:
-    again = [render_script(plan_of(plan, "slurm-generic")) for _ in range(2)]
-    single = plan_of(plan, "local")
-    render_script(plan("local", launcher="mpirun"))
-    assert again[0] == again[1]
-    assert render_script(single).templates == render_script(single).templates
-    used = {name for name, _ in names(again[0])}
-    assert {"_forward.sh.j2", "_shared.sh.j2", "_rank_wrapper.sh.j2"} < used
-    assert "_require.sh.j2" not in used, "a single process has no launcher to look for"
-
-
 def test_a_template_that_is_edited_is_read_again(plan: Plans, write: Write) -> None:
     folder = write("# one\n", "mine.j2", "b")
     earlier = write("# other\n", "other.j2", "a")
@@ -208,11 +167,3 @@ def test_the_profile_that_names_a_missing_template_is_named(tmp_path: Path, plan
         render_script(plan(str(profile), **SINGLE))
     start = f"{profile}:5: unknown template 'slurm.sbtch.j2'; did you mean 'slurm.sbatch.j2'?"
     assert caught.value.message.startswith(start)
-
-
-def test_a_relative_folder_is_another_one_elsewhere(
-    plan: Plans, write: Write, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("a", "b"):
-        monkeypatch.chdir(write(f"# {name}\n", folder=f"{name}/templates").parent)
-        assert render_script(mine(plan), [Path("templates")]).text == f"# {name}\n"

@@ -98,11 +98,6 @@ def test_a_match_is_taken_and_named() -> None:
     )
 
 
-def test_a_shell_in_a_job_is_no_login_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SLURM_JOB_ID", "7")
-    assert "this shell is in job 7 of the Slurm cluster alpha" in default_site(found()).refusal
-
-
 def test_equal_matches_are_no_choice() -> None:
     choice = default_site(found(match("a", "x"), match("b", "y"), match("c", "z", shipped=False)))
     with pytest.raises(SiteProfileError, match="2 site profiles match login2 equally well: a, b"):
@@ -164,16 +159,6 @@ def make_scontrol(host: Path) -> Path:
     program.write_text(f"#!/bin/sh\necho once >>{asked}\necho 'ClusterName = alpha'\n")
     program.chmod(0o755)
     return asked
-
-
-def test_slurm_is_asked_once(host: Path) -> None:
-    asked = make_scontrol(host)
-    first, second = found_here(), found_here()
-    assert first == second
-    assert first.scheduler is not None and first.scheduler.cluster == "alpha"
-    assert asked.read_text() == "once\n"
-    examine_here()
-    assert asked.read_text() == "once\n" * 2
 
 
 @pytest.mark.parametrize("change", ["profile", "edit", "conf", "variable", "path", "rule", "age"])

@@ -63,18 +63,6 @@ def test_broken_json_makes_the_same_draft(pbs: RunningPbs) -> None:
     assert texts[0].replace("mine", "other") == texts[1]
 
 
-def test_a_server_without_history_is_told(pbs: RunningPbs) -> None:
-    pbs.fault("no-history")
-    assert init("mine")[0] == 0
-    assert "the server keeps no finished jobs" in Path("site_profiles/mine.yaml").read_text()
-
-
-def test_a_probe_job_of_slurm_is_refused(pbs: RunningPbs) -> None:
-    code, output = init("mine", "--probe")
-    assert code == 2
-    assert "this machine has PBS" in output
-
-
 def test_a_time_above_the_limit_of_the_queue_is_refused_by_qsub(pbs: RunningPbs) -> None:
     done = pbs.command("qsub", "-l", "walltime=1:00:01", pbs.script("true"))
     assert done.returncode == 188
@@ -106,17 +94,6 @@ def test_a_server_without_an_open_queue_is_told(
     assert not Path("site_profiles/mine.yaml").exists()
 
 
-def test_another_limit_and_another_queue_are_differences(pbs: RunningPbs) -> None:
-    init("mine")
-    path = Path("site_profiles/mine.yaml")
-    text = path.read_text().replace("max_time: 1h", "max_time: 2h")
-    path.write_text(f"{text}  - name: gone\n")
-    code, output = run("site", "check", "./site_profiles/mine.yaml", "--live")
-    assert code == 1
-    assert "partitions.0.max_time" in output
-    assert "not there" in output
-
-
 def test_a_server_that_is_down_is_told(pbs: RunningPbs) -> None:
     init("mine")
     found = small_pbs.read(pbs.folder)
@@ -128,11 +105,3 @@ def test_a_server_that_is_down_is_told(pbs: RunningPbs) -> None:
     lines = run("doctor")[1].splitlines()
     assert lines[0] == "pbs"
     assert any("PBS's commands are installed, but do not answer" in line for line in lines)
-
-
-def test_doctor_names_the_server_and_its_queues(pbs: RunningPbs) -> None:
-    _, output = run("doctor")
-    assert "PBS server   pbs, PBS 23.06.06" in output
-    assert "queues       workq (default)" in output
-    assert "nodes        3" in output
-    assert output.splitlines()[0] == "pbs"

@@ -6,15 +6,12 @@ import datetime
 import re
 from pathlib import Path
 
-import msgspec
 import pytest
 
-from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.detection.detect import Host, detect_site, this_host
 from hpc_train.pipeline.site.check import ProfileCheck, check_site
 from hpc_train.pipeline.site.show import ProfileSummary, list_sites, show_site, unknown_keys
-from hpc_train.plans.sample_jobs import nameless_job
-from hpc_train.sites.cited_sources import source_of, unknown_covers
+from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
 from tests.probe.machines import Slurm
@@ -51,13 +48,6 @@ def test_list_sums_a_profile_up(mine: Path) -> None:
     assert (rows["mine"].layer, rows["local"].layer) == ("user", "shipped")
 
 
-def test_list_goes_on_behind_a_broken_profile(mine: Path) -> None:
-    (mine.parent / "broken.yaml").write_text("schema: 1\nscheduler: slurm\nname: broken\n")
-    found = list(list_sites())
-    assert [type(one) is ProfileSummary for one in found].count(False) == 1
-    assert any("broken.yaml" in one.message for one in found if isinstance(one, HpcTrainError))
-
-
 def test_a_value_rests_on_the_nearest_source(mine: Path) -> None:
     site = load_site("mine")
     what = {
@@ -69,19 +59,6 @@ def test_a_value_rests_on_the_nearest_source(mine: Path) -> None:
         "partitions.gpu.max_nodes": "a script",
         "partitions.0.name": "manual",
     }
-
-
-def test_a_value_of_a_parent_rests_on_the_parents_sources(mine: Path) -> None:
-    child = mine.parent / "child.yaml"
-    child.write_text(
-        "schema: 1\nname: child\nextends: mine\n"
-        "sources: [{what: mail, confidence: medium}]\npoll: 60s\n"
-    )
-    site = load_site("child")
-    assert [
-        source.what if (source := source_of(site, key)) else None
-        for key in ("poll", "launchers.default")
-    ] == ["mail", "manual"]
 
 
 def test_show_leaves_defaults_out_unless_asked(mine: Path) -> None:
@@ -176,22 +153,6 @@ def test_check_finds_a_job_for_each_demand(mine: Path, old: str, new: str) -> No
     assert made.jobs >= 8
 
 
-def test_a_job_without_a_partition_is_one_for_the_default(mine: Path) -> None:
-    job = nameless_job(load_site("mine").value)
-    assert job is not None
-    assert (job.value.partition, job.value.resources.gpus_per_node) == (None, 4)
-
-
-def test_covers_of_a_family_are_looked_for_in_the_family(mine: Path) -> None:
-    mine.write_text(SITE.replace("[partitions.gpu]", "[partitions.gpu, env]"))
-    (mine.parent / "child.yaml").write_text(
-        "schema: 1\nname: child\nextends: mine\nenv: {A: 1}\n"
-        "sources: [{what: x, confidence: low, covers: [env]}]\n"
-    )
-    (stray,) = unknown_covers(mine.with_name("child.yaml"))
-    assert "mine.yaml:8: this file has no key env" in stray
-
-
 @pytest.mark.parametrize(
     ("host", "reasons"),
     [
@@ -205,18 +166,6 @@ def test_detect_gives_its_reasons(mine: Path, host: Host, reasons: tuple[str, ..
     found = {match.name: match.reasons for match in detect_site(host).matches}
     assert found.get("mine") == reasons
     assert "slurm-generic" not in found
-
-
-def test_detect_goes_on_and_says_what_it_could_not_read(mine: Path) -> None:
-    broken_text = "schema: 1\nscheduler: slurm\nname: broken\ndetect: {hosts: ['*']}\n"
-    (mine.parent / "broken.yaml").write_text(broken_text)
-    host = this_host(Slurm("lab", config="Unable to contact slurm controller"))
-    env = msgspec.structs.replace(host, env={"MY_CLUSTER": "mine"})
-    found = detect_site(env)
-    assert [match.name for match in found.matches] == ["mine"]
-    silent, broken = found.unread
-    assert silent == "`scontrol show config`: Unable to contact slurm controller"
-    assert "broken.yaml" in broken
 
 
 def test_detect_asks_slurm_where_there_is_one(mine: Path) -> None:

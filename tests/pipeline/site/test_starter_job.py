@@ -7,9 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from hpc_train.cli.group import cli
 from hpc_train.data_folders import profile_folder, template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.lint.lint_script import lint_script
@@ -45,21 +43,6 @@ def test_it_renders_and_lint_finds_no_error(name: str, tmp_path: Path) -> None:
     linter = make_linter(LintOptions(site=name))
     found = lint_script(text, linter.context, linter.rules)
     assert [one for one in found if one.severity == "error"] == []
-
-
-@pytest.mark.parametrize("name", SHIPPED)
-def test_the_printed_file_renders_by_the_two_commands(
-    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """`hpctrain site show NAME --job > job.yaml && hpctrain render job.yaml --site NAME`."""
-    monkeypatch.chdir(tmp_path)
-    shown = CliRunner().invoke(cli, ["site", "show", name, "--job"], catch_exceptions=False)
-    assert shown.exit_code == 0
-    Path("job.yaml").write_text(shown.stdout)
-    done = CliRunner().invoke(cli, ["render", "job.yaml", "--site", name], catch_exceptions=False)
-    assert (done.exit_code, done.stdout[:12]) == (0, "#!/bin/bash\n")
-    nodes = "#SBATCH --nodes=2\n|#PBS -l select=2[:\n]|#PBS -l ncpus=96\n"
-    assert name == "local" or re.search(f"(?m)^({nodes})", done.stdout)
 
 
 @pytest.mark.parametrize("name", SHIPPED)
