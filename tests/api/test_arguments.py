@@ -81,6 +81,7 @@ def test_a_traceback_ends_with_the_next_step(files: Path) -> None:
     assert error.value.__notes__ == [error.value.hint]
 
 
+@pytest.mark.process
 def test_errors_of_a_finished_run(files: Path) -> None:
     one: Any = submit("job.yaml")
     one.wait(240)

@@ -36,6 +36,7 @@ def test_several_logs_are_several_jobs() -> None:
     assert len(hpc_train.diagnose(list(LOGS.glob("*.log")), one_job=True)) == 1
 
 
+@pytest.mark.process
 def test_runs_and_studies_are_diagnosed(files: Path) -> None:
     study = hpc_train.submit("study.yaml", settings={"repetitions": 1})
     study.wait(240)

@@ -130,6 +130,7 @@ def bundle(value: object) -> dict[str, str]:
     return found
 
 
+@pytest.mark.process
 def test_runs_and_studies_show_their_states(files: Path) -> None:
     (files / "job.yaml").write_text(
         (files / "job.yaml")

@@ -28,6 +28,7 @@ def test_keywords_are_exactly_the_keys_of_a_job() -> None:
     assert set(JobKeys.__annotations__) == keys
 
 
+@pytest.mark.process
 def test_a_job_runs_with_the_keys_of_the_call(files: Path) -> None:
     run = hpc_train.submit("job.yaml", env={"X": "a b"}, nodes=None)
     assert isinstance(run, hpc_train.SubmittedRun)
@@ -40,6 +41,7 @@ def test_a_job_runs_with_the_keys_of_the_call(files: Path) -> None:
     assert Path(run) == run.folder == files / "results" / "demo" / run.id
 
 
+@pytest.mark.process
 def test_settings_override_keywords_as_set_overrides_options(files: Path) -> None:
     run = hpc_train.submit("job.yaml", env={"X": 1}, settings={"env.X": "2"})
     assert isinstance(run, hpc_train.SubmittedRun)
@@ -47,12 +49,14 @@ def test_settings_override_keywords_as_set_overrides_options(files: Path) -> Non
     assert run.logs(rank=0) == "X is 2\n"
 
 
+@pytest.mark.process
 def test_a_script_gets_its_arguments(files: Path) -> None:
     run = submitted("train.py", "--epochs", 3, "a b")
     assert run.wait(LIMIT_S) == "COMPLETED"
     assert run.logs(rank=0, lines=1) == "words ['--epochs', '3', 'a b']\n"
 
 
+@pytest.mark.process
 def test_a_study_runs_what_is_missing(files: Path) -> None:
     study = hpc_train.submit("study.yaml", settings={"repetitions": 1})
     assert isinstance(study, hpc_train.SubmittedStudy)
@@ -68,6 +72,7 @@ def test_a_study_runs_what_is_missing(files: Path) -> None:
     assert any("repetitions resolve about" in notice for notice in again.notices)
 
 
+@pytest.mark.process
 def test_wait_gives_up_and_the_run_goes_on(files: Path) -> None:
     run = submitted("train.py", "wait")
     with pytest.raises(WaitTimeoutError, match=r"after 0\.1 s; the runs continue") as error:
@@ -78,6 +83,7 @@ def test_wait_gives_up_and_the_run_goes_on(files: Path) -> None:
     assert run.wait(LIMIT_S) == "COMPLETED"
 
 
+@pytest.mark.process
 def test_a_run_is_cancelled_once(files: Path) -> None:
     run = submitted("train.py", "wait")
     run.cancel()
@@ -87,6 +93,7 @@ def test_a_run_is_cancelled_once(files: Path) -> None:
         run.cancel()
 
 
+@pytest.mark.process
 def test_runs_and_studies_are_found_again(files: Path) -> None:
     run = hpc_train.submit("job.yaml")
     assert isinstance(run, hpc_train.SubmittedRun)
@@ -97,6 +104,7 @@ def test_runs_and_studies_are_found_again(files: Path) -> None:
     assert hpc_train.study("demo", results=files / "results").states == {"COMPLETED": 1}
 
 
+@pytest.mark.process
 def test_a_run_that_was_removed_is_reported(files: Path) -> None:
     run = submitted("train.py")
     run.wait(LIMIT_S)
@@ -107,6 +115,7 @@ def test_a_run_that_was_removed_is_reported(files: Path) -> None:
     assert study.states == {}
 
 
+@pytest.mark.process
 def test_the_call_changes_neither_folder_nor_signals_nor_output(
     files: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -121,6 +130,7 @@ def test_the_call_changes_neither_folder_nor_signals_nor_output(
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.process
 def test_a_folder_change_after_the_call_loses_no_run(
     files: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -129,6 +139,7 @@ def test_a_folder_change_after_the_call_loses_no_run(
     assert run.wait(LIMIT_S) == "COMPLETED"
 
 
+@pytest.mark.process
 def test_nothing_starts_on_a_login_node(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (files / "slurm.conf").write_text("ClusterName=alpha\n")
     monkeypatch.setenv("SLURM_CONF", str(files / "slurm.conf"))

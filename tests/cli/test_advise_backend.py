@@ -22,6 +22,7 @@ partitions:
 """
 
 
+@pytest.mark.process
 def test_the_rules_have_reasons_and_need_no_job(hpctrain: Hpctrain) -> None:
     made = hpctrain("advise", "backend", "--site", "local")
     assert made.returncode == 0, made.stderr
@@ -31,6 +32,7 @@ def test_the_rules_have_reasons_and_need_no_job(hpctrain: Hpctrain) -> None:
     assert "reduce_scatter: fsdp, hsdp yes yes no no yes yes" in text
 
 
+@pytest.mark.process
 def test_json_has_every_rule(hpctrain: Hpctrain) -> None:
     found = json.loads(hpctrain("advise", "backend", "--site", "juwels-booster", "--json").stdout)
     pairs = {(row["device"], row["network"]): row["backend"] for row in found["rules"]}
@@ -41,6 +43,7 @@ def test_json_has_every_rule(hpctrain: Hpctrain) -> None:
     assert found["conditions"]["fabric"] == "infiniband"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("mpi", "backend"), [("true", "mpi"), ("false", "gloo")])
 def test_what_auto_selects_follows_the_profile(
     hpctrain: Hpctrain, tmp_path: Path, mpi: str, backend: str
@@ -50,6 +53,7 @@ def test_what_auto_selects_follows_the_profile(
     assert found["conditions"]["automatic"] == {"with GPUs": "nccl", "without GPUs": backend}
 
 
+@pytest.mark.process
 def test_the_backends_of_this_torch(hpctrain: Hpctrain) -> None:
     dist = pytest.importorskip("torch.distributed")
     found = json.loads(hpctrain("advise", "backend", "--site", "local", "--json").stdout)
@@ -58,6 +62,7 @@ def test_the_backends_of_this_torch(hpctrain: Hpctrain) -> None:
     assert set(has) == {"gloo", "nccl", "xccl", "mpi", "ucc"}
 
 
+@pytest.mark.process
 def test_without_torch_the_rules_stand(hpctrain: Hpctrain, tmp_path: Path) -> None:
     (tmp_path / "torch.py").write_text("raise ImportError('not here')\n")
     made = hpctrain("advise", "backend", "--site", "local", PYTHONPATH=str(tmp_path))

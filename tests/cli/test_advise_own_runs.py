@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from tests.cli.conftest import Hpctrain
 from tests.cli.test_advise import rows
 
@@ -22,6 +24,7 @@ for step in range(14):
 """
 
 
+@pytest.mark.process
 def test_runs_of_a_changed_command_are_another_program(hpctrain: Hpctrain, tmp_path: Path) -> None:
     """Their mean would be the step of neither; named explicitly they are refused."""
     (tmp_path / "own.py").write_text(EVENTS)
@@ -45,6 +48,7 @@ def test_runs_of_a_changed_command_are_another_program(hpctrain: Hpctrain, tmp_p
     assert "not used: its runs have another command (--measured results/own)" in notes
 
 
+@pytest.mark.process
 def test_a_step_of_another_site_is_said_to_be_of_there(hpctrain: Hpctrain, tmp_path: Path) -> None:
     (tmp_path / "own.py").write_text(EVENTS)
     (tmp_path / "own.yaml").write_text(OWN.format(step="0.4"))

@@ -31,6 +31,7 @@ def failed(hpctrain: Hpctrain) -> Hpctrain:
     return hpctrain
 
 
+@pytest.mark.process
 def test_status_shows_the_cause_and_the_next_step(failed: Hpctrain) -> None:
     done = failed("status", "train")
     assert CAUSE in done.stdout
@@ -39,6 +40,7 @@ def test_status_shows_the_cause_and_the_next_step(failed: Hpctrain) -> None:
     assert row["cause"] == CAUSE and CAUSE not in row["problem"]
 
 
+@pytest.mark.process
 def test_logs_begin_with_the_rank_that_failed(failed: Hpctrain) -> None:
     done = failed("logs", "train")
     assert done.stdout.startswith("==> rank-1.out <==\nloading\nTraceback")

@@ -96,36 +96,6 @@ def test_a_job_that_a_scheduler_cannot_run(
     refused(hpctrain("submit", "job.yaml", "--site", site, "--set", setting), *parts)
 
 
-@pytest.mark.parametrize(
-    ("site", "old", "new", "parts"),
-    [
-        ("boxes", "hosts\nhosts", "hostss\nhosts", ["boxes.yaml:5: scheduler: must be one of"]),
-        ("boxes", "gpu2", "gpu1", ["hosts: name 'gpu1' is listed twice", "each machine once"]),
-        ("boxes", "spawn]", "srun]", ["launchers.allowed: srun: there is no Slurm"]),
-        ("queue", "pbs", "pbss", ["queue.yaml:5: ", "not 'pbss'; did you mean 'pbs'?"]),
-        ("sm", "  region: eu-west-1\n", "", ["sm.yaml:6: no region", "export AWS_REGION="]),
-        ("sm", "role: ", "roll: ", ["unknown key 'sagemaker.roll'; did you mean 'role'?"]),
-        ("sm", "arn:aws:iam::1234", "arn:aws:iam:1234", ["sm.yaml:8: ", "role"]),
-        ("sm", "s3://hpctrain", "s3:/hpctrain", ["sm.yaml:9: ", "bucket"]),
-        ("sm", "", "", ["sm.yaml:6: no credentials of AWS were found", "aws configure"]),
-    ],
-)
-def test_a_profile_that_is_wrong_for_its_scheduler(
-    hpctrain: Hpctrain, site: str, old: str, new: str, parts: list[str]
-) -> None:
-    path = Path(f"{site}.yaml")
-    if "aws" in parts[-1].lower():
-        pytest.importorskip("boto3")
-    path.write_text(path.read_text().replace(old, new, 1))
-    refused(hpctrain("submit", "job.yaml", "--site", f"./{path}"), *parts)
-
-
-@pytest.mark.parametrize("site", ["sm", "boxes"])
-def test_only_a_scheduler_with_commands_is_compared(hpctrain: Hpctrain, site: str) -> None:
-    done = hpctrain("site", "check", f"./{site}.yaml", "--live")
-    refused(done, f"{site}.yaml:5: --live asks the commands of Slurm or PBS", "doctor")
-
-
 def test_a_fixed_port_is_sound_where_no_other_job_has_the_hosts(hpctrain: Hpctrain) -> None:
     done = hpctrain("lint", "job.yaml", "--site", "sm")
     assert (done.returncode, "HT303" in done.stdout) == (0, False), done.stdout

@@ -9,7 +9,7 @@ import click
 import pytest
 
 from hpc_train.cli.bench import bench
-from hpc_train.model.collectives import COLLECTIVES, parse_size
+from hpc_train.model.collectives import parse_size
 from hpc_train.workload.collectives.sweep_options import parse_options
 from tests.cli.conftest import Hpctrain
 from tests.records.parse_text import parse
@@ -95,11 +95,6 @@ def test_what_cannot_be_measured_is_refused_and_leaves_nothing(
     assert text in done.stderr
     assert "Traceback" not in done.stderr
     assert not Path("results").exists()
-
-
-def test_the_help_lists_each_collective(hpctrain: Hpctrain) -> None:
-    page = hpctrain("bench", "--help").stdout
-    assert [name for name in COLLECTIVES if f"\n  {name} " not in page] == []
 
 
 def test_defaults_are_those_of_the_program() -> None:

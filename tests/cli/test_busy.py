@@ -37,6 +37,7 @@ def output(seconds: float, *, terminal: bool) -> str:
         return read_to_end(ours)
 
 
+@pytest.mark.process
 def test_after_a_second_a_terminal_says_what_is_done() -> None:
     """A message replaces the line."""
     sent = output(1.2, terminal=True)
@@ -46,10 +47,12 @@ def test_after_a_second_a_terminal_says_what_is_done() -> None:
     assert last == "done\r\n"
 
 
+@pytest.mark.process
 def test_without_a_terminal_nothing_is_shown() -> None:
     assert output(1.2, terminal=False) == "hpctrain: a warning\ndone\n"
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("words", "shown", "text"),
     [

@@ -58,6 +58,7 @@ def test_options_of_other_launchers(hpctrain: Hpctrain, typed: str, same: str) -
     assert "is the same as" in twice.stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("file", ["train.py"])
 def test_several_sizes_are_a_study(hpctrain: Hpctrain, file: str) -> None:
     Path("job.yaml").write_text("command: [python, train.py]\n")

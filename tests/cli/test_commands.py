@@ -48,6 +48,7 @@ def test_version(hpctrain: Hpctrain) -> None:
     assert hpctrain("--version").stdout.startswith("hpctrain, version 0.")
 
 
+@pytest.mark.process
 def test_a_script_without_any_yaml(hpctrain: Hpctrain, train: Path) -> None:
     train.write_text("import sys; print(sys.argv[1:])")
     words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
@@ -58,6 +59,7 @@ def test_a_script_without_any_yaml(hpctrain: Hpctrain, train: Path) -> None:
     assert hpctrain("status", run_id).stdout.startswith("1 COMPLETED\n")
 
 
+@pytest.mark.process
 def test_render_prints_what_is_submitted(hpctrain: Hpctrain, train: Path) -> None:
     words = ("train.py", "--launcher", "single", "--cpus-per-task", "1")
     rendered = hpctrain("render", *words)
@@ -98,6 +100,7 @@ def test_completion(hpctrain: Hpctrain) -> None:
         assert "_HPCTRAIN_COMPLETE" in hpctrain("completion", shell).stdout
 
 
+@pytest.mark.process
 @pytest.mark.mpi
 def test_a_study_from_submit_to_report(hpctrain: Hpctrain, train: Path) -> None:
     Path("study.yaml").write_text(
@@ -118,6 +121,7 @@ def test_a_study_from_submit_to_report(hpctrain: Hpctrain, train: Path) -> None:
     assert hpctrain("report", "s", "-f", "json").stdout == report.stdout
 
 
+@pytest.mark.process
 def test_report_writes_the_figure_beside_the_page(hpctrain: Hpctrain, train: Path) -> None:
     words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
     hpctrain("submit", "train.py", *words)
@@ -131,6 +135,7 @@ def test_report_writes_the_figure_beside_the_page(hpctrain: Hpctrain, train: Pat
     assert [Path(name).read_bytes() for name in done.stdout.split()] == first
 
 
+@pytest.mark.process
 def test_a_results_folder_with_a_hostile_name(hpctrain: Hpctrain, train: Path) -> None:
     name = "a b $(touch pwned) 'q' größe"
     words = ("--launcher", "single", "--cpus-per-task", "1", "--wait", "--results", name)
@@ -141,6 +146,7 @@ def test_a_results_folder_with_a_hostile_name(hpctrain: Hpctrain, train: Path) -
     assert not Path("pwned").exists()
 
 
+@pytest.mark.process
 def test_logs_can_be_followed_and_cut(hpctrain: Hpctrain, train: Path) -> None:
     train.write_text("import time\nfor i in range(4):\n    print(i)\n    time.sleep(0.3)\n")
     run_id = hpctrain("submit", "train.py", "--launcher", "single").stdout.strip()

@@ -87,6 +87,7 @@ def test_a_check_that_saw_nothing_does_not_pass(
     assert hpctrain("compare", sides[0], str(other)).returncode == 0
 
 
+@pytest.mark.process
 def test_whatever_is_written_beside_it_the_bundle_is_the_same(
     hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -45,6 +45,7 @@ def test_names_of_the_package(offered: Offered, words: str, offer: str) -> None:
     assert offer in offered(*words.split())
 
 
+@pytest.mark.process
 def test_runs_studies_and_files(hpctrain: Hpctrain, offered: Offered) -> None:
     Path("train.py").write_text("print('done')\n")
     Path("trail.log").write_text("x\n")

@@ -104,6 +104,7 @@ def test_what_cannot_be_read(hpctrain: Hpctrain, log: str, tmp_path: Path) -> No
     assert hpctrain("diagnose").returncode == 2
 
 
+@pytest.mark.process
 def test_runs_are_diagnosed_by_their_files(hpctrain: Hpctrain, tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text(
         "import os, sys\n"

@@ -25,7 +25,8 @@ def check_parsed(line: str) -> None:
     program, *words = shlex.split(line)
     assert program == "hpctrain"
     group: click.Command = cli
-    context = click.Context(cli, info_name=program)
+    # Click keeps the options of help that a command was asked for first.
+    context = click.Context(cli, info_name=program, **cli.context_settings)
     while isinstance(group, click.Group) and (group is cli or words[0] in group.commands):
         _, command, words = group.resolve_command(context, words)
         assert command is not None

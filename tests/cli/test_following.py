@@ -22,6 +22,7 @@ while not os.path.exists("go"):
 """
 
 
+@pytest.mark.process
 def test_the_last_measurement_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
@@ -46,6 +47,7 @@ def test_the_last_measurement_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
     assert Path("go").exists(), sent.decode()
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("command", "typed"),
     [
@@ -63,6 +65,7 @@ def test_after_a_study_the_next_command_is_printed(
     assert done.stderr.count("next: hpctrain status sizes\n") == 1
 
 
+@pytest.mark.process
 def test_after_a_job_no_report_is_offered(hpctrain: Hpctrain) -> None:
     Path("train.py").write_text("print('step 1: 8 samples/s')")
     done = hpctrain("submit", "train.py", *"--site local --cpus-per-task 1 --wait".split())

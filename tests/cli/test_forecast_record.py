@@ -35,6 +35,7 @@ def run(hpctrain: Hpctrain, folder: Path, seconds: float) -> None:
     assert made.returncode == 0, made.stderr
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("seconds", "inside"), [(0.9, True), (1.3, False)])
 def test_a_run_checks_the_forecast(
     hpctrain: Hpctrain, prepared: Path, seconds: float, inside: bool
@@ -58,6 +59,7 @@ def test_a_run_checks_the_forecast(
     assert ("Outside: single on 1 rank." in text) is not inside
 
 
+@pytest.mark.process
 def test_advice_after_the_run_is_no_forecast(hpctrain: Hpctrain, prepared: Path) -> None:
     run(hpctrain, prepared, 0.9)
     hpctrain(*ADVISE, "--measured", "two.csv")
@@ -73,6 +75,7 @@ def test_a_forecast_is_stored_once(hpctrain: Hpctrain, prepared: Path) -> None:
     assert [one["strategy"] for one in stored["forecasts"]] == ["single"]
 
 
+@pytest.mark.process
 def test_a_damaged_file_costs_no_report(hpctrain: Hpctrain, prepared: Path) -> None:
     hpctrain(*ADVISE, "--measured", "two.csv")
     run(hpctrain, prepared, 0.9)

@@ -38,6 +38,7 @@ def test_an_unknown_page_gets_the_nearest(hpctrain: Hpctrain, word: str) -> None
     assert "did you mean 'events'" in refused.stderr
 
 
+@pytest.mark.process
 def test_on_a_terminal_it_is_formatted() -> None:
     ours, theirs = pty.openpty()
     command = [sys.executable, "-m", "hpc_train", "help", "index"]

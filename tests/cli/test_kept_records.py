@@ -38,6 +38,7 @@ def lines(log: Path) -> int:
     return (log.parents[1] / "records.jsonl").read_bytes().count(b"\n")
 
 
+@pytest.mark.process
 def test_kept_is_what_the_logs_held_last(hpctrain: Hpctrain, log: Path) -> None:
     log.write_bytes(EVENT % 1 + b'@hpct {"step":\n')
     first = hpctrain("collect", "job", "--json")
@@ -65,6 +66,7 @@ def test_kept_is_what_the_logs_held_last(hpctrain: Hpctrain, log: Path) -> None:
     assert hpctrain("collect", "job", "--json").stdout == grown
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("change", "said"),
     [
@@ -86,6 +88,7 @@ def test_kept_by_a_newer_hpctrain_or_damaged(
     assert f"{kept}:1: {said}" in done.stderr
 
 
+@pytest.mark.process
 def test_memory_does_not_grow_with_the_records_of_a_run(log: Path) -> None:
     log.write_bytes(b"".join(EVENT % step for step in range(1, 60_001)))
     for _ in range(2):

@@ -52,6 +52,7 @@ def printed(process: subprocess.Popen[bytes], lines: int) -> list[str]:
     return found.decode().splitlines()
 
 
+@pytest.mark.process
 def test_each_record_is_printed_before_the_next_line_comes() -> None:
     with collecting("--json") as process:
         for number in range(1, 6):
@@ -63,6 +64,7 @@ def test_each_record_is_printed_before_the_next_line_comes() -> None:
         assert (process.returncode, out) == (0, b"")
 
 
+@pytest.mark.process
 def test_a_table_begins_with_its_columns_and_refused_values_are_counted() -> None:
     with collecting() as process:
         write(process, b"".join([*map(step, range(1, 6)), step(6, 2e6), step(7)]))
@@ -73,6 +75,7 @@ def test_a_table_begins_with_its_columns_and_refused_values_are_counted() -> Non
         assert b"is 1,000 times its neighbours: 1 value refused, the first 2e+06" in said
 
 
+@pytest.mark.process
 def test_a_dense_pipe_states_what_its_file_states(tmp_path_factory: pytest.TempPathFactory) -> None:
     text = b"".join(step(number, 3e6 if number % 1000 == 0 else 100) for number in range(1, 20_001))
     log = tmp_path_factory.mktemp("dense") / "a.log"
@@ -84,6 +87,7 @@ def test_a_dense_pipe_states_what_its_file_states(tmp_path_factory: pytest.TempP
     assert of_pipe.stdout.count(b"\n") == 1 + 20_000 - 20
 
 
+@pytest.mark.process
 def test_whoever_has_read_enough_ends_it() -> None:
     with collecting("--json") as process:
         write(process, step(1))
@@ -97,6 +101,7 @@ def test_whoever_has_read_enough_ends_it() -> None:
         assert b"Traceback" not in process.stderr.read()
 
 
+@pytest.mark.process
 def test_an_interrupt_ends_it_while_the_pipe_is_silent() -> None:
     with collecting("--json") as process:
         write(process, step(1))

@@ -201,6 +201,7 @@ MISTAKES = {
 }  # fmt: skip
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("name", MISTAKES)
 def test_a_mistake_is_answered(hpctrain: Hpctrain, name: str) -> None:
     mistake = MISTAKES[name]

@@ -22,6 +22,7 @@ def records(text: str) -> list[tuple[str, float, int | None]]:
     ]
 
 
+@pytest.mark.process
 def test_a_study_reads_its_own_lines(hpctrain: Hpctrain) -> None:
     Path("study.yaml").write_text(
         f"name: s\njob: {JOB}\naxes: {{env.X: [1]}}\nscaling: strong\nrepetitions: 1\n"
@@ -55,6 +56,7 @@ def study(name: str, command: str, more: str = "") -> None:
     )
 
 
+@pytest.mark.process
 def test_a_run_that_states_nothing_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
     study("s", LINES)
     done = hpctrain("submit", "study.yaml", "--wait")
@@ -79,6 +81,7 @@ def test_a_run_that_states_nothing_gets_a_pattern_that_reads_it(hpctrain: Hpctra
     assert hpctrain("report", "t").returncode == 0
 
 
+@pytest.mark.process
 def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job_without_times(
     hpctrain: Hpctrain,
 ) -> None:
@@ -88,6 +91,7 @@ def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job_without_times(
     assert "none of its lines" not in hpctrain("submit", "job.yaml", "--wait").stderr
 
 
+@pytest.mark.process
 def test_a_run_without_any_line_is_told_how_to_print_one(hpctrain: Hpctrain) -> None:
     study("s", "true")
     done = hpctrain("submit", "study.yaml", "--wait")

@@ -75,15 +75,6 @@ def test_a_bandwidth_is_a_result_where_it_is_the_gate(
     assert hpctrain("report", "points.yaml").returncode == (3 if missed else 0)
 
 
-def test_the_rule_of_csc_is_said_once(hpctrain: Hpctrain) -> None:
-    Path("t.csv").write_text(TABLE)
-    Path("a.log").write_text(BUS)
-    Path("points.yaml").write_text("gates: {rule: csc}\npoints: {a.log: {nodes: 1}}\n")
-    done = hpctrain("report", "points.yaml")
-    assert done.stdout.count("CSC Finland") == 1
-    assert "CSC" not in hpctrain("report", "t.csv").stdout
-
-
 @pytest.mark.parametrize("option", ["-o", "--junit", "--bundle"])
 def test_of_two_files_none_is_lost_without_a_word(hpctrain: Hpctrain, option: str) -> None:
     Path("t.csv").write_text(TABLE)

@@ -74,17 +74,6 @@ def test_a_table_on_stdin(
     assert numbers(found.stdout.decode()) == numbers(of_file.stdout)
 
 
-@pytest.mark.process
-def test_a_table_on_stdin_without_its_format_is_answered_with_the_option(
-    tables: dict[str, Path],
-) -> None:
-    command = [sys.executable, "-m", "hpc_train", "report", "-"]
-    raw = tables["csv"].read_bytes()
-    found = subprocess.run(command, capture_output=True, check=False, input=raw)
-    assert (found.returncode, found.stdout) == (2, b"")
-    assert b"for a table of results on stdin: hpctrain report - --parser table" in found.stderr
-
-
 def test_a_sheet_is_chosen_by_name(hpctrain: Hpctrain, tables: dict[str, Path]) -> None:
     book = openpyxl.load_workbook(tables["xlsx"])
     book.create_sheet("Notes").append(["measured in May"])
@@ -124,14 +113,3 @@ def test_two_sheets_of_one_workbook_are_compared_and_make_one_report(
     assert {run["run_id"].split(":")[1] for run in json.loads(done.stdout)["runs"]} == {
         "Sheet", "May",
     }  # fmt: skip
-
-
-@pytest.mark.parametrize(("name", "text"), [("t.csv", ""), ("t.jsonl", "{"), ("t.xlsx", "x")])
-def test_what_cannot_be_read_is_refused_with_the_file(
-    hpctrain: Hpctrain, tmp_path: Path, name: str, text: str
-) -> None:
-    (tmp_path / name).write_text(text)
-    result = hpctrain("report", str(tmp_path / name))
-    assert result.returncode == 2
-    assert name in result.stderr
-    assert "Traceback" not in result.stderr

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = "import sys\nfrom hpc_train.cli.main import main\nsys.exit(main())\n"
 COUNTED = """\
 import atexit, gc, sys
@@ -25,6 +27,7 @@ def run(folder: Path, *argv: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.process
 def test_the_folder_of_the_program_is_no_place_for_modules(tmp_path: Path) -> None:
     """Each import would look there first, and find a file that is no module of the program."""
     (tmp_path / "bin").mkdir()
@@ -35,6 +38,7 @@ def test_the_folder_of_the_program_is_no_place_for_modules(tmp_path: Path) -> No
     assert "slurm-generic" in done.stdout
 
 
+@pytest.mark.process
 def test_a_start_hardly_searches_for_garbage(tmp_path: Path) -> None:
     (tmp_path / "job.yaml").write_text(JOB)
     done = run(tmp_path, "-c", COUNTED)

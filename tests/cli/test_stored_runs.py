@@ -11,11 +11,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
 
-from hpc_train.cli.commands import COMMANDS
-from hpc_train.cli.group import LazyGroup
 from hpc_train.model.run import MANIFEST_SCHEMA
 from tests.cli.conftest import Hpctrain
 
@@ -72,22 +69,6 @@ def test_every_command_reads_it(stored: Hpctrain, words: str, code: int, text: s
     done = stored(*words.split(), *(SAME if "records.csv" in words else ()))
     assert done.returncode == code, done.stderr
     assert text in done.stdout + done.stderr
-
-
-def test_no_command_that_reads_runs_is_left_out() -> None:
-    group = LazyGroup(name="hpctrain")
-    context = click.Context(group)
-    reading = set()
-    for name in COMMANDS:
-        command = group.get_command(context, name)
-        assert command is not None
-        inner = command.commands.values() if isinstance(command, click.Group) else (command,)
-        params = [one for leaf in inner for one in leaf.params if isinstance(one, click.Argument)]
-        words = " ".join(one.metavar or one.human_readable_name for one in params)
-        if re.search(r"\b(RUN|STUDY|PATH|A B)\b", words):
-            reading.add(name)
-    assert reading == {words.split()[0] for words, *_ in READ}
-    assert reading == {words.split()[0] for words in NEWER}
 
 
 def make_newer(path: Path) -> None:

@@ -57,6 +57,7 @@ def site(hpctrain: Hpctrain) -> Path:
     return Path("templates")
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("text", [BARE, PARTS], ids=["bare", "parts"])
 @pytest.mark.parametrize(("code", "state"), [(7, "FAILED")])
 def test_a_whole_script_of_the_site_is_tracked(
@@ -74,6 +75,7 @@ def test_a_whole_script_of_the_site_is_tracked(
     assert (run / "job.sbatch").read_text() == rendered
 
 
+@pytest.mark.process
 def test_the_manifest_tells_whether_the_template_is_the_same(
     hpctrain: Hpctrain, site: Path
 ) -> None:

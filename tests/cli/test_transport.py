@@ -8,6 +8,8 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 LOGS = Path(__file__).parents[1] / "logs" / "nccl"
 STEPS = "".join(
@@ -31,6 +33,7 @@ def _job(name: str) -> None:
     Path("train.py").write_text(f"print({STEPS!r})\nprint(open({str(LOGS / name)!r}).read())\n")
 
 
+@pytest.mark.process
 def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: Hpctrain) -> None:
     _job("old_2.4.log")
     words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
@@ -47,6 +50,7 @@ def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: 
     assert "TCP sockets" in hpctrain("report", "train", "-o", "page.csv").stderr
 
 
+@pytest.mark.process
 def test_the_transport_outlives_the_logs(hpctrain: Hpctrain) -> None:
     _job("old_2.4.log")
     words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")

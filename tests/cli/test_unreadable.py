@@ -53,24 +53,13 @@ def test_refused_with_one_reason(hpctrain: Hpctrain, command: str, word: str, sa
     assert done.stderr.count(said) == 1
 
 
-def test_nothing_known_is_refused_by_the_report_as_well(hpctrain: Hpctrain) -> None:
-    done = hpctrain("report", "other.log")
-    assert done.returncode == 2
-    assert "nearest: nanogpt (other.log:1: 'iter 10 of 90')" in done.stderr
-
-
-def test_the_format_that_was_asked_for_is_named(hpctrain: Hpctrain) -> None:
-    done = hpctrain("collect", "train.log", "--format", "osu")
-    assert done.returncode == 2
-    assert "train.log: no line of the format osu" in done.stderr
-
-
 @pytest.mark.parametrize("paths", [[], ["weights.pt"], ["other.log"], ["trian.log"]])
 def test_python_refuses_what_the_command_refuses(paths: list[str]) -> None:
     with pytest.raises(HpcTrainError):
         hpc_train.collect(paths)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress, zstandard.compress])
 def test_a_pipe_may_be_packed(pack: Callable[[bytes], bytes]) -> None:
     command = [sys.executable, "-m", "hpc_train", "collect", "-"]
@@ -92,17 +81,7 @@ def test_one_of_several_logs_is_a_partial_result(hpctrain: Hpctrain, command: st
     assert "job/rank-0.out: is no text, but a binary file" in done.stderr
 
 
-@pytest.mark.parametrize("command", ["collect", "report"])
-def test_what_cannot_be_read_is_said_once(hpctrain: Hpctrain, command: str) -> None:
-    Path("job").mkdir()
-    Path("job/rank-0.out.gz").write_bytes(gzip.compress(STEP * 1000)[:60])
-    Path("job/rank-1.out").write_bytes(STEP)
-    done = hpctrain(command, "job")
-    assert done.returncode == 3
-    said = [line for line in done.stderr.splitlines() if "cannot be read" in line]
-    assert [line.partition(" ")[0] for line in said] == ["hpctrain:"]
-
-
+@pytest.mark.process
 @pytest.mark.parametrize("words", [["collect"], ["report"]])
 def test_a_run_of_ours_with_an_unreadable_log(hpctrain: Hpctrain, words: list[str]) -> None:
     Path("train.py").write_text(f"print({STEP.decode()!r})\n")
@@ -116,12 +95,7 @@ def test_a_run_of_ours_with_an_unreadable_log(hpctrain: Hpctrain, words: list[st
 
 @pytest.mark.parametrize(
     "options",
-    [
-        ["collect", "--json"],
-        ["collect", "--cache", "cache"],
-        ["diagnose", "--json"],
-        ["report"],
-    ],
+    [["collect", "--cache", "cache"], ["diagnose", "--json"], ["report"]],
     ids=" ".join,
 )
 def test_name_that_is_no_utf8(hpctrain: Hpctrain, options: list[str]) -> None:

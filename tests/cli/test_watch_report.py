@@ -76,6 +76,7 @@ def page() -> str:
     return Path("page.html").read_text() if Path("page.html").exists() else ""
 
 
+@pytest.mark.process
 def test_the_page_follows_the_study_and_ends_with_it(desk: Path) -> None:
     with watching("-o", "page.html") as process:
         wait_until(process, lambda: RELOAD in page())
@@ -90,6 +91,7 @@ def test_the_page_follows_the_study_and_ends_with_it(desk: Path) -> None:
     assert any(line.startswith("COMPLETED  1-") for line in out.splitlines())
 
 
+@pytest.mark.process
 def test_ctrl_c_leaves_the_last_page_at_rest(desk: Path) -> None:
     with watching("-o", "page.html") as process:
         wait_until(process, lambda: RELOAD in page())
@@ -105,6 +107,7 @@ def test_ctrl_c_leaves_the_last_page_at_rest(desk: Path) -> None:
     finished(desk / "results" / "mine")
 
 
+@pytest.mark.process
 def test_without_a_file_the_last_report_is_printed(desk: Path) -> None:
     with watching() as process:
         assert process.stderr is not None
@@ -118,6 +121,7 @@ def test_without_a_file_the_last_report_is_printed(desk: Path) -> None:
     assert "partial" not in out
 
 
+@pytest.mark.process
 def test_the_report_is_made_again_only_after_a_change(desk: Path) -> None:
     search = selection(desk / "results")
     watch = ReportWatch(["mine"], search, DEFAULT, 5.0)

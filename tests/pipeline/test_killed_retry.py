@@ -162,6 +162,7 @@ def made_only(slurm: FakeSlurm, home: Path) -> list[RunFolder]:
     return new
 
 
+@pytest.mark.process
 def test_folders_from_before_the_first_sbatch_are_handed_over(slurm: FakeSlurm) -> None:
     home = failed(slurm, study())
     left = made_only(slurm, home)
@@ -174,6 +175,7 @@ def test_folders_from_before_the_first_sbatch_are_handed_over(slurm: FakeSlurm) 
     assert all(submission(run).answered for run in left)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("whole", [True, False])
 def test_the_folder_of_a_job_is_handed_over_by_its_own_name(slurm: FakeSlurm, whole: bool) -> None:
     home = failed(slurm, job())
@@ -184,6 +186,7 @@ def test_the_folder_of_a_job_is_handed_over_by_its_own_name(slurm: FakeSlurm, wh
         retry(old.path, [], no_output)
 
 
+@pytest.mark.process
 def test_a_folder_that_holds_anything_of_a_run_is_kept(slurm: FakeSlurm) -> None:
     home = failed(slurm, study())
     first, *rest = made_only(slurm, home)

@@ -30,6 +30,7 @@ def runs(found: ReportInputs) -> dict[str, ExpectedRun]:
     return {run.run_id: run for run in found.study.runs}
 
 
+@pytest.mark.process
 def test_wall_time_and_requeues_come_from_the_job_itself(desk: Path, job: Prepare) -> None:
     home = submit(job(f"import time; time.sleep(0.5); {PRINTS}"), Path("results"), []).home
     (run,) = finished(home).values()
@@ -44,6 +45,7 @@ def test_wall_time_and_requeues_come_from_the_job_itself(desk: Path, job: Prepar
     assert expected.wall_s >= 0.5
 
 
+@pytest.mark.process
 def test_runs_of_a_study_are_left_out_by_its_file_and_by_option(desk: Path, study: Prepare) -> None:
     home = submit(study(PRINTS), Path("results"), []).home
     one, two, *_ = sorted(finished(home))
@@ -60,6 +62,7 @@ def test_runs_of_a_study_are_left_out_by_its_file_and_by_option(desk: Path, stud
     assert not build_report(found).partial
 
 
+@pytest.mark.process
 def test_a_study_that_still_runs_makes_a_partial_report(desk: Path, study: Prepare) -> None:
     home = submit(study("import time; time.sleep(90)"), Path("results"), []).home
     built = build_report(report_inputs([home.name], ROOT))
@@ -69,6 +72,7 @@ def test_a_study_that_still_runs_makes_a_partial_report(desk: Path, study: Prepa
     assert json.loads(render_report(built, "json"))["partial"] is True
 
 
+@pytest.mark.process
 def test_sizes_of_own_runs_are_known(desk: Path, job: Prepare) -> None:
     home = submit(job(PRINTS), Path("results"), []).home
     finished(home)

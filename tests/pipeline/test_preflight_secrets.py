@@ -39,6 +39,7 @@ def job(where: str, launcher: str = "single", setup: str = "") -> Prepared:
     return prepare(Request(path=path, site="local"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("where", "launcher"),
     [
@@ -115,6 +116,7 @@ def test_a_variable_that_the_job_calls_a_secret_is_one(
         prepare(Request(path=path, site="local"))
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("where", "mode"), [("env", 600), ("./token", 644), ("./token", 640)])
 def test_a_secret_that_is_gone_when_the_job_starts_ends_it(
     secret: Path, where: str, mode: int

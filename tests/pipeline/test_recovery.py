@@ -46,6 +46,7 @@ def states() -> dict[str, Run]:
     return {run.folder.run_id: run for run in runs_below(HOME)}
 
 
+@pytest.mark.process
 def test_a_job_that_was_accepted_is_found_and_not_submitted_twice(slurm: FakeSlurm) -> None:
     left = killed(slurm, "sbatch", f'accept "$@"; {KILL}')
     first = asked_for(left)
@@ -59,6 +60,7 @@ def test_a_job_that_was_accepted_is_found_and_not_submitted_twice(slurm: FakeSlu
     assert len({option(argv, "comment") for argv in slurm.calls("sbatch")}) == 2
 
 
+@pytest.mark.process
 def test_the_rest_that_was_never_asked_for_uses_up_no_attempt(slurm: FakeSlurm) -> None:
     left = killed(slurm, "sbatch", f'accept "$@"; {KILL}')
     assert len(left) == 4
@@ -67,6 +69,7 @@ def test_the_rest_that_was_never_asked_for_uses_up_no_attempt(slurm: FakeSlurm) 
     assert {run.run_id for run in submit(study(), RESULTS, []).new} == rest
 
 
+@pytest.mark.process
 def test_folders_from_before_the_first_question_are_used_again(slurm: FakeSlurm) -> None:
     left = killed(slurm, "scontrol", KILL)
     assert len(left) == 4
@@ -80,6 +83,7 @@ def test_folders_from_before_the_first_question_are_used_again(slurm: FakeSlurm)
     assert {read_json(run.manifest, Manifest).attempt for run in again.new} == {1}
 
 
+@pytest.mark.process
 def test_a_job_that_slurm_never_had_is_another_attempt(slurm: FakeSlurm) -> None:
     first = asked_for(killed(slurm, "sbatch", KILL))
     age(first)
@@ -94,6 +98,7 @@ def test_a_job_that_slurm_never_had_is_another_attempt(slurm: FakeSlurm) -> None
     assert len(slurm.calls("sbatch")) == 3
 
 
+@pytest.mark.process
 def test_a_job_that_may_be_on_its_way_is_left_alone(slurm: FakeSlurm) -> None:
     first = asked_for(killed(slurm, "sbatch", KILL))
     again = submit(study(), RESULTS, [])
@@ -103,6 +108,7 @@ def test_a_job_that_may_be_on_its_way_is_left_alone(slurm: FakeSlurm) -> None:
     assert len(slurm.calls("sbatch")) == 2
 
 
+@pytest.mark.process
 def test_while_slurm_is_silent_nothing_is_submitted_twice(slurm: FakeSlurm) -> None:
     first = asked_for(killed(slurm, "sbatch", f'accept "$@"; {KILL}'))
     age(first)
@@ -115,6 +121,7 @@ def test_while_slurm_is_silent_nothing_is_submitted_twice(slurm: FakeSlurm) -> N
     assert submit(study(), RESULTS, []).new == ()
 
 
+@pytest.mark.process
 def test_a_job_that_was_found_can_be_cancelled_at_once(slurm: FakeSlurm) -> None:
     first = asked_for(killed(slurm, "sbatch", f'accept "$@"; {KILL}'))
     assert len(cancel(HOME).runs) == 2
@@ -122,6 +129,7 @@ def test_a_job_that_was_found_can_be_cancelled_at_once(slurm: FakeSlurm) -> None
     assert {submission(run).state for run in first} == {JobState.CANCELLED}
 
 
+@pytest.mark.process
 def test_a_folder_that_holds_anything_of_a_run_is_kept(slurm: FakeSlurm) -> None:
     first, second, third, _ = killed(slurm, "scontrol", KILL)
     (first.logs / "job.out").write_text("precious")

@@ -85,6 +85,7 @@ def test_each_point_is_planned_for_its_site(make: Make) -> None:
     assert all(p.stem.startswith(f"{p.plan.site}-") for p in prepared.points)
 
 
+@pytest.mark.process
 def test_the_runs_of_all_sites_are_one_study(make: Make) -> None:
     prepared = make()
     done = submit(prepared, Path("results"), ["x"])
@@ -109,6 +110,7 @@ def test_the_runs_of_all_sites_are_one_study(make: Make) -> None:
     assert (len(kept.new), len(kept.kept)) == (0, 4)
 
 
+@pytest.mark.process
 def test_a_site_that_refuses_is_named_and_the_rest_is_submitted_later(
     make: Make, desk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,6 +184,7 @@ def test_one_allocation_is_at_one_site(make: Make) -> None:
     assert "placement nested needs one allocation, but the study has 2 sites" in message
 
 
+@pytest.mark.process
 def test_runs_at_a_site_that_the_study_has_no_more_are_named(make: Make) -> None:
     done = submit(make("here"), Path("results"), ["x"])
     finished(done.home)

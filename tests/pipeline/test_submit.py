@@ -26,6 +26,7 @@ WAIT = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
 COUNT = "open('count', 'a').write('x'); print('ran')"
 
 
+@pytest.mark.process
 def test_a_job_runs_in_the_background_to_its_end(desk: Path, job: Prepare) -> None:
     done = submit(job(f"{WAIT}print('here')"), Path("results"), ["x"])
     (run,) = runs_below(done.home)
@@ -38,6 +39,7 @@ def test_a_job_runs_in_the_background_to_its_end(desk: Path, job: Prepare) -> No
     assert run.manifest.provenance["argv"] == ["x"]
 
 
+@pytest.mark.process
 def test_a_failed_rank_is_named_and_the_study_goes_on(desk: Path, study: Prepare) -> None:
     code = "import os, sys; print('bad luck'); sys.exit(3 if os.environ['X'] == '1' else 0)"
     runs = finished(submit(study(code), Path("results"), []).home)
@@ -48,6 +50,7 @@ def test_a_failed_rank_is_named_and_the_study_goes_on(desk: Path, study: Prepare
     assert problem.endswith(": exit code 3")
 
 
+@pytest.mark.process
 def test_runs_of_a_study_never_overlap(desk: Path, study: Prepare) -> None:
     submit(study("import time; time.sleep(0.3)", "name=a"), Path("results"), [])
     submit(study("import time; time.sleep(0.3)", "name=b"), Path("results"), [])
@@ -57,6 +60,7 @@ def test_runs_of_a_study_never_overlap(desk: Path, study: Prepare) -> None:
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
 
 
+@pytest.mark.process
 def test_submitting_again_runs_only_what_is_missing(desk: Path, study: Prepare) -> None:
     home = submit(study(COUNT), Path("results"), []).home
     finished(home)
@@ -68,6 +72,7 @@ def test_submitting_again_runs_only_what_is_missing(desk: Path, study: Prepare) 
     assert (desk / "count").read_text() == "x" * 6
 
 
+@pytest.mark.process
 def test_failed_runs_stay_unless_they_are_asked_for(desk: Path, study: Prepare) -> None:
     home = submit(study("raise SystemExit(1)"), Path("results"), []).home
     finished(home)
@@ -80,6 +85,7 @@ def test_failed_runs_stay_unless_they_are_asked_for(desk: Path, study: Prepare) 
     assert len(finished(home)) == 8, "the first attempts are still there"
 
 
+@pytest.mark.process
 def test_the_order_is_random_and_recorded_by_its_seed(desk: Path, study: Prepare) -> None:
     orders = []
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
@@ -92,6 +98,7 @@ def test_the_order_is_random_and_recorded_by_its_seed(desk: Path, study: Prepare
     assert orders[0] != sorted(orders[0])
 
 
+@pytest.mark.process
 def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
     home = submit(job("import time; time.sleep(600)", "time=1s"), Path("results"), []).home
     (run,) = finished(home).values()
@@ -101,6 +108,7 @@ def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
     wait_for(lambda: processes_of(run.folder) == ())
 
 
+@pytest.mark.process
 def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> None:
     home = submit(study("import time; time.sleep(600)"), Path("results"), []).home
     wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
@@ -115,6 +123,7 @@ def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> Non
     assert len(submit(study("import time; time.sleep(600)"), Path("results"), []).new) == 4
 
 
+@pytest.mark.process
 def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None:
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True)"
     home = submit(job(f"{code}; time.sleep(600)"), Path("results"), []).home
@@ -126,6 +135,7 @@ def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None
     assert run.state is JobState.FAILED
 
 
+@pytest.mark.process
 def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepare) -> None:
     """What runs goes on to its end, what waited is missing, and the next submit runs just that."""
     code = f"{WAIT}open('count', 'a').write('x')"

@@ -37,6 +37,7 @@ def failed_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return home
 
 
+@pytest.mark.process
 def test_on_this_machine_nothing_is_said_of_the_cost(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -48,6 +49,7 @@ def test_on_this_machine_nothing_is_said_of_the_cost(
     assert slurm.calls("sbatch") == []
 
 
+@pytest.mark.process
 def test_each_run_goes_back_to_the_site_it_was_planned_for(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -70,6 +72,7 @@ def test_each_run_goes_back_to_the_site_it_was_planned_for(
     finished(home)
 
 
+@pytest.mark.process
 def test_what_was_submitted_before_another_site_refuses_is_said(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -86,6 +89,7 @@ def test_what_was_submitted_before_another_site_refuses_is_said(
     assert len(finished(home)) == 3
 
 
+@pytest.mark.process
 def test_the_one_node_of_this_machine_is_used_again(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

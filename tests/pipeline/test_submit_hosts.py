@@ -37,6 +37,7 @@ def refused(*words: str) -> str:
     return done.stdout
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("shared", ["", "shared: true\n"])
 def test_a_job_is_refused_before_its_cost_is_printed(tmp_path: Path, shared: str) -> None:
     site = write(tmp_path, SITE + shared)

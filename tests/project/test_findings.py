@@ -28,6 +28,7 @@ def rows(folder: Path, *words: str) -> list[dict[str, object]]:
     return found
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", sorted(KEYS))
 def test_json_keeps_its_keys_in_their_order(command: str, tmp_path: Path) -> None:
     (tmp_path / "x.sh").write_text("#!/bin/bash\n#SBATCH --nodse=2\nsrun python train.py\n")

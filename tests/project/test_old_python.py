@@ -26,6 +26,7 @@ def test_what_runs_first_is_python_3_6(name: str) -> None:
     assert futures == []
 
 
+@pytest.mark.process
 def test_an_older_python_gets_one_sentence() -> None:
     done = subprocess.run(
         [sys.executable, "-c", OLDER], capture_output=True, text=True, check=False, cwd=ROOT

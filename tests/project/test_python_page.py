@@ -26,6 +26,7 @@ def listed(name: str) -> bool:
     return re.search(rf"(?<![\w.]){name}\b", cells) is not None
 
 
+@pytest.mark.process
 def test_the_examples_of_the_page_run(desk: Path) -> None:
     names: dict[str, object] = {}
     count = 0

@@ -70,6 +70,7 @@ def with_output() -> list[Shown]:
     return [one for one in shown(README) if one.output]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("command", with_output(), ids=lambda command: str(command.line)[:30])
 def test_output_is_what_is_printed(
     command: Shown, tmp_path: Path, environment: dict[str, str]

@@ -141,6 +141,7 @@ def test_all_foreign_logs_of_unknown_size() -> None:
     assert [row["n_ok"] for row in report.tables[0].records] == [1, 1]
 
 
+@pytest.mark.process
 def test_a_run_that_nobody_measured_leaves_only_absent_cells() -> None:
     report = rendered(study([expected("a", state="FAILED")]), [])
     assert report.summary[0] == "No run has a result."

@@ -131,6 +131,7 @@ def test_a_history_of_one_entry_has_a_page() -> None:
     assert "fewer than 5 values" in shown
 
 
+@pytest.mark.process
 @pytest.mark.skipif(not shutil.which(PROGRAM), reason=f"{PROGRAM} is not installed")
 def test_the_page_fits_a_phone_asks_for_nothing_and_has_no_errors(tmp_path: Path) -> None:
     path = tmp_path / "track.html"

@@ -126,10 +126,19 @@ def test_what_a_site_cannot_launch_is_refused(case: Case) -> None:
         render(case)
 
 
+# Of each launcher at each site, the largest script.
+LARGEST = {(case.site, case.launcher): case for case in sorted(CASES)}.values()
+
+
 @pytest.mark.process
-def test_bash_and_shellcheck_have_no_complaint() -> None:
+@pytest.mark.parametrize(
+    "cases",
+    [tuple(LARGEST), pytest.param(tuple(CASES), marks=pytest.mark.long)],
+    ids=["largest", "all"],
+)
+def test_bash_and_shellcheck_have_no_complaint(cases: tuple[Case, ...]) -> None:
     """Shellcheck knows of what it must not complain from comments of the script alone."""
-    files = [str(case.path.relative_to(GOLDEN)) for case in CASES]
+    files = [str(case.path.relative_to(GOLDEN)) for case in cases]
     code = 'code=0; for file; do "$BASH" -n "$file" || code=1; done; exit "$code"'
     done = subprocess.run(["bash", "-c", code, "bash", *files], capture_output=True, text=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

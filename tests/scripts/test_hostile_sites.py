@@ -79,6 +79,7 @@ def dump(execute: Execute, tmp_path: Path) -> list[str]:
     return ["env", sys.executable, str(tmp_path / "dump.py")]
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("launcher", ["srun", "torchrun", "single"])
 @pytest.mark.parametrize("runtime", [None, "apptainer", "podman-hpc"])
 def test_below_each_starter(
@@ -198,6 +199,7 @@ def test_modules(execute: Execute, dump: list[str], tmp_path: Path) -> None:
     assert told == ["load", *WORDS]
 
 
+@pytest.mark.process
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(TEXT, min_size=1, max_size=3), suffix=TEXT)
 def test_any_text(

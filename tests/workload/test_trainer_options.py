@@ -38,6 +38,7 @@ def test_wrong_option_is_one_line_and_code_2(
     assert words in err
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(
     ("arguments", "extra", "words"),
     [
@@ -80,6 +81,7 @@ def test_batch_smaller_than_the_ranks() -> None:
         share_batch(3, None, 4)
 
 
+@pytest.mark.process
 @pytest.mark.parametrize(("rule", "rate"), [("none", 0.1), ("linear", 0.4), ("sqrt", 0.2)])
 def test_learning_rate_rules(rule: str, rate: float) -> None:
     assert scale_learning_rate(0.1, rule, 512, 128) == pytest.approx(rate)

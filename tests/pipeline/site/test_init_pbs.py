@@ -34,6 +34,7 @@ def init(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.process
 def test_the_draft_says_what_the_server_says(pbs: RunningPbs) -> None:
     code, output = init("mine")
     assert code == 0, output
@@ -44,6 +45,7 @@ def test_the_draft_says_what_the_server_says(pbs: RunningPbs) -> None:
     assert (str(queue.max_time), str(queue.mem_per_node)) == ("01:00:00", "8G")
 
 
+@pytest.mark.process
 def test_a_job_runs_with_the_draft(pbs: RunningPbs) -> None:
     assert init("mine")[0] == 0
     Path("job.yaml").write_text(
@@ -55,6 +57,7 @@ def test_a_job_runs_with_the_draft(pbs: RunningPbs) -> None:
     assert done.exit_code == 0, done.output
 
 
+@pytest.mark.process
 def test_broken_json_makes_the_same_draft(pbs: RunningPbs) -> None:
     assert init("mine")[0] == 0
     pbs.fault("broken-json")
@@ -63,6 +66,7 @@ def test_broken_json_makes_the_same_draft(pbs: RunningPbs) -> None:
     assert texts[0].replace("mine", "other") == texts[1]
 
 
+@pytest.mark.process
 def test_a_time_above_the_limit_of_the_queue_is_refused_by_qsub(pbs: RunningPbs) -> None:
     done = pbs.command("qsub", "-l", "walltime=1:00:01", pbs.script("true"))
     assert done.returncode == 188
@@ -74,6 +78,7 @@ def run(*words: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
+@pytest.mark.process
 def test_a_draft_agrees_with_the_server(pbs: RunningPbs) -> None:
     init("mine")
     code, output = run("site", "check", "./site_profiles/mine.yaml", "--live")
@@ -81,6 +86,7 @@ def test_a_draft_agrees_with_the_server(pbs: RunningPbs) -> None:
     assert (code, output.splitlines()[-1]) == (0, last)
 
 
+@pytest.mark.process
 def test_a_server_without_an_open_queue_is_told(
     pbs: RunningPbs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,6 +100,7 @@ def test_a_server_without_an_open_queue_is_told(
     assert not Path("site_profiles/mine.yaml").exists()
 
 
+@pytest.mark.process
 def test_a_server_that_is_down_is_told(pbs: RunningPbs) -> None:
     init("mine")
     found = small_pbs.read(pbs.folder)

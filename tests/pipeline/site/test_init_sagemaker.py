@@ -84,6 +84,7 @@ def test_sagemaker_is_one_kind_of_draft(account: Path) -> None:
     assert code == 2 and "--sagemaker asks AWS" in output
 
 
+@pytest.mark.process
 def test_doctor_examines_shell_and_profile(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (account / "s3" / OWN).mkdir()
     init("mine")
