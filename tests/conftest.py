@@ -133,7 +133,9 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                seconds["/".join(report.nodeid.split("/")[:2]).partition("::")[0]] += report.duration
+                seconds["/".join(report.nodeid.split("/")[:2]).partition("::")[0]] += (
+                    report.duration
+                )
     terminalreporter.section("seconds by folder")
     for folder, total in seconds.most_common():
         terminalreporter.write_line(f"{total:8.1f} {folder}")

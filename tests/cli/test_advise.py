@@ -41,8 +41,7 @@ def test_the_profile_alone_gives_bounds(hpctrain: Hpctrain, job: str) -> None:
     assert set(single["memory_bytes"]) >= {"states", "activations", "logits"}
 
 
-@pytest.mark.torch
-@pytest.mark.process
+@pytest.mark.long
 def test_a_calibration_is_run_and_used(hpctrain: Hpctrain, tmp_path: Path) -> None:
     trainer = "python, -m, hpc_train.workload.train, --steps, '12', --global-batch-size, '32'"
     (tmp_path / "job.yaml").write_text(

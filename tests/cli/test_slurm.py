@@ -14,6 +14,7 @@ import pytest
 
 from tests.submissions.slurm.fake_slurm import FakeSlurm, programs
 
+pytestmark = pytest.mark.process
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 JOB = "command: [python, -c, pass]\nlauncher: single\nresources: {cpus_per_task: 1, time: 1h}\n"
 STUDY = (

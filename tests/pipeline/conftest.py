@@ -16,6 +16,16 @@ from hpc_train.specs.override import parse_setting
 from tests.submissions.slurm.fake_slurm import FakeSlurm, programs
 
 Prepare = Callable[..., Prepared]
+# Fixtures of tests that submit.
+_STARTING = {"slurm", "pbs", "account"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what asks the programs of a cluster in small."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and _STARTING & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.process)
 
 
 @pytest.fixture

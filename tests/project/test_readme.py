@@ -81,13 +81,9 @@ def test_output_is_what_is_printed(
     check_output(command.output, text)
 
 
-@pytest.mark.process
-@pytest.mark.torch
-@pytest.mark.parametrize(
-    "page",
-    [README, pytest.param(COMMANDS, marks=pytest.mark.long)],
-    ids=lambda page: str(page.stem),
-)
+# The tutorial trains as they do.
+@pytest.mark.long
+@pytest.mark.parametrize("page", [README, COMMANDS], ids=lambda page: str(page.stem))
 def test_commands_run_in_order(page: Path, tmp_path: Path, environment: dict[str, str]) -> None:
     pytest.importorskip("torch")
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
@@ -95,9 +91,10 @@ def test_commands_run_in_order(page: Path, tmp_path: Path, environment: dict[str
     run_all(commands(page, "hpctrain "), tmp_path, environment)
 
 
-def test_commands_of_the_page_are_parsed() -> None:
-    lines = commands(COMMANDS, "hpctrain ")
-    assert len(lines) > 10
+@pytest.mark.parametrize("page", [README, COMMANDS], ids=lambda page: str(page.stem))
+def test_commands_are_parsed(page: Path) -> None:
+    lines = commands(page, "hpctrain ")
+    assert len(lines) >= 4
     for line in lines:
         check_parsed(line)
 

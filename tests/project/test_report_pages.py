@@ -113,6 +113,7 @@ def test_every_option_is_on_its_page(command: click.Command, page: str) -> None:
     assert [option for option in options if not re.search(rf"`{option}\b", text)] == []
 
 
+@pytest.mark.process
 @pytest.mark.parametrize("page", ["foreign-results.md", "compare.md"])
 def test_examples_print_what_is_shown(page: str, tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()

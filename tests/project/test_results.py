@@ -14,11 +14,19 @@ from tests.project.same_result import differences, plain
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted((ROOT / "results" / "studies").iterdir())
+PARAMS = [
+    pytest.param(path, marks=pytest.mark.long if path.name == "strategies-two-cores" else ())
+    for path in STUDIES
+]
 PROFILE = re.compile(r'"profile": ?"(?=/)')
 PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
 
-@pytest.fixture(scope="module", params=STUDIES, ids=lambda path: path.name)
+# What they draw takes as long as a process.
+pytestmark = pytest.mark.process
+
+
+@pytest.fixture(scope="module", params=PARAMS, ids=lambda path: path.name)
 def pair(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Path, Path]:

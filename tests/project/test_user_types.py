@@ -79,7 +79,7 @@ def errors(folder: Path, **scripts: str) -> dict[str, list[str]]:
     return {name: [line for line in said if line.startswith(f"{name}.py:")] for name in scripts}
 
 
-@pytest.mark.process
+@pytest.mark.long
 def test_a_script_is_checked_strictly(tmp_path: Path) -> None:
     lines = "\n".join(WRONG)
     found = errors(tmp_path, right=RIGHT, wrong=f'"""Errors."""\n\nimport hpc_train\n\n{lines}\n')

@@ -65,7 +65,7 @@ def two() -> list[ExpectedRun]:
     ],
 )
 def test_odd_values_are_rows(records: list[Record]) -> None:
-    report = rendered(study(two()), records)
+    report = rendered(study(two()), records, drawn=len(records) > 2)
     assert len(report.tables[0].records) == 2
     assert len(report.tables[1].records) == 2
 
@@ -81,7 +81,7 @@ METRICS = (
 )  # fmt: skip
 
 
-@settings(deadline=None, max_examples=25)
+@settings(deadline=None, max_examples=15)
 @given(
     st.dictionaries(st.sampled_from(METRICS), values, min_size=1, max_size=4),
     st.sampled_from(list(INTERVALS)),

@@ -45,6 +45,16 @@ exit "$code"
 """
 SCONTROL = "#!/bin/bash\necho localhost\n"
 Execute = Callable[..., subprocess.CompletedProcess[str]]
+# Fixtures of tests that run whole jobs.
+_STARTING = {"execute", "started", "bench", "jobs", "job"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what runs the script of a job, which starts many programs."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents and _STARTING & {*getattr(item, "fixturenames", ())}:
+            item.add_marker(pytest.mark.process)
 
 
 @pytest.fixture(scope="session")

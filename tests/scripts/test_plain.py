@@ -116,7 +116,7 @@ def test_a_missing_secret_ends_the_job_and_is_named(files: Path) -> None:
 
 def test_the_signal_before_the_end_reaches_the_ranks(files: Path) -> None:
     """The script gets it, and the launcher is not a task of Slurm."""
-    ranks = "trap 'echo got; exit 0' USR1; kill -s USR1 $JOB; sleep 100 & wait"
+    ranks = "trap 'echo got; exit 0' USR1; kill -s USR1 $JOB; sleep 100 &>/dev/null & wait"
     settings = (
         f"command={['bash', '-c', ranks]}",
         "launcher=mpirun",

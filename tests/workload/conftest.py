@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from _pytest.mark.expression import Expression
 
+# What a test that imports torch may be marked with.
+POSSIBLE = [frozenset({"torch", *more}) for more in ((), ("long",), ("gpu",), ("process",))]
 _TORCH = re.compile(r"""^(?:import|from) torch|importorskip\("torch"\)|forked_trainer""", re.M)
 
 
@@ -20,13 +23,16 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     asked = config.option.markexpr
     if not asked or not collection_path.is_file() or not _has_torch(collection_path):
         return None
-    wanted = Expression.compile(asked).evaluate(_is_torch)
-    return None if wanted or "gpu" in asked.split() else True
+    expression = Expression.compile(asked)
+    wanted = any(expression.evaluate(_with(marks)) for marks in POSSIBLE)
+    return None if wanted else True
 
 
-def _is_torch(name: str, /, **_: str | int | bool | None) -> bool:
-    """Whether a test that imports torch may have a mark."""
-    return name in ("torch", "long")
+def _with(marks: frozenset[str]) -> Callable[..., bool]:
+    def has(name: str, /, **_: str | int | bool | None) -> bool:
+        return name in marks
+
+    return has
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -16,7 +16,7 @@ def joined(*options: str, planned: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
-@pytest.mark.parametrize("planned", ["gloo", "nccl", ""])
+@pytest.mark.parametrize("planned", ["nccl", ""])
 def test_a_rank_on_the_cpu_takes_gloo(planned: str) -> None:
     code, out, err = joined(planned=planned)
     assert (code, err) == (0, "")

@@ -16,6 +16,7 @@ ROOT = Path(__file__).resolve().parents[2]
 SLOW_S, LAYERS = 0.5, 3
 
 
+@pytest.mark.long
 def test_the_wait_for_shards_is_not_the_time_of_a_rank() -> None:
     mesh = "replicate,shard"
     common = {**meeting_point(), "WORLD_SIZE": 2, "PYTHONPATH": ROOT}
