@@ -8,7 +8,6 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
@@ -129,15 +128,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Print how long the tests of each folder took, in seconds of the processes that ran them."""
-    seconds: Counter[str] = Counter()
+    seconds: dict[str, float] = {}
     for reports in terminalreporter.stats.values():
         for report in reports:
             if isinstance(report, pytest.TestReport):
-                seconds["/".join(report.nodeid.split("/")[:2]).partition("::")[0]] += (
-                    report.duration
-                )
+                folder = "/".join(report.nodeid.split("/")[:2]).partition("::")[0]
+                seconds[folder] = seconds.get(folder, 0.0) + report.duration
     terminalreporter.section("seconds by folder")
-    for folder, total in seconds.most_common():
+    for total, folder in sorted(((s, f) for f, s in seconds.items()), reverse=True):
         terminalreporter.write_line(f"{total:8.1f} {folder}")
 
 

@@ -30,8 +30,6 @@ def trained(folder: Path, program: str = "train.py", **extra: object) -> tuple[i
     return done.returncode, re.findall(r"^epoch \d+: loss \d\.\d{6}$", done.stdout, re.MULTILINE)
 
 
-# tests/end_to_end runs it as a job that is queued again.
-@pytest.mark.long
 def test_the_example_continues_where_it_was_stopped(tmp_path: Path) -> None:
     code, whole = trained(tmp_path / "whole")
     assert (code, len(whole)) == (0, EPOCHS)
