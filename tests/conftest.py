@@ -179,6 +179,8 @@ def no_configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
 @pytest.fixture(scope="session")
 def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
     """Run `hpctrain lab …`, with a configuration folder of the tests' own."""
+    from tests.end_to_end.user import commands
+
     config = tmp_path_factory.mktemp("config")
     kept = {k: v for k, v in os.environ.items() if not k.startswith(("HPCTRAIN_", "SLURM_"))}
     chosen = {VARIABLE: chosen_prefix()} if chosen_prefix() else {}
@@ -187,6 +189,8 @@ def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
     def run(
         *words: str, prefix: tuple[str, ...] = (), **extra: str
     ) -> subprocess.CompletedProcess[str]:
+        if not prefix:
+            return commands().run(("lab", *words), {**environment, **extra})
         return subprocess.run(
             [*prefix, sys.executable, "-m", "hpc_train", "lab", *words],
             capture_output=True,
@@ -212,17 +216,48 @@ def machine(hpctrain: Hpctrain) -> Iterator[None]:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture
-def lab(machine: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch) -> Lab:
-    """Return a whole lab, and point Slurm's commands at it."""
+@pytest.fixture(scope="session")
+def lab_with(machine: None, hpctrain: Hpctrain) -> Callable[..., Lab]:
+    """Return a function from options of `lab up` to a whole lab; the one that is up, if it can be.
+
+    A process of the tests has one lab at a time: files that need the same one follow each other.
+    """
     from hpc_train.lab import state_file
 
-    done = hpctrain("up")
-    assert done.returncode == 0, done.stderr
-    found = state_file.read()
-    assert found is not None
-    monkeypatch.setenv("SLURM_CONF", f"{found.settings.folder}/slurm.conf")
-    return found
+    options: list[tuple[str, ...]] = []
+
+    def started(*words: str) -> Lab:
+        found = state_file.read()
+        if found is None or options != [words] or state_file.faults(found):
+            if found is not None and options != [words]:
+                done = hpctrain("down")
+                assert done.returncode == 0, done.stderr
+            done = hpctrain("up", *words)
+            assert done.returncode == 0, done.stderr
+            options[:] = [words]
+            found = state_file.read()
+            assert found is not None
+        return found
+
+    return started
+
+
+@pytest.fixture
+def lab(lab_with: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Return a whole lab, and point Slurm's commands at it."""
+    return pointed_at(lab_with(), monkeypatch)
+
+
+@pytest.fixture
+def accounting_lab(lab_with: Callable[..., Lab], monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Return a lab of two nodes with accounting, and point Slurm's commands at it."""
+    return pointed_at(lab_with("--nodes", "2", "--accounting"), monkeypatch)
+
+
+def pointed_at(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Let Slurm's commands, and what the test starts, find a lab."""
+    monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
+    return lab
 
 
 @pytest.fixture
@@ -232,23 +267,7 @@ def no_lab(machine: None, hpctrain: Hpctrain) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.fixture
-def accounting_lab(
-    no_lab: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[Lab]:
-    """Return a lab of two nodes with accounting, and point Slurm's commands at it."""
-    from hpc_train.lab import state_file
-
-    done = hpctrain("up", "--nodes", "2", "--accounting")
-    assert done.returncode == 0, done.stderr
-    found = state_file.read()
-    assert found is not None
-    monkeypatch.setenv("SLURM_CONF", f"{found.settings.folder}/slurm.conf")
-    yield found
-    assert hpctrain("down").returncode == 0
-
-
-@pytest.fixture
+@pytest.fixture(scope="session")
 def slurm() -> Slurm:
     """Run a program of Slurm that has to work; return its output."""
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import time
+import subprocess
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,10 @@ class Training:
     def reaches_gate(self) -> None:
         """Wait until the last start is held at its gate, or has resumed after its step."""
         words = (f'"held":{self.gate}}}', f'"resumed":{self.gate}}}')
-        wait_for(lambda: all(any(w in self.log(rank) for w in words) for rank in (0, 1)))
+        wait_for(
+            lambda: all(any(w in self.log(rank) for w in words) for rank in (0, 1)),
+            in_vain=self.over,
+        )
 
     def open_gate(self) -> None:
         """Let it train until the next gate."""
@@ -68,7 +70,7 @@ class Training:
                 start_now(self.number)
             return self.starts() > number
 
-        wait_for(ended, every_s=POLL_S)
+        wait_for(ended, every_s=POLL_S, in_vain=self.over)
         row: dict[str, Any] = self.user.run(self.name)["restarts"][-1]
         return row
 
@@ -80,7 +82,7 @@ class Training:
             start_now(self.number)
             return log.exists() and f"hpctrain: restart {number}\n" in log.read_text()
 
-        wait_for(started, every_s=POLL_S)
+        wait_for(started, every_s=POLL_S, in_vain=self.over)
 
     def pid(self, rank: int) -> int:
         """Return the process of a rank of the last start."""
@@ -91,16 +93,24 @@ class Training:
         """Change the job in the queue."""
         self.slurm("scontrol", "update", f"jobid={self.number}", change)
 
-    def starts_in_s(self) -> float:
-        """Return the time until Slurm may start the job."""
-        argv = ("squeue", "--noheader", f"--jobs={self.number}", "--format=%S")
-        when = self.slurm(*argv).strip()
-        return datetime.fromisoformat(when).timestamp() - time.time() if when != "N/A" else 0.0
-
     def becomes(self, state: str) -> None:
         """Wait until the job has a state in Slurm."""
+        wait_for(lambda: self.state() == state, every_s=POLL_S, in_vain=self.over)
+
+    def state(self) -> str:
+        """Return the state of the job in Slurm; empty while it does not answer."""
         argv = ("squeue", "--noheader", "--states=all", f"--jobs={self.number}", "--format=%T")
-        wait_for(lambda: self.slurm(*argv).split() == [state], every_s=POLL_S)
+        return subprocess.run(argv, capture_output=True, text=True).stdout.strip()
+
+    def over(self) -> str:
+        """Say that the job has ended, with what it wrote; nothing as long as it has not."""
+        state = self.state()
+        if state not in ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY"):
+            return ""
+        logs = sorted((self.folder / "logs").glob("*.out"))
+        return f"{self.name} is {state}\n" + "\n".join(
+            f"{log.name}: {log.read_text(errors='replace')[-4000:]}" for log in logs
+        )
 
 
 def down_to_rank(pid: int) -> list[int]:
@@ -123,19 +133,6 @@ def submit(user: User, slurm: Slurm, name: str, steps: int, **keys: Any) -> Trai
         "signal_before_end": "2m",
         "resources": {"nodes": 2, **NODE},
         **keys,
-    }
-    return _submitted(user, slurm, spec)
-
-
-def submit_stalled(user: User, slurm: Slurm) -> Training:
-    """Submit a job that asks to be queued again and saves nothing."""
-    spec = {
-        "name": "stalled",
-        "command": ["bash", "-c", "exit 75"],
-        "launcher": "srun",
-        "lifecycle": {"max_stalled": 2, "restart_delay": "10m"},
-        "directives": only("1"),
-        "resources": {"nodes": 1, **NODE},
     }
     return _submitted(user, slurm, spec)
 

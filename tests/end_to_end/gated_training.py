@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import signal
 import sys
 import time
 from contextlib import suppress
@@ -26,7 +25,6 @@ from hpc_train.workload.spawn_ranks import leave
 
 SAMPLES, BATCH = 64, 4
 NODE = os.environ.get("SLURMD_NODENAME", "")
-_hangs = False
 
 
 def main(steps: int, every: int, gate: int, gates: Path) -> int:
@@ -37,7 +35,6 @@ def main(steps: int, every: int, gate: int, gates: Path) -> int:
     model = DistributedDataParallel(net)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=7, gamma=0.9)
-    signal.signal(signal.SIGUSR2, note_hang)
     own: dict[str, Any] = {}
     done = checkpoint.resume(model, optimizer, own)
     if own:
@@ -86,17 +83,6 @@ def compute(slow: Path) -> None:
     time.sleep(0.15 if slow.exists() else 0.05)
 
 
-def note_hang(*_: object) -> None:
-    """Hang outside the collective that the signal may interrupt."""
-    global _hangs  # a handler has no other place
-    _hangs = True
-
-
-def hang() -> None:
-    """Do anything but train."""
-    time.sleep(600)
-
-
 def wait_for_file(path: Path, step: int) -> None:
     """Wait until the test makes it, or until the job asks to stop.
 
@@ -108,8 +94,6 @@ def wait_for_file(path: Path, step: int) -> None:
     filled: list[bytes] = []
     while not checkpoint.should_stop() and not any_rank(path.exists()):
         time.sleep(0.02)
-        if _hangs:
-            hang()
         if path.with_name(f"fill-{distributed.get_rank()}").exists():
             filled.append(b"\1" * (1 << 24))
 

@@ -6,7 +6,7 @@ import os
 import re
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,19 +166,7 @@ def agent_killed(training: Training) -> None:
         os.kill(pid, signal.SIGKILL)
 
 
-def rank_hangs(training: Training) -> None:
-    os.kill(training.pid(1), signal.SIGUSR2)
-    log = training.folder / "logs/job.out"
-    wait_for(lambda: "hpctrain: hang: no step for 15 s; " in log.read_text())
-    (said,) = [line for line in log.read_text().splitlines() if "hpctrain: hang: " in line]
-    assert re.search(
-        r"rank 1 did not arrive, it was in .*gated_training.py\", line \d+ in hang", said
-    )
-    assert said.endswith("; 1 waited in a collective (rank 0)")
-
-
 BY_SLURM = "ended by Slurm: preempted, requeued or cancelled"
-HUNG = "no step for the time of lifecycle.hang_after"
 SAVED = "checkpoint saved on request"
 CONTROLLER = Fault(name="slurmctld restarted", inject=controller_restarted, end=None)
 # By training; one loses nodes, of another a node may be the first to fail twice.
@@ -200,7 +188,6 @@ FAULTS = {
         Fault(name="slurmd of a node killed", inject=slurmd_killed, end=None),
         Fault(name="preemption by a higher QOS", inject=preempted, end=BY_SLURM),
         Fault(name="preemption with a grace time", inject=preempted_with_grace, end=SAVED),
-        Fault(name="a rank hangs", inject=rank_hangs, end=HUNG),
         Fault(name="slurmd of a node not started again", inject=slurmd_lost, end=""),
     ),
     "three": (
@@ -212,8 +199,19 @@ FAULTS = {
         Fault(name="network cut", inject=network_cut, end=""),
     ),
 }
-# A fault that does not end the start passes two gates. One training has that of the controller.
-STEPS = gated.GATE * max(
-    sum(1 if fault.end is not None else 2 for fault in (CONTROLLER, *faults))
-    for faults in FAULTS.values()
-)
+# Those that differ most: a checkpoint on request, one without, a damaged one, and none at all.
+FEW = {
+    "one": (FAULTS["one"][0], FAULTS["one"][2]),
+    "three": (FAULTS["three"][0], FAULTS["three"][2]),
+}
+
+
+def steps(table: Mapping[str, tuple[Fault, ...]]) -> int:
+    """Return the steps of all gates: a fault that does not end the start passes two.
+
+    One training has that of the controller as well.
+    """
+    return gated.GATE * max(
+        sum(1 if fault.end is not None else 2 for fault in (CONTROLLER, *faults))
+        for faults in table.values()
+    )

@@ -14,10 +14,10 @@ import pytest
 
 from hpc_train.lab.run_program import must
 from hpc_train.lab.ssh_hosts import start_and_stop as hosts
-from hpc_train.lab.ssh_hosts.settings import plug
+from hpc_train.lab.ssh_hosts.settings import DEFAULT_FOLDER, plug
 from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
 from tests.conftest import Hpctrain, refuse
-from tests.end_to_end.user import User, user_of
+from tests.end_to_end.user import Row, User, user_of
 from tests.pipeline.waiting import LIMIT_S, wait_for
 
 SITE = "lab-hosts"
@@ -51,24 +51,17 @@ class HostsUser:
         done = self.user.submit(file, *words, site=site)
         assert done.returncode == 0, done.stderr
 
-    def row(self, name: str = "j") -> dict[str, Any]:
+    def row(self, name: str = "j") -> Row:
         """Return the row of the only run of a job."""
         return self.user.run(name)
 
-    def wait(self, state: str, name: str = "j", within_s: float = LIMIT_S) -> dict[str, Any]:
+    def wait(self, state: str, name: str = "j", within_s: float = LIMIT_S) -> Row:
         """Wait for a state of the only run of a job; return the row that has it."""
-        seen: dict[str, Any] = {}
-
-        def reached() -> bool:
-            seen.update(self.row(name))
-            return bool(seen["state"] == state)
-
-        wait_for(reached, within_s)
-        return seen
+        return self.user.wait(name, state, within_s)
 
     def begun(self, name: str = "j", logs: int = 2) -> None:
         """Wait until a program on each host has written to its log."""
-        wait_for(lambda: len(self.written(name)) == logs)
+        self.user.until(name, lambda row: len(self.written(name)) == logs)
 
     def written(self, name: str) -> list[str]:
         """Return the logs of nodes that are fetched and not empty."""
@@ -138,21 +131,29 @@ def _words(pid: int) -> set[str]:
         return set()
 
 
-@pytest.fixture(scope="module")
-def ssh_lab(hpctrain: Hpctrain) -> Iterator[SshLab]:
-    """Return two hosts that run."""
+@pytest.fixture(scope="session")
+def no_foreign_hosts(hpctrain: Hpctrain) -> Iterator[None]:
+    """Make sure that hosts may be made here, and that none of the tests' are left."""
     if os.geteuid() != 0:
         refuse("hosts in namespaces need root")
     if hosts.read() is not None:
         refuse("hosts are up on this machine; end them with: hpctrain lab down --ssh")
-    done = hpctrain("up", "--ssh", "--nodes", "2")
-    assert done.returncode == 0, done.stderr
-    lab = hosts.read()
-    assert lab is not None
-    yield lab
+    yield
     done = hpctrain("down", "--ssh")
     assert done.returncode == 0, done.stderr
-    assert not Path(lab.folder).exists()
+    assert not Path(DEFAULT_FOLDER).exists()
+
+
+@pytest.fixture
+def ssh_lab(no_foreign_hosts: None, hpctrain: Hpctrain) -> SshLab:
+    """Return two hosts that run, those of the test before if they still do."""
+    lab = hosts.read()
+    if lab is None or not hosts.is_running(lab):
+        done = hpctrain("up", "--ssh", "--nodes", "2")
+        assert done.returncode == 0, done.stderr
+        lab = hosts.read()
+    assert lab is not None
+    return lab
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 
 from hpc_train.lab.state_file import Lab
 from tests.conftest import Slurm
-from tests.end_to_end.queue import start_now
+from tests.end_to_end.queue import starts_again
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 
 
 def job(name: str, script: str, **keys: Any) -> dict[str, Any]:
@@ -40,12 +40,12 @@ def test_accounting(accounting_lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
     user.submit(user.write("well.yaml", job("well", "true", account="research")))
     user.submit(user.write("badly.yaml", job("badly", "exit 7")))
     user.submit(user.write("ended.yaml", job("ended", "sleep 280")))
-    wait_for(lambda: user.run("ended")["started"] is not None)
+    user.started("ended")
     slurm("scancel", user.run("ended")["job"])
     wait_for(lambda: slurm("squeue", "--noheader") == "")
     later = forgetful(user)
     # sacct lags behind.
-    wait_for(lambda: later.run("ended")["state"] == "CANCELLED")
+    later.wait("ended", "CANCELLED")
     assert later.run("ended")["problem"] != ""
     assert later.run("well")["state"] == "COMPLETED"
     row = later.run("badly")
@@ -54,18 +54,18 @@ def test_accounting(accounting_lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
     whole = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "gpus_per_node": 0, "time": "5m"}
     script = '[ "${SLURM_RESTART_COUNT:-0}" != 0 ] || sleep 280'
     user.submit(user.write("first.yaml", job("first", script, qos="normal", resources=whole)))
-    wait_for(lambda: user.run("first")["started"] is not None)
+    user.started("first")
     # As long as it has both nodes, the other one waits.
     script = "until [ -e go ]; do sleep 0.1; done"
     user.submit(user.write("urgent.yaml", job("urgent", script, qos="high", resources=whole)))
-    wait_for(lambda: user.run("urgent")["state"] == "RUNNING")
-    wait_for(lambda: user.run("first")["state"] == "PENDING")
+    user.wait("urgent", "RUNNING")
+    user.wait("first", "PENDING")
     row = user.run("first")
-    wait_for(lambda: "a job of higher priority preempted it" in user.run("first")["reason"])
+    user.until("first", lambda row: "a job of higher priority preempted it" in row["reason"])
     (user.folder / "go").touch()
-    wait_for(lambda: user.run("urgent")["state"] == "COMPLETED")
-    start_now(row["job"])
-    wait_for(lambda: user.run("first")["state"] == "COMPLETED")
+    user.wait("urgent", "COMPLETED")
+    starts_again(row["job"])
+    user.wait("first", "COMPLETED")
     assert user.run("first")["restart_count"] == 1
 
 

@@ -21,8 +21,8 @@ from tests.end_to_end.daemons import (
 from tests.end_to_end.user import User
 
 pytestmark = [
+    pytest.mark.long,
     pytest.mark.slurm,
-    pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.usefixtures("torch"),
 ]

@@ -10,7 +10,7 @@ from hpc_train.lab.state_file import Lab
 from hpc_train.model.detected import CONF_FILES
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 JOB = {
     "name": "where",
     "command": ["bash", "-c", "echo on $SLURM_JOB_NUM_NODES nodes"],

@@ -10,7 +10,7 @@ import pytest
 
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
+pytestmark = [pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 # 8 MB of gradients in a step: 0.33 s at the 200 Mbit/s of eth0, and little work.
 OPTIONS = ("--global-batch-size", "2", "--width", "192", "--steps", "8", "--no-accuracy")
 # Bytes that the two ranks send in 8 steps, at the least.
@@ -56,6 +56,7 @@ def test_the_slow_network_is_slow(user: User) -> None:
     assert sent("eth0") - before > GRADIENTS
 
 
+@pytest.mark.long
 def test_the_fast_network_carries_the_gradients(user: User) -> None:
     before = {name: sent(name) for name in ("eth0", "ib0")}
     fastest_step(user, "lab")

@@ -14,12 +14,11 @@ import pytest
 
 from tests.conftest import Hpctrain, Slurm
 from tests.end_to_end import daemons
-from tests.end_to_end.queue import drained, start_now
 from tests.end_to_end.studies import study
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 
 
 def job(script: str, **resources: Any) -> dict[str, Any]:
@@ -32,11 +31,6 @@ def job(script: str, **resources: Any) -> dict[str, Any]:
         **resources,
     }
     return {"name": "j", "command": ["bash", "-c", script], "launcher": "srun", "resources": given}
-
-
-def ended(user: User, word: str) -> bool:
-    waiting = {"PENDING", "RUNNING", "UNKNOWN"}
-    return waiting.isdisjoint(row["state"] for row in user.runs(word).values())
 
 
 @pytest.fixture
@@ -63,59 +57,13 @@ def test_the_controller_is_gone_for_a_while(
         (tmp_path / "go").touch()
         wait_for((tmp_path / "first").exists)
         # The job's own file says more than a controller that is not there.
-        wait_for(lambda: user.run("j")["state"] == "COMPLETED")
+        user.wait("j", "COMPLETED")
         assert user.run("j")["job"] != ""
         daemons.start_controller()
         assert process.wait(timeout=240) == 0, said.read_text()
-    wait_for(lambda: user.run("after-it")["state"] == "COMPLETED")
+    user.wait("after-it", "COMPLETED")
     names = slurm("squeue", "--noheader", "--states=all", "--format=%j").split()
     assert names.count("after-it") == 1
-
-
-def test_a_node_dies_and_the_job_is_queued_again(
-    user: User, slurm: Slurm, damage: None, tmp_path: Path
-) -> None:
-    script = '[ "${SLURM_RESTART_COUNT:-0}" != 0 ] || sleep 600; echo ended'
-    user.submit(user.write("job.yaml", job(script)))
-    wait_for(lambda: user.run("j")["started"] is not None)
-    first = user.run("j")
-    others = {"lab1", "lab2", "lab3", "lab4"} - {first["nodes"]}
-    # No node is left for it: it waits until the test has looked.
-    with drained(slurm, *sorted(others)):
-        daemons.kill_node(first["nodes"])
-        slurm("scontrol", "update", f"nodename={first['nodes']}", "state=down", "reason=power")
-        wait_for(lambda: "Restarts=1 " in slurm("scontrol", "show", "job", first["job"]))
-        wait_for(lambda: user.run("j")["state"] == "PENDING")
-        # The file is that of the first start, which never ended; the lab has no accounting.
-        row = user.run("j")
-        assert row["earlier_start"]["started"] == first["started"]
-        assert row["earlier_start"]["nodes"] == first["nodes"]
-        assert f"it ran on {first['nodes']} from " in row["reason"]
-        assert "recorded no end: its node was lost" in row["reason"]
-    start_now(first["job"])
-    wait_for(lambda: user.run("j")["state"] == "COMPLETED")
-    row = user.run("j")
-    assert (row["job"], row["restart_count"]) == (first["job"], 1)
-    assert row["nodes"] in others
-    assert "hpctrain: restart 1" in user.logs("j")["job.out"]
-
-
-def test_a_job_that_is_requeued_says_what_ended_it(user: User, slurm: Slurm) -> None:
-    """As a preemption does: TERM to the script, which records its end, and the queue again."""
-    script = '[ "${SLURM_RESTART_COUNT:-0}" != 0 ] || sleep 600; echo ended'
-    user.submit(user.write("job.yaml", job(script)))
-    wait_for(lambda: user.run("j")["started"] is not None)
-    first = user.run("j")
-    slurm("scontrol", "requeue", first["job"])
-    wait_for(lambda: (user.run("j")["earlier_start"] or {"ended": None})["ended"] is not None)
-    row = user.run("j")
-    assert row["state"] == "PENDING"
-    assert (row["earlier_start"]["nodes"], row["earlier_start"]["exit_code"]) == ("lab1", 143)
-    shown = user.hpctrain("status", "j").stdout
-    assert "it ran on lab1 until " in shown and "exit code 143 (SIGTERM" in shown
-    start_now(first["job"])
-    wait_for(lambda: user.run("j")["state"] == "COMPLETED")
-    assert user.run("j")["earlier_start"] is None
 
 
 def test_two_people_submit_the_same_study(user: User, slurm: Slurm) -> None:
@@ -132,8 +80,7 @@ def test_two_people_submit_the_same_study(user: User, slurm: Slurm) -> None:
     assert sorted(len(run_ids) for run_ids in said) == [0, 6]
     elements = slurm("squeue", "--noheader", "--states=all", "--array", "--format=%i %j").split()
     assert elements.count("shared") == 6
-    wait_for(lambda: ended(user, "shared"))
-    user.all_completed("shared")
+    user.wait_all("shared", "COMPLETED")
 
 
 def test_killed_between_sbatch_and_its_answer(user: User, slurm: Slurm, tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 # As a user has it, so that functions are pickled by value.
 HEAD = """\
 import json, os, socket, sys

@@ -6,11 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.ssh_hosts import WAIT, HostsUser, mine, ssh_lab
-from tests.pipeline.waiting import wait_for
+from tests.end_to_end.ssh_hosts import WAIT, HostsUser
 
-__all__ = ["mine", "ssh_lab"]
-pytestmark = [pytest.mark.ssh, pytest.mark.slow]
+pytestmark = [pytest.mark.ssh]
 
 _GPUS = {
     f"{{name: host{n}, address: 10.79.0.{n}}}": f"{{name: host{n}, address: 10.79.0.{n}, gpus: 1}}"
@@ -60,7 +58,7 @@ def test_another_torch_on_one_host(mine: HostsUser) -> None:
     assert "ssh host2   to install torch" in said
 
 
-def test_a_gpu_in_use_is_refused_and_later_waited_for(programs: HostsUser) -> None:
+def test_a_gpu_in_use_is_refused(programs: HostsUser) -> None:
     site = programs.profile("gpus", _GPUS)
     install(programs, "nvidia-smi", "echo 0, $(cat ~/used), 81920")
     programs.on("host2", "echo 71680 >~/used")
@@ -68,15 +66,20 @@ def test_a_gpu_in_use_is_refused_and_later_waited_for(programs: HostsUser) -> No
     said = refused(programs, file, site)
     assert "host2: has 70.0 of 80.0 GiB of GPU 0 in use" in said
     assert "ssh host2 nvidia-smi" in said
-    # Someone begins to use it while the run waits for another one.
+
+
+@pytest.mark.long
+def test_a_gpu_that_someone_uses_while_a_run_waits_is_waited_for(programs: HostsUser) -> None:
+    site = programs.profile("gpus", _GPUS)
+    install(programs, "nvidia-smi", "echo 0, $(cat ~/used), 81920")
     programs.on("host2", "echo 0 >~/used")
     programs.submit(programs.job(WAIT, name="first"))
     programs.begun("first")
     programs.submit(programs.job("echo done", resources={"gpus_per_node": 1}), site=site)
-    wait_for(lambda: "is in use by" in programs.row()["reason"])
+    programs.user.until("j", lambda row: "is in use by" in row["reason"])
     programs.on("host2", "echo 71680 >~/used")
     assert programs.user.hpctrain("cancel", "first").returncode == 0
-    wait_for(lambda: "host2 has 70.0 of 80.0 GiB of GPU 0" in programs.row()["reason"])
+    programs.user.until("j", lambda row: "host2 has 70.0 of 80.0 GiB of GPU 0" in row["reason"])
     assert programs.row()["state"] == "PENDING"
     programs.on("host2", "echo 0 >~/used")
     programs.wait("COMPLETED")
@@ -108,11 +111,12 @@ def test_an_address_that_the_others_do_not_reach_is_named(mine: HostsUser) -> No
     assert "check the address of the host in the profile" in said
 
 
+@pytest.mark.long
 def test_a_network_that_is_cut_while_a_run_waits_fails_it(mine: HostsUser) -> None:
     mine.submit(mine.job(WAIT, name="first", nodes=1))
     mine.begun("first", logs=1)
     mine.submit(mine.job("true"))
-    wait_for(lambda: "host1 is in use by" in mine.row()["reason"])
+    mine.user.until("j", lambda row: "host1 is in use by" in row["reason"])
     mine.on("host2", "ip route add blackhole 10.79.0.1/32")
     try:
         assert mine.user.hpctrain("cancel", "first").returncode == 0

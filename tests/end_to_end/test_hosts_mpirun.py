@@ -8,11 +8,10 @@ from typing import Any
 
 import pytest
 
-from tests.end_to_end.ssh_hosts import WAIT, HostsUser, mine, ssh_lab
+from tests.end_to_end.ssh_hosts import WAIT, HostsUser
 from tests.pipeline.waiting import LIMIT_S, wait_for
 
-__all__ = ["mine", "ssh_lab"]
-pytestmark = [pytest.mark.ssh, pytest.mark.slow]
+pytestmark = [pytest.mark.ssh]
 
 TRAINER = """\
 import torch, torch.distributed as dist
@@ -62,6 +61,7 @@ def test_mpirun_starts_the_ranks_of_both_hosts(mine: HostsUser) -> None:
     assert mine.on("host1", "ls -d /tmp/hpctrain-mpi.*") == ""
 
 
+@pytest.mark.long
 def test_ranks_of_mpirun_train_together(mine: HostsUser, torch: None) -> None:
     (mine.user.folder / "train.py").write_text(TRAINER)
     mine.submit(mpi(mine, "", 2, command=["python", "train.py"]))
@@ -71,6 +71,7 @@ def test_ranks_of_mpirun_train_together(mine: HostsUser, torch: None) -> None:
     assert all(f"rank {rank} of 4: sum 4" in logs[f"rank-{rank}.out"] for rank in range(4))
 
 
+@pytest.mark.long
 def test_ranks_that_a_program_spawns_train_together(mine: HostsUser, torch: None) -> None:
     (mine.user.folder / "train.py").write_text(SPAWNER)
     resources = {"tasks_per_node": 2}
@@ -81,7 +82,7 @@ def test_ranks_that_a_program_spawns_train_together(mine: HostsUser, torch: None
     assert all(f"rank {rank} of 4: sum 4" in said for rank in range(4))
 
 
-@pytest.mark.parametrize("rank", [0, 1])
+@pytest.mark.parametrize("rank", [pytest.param(0, marks=pytest.mark.long), 1])
 def test_the_first_rank_that_fails_ends_all(mine: HostsUser, rank: int) -> None:
     mine.submit(mpi(mine, f'[ "$RANK" != {rank} ] || exit 3\nsleep 600'))
     row = mine.wait("FAILED")
@@ -102,17 +103,19 @@ def test_cancel_leaves_no_rank_of_mpirun(mine: HostsUser) -> None:
     assert mine.row()["state"] == "CANCELLED"
 
 
+@pytest.mark.long
 def test_a_daemon_that_is_killed_fails_the_run(mine: HostsUser) -> None:
     mine.submit(mpi(mine, WAIT.replace("NODE_RANK", "RANK")))
-    wait_for(lambda: mine.user.logs("j").get("rank-1.out", "") != "")
+    mine.user.says("j", "here", "rank-1.out")
     mine.on("host2", "pkill -KILL -x orted")
     mine.wait("FAILED")
     mine.nothing_left()
 
 
+@pytest.mark.long
 def test_a_host_without_power_ends_the_ranks_of_mpirun(mine: HostsUser) -> None:
     mine.submit(mpi(mine, WAIT.replace("NODE_RANK", "RANK")))
-    wait_for(lambda: mine.user.logs("j").get("rank-1.out", "") != "")
+    mine.user.says("j", "here", "rank-1.out")
     mine.switch_off(1)
     try:
         assert mine.wait("NODE_FAIL")["problem"].startswith("host2 has not answered for ")
@@ -121,10 +124,11 @@ def test_a_host_without_power_ends_the_ranks_of_mpirun(mine: HostsUser) -> None:
         mine.switch_on(1)
 
 
+@pytest.mark.long
 def test_the_limit_holds_for_mpirun_without_the_machine_that_submitted(mine: HostsUser) -> None:
     resources = {"tasks_per_node": 1, "time": "20s"}
     mine.submit(mine.job(WAIT.replace("NODE_RANK", "RANK"), launcher="mpirun", resources=resources))
-    wait_for(lambda: mine.user.logs("j").get("rank-1.out", "") != "")
+    mine.user.says("j", "here", "rank-1.out")
     os.kill(mine.supervisor(), signal.SIGKILL)
     mine.wait("TIMEOUT")
     mine.nothing_left()

@@ -16,7 +16,7 @@ from tests.bench.kill_retry import check, failed_study, kill, measure, recover
 from tests.bench.place import Place
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.slurm]
 
 
 def test_killed_at_some_moments(user: User, lab: Lab) -> None:

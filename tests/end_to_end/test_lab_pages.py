@@ -45,7 +45,8 @@ PAGES = {
 }
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.process
 @pytest.mark.parametrize("kind", [pytest.param("--ssh", marks=pytest.mark.ssh), *list(PAGES)[1:]])
 def test_the_page_on_this_machine(kind: str, tmp_path: Path, torch: None) -> None:
     page = PAGES[kind]
@@ -71,7 +72,8 @@ def _check_machine(kind: str, page: LabPage) -> None:
         refuse(f"it runs on this machine; end it with: hpctrain lab down {kind}")
 
 
-@pytest.mark.slow
+@pytest.mark.long
+@pytest.mark.process
 @pytest.mark.ssh
 def test_one_study_on_all_schedulers(no_lab: None, tmp_path: Path, torch: None) -> None:
     """A job file of examples/ runs on this machine and four labs, and one report compares them."""

@@ -11,30 +11,19 @@ from tests.end_to_end.user import User
 
 pytestmark = [
     pytest.mark.slurm,
-    pytest.mark.slow,
     pytest.mark.mpi,
     pytest.mark.usefixtures("torch"),
 ]
 LAUNCHERS = ["srun", "torchrun", "mpirun"]
 STEPS = 5
-# The reference workload, which first says where it is.
-TRAIN = """\
-import os, socket
-from hpc_train.workload.spawn_ranks import exit_code_of, leave
-from hpc_train.workload.train import main
-
-print("rank", os.environ["RANK"], "on", socket.gethostname(), "of", os.environ["MASTER_ADDR"])
-leave(exit_code_of(main))
-"""
 
 
-def job(user: User, nodes: int, tasks_per_node: int) -> dict[str, object]:
-    (user.folder / "train.py").write_text(TRAIN)
+def job(nodes: int, tasks_per_node: int) -> dict[str, object]:
     model = ("--data", "synthetic", "--width", "4", "--no-accuracy")
     options = ("--global-batch-size", "32", "--steps", str(STEPS), *model)
     return {
         "name": "train",
-        "command": [sys.executable, "train.py", *options],
+        "command": [sys.executable, "-m", "hpc_train.workload.train", *options],
         "resources": {
             "nodes": nodes,
             "tasks_per_node": tasks_per_node,
@@ -56,7 +45,7 @@ def places(user: User, run: str) -> tuple[list[str], set[str]]:
 def test_the_launcher_makes_no_difference(user: User) -> None:
     study = {
         "name": "three",
-        "job": job(user, nodes=2, tasks_per_node=2),
+        "job": job(nodes=2, tasks_per_node=1),
         "axes": {"launcher": LAUNCHERS},
         "repetitions": 1,
         "scaling": "strong",
@@ -70,27 +59,20 @@ def test_the_launcher_makes_no_difference(user: User) -> None:
         if record["rank"] is not None and record["step"] is not None:
             key = record["rank"], record["step"]
             losses[launchers[record["run"]]][key] = record["value"]
-    assert {rank for rank, _ in losses["srun"]} >= {0, 1, 2, 3}
-    steps = {losses["srun"][3, step] for step in range(1, STEPS + 1)}
+    assert {rank for rank, _ in losses["srun"]} >= {0, 1}
+    steps = {losses["srun"][1, step] for step in range(1, STEPS + 1)}
     assert len(steps) == STEPS, "it learns nothing"
     assert losses["torchrun"] == losses["srun"]
     assert losses["mpirun"] == losses["srun"]
-    for run in launchers:
-        hosts, addresses = places(user, run)
-        first, second = hosts[0], hosts[2]
-        assert hosts == [first, first, second, second]
-        assert first < second
-        assert addresses == {first}
 
 
 def test_an_address_on_the_fast_network(user: User) -> None:
     """Torchrun has to know that it is the first node although its name is another."""
     site = user.site("fast", "  host: first-host\n", "  host: first-host\n  suffix: i\n")
-    user.write("job.yaml", job(user, nodes=2, tasks_per_node=1))
-    done = user.submit("job.yaml", "--launcher", "torchrun", "--wait", site=site)
+    say = "echo rank $RANK on $(hostname) of $MASTER_ADDR"
+    file = user.write("job.yaml", {**job(2, 1), "command": ["bash", "-c", say]})
+    done = user.submit(file, "--launcher", "torchrun", "--wait", site=site)
     assert done.returncode == 0, done.stderr
     hosts, addresses = places(user, "train")
     assert len(set(hosts)) == 2
     assert addresses == {f"{hosts[0]}i"}
-    steps = {record["step"] for record in user.records("train", "step_time")}
-    assert steps == set(range(1, STEPS + 1))

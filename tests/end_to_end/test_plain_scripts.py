@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Slurm
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 COMMENT = 'it\'s "run 3" \\ see #4'
 SAY = 'echo "rank $RANK of $WORLD_SIZE at $MASTER_ADDR:$MASTER_PORT, $SLURMD_NODENAME"; exit $1'
 

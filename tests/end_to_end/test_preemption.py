@@ -22,7 +22,7 @@ from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
+pytestmark = [pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 USER_SIGNAL = "SlurmctldParameters=preempt_send_user_signal\n"
 GRACE_S = 60
 
@@ -37,6 +37,7 @@ def user(
         yield found
 
 
+@pytest.mark.long
 def test_a_preempted_training_loses_no_step(user: User, slurm: Slurm, tmp_path: Path) -> None:
     expected = gated.undisturbed(tmp_path, 3 * gated.GATE)
     for launcher in ("srun", "torchrun"):
@@ -47,6 +48,7 @@ def test_a_preempted_training_loses_no_step(user: User, slurm: Slurm, tmp_path: 
         assert finishes(training) == expected
 
 
+@pytest.mark.long
 def test_the_signal_of_the_job_comes_instead_of_term(user: User, slurm: Slurm) -> None:
     with Path(os.environ["SLURM_CONF"]).open("a") as conf:
         conf.write(USER_SIGNAL)
@@ -64,10 +66,10 @@ def test_a_program_that_ends_at_term_is_queued_again(user: User, slurm: Slurm) -
     job |= {"qos": "normal", "resources": {"nodes": 2, **gated.NODE}}
     done = user.submit(user.write("plain.yaml", job))
     assert done.returncode == 0, done.stderr
-    wait_for(lambda: user.run("plain")["state"] == "RUNNING")
+    user.wait("plain", "RUNNING")
     wait_for(lambda: (Path(user.folder, user.run("plain")["folder"]) / "logs/rank-1.out").exists())
     urgent(user, "plain")
-    wait_for(lambda: user.run("plain")["restarts"] != [])
+    user.until("plain", lambda row: row["restarts"] != [])
     (row,) = user.run("plain")["restarts"]
     assert (row["exit_code"], row["reason"]) == (143, "preempted")
     # The preemption of the start before is not taken for one of this.
@@ -116,4 +118,4 @@ def urgent(user: User, preempted: str) -> None:
     job: dict[str, Any] = {"name": name, "command": ["true"], "launcher": "srun", "qos": "high"}
     done = user.submit(user.write("urgent.yaml", {**job, "resources": size}))
     assert done.returncode == 0, done.stderr
-    wait_for(lambda: user.run(name)["state"] == "COMPLETED", every_s=gated.POLL_S)
+    user.wait(name, "COMPLETED")

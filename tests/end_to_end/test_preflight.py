@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Iterator
 
 import pytest
 
 from hpc_train.lab.network import namespace
-from tests.conftest import Slurm
-from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 CHECKS = "preflight: {interfaces: [eth0, ib0], space: {/tmp: 1M}, clock: 5s}\npoll: 2s\n"
 
 
@@ -60,29 +56,3 @@ def test_a_node_without_its_network_is_gone_round(user: User, broken: str) -> No
     states = {row["state"]: row["nodes"] for row in user.runs("asked").values()}
     assert set(states) == {"FAILED", "COMPLETED"}
     assert states["COMPLETED"] in ("lab[1,3]", "lab[1,4]", "lab[3-4]")
-
-
-def test_a_job_that_queues_itself_again_leaves_the_node_out(
-    user: User, slurm: Slurm, broken: str
-) -> None:
-    user.site("checked", "poll: 2s\n", CHECKS)
-    user.write("job.yaml", {**job(2), "lifecycle": {}})
-    assert user.submit("job.yaml", "--time", "1m", site="checked").returncode == 0
-    wait_for(lambda: user.run("asked")["restarts"] != [])
-    number = user.run("asked")["job"]
-    wait_for(lambda: f" ExcNodeList={broken} " in slurm("scontrol", "show", "job", "-o", number))
-    wait_for(lambda: completed(user, number), every_s=0.5)
-    row = user.run("asked")
-    assert [end["reason"] for end in row["restarts"]] == [
-        f"preflight failed on {broken}, left out from then on",
-        "exit code 0",
-    ]
-    assert row["nodes"] in ("lab[1,3]", "lab[1,4]", "lab[3-4]")
-    said = user.hpctrain("status", "asked", "--nodes").stdout
-    assert re.search(rf"{broken} +bad .*preflight failed in start 0", said), said
-
-
-def completed(user: User, number: str) -> bool:
-    """Let the job start now; return whether it has ended well."""
-    start_now(number)
-    return bool(user.run("asked")["state"] == "COMPLETED")

@@ -54,7 +54,6 @@ sleep 60
 
 
 @pytest.mark.slurm
-@pytest.mark.slow
 def test_from_submission_to_report(user: User) -> None:
     (user.folder / "rank.sh").write_text(RANK)
     (user.folder / "rank.sh").chmod(0o755)

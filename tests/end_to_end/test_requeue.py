@@ -8,7 +8,7 @@ from tests.conftest import Slurm
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 
 
 def test_a_job_that_is_cancelled_is_not_queued_again(user: User, slurm: Slurm) -> None:
@@ -17,10 +17,10 @@ def test_a_job_that_is_cancelled_is_not_queued_again(user: User, slurm: Slurm) -
     script = "trap 'exit 75' TERM; echo ready; while :; do sleep 0.1; done"
     job = {"name": "gone", "command": ["bash", "-c", script], "launcher": "srun"}
     user.submit(user.write("gone.yaml", {**job, "resources": size, "lifecycle": {}}))
-    wait_for(lambda: "ready" in user.logs("gone").get("rank-0.out", ""))
+    user.says("gone", "ready", "rank-0.out")
     number = user.run("gone")["job"]
     slurm("scancel", number)
-    wait_for(lambda: user.run("gone")["ended"] is not None)
+    user.until("gone", lambda row: row["ended"] is not None)
     wait_for(lambda: slurm("squeue", "--noheader", f"--jobs={number}", "--states=all") != "")
     states = slurm("squeue", "--noheader", f"--jobs={number}", "--states=all", "--format=%T")
     assert states.split() in (["CANCELLED"], ["COMPLETING"])

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 
 import pytest
@@ -17,7 +15,7 @@ from tests.end_to_end.injected_faults import SAVED, rank_killed, requeued, signa
 from tests.end_to_end.user import User
 from tests.workload.launching import environment
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow, pytest.mark.usefixtures("torch")]
+pytestmark = [pytest.mark.long, pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 PROGRAM = ("-m", "tests.end_to_end.held_example")
 AGENT = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
 # What ends the start; on a busy machine, Slurm may kill the script before it writes its line.
@@ -25,9 +23,8 @@ FAULTS = ((signalled, SAVED), (requeued, ""), (rank_killed, "exit code "))
 
 
 @pytest.fixture
-def user(user_of_a_lab: Callable[..., AbstractContextManager[User]]) -> Iterator[User]:
-    with user_of_a_lab("--nodes", "2", "--accounting") as found:
-        yield found
+def user(accounted: User) -> User:
+    return accounted
 
 
 def test_three_faults_in_one_run(user: User, slurm: Slurm, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from tests.conftest import Slurm
 from tests.end_to_end.queue import drained
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 EVENTS = [
     '{"event": "step", "step": 1, "step_time": 0.5, "samples": 8}',
     '{"event": "end", "global_batch_size": 8, "world_size": 1}',

@@ -6,7 +6,7 @@ import pytest
 
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 VALUE = "hf_9d3b-very-secret"
 CHECK = f'[ "$HF_TOKEN$WANDB_API_KEY" = {VALUE}{VALUE} ] && echo "$(hostname) has them"'
 

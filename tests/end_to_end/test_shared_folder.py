@@ -13,7 +13,7 @@ from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 ADVICE = "the results must be on a file system that all nodes share (--results DIR)"
 JOB = {
     "name": "here",

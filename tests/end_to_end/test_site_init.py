@@ -15,7 +15,7 @@ from hpc_train.sites.load import load_site
 from tests.conftest import Slurm
 from tests.end_to_end.user import User
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 PROGRAM = """\
 import os, torch, torch.distributed as dist
 dist.init_process_group("gloo")
@@ -46,6 +46,7 @@ def without_ib() -> Iterator[None]:
         subprocess.run([*link, "up"], check=True)
 
 
+@pytest.mark.long
 def test_a_job_completes_with_the_draft_as_it_was_written(stranger: User, torch: None) -> None:
     done = stranger.hpctrain("site", "init", "drafted", "--probe", "-o", "drafted.yaml")
     assert done.returncode == 0, done.stderr

@@ -16,6 +16,7 @@ from tests.end_to_end.user import ROOT, User
 from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.small_pbs import RunningPbs, pbs
 
+pytestmark = pytest.mark.process
 RANKS = """\
 import os, sys
 import torch.distributed as dist
@@ -37,12 +38,6 @@ __all__ = ["pbs"]
 def user(pbs: RunningPbs) -> User:
     (pbs.work / "ranks.py").write_text(RANKS)
     return User(folder=pbs.work, environment=dict(os.environ), profile=pbs.profile)
-
-
-def open_runs(user: User, name: str) -> list[str]:
-    """Return the runs of a study that have not ended."""
-    rows = user.runs(name).values()
-    return [row["run"] for row in rows if row["state"] in ("PENDING", "RUNNING", "UNKNOWN")]
 
 
 def job(user: User, name: str, *command: str) -> str:
@@ -74,18 +69,21 @@ def test_two_nodes_train_together_and_the_logs_are_read(user: User) -> None:
 
 
 def test_a_rank_that_fails_is_named_and_its_run_is_retried(user: User) -> None:
-    done = user.submit(job(user, "bad", "python", "ranks.py", "9"), "--wait", site="lab-pbs")
+    fails = "[ $RANK != 3 ] || exit 9; exec sleep 600"
+    done = user.submit(job(user, "bad", "bash", "-c", fails), "--wait", site="lab-pbs")
     assert done.returncode == 1
     (run,) = runs(user, "bad")
     assert run["state"] == "FAILED"
     assert "rank 3" in user.hpctrain("status", "bad").stdout
     assert user.hpctrain("retry", "bad").returncode == 0
-    wait_for(lambda: [one["state"] for one in runs(user, "bad")] == ["FAILED", "FAILED"])
+    wait_for(
+        lambda: [one["state"] for one in runs(user, "bad")] == ["FAILED", "FAILED"], every_s=0.3
+    )
 
 
 def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: RunningPbs) -> None:
     submit(user, job(user, "long", "sleep", "3001"))
-    wait_for(lambda: runs(user, "long")[0]["state"] == "RUNNING")
+    user.wait("long", "RUNNING")
     wait_for(lambda: _sleeps(pbs.folder))
     done = user.hpctrain("cancel", "long")
     assert done.returncode == 0, done.stderr
@@ -93,6 +91,7 @@ def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: Runni
     wait_for(lambda: not _sleeps(pbs.folder))
 
 
+@pytest.mark.long
 def test_the_repetitions_of_the_example_are_arrays(
     user: User, pbs: RunningPbs, torch: None
 ) -> None:
@@ -100,8 +99,7 @@ def test_the_repetitions_of_the_example_are_arrays(
     words = ("axes.launcher=[torchrun]", "repetitions=2", "command.8=1")
     settings = [word for text in words for word in ("--set", text)]
     submit(user, "examples/digits/study.yaml", *settings)
-    wait_for(lambda: not open_runs(user, "digits-strong"), within_s=2 * LIMIT_S)
-    rows = user.all_completed("digits-strong")
+    rows = user.wait_all("digits-strong", "COMPLETED", within_s=2 * LIMIT_S)
     jobs = sorted((row["axes"]["tasks_per_node"], row["job"]) for row in rows.values())
     assert jobs == [(1, "1[1].pbs"), (1, "1[2].pbs"), (2, "2[1].pbs"), (2, "2[2].pbs")]
     report = json.loads(user.hpctrain("report", "digits-strong", "-f", "json").stdout)
@@ -111,7 +109,7 @@ def test_the_repetitions_of_the_example_are_arrays(
 
 
 def test_a_job_of_an_array_that_pbs_starts_again_ends(user: User, pbs: RunningPbs) -> None:
-    name = job(user, "twice", "python", "ranks.py", "0")
+    name = job(user, "twice", "true")
     study = {"name": "both", "job": name, "scaling": "weak", "axes": {"nodes": [2]}}
     submit(user, user.write("both.yaml", {**study, "repetitions": 2}), "--wait")
     (run, _) = user.runs("both").values()

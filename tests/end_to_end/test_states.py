@@ -9,9 +9,16 @@ import pytest
 from tests.conftest import Slurm
 from tests.end_to_end.queue import drained
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
+
+LAUNCHERS = ("srun", "torchrun", "mpirun")
+SAVE = """\
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: (print("saved", flush=True), sys.exit(0)))
+print("ready", flush=True)
+time.sleep(200)
+"""
 
 
 def sleeper(name: str, **resources: Any) -> dict[str, Any]:
@@ -26,43 +33,64 @@ def sleeper(name: str, **resources: Any) -> dict[str, Any]:
     return {"name": name, "command": ["sleep", "3000"], "launcher": "srun", "resources": given}
 
 
-def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm) -> None:
-    """One scenario, because a time limit cannot be shorter than a minute."""
+def saver(launcher: str) -> dict[str, Any]:
+    """Return a job that is told two minutes before its end.
+
+    Slurm takes half a minute more, and looks every half a minute: the ranks have as long to get
+    ready.
+    """
+    saves = sleeper(f"save-{launcher}", tasks_per_node=2, time="3m")
+    command = ["python", "save.py"]
+    return {**saves, "launcher": launcher, "command": command, "signal_before_end": "120s"}
+
+
+@pytest.mark.mpi
+def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm, torch: None) -> None:
+    """One scenario, because a time limit cannot be shorter than a minute.
+
+    F29: ranks that ask for it are told before, under srun, an agent and mpirun alike.
+    """
+    (user.folder / "save.py").write_text(SAVE)
+    for launcher in LAUNCHERS:
+        done = user.submit(user.write(f"{launcher}.yaml", saver(launcher)))
+        assert done.returncode == 0, done.stderr
     assert user.submit(user.write("late.yaml", sleeper("late"))).returncode == 0
-    wait_for(lambda: user.run("late")["started"] is not None)
     # Its minute does not go on meanwhile.
-    job = user.run("late")["job"]
+    job = user.started("late")["job"]
     slurm("scontrol", "suspend", job)
-    wait_for(lambda: user.run("late")["state"] == "SUSPENDED")
+    user.wait("late", "SUSPENDED")
 
     assert user.submit(user.write("gone.yaml", sleeper("gone"))).returncode == 0
-    wait_for(lambda: user.run("gone")["started"] is not None)
-    slurm("scancel", user.run("gone")["job"])
-    wait_for(lambda: user.run("gone")["state"] == "CANCELLED")
+    slurm("scancel", user.started("gone")["job"])
+    user.wait("gone", "CANCELLED")
     assert user.run("gone")["problem"] == "cancelled, not by hpctrain"
     twice = user.hpctrain("cancel", "gone")
     assert twice.returncode == 2
     assert "nothing to cancel; 1 run is CANCELLED" in twice.stderr
 
     slurm("scontrol", "resume", job)
-    wait_for(lambda: user.run("late")["state"] == "RUNNING")
+    user.wait("late", "RUNNING")
 
     waits = sleeper("waits", nodes=2, time="10m")
     with drained(slurm, "lab[1-4]"):
         assert user.submit(user.write("waits.yaml", waits)).returncode == 0
         # Slurm names the nodes only for its first few seconds; both of its sentences say why.
-        wait_for(lambda: "drained" in user.run("waits")["reason"])
+        user.until("waits", lambda row: "drained" in row["reason"])
         assert user.run("waits")["state"] == "PENDING"
-    wait_for(lambda: user.run("waits")["state"] == "RUNNING")
+    user.wait("waits", "RUNNING")
     ended = user.hpctrain("cancel", "waits")
     assert ended.returncode == 0, ended.stderr
     assert user.run("waits")["problem"] == "cancelled by the user"
 
-    wait_for(lambda: user.run("late")["state"] == "TIMEOUT")
+    user.wait("late", "TIMEOUT")
     row = user.run("late")
     assert "time limit" in row["problem"]
     # The ranks were told to end; none of them is to blame.
     assert row["exit_code"] == 143
+    for launcher in LAUNCHERS:
+        user.wait(f"save-{launcher}", "COMPLETED")
+        logs = user.logs(f"save-{launcher}")
+        assert [logs[f"rank-{rank}.out"] for rank in (0, 1)] == ["ready\nsaved\n"] * 2
 
 
 REFUSED = [

@@ -18,7 +18,7 @@ from tests.end_to_end.studies import study
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 
 
 @pytest.fixture

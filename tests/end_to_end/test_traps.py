@@ -13,7 +13,7 @@ from tests.conftest import Slurm
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 NOTE = "a,b 'c' \"d\" $HOME\nnext"
 SHOW = """\
 import json, os, socket
@@ -34,12 +34,6 @@ signal.signal(signal.SIGUSR2, lambda *_: print("warned", flush=True))
 print("ready", flush=True)
 while not pathlib.Path("go").exists():
     time.sleep(0.05)
-"""
-SAVE = """\
-import signal, sys, time
-signal.signal(signal.SIGUSR1, lambda *_: (print("saved", flush=True), sys.exit(0)))
-print("ready", flush=True)
-time.sleep(200)
 """
 
 
@@ -90,7 +84,7 @@ def test_the_end_of_a_cancelled_job_is_noted_at_once(user: User, slurm: Slurm) -
     """F28: before Slurm itself kills what is left."""
     file = job(user, "wait", COUNT, "srun", tasks_per_node=2, cpus_per_task=3)
     assert user.submit(file).returncode == 0
-    wait_for(lambda: "ready" in user.logs("wait").get("rank-1.out", ""))
+    user.says("wait", "ready", "rank-1.out")
     row = user.run("wait")
     slurm("scancel", row["job"])
     status = Path(user.folder, row["folder"], "status.json")
@@ -106,13 +100,14 @@ def test_two_jobs_on_one_node_do_not_share_a_port(user: User, slurm: Slurm) -> N
     for name in ("first", "second"):
         file = job(user, name, LISTEN, "srun")
         assert user.submit(file, site="few").returncode == 0
-        wait_for(lambda name=name: "rank-0.out" in user.logs(name))  # type: ignore[misc]
+        user.says(name, "", "rank-0.out")
         # A number in between is used up.
         slurm("sbatch", "--hold", "--output=/dev/null", "--wrap=true")
     (user.folder / "go").touch()
     rows = [user.run(name) for name in ("first", "second")]
     assert int(rows[1]["job"]) - int(rows[0]["job"]) == 2
-    wait_for(lambda: {user.run(name)["state"] for name in ("first", "second")} == {"COMPLETED"})
+    for name in ("first", "second"):
+        user.wait(name, "COMPLETED")
     assert rows[0]["nodes"] == rows[1]["nodes"]
     ports = [user.logs(name)["rank-0.out"] for name in ("first", "second")]
     assert len(set(ports)) == 2
@@ -123,30 +118,12 @@ def test_a_warning_reaches_the_ranks_of_torchrun_once(user: User, slurm: Slurm) 
     """F29: by itself the agent would die of it."""
     file = job(user, "warn", COUNT, "torchrun", tasks_per_node=2)
     assert user.submit(file).returncode == 0
-    wait_for(lambda: all("ready" in user.logs("warn").get(f"rank-{n}.out", "") for n in (0, 1)))
+    user.says("warn", "ready", "rank-0.out", "rank-1.out")
     slurm("scancel", "--signal=USR2", user.run("warn")["job"])
-    wait_for(lambda: all("warned" in user.logs("warn")[f"rank-{n}.out"] for n in (0, 1)))
+    user.says("warn", "warned", "rank-0.out", "rank-1.out")
     (user.folder / "go").touch()
-    wait_for(lambda: user.run("warn")["state"] == "COMPLETED")
+    user.wait("warn", "COMPLETED")
     assert [user.logs("warn")[f"rank-{n}.out"] for n in (0, 1)] == ["ready\nwarned\n"] * 2
-
-
-@pytest.mark.usefixtures("torch")
-@pytest.mark.mpi
-def test_ranks_save_what_they_have_before_the_time_limit(user: User) -> None:
-    """F29: asked for by the job, under srun, an agent and mpirun alike."""
-    launchers = ("srun", "torchrun", "mpirun")
-    for launcher in launchers:
-        file = job(user, f"save-{launcher}", SAVE, launcher, tasks_per_node=2, time="3m")
-        # Slurm takes half a minute more, and looks every half a minute: the ranks have as long to
-        # get ready.
-        done = user.submit(file, "--set", "signal_before_end=120s")
-        assert done.returncode == 0, done.stderr
-    for launcher in launchers:
-        name = f"save-{launcher}"
-        wait_for(lambda name=name: user.run(name)["state"] == "COMPLETED")  # type: ignore[misc]
-        logs = user.logs(name)
-        assert [logs[f"rank-{rank}.out"] for rank in (0, 1)] == ["ready\nsaved\n"] * 2
 
 
 @pytest.mark.mpi

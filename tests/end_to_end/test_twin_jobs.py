@@ -16,7 +16,10 @@ from tests.end_to_end.twin_jobs import TWIN_JOBS
 
 pytestmark = pytest.mark.slurm
 
-SITES = tuple(dict.fromkeys(job.site for job in TWIN_JOBS))
+SITES = [
+    pytest.param(name, marks=() if name == "perlmutter" else pytest.mark.long)
+    for name in dict.fromkeys(job.site for job in TWIN_JOBS)
+]
 
 
 @pytest.fixture(scope="module", params=SITES)

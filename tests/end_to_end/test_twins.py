@@ -33,6 +33,9 @@ SITES = {
     for path in sorted((ROOT / "site_profiles").glob("*.yaml"))
     if (site := load_site(str(path))).value.scheduler == "slurm" and not site.value.family
 }
+# The rules of each kind of site; the others are long.
+FEW = ("delta", "frontier", "isambard-ai")
+SOME = [pytest.param(name, marks=() if name in FEW else pytest.mark.long) for name in SITES]
 # What the twin may say of a job that is beyond what: Slurm's own words, or the plug-in's.
 _NODES = "Node count specification|More processors requested"
 _SIZE = "Requested node configuration is not available"
@@ -51,8 +54,8 @@ VALUES = {"gres": "gpu:1", "mem": "1G"}
 
 
 @pytest.fixture(scope="module")
-def twins(hpctrain: Hpctrain) -> Iterator[dict[str, Twin]]:
-    """Start all of them, several at once: most of the time each waits for a daemon."""
+def twins(hpctrain: Hpctrain, request: pytest.FixtureRequest) -> Iterator[dict[str, Twin]]:
+    """Start those that are asked for, several at once: most of the time each waits for a daemon."""
 
     def started(name: str) -> Twin:
         done = hpctrain("twin", name)
@@ -63,14 +66,17 @@ def twins(hpctrain: Hpctrain) -> Iterator[dict[str, Twin]]:
 
     if os.geteuid() != 0:
         refuse("a twin needs root")
+    items = [item for item in request.session.items if item.path == request.path]
+    calls = [item.callspec for item in items if isinstance(item, pytest.Function)]
+    names = sorted({str(call.params["name"]) for call in calls})
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
-            yield dict(zip(SITES, pool.map(started, SITES), strict=True))
+            yield dict(zip(names, pool.map(started, names), strict=True))
         finally:
-            assert all(pool.map(stop, SITES))
+            assert all(pool.map(stop, names))
 
 
-@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize("name", SOME)
 def test_sample_jobs_are_taken(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
     site = SITES[name]
     # The twin has only the partitions that the profile names.
@@ -82,7 +88,7 @@ def test_sample_jobs_are_taken(twins: dict[str, Twin], name: str, tmp_path: Path
     assert refused == {}
 
 
-@pytest.mark.parametrize("name", SITES)
+@pytest.mark.parametrize("name", SOME)
 def test_jobs_beyond_are_refused(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
     site = SITES[name]
     scripts: dict[str, OverLimitJob] = {}
@@ -97,7 +103,7 @@ def test_jobs_beyond_are_refused(twins: dict[str, Twin], name: str, tmp_path: Pa
         assert re.search(expected, words), f"{beyond.job.origin('')}: {words}"
 
 
-@pytest.mark.parametrize("name", [name for name, site in SITES.items() if site.value.forbidden])
+@pytest.mark.parametrize("name", [one for one in SOME if SITES[str(one.values[0])].value.forbidden])
 def test_forbidden_options_are_refused(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
     site = SITES[name]
     lines = script(next(sample_jobs(site.value)), site).splitlines(keepends=True)

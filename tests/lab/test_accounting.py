@@ -8,7 +8,7 @@ from hpc_train.lab.state_file import Lab
 from tests.lab.conftest import Slurm
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 
 
 def test_sacct_shows_the_job(accounting_lab: Lab, slurm: Slurm) -> None:

@@ -20,7 +20,7 @@ from hpc_train.sites.load import load_site
 from tests.lab.conftest import Hpctrain, Slurm
 from tests.pipeline.waiting import wait_for
 
-pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+pytestmark = [pytest.mark.slurm]
 
 TRANSFER = """\
 import os, socket, sys, time

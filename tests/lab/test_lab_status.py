@@ -50,7 +50,6 @@ def rewritten(text: str | None) -> Iterator[None]:
 
 
 @real
-@pytest.mark.slow
 def test_a_lab_in_another_folder_is_refused(lab: Lab, hpctrain: Hpctrain) -> None:
     done = hpctrain("up", "--dir", ELSEWHERE)
     assert done.returncode == 2
@@ -61,7 +60,6 @@ def test_a_lab_in_another_folder_is_refused(lab: Lab, hpctrain: Hpctrain) -> Non
 
 
 @real
-@pytest.mark.slow
 def test_only_the_lab_of_a_folder_is_ended(lab: Lab, hpctrain: Hpctrain) -> None:
     done = hpctrain("down", "--dir", ELSEWHERE)
     assert done.returncode == 2
@@ -72,9 +70,7 @@ def test_only_the_lab_of_a_folder_is_ended(lab: Lab, hpctrain: Hpctrain) -> None
 
 
 @real
-@pytest.mark.slow
-@pytest.mark.parametrize("elsewhere", [(), ("--dir", ELSEWHERE)])
-@pytest.mark.parametrize("version", ["none", "newer"])
+@pytest.mark.parametrize(("version", "elsewhere"), [("none", ("--dir", ELSEWHERE)), ("newer", ())])
 def test_a_lab_without_a_readable_record_is_left_alone(
     lab: Lab, hpctrain: Hpctrain, version: str, elsewhere: tuple[str, ...]
 ) -> None:
@@ -88,9 +84,7 @@ def test_a_lab_without_a_readable_record_is_left_alone(
 
 
 @real
-@pytest.mark.slow
-@pytest.mark.parametrize("word", ["up", "down"])
-@pytest.mark.parametrize("apart", ["--net", "--pid"])
+@pytest.mark.parametrize(("word", "apart"), [("up", "--net"), ("down", "--pid")])
 def test_a_lab_that_was_made_elsewhere_is_left_alone(
     lab: Lab, hpctrain: Hpctrain, word: str, apart: str
 ) -> None:
@@ -103,7 +97,6 @@ def test_a_lab_that_was_made_elsewhere_is_left_alone(
 
 
 @real
-@pytest.mark.slow
 def test_a_broken_lab_with_other_settings_is_left_alone(lab: Lab, hpctrain: Hpctrain) -> None:
     (victim,) = (daemon for daemon in lab.daemons if daemon.name == "slurmd of lab2")
     os.kill(victim.pid, signal.SIGKILL)
@@ -133,7 +126,6 @@ def other_folder() -> Iterator[str]:
 
 
 @real
-@pytest.mark.slow
 @pytest.mark.parametrize("stale", ["killed", "rebooted"])
 def test_a_dead_lab_is_no_obstacle(
     lab: Lab, hpctrain: Hpctrain, stranger: Daemon, other_folder: str, stale: str

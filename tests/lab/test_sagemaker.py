@@ -17,7 +17,7 @@ from tests.conftest import refuse
 from tests.lab.training_desk import Desk
 from tests.pipeline.waiting import wait_for
 
-pytestmark = pytest.mark.slow
+pytestmark = pytest.mark.process
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -65,7 +65,7 @@ def calls(name: str) -> list[str]:
     return re.findall(rf"^\S*{name} (\d+)$", Path(FOLDER, "service.out").read_text(), re.M)
 
 
-@pytest.mark.parametrize("launcher", ["torchrun", "spawn"])
+@pytest.mark.parametrize("launcher", [pytest.param("torchrun", marks=pytest.mark.long), "spawn"])
 def test_two_hosts_train_and_a_report_reads_their_logs(desk: Desk, launcher: str) -> None:
     options = ["--data", "digits", "--global-batch-size", "128", "--epochs", "1"]
     command = ["python", "-m", "hpc_train.workload.train", *options]
@@ -138,7 +138,9 @@ def test_a_role_of_another_account_is_refused_before_the_upload(desk: Desk) -> N
         ("no_quota", "job.yaml:1: the quota of the account: The account-level service limit"),
         ("no_role", "sagemaker.yaml:10: sagemaker.role: Could not assume role"),
         ("name_taken", "exists already"),
-        ("throttle_create", "AWS refuses so many calls: Rate exceeded"),
+        pytest.param(
+            "throttle_create", "AWS refuses so many calls: Rate exceeded", marks=pytest.mark.long
+        ),
     ],
 )
 def test_what_is_refused_leaves_nothing(desk: Desk, fault: str, message: str) -> None:

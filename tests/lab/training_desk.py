@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tests.end_to_end.user import commands
 from tests.pipeline.waiting import wait_for
 
 JOB: dict[str, Any] = {
@@ -25,15 +25,7 @@ class Desk(NamedTuple):
     environment: dict[str, str]
 
     def hpctrain(self, *words: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "hpc_train", *words],
-            cwd=self.folder,
-            env=self.environment,
-            capture_output=True,
-            text=True,
-            timeout=280,
-            check=False,
-        )
+        return commands().run(words, self.environment, self.folder)
 
     def submit(
         self, command: list[str], *words: str, **job: Any
@@ -51,7 +43,7 @@ class Desk(NamedTuple):
 
     def end(self) -> dict[str, Any]:
         """Wait for the end of the run, and for its last lines."""
-        wait_for(self._has_ended)
+        wait_for(self._has_ended, every_s=0.3)
         return self.run()
 
     def _has_ended(self) -> bool:

@@ -104,10 +104,20 @@ def _write_host(folder: Path, host: SshHost) -> None:
     (own / "tmp").chmod(0o1777)
     _key(own / "key")
     new_boot(folder, host)
-    path = f"{Path(sys.executable).parent}:{search_path()}"
-    config = _SSHD.format(address=host.address, folder=folder, name=host.name, path=path)
+    config = _SSHD.format(address=host.address, folder=folder, name=host.name, path=_path())
     (own / "sshd_config").write_text(config, encoding="utf-8")
+    (own / "empty").touch()
     (own / "passwd").write_text("".join(_users(own / "home")), encoding="utf-8")
+
+
+def _path() -> str:
+    """Return the PATH on a host: this Python's folder, and nothing below the home of the user.
+
+    There, another Python may come before that of the system.
+    """
+    home = f"{Path.home()}/"
+    known = (one for one in search_path().split(os.pathsep) if not one.startswith(home))
+    return os.pathsep.join(dict.fromkeys((str(Path(sys.executable).parent), *known)))
 
 
 def _users(home: Path) -> Iterator[str]:

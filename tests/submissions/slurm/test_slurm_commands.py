@@ -154,7 +154,6 @@ def test_a_command_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.slurm
-@pytest.mark.slow
 def test_a_stopped_controller_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conf = tmp_path / "slurm.conf"
     # Port 1 is nobody's; the commands try it for nine seconds.
