@@ -34,11 +34,7 @@ unexport PYTHONDONTWRITEBYTECODE
 NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
     tests/project/test_results.py tests/project/test_statistics_page.py
 
-# The file of `make zipapp`, and the versions of Python that run it.
-ZIPAPP ?= build/hpctrain.pyz
-PYTHONS ?= 3.10 3.11 3.12 3.13
-
-.PHONY: help demo quick test test-all long net machine lowest tour portable gpu lint bench docs man zipapp clean system
+.PHONY: help demo quick test test-all long net machine lowest tour portable gpu lint bench docs man clean system
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -155,20 +151,6 @@ docs: $(VENV)/.dev-installed ## build the documentation as a site in build/site
 man: $(VENV)/.dev-installed ## make the manual page hpctrain(1) from the commands
 	@$(BIN)/python docs/man/man_page.py >docs/man/hpctrain.1
 	echo docs/man/hpctrain.1
-
-zipapp: $(VENV)/.dev-installed ## build one file that runs hpctrain, build/hpctrain.pyz
-	@folder="$$(mktemp -d)"
-	trap 'rm -rf "$$folder"' EXIT
-	$(BIN)/python -m build --wheel --no-isolation --outdir "$$folder" . &>"$$folder/log" \
-	    || { cat "$$folder/log" >&2; exit 1; }
-	for python in $(PYTHONS); do
-	    $(PIP) --no-compile --only-binary :all: --python-version "$$python" \
-	        --target "$$folder/$$python" "$$folder"/*.whl
-	    # CPython does not load the module for cffi, of 12 MB.
-	    rm -rf "$$folder/$$python"/{bin,share,zstandard/_cffi.*}
-	    cp -r "$$folder/$$python/." "$$folder/packages"
-	done
-	$(BIN)/python examples/centre/zipapp/build.py "$$folder/packages" $(ZIPAPP)
 
 clean: ## remove what the other targets made, except results
 	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis

@@ -6,7 +6,7 @@ import signal
 from collections.abc import Sequence
 from typing import Any
 
-from hpc_train.model.job import HUNG, RESUBMIT
+from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import JobStart
 
 HEADS = ("start", "nodes", "time", "waited", "saved step", "steps lost", "end")
@@ -84,22 +84,9 @@ def _reason(start: JobStart) -> str:
         return "no end recorded: node lost, or script killed"
     if start.by_slurm or start.preempted:
         return _ended_by_slurm(start)
-    if start.failed_preflight:
-        return _bad_nodes(start, "preflight failed on {}")
-    if start.exit_code == HUNG:
-        return "no step for the time of lifecycle.hang_after"
     if start.exit_code == RESUBMIT:
         return _SAVED if start.saved_on_request else _UNSAVED
-    code = f"exit code {start.exit_code}{signal_of(start.exit_code)}"
-    return "; ".join(filter(None, (code, _bad_nodes(start, "{} failed first again"))))
-
-
-def _bad_nodes(start: JobStart, words: str) -> str:
-    fates = (
-        (start.left_out, "left out from then on"),
-        (start.kept, "kept, because the job could not start without it"),
-    )
-    return "; ".join(f"{words.format(nodes)}, {fate}" for nodes, fate in fates if nodes)
+    return f"exit code {start.exit_code}{signal_of(start.exit_code)}"
 
 
 def _ended_by_slurm(start: JobStart) -> str:

@@ -30,7 +30,6 @@ _LEAKS = (
     "HPCTRAIN_FAILURE_FILE",
     "HPCTRAIN_CHECKPOINTS",
     "HPCTRAIN_STOP_",
-    "HPCTRAIN_HANG_AFTER",
 )
 _LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP_NUM_THREADS"}
 # Output in colour, and figures for a notebook: the log of a job is neither.

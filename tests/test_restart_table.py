@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hpc_train.model.run import JobStart
-from hpc_train.restart_table import end_of, json_rows, restarted, rows, signal_of
+from hpc_train.restart_table import json_rows, restarted, rows, signal_of
 
 SAVED = JobStart(
     restart=0,
@@ -81,21 +81,6 @@ def test_the_signal_of_an_exit_code(code: int, text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("failed", "text"),
-    [
-        ("", "preflight failed on n2, left out from then on"),
-        ("n2", "exit code 1; n2 failed first again, left out from then on"),
-    ],
-)
-def test_a_node_that_is_left_out_is_named(failed: str, text: str) -> None:
-    start = JobStart(
-        restart=0, started=1.0, ended=2.0, exit_code=1, failed=failed, left_out="n2", requeued=True
-    )
-    lost = "steps lost unknown" if failed else "0 steps lost"
-    assert restarted([start]) == f"restarted once ({text}), {lost}"
-
-
-@pytest.mark.parametrize(
     ("fields", "text"),
     [
         ({}, "checkpoint saved on request), 0 steps lost"),
@@ -119,24 +104,3 @@ def test_a_checkpoint_that_could_not_be_loaded_is_named() -> None:
     start = msgspec.structs.replace(SAVED, step=20, damaged=40)
     text = "checkpoint saved on request; checkpoint of step 40 not loaded"
     assert restarted([start]) == f"restarted once ({text}), 20 steps lost"
-
-
-@pytest.mark.parametrize(
-    ("fields", "text"),
-    [
-        ({"left_out": "n1"}, "preflight failed on n1, left out from then on"),
-        (
-            {"left_out": "n1", "kept": "n2"},
-            "preflight failed on n1, left out from then on; preflight failed on n2, kept, because "
-            "the job could not start without it",
-        ),
-        (
-            {"failed": "n2", "kept": "n2"},
-            "exit code 1; n2 failed first again, kept, because the job could not start without it",
-        ),
-        ({"failed": "n2"}, "exit code 1"),
-    ],
-)
-def test_the_end_names_bad_nodes(fields: dict[str, str], text: str) -> None:
-    start = JobStart(restart=0, started=1.0, ended=2.0, exit_code=1)
-    assert end_of(msgspec.structs.replace(start, **fields)) == text

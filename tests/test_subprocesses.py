@@ -50,7 +50,6 @@ def test_traces_of_an_outer_job_are_removed() -> None:
         "HPCTRAIN_CHECKPOINTS": "/r/checkpoints",
         "HPCTRAIN_STOP_AT_TERM": "1",
         "HPCTRAIN_STOP_FILE": "/r/stop",
-        "HPCTRAIN_HANG_AFTER": "60",
         "HPCTRAIN_SITE": "lab",
         "CUDA_VISIBLE_DEVICES": "0",
     }

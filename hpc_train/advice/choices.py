@@ -139,16 +139,8 @@ def _best(
     yield (
         f"{name}: {best.strategy} on {question.counted(best.ranks)}, at most "
         f"{quantity_text(_most(best.end), TIME)} and "
-        f"{quantity_text(_most(best.gpu_hours), hours_of(_unit(question)))}"
-        f"{_money(best, question)}."
+        f"{quantity_text(_most(best.gpu_hours), hours_of(_unit(question)))}."
     )
-
-
-def _money(row: AdviceRow, question: Question) -> str:
-    price = question.machine.price_per_gpu_hour
-    if price is None:
-        return ""
-    return f", {price * _most(row.gpu_hours):.3g} {question.machine.currency}".rstrip()
 
 
 def _fits(row: AdviceRow) -> bool:

@@ -1,10 +1,16 @@
-"""Measured steps of a strategy -> the rates of its sizes, and the forecast of a larger one."""
+"""Measured steps of a strategy -> the rates of its sizes, and the forecast of a larger one.
+
+The forecast repeats the last slope of the measured rates, at most in proportion. Its band is that
+with each point left out once, and 8 % further for each doubling (docs/advise.md has published
+curves beside it).
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
-from hpc_train.advice.curve_forecast import SizeRate, forecast_rate, refusal
 from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.model.advice import AdviceRow, MeasuredStep, StepForecast
 from hpc_train.model.program_size import ProgramSize
@@ -12,6 +18,27 @@ from hpc_train.model.value_range import Range
 
 # A batch that is divided among ranks is rounded.
 _SAME = 1e-6
+LEAST_SIZES, LEAST_ON_NODES, MOST_TIMES = 3, 2, 4.0
+PER_DOUBLING = 0.08
+
+
+class SizeRate(NamedTuple):
+    """The rate [samples/s] of all ranks together on so many ranks and nodes."""
+
+    ranks: int
+    nodes: int
+    rate: float
+
+
+class RateForecast(NamedTuple):
+    """The rate [samples/s] of a larger size, and its band."""
+
+    rate: float
+    low: float
+    high: float
+
+
+Curve = Sequence[SizeRate]
 
 
 def step_forecast(row: AdviceRow, question: Question) -> StepForecast | None:
@@ -25,9 +52,6 @@ def step_forecast(row: AdviceRow, question: Question) -> StepForecast | None:
     return StepForecast(
         seconds=row.batch / found.rate,
         band=Range(low=row.batch / found.high, high=row.batch / found.low),
-        models={name: row.batch / rate for name, rate in found.models.items()},
-        agree=found.agree,
-        largest=curve[-1].ranks,
     )
 
 
@@ -44,6 +68,37 @@ def _refusals(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
             reason = refusal(curve, row.ranks)
             if reason is not None:
                 yield f"{row.strategy}: {reason}"
+
+
+def refusal(curve: Curve, ranks: int) -> str | None:
+    """Return why these rates, in ascending order, give no forecast for so many ranks, or None."""
+    several = sum(one.nodes > 1 for one in curve)
+    if len(curve) < LEAST_SIZES or several < LEAST_ON_NODES:
+        return (
+            f"a forecast needs {LEAST_SIZES} measured sizes, {LEAST_ON_NODES} of them on several "
+            f"nodes; there are {len(curve)} and {several}"
+        )
+    if ranks > MOST_TIMES * curve[-1].ranks:
+        return (
+            f"no forecast beyond {MOST_TIMES * curve[-1].ranks:g}, {MOST_TIMES:g} times the "
+            f"largest measured size: measure {2 * curve[-1].ranks} first"
+        )
+    return None
+
+
+def forecast_rate(curve: Curve, ranks: int) -> RateForecast:
+    """Return the rate of more ranks than the largest of at least two measured sizes."""
+    rate = _last_slope(curve, ranks)
+    shorter = [[*curve[:n], *curve[n + 1 :]] for n in range(len(curve)) if len(curve) > 2]
+    rates = [rate, *(_last_slope(one, ranks) for one in shorter)]
+    doubt = PER_DOUBLING * math.log2(ranks / curve[-1].ranks)
+    return RateForecast(rate, low=min(rates) * (1 - doubt), high=max(rates) * (1 + doubt))
+
+
+def _last_slope(curve: Curve, ranks: int) -> float:
+    before, last = curve[-2:]
+    slope = math.log(last.rate / before.rate) / math.log(last.ranks / before.ranks)
+    return last.rate * float((ranks / last.ranks) ** min(slope, 1.0))
 
 
 def measured_curve(row: AdviceRow, question: Question) -> list[SizeRate]:

@@ -12,7 +12,6 @@ from hpc_train.advice.measured_curve import step_forecast
 from hpc_train.advice.question import DATA_PARALLEL, OF_LAYERS, Question, problem_of, request_of
 from hpc_train.advice.rank_memory import GIB, rank_memory, training_size
 from hpc_train.advice.step_time import compute_time, slowest_rank, step_time
-from hpc_train.advice.training_energy import with_energy
 from hpc_train.model.advice import AdviceRow, MeasuredStep, MemoryFit, RankMemory
 from hpc_train.model.machine_size import MachineSize
 from hpc_train.model.program_size import ProgramSize
@@ -59,8 +58,7 @@ def _row(request: TrainingRequest, question: Question) -> AdviceRow:
     )
     row = _with_memory(row, request, question)
     row = _with_step(row, request, question)
-    row = _with_cost(_with_speedup(row, question), question)
-    return with_energy(row, _measured(request, question), question)
+    return _with_cost(_with_speedup(row, question), question)
 
 
 def _sent(request: TrainingRequest, question: Question) -> float | None:

@@ -51,15 +51,13 @@ def advise(
     conditions: Mapping[str, object] | None = None,
     measured: AnyPath | Iterable[AnyPath] = (),
     program: str | None = None,
-    ask: bool = False,
     results: AnyPath | None = None,
 ) -> AdviceReport:
     """Return the advice on a job or study file, as `hpctrain advise` does; submits nothing.
 
     `deadline` and `budget` are texts such as `24h` and `500GPUh`; `conditions` facts of the program
     (`{"parameters": 7e9}`); `measured` earlier results, by default those of the same name;
-    `program` a function `module:function` that returns the model. With `ask`, Slurm says when a job
-    of each size would start.
+    `program` a function `module:function` that returns the model.
 
     Raises:
         ArgumentError: an argument of a wrong type.
@@ -74,7 +72,6 @@ def advise(
         conditions=tuple(f"{key}={value}" for key, value in stated.items()),
         measured=tuple(texts_of(measured, "measured")) if measured else (),
         program=None if program is None else text_of(program, "program"),
-        ask=ask,
         results=results_of(results),
     )
     return AdviceReport(*advice_of(path_of(file, "file"), site, options))

@@ -40,7 +40,7 @@ _SCREEN = ("svg", "png", "pdf")
 
 
 class ScalingReport(WrittenReport):
-    """The report of a study, logs, a table or a bundle."""
+    """The report of a study, logs or a table."""
 
     def __init__(self, inputs: ReportInputs, options: ReportOptions) -> None:
         self._inputs = inputs
@@ -101,7 +101,7 @@ def report(
     force: bool = False,
     against: AnyPath | None = None,
 ) -> ScalingReport:
-    """Report how a study, logs, records, a CSV table or a bundle scale, as `hpctrain report` does.
+    """Report how a study, logs, records, or a CSV table scale, as `hpctrain report` does.
 
     `paths`: one or several names or paths, runs or studies. The options are those of the command
     (docs/reading-a-report.md); `exclude` maps a run to the reason, `target` is `accuracy=0.93`.

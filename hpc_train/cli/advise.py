@@ -8,44 +8,11 @@ from typing import Any
 
 import click
 
-from hpc_train.cli.advise_backend import backend
 from hpc_train.cli.options import path_option, results_option, site_option
 from hpc_train.cli.show_report import show_report
 
 
-class AdviseGroup(click.Group):
-    """A command with an argument and options of its own, beside the command `backend`."""
-
-    allow_extra_args = False
-    allow_interspersed_args = True
-
-    def make_context(
-        self,
-        info_name: str | None,
-        args: list[str],
-        parent: click.Context | None = None,
-        **extra: Any,
-    ) -> click.Context:
-        """Return the context of `backend` if that is the first word, else that of FILE."""
-        command = self.commands.get(args[0]) if args else None
-        if command is None:
-            return super().make_context(info_name, args, parent, **extra)
-        return command.make_context(f"{info_name} {args[0]}", args[1:], parent, **extra)
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse FILE and options; no word is the name of a command."""
-        return click.Command.parse_args(self, ctx, args)
-
-    def invoke(self, ctx: click.Context) -> Any:
-        """Advise on FILE."""
-        return click.Command.invoke(self, ctx)
-
-    def collect_usage_pieces(self, ctx: click.Context) -> list[str]:
-        """Return the words of the usage line, without those of a group."""
-        return click.Command.collect_usage_pieces(self, ctx)
-
-
-@click.group(cls=AdviseGroup, commands={"backend": backend}, no_args_is_help=False)
+@click.command()
 @click.argument("file", type=click.Path(path_type=Path))
 @site_option
 @click.option("--gpus", type=int, metavar="N", help="Look at sizes up to so many GPUs (or ranks).")
@@ -74,9 +41,6 @@ class AdviseGroup(click.Group):
     "--calibrate",
     is_flag=True,
     help="First run the job on one GPU, one node and two nodes, and wait for the results.",
-)
-@click.option(
-    "--ask", is_flag=True, help="Ask Slurm when a job of each size would start. Submits nothing."
 )
 @results_option
 @click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")

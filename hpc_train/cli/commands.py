@@ -40,15 +40,11 @@ COMMANDS = {
     ),
     "report": (
         "hpc_train.cli.report:report",
-        "Report how a study, logs, records, a CSV table or a bundle scale.",
+        "Report how a study, logs, records, or a CSV table scale.",
     ),
     "compare": (
         "hpc_train.cli.compare:compare",
         "Compare two results at each point, and list the settings that differ.",
-    ),
-    "track": (
-        "hpc_train.cli.track:track",
-        "Store reports as the history of a site, and find when its results changed.",
     ),
     "diagnose": (
         "hpc_train.cli.diagnose:diagnose",
@@ -90,7 +86,7 @@ EXAMPLES = {
     ),
     "advise": (
         "hpctrain advise job.yaml --site perlmutter --gpus 32 --deadline 24h",
-        "hpctrain advise backend --site perlmutter",
+        "hpctrain advise study.yaml --measured my-study --json",
     ),
     "lint": ("hpctrain lint job.sbatch", "hpctrain lint job.sbatch --site leonardo --json"),
     "status": ("hpctrain status", "hpctrain status my-study --watch"),
@@ -109,14 +105,13 @@ EXAMPLES = {
         "hpctrain compare before after",
         "hpctrain compare srun.csv torchrun.csv --check",
     ),
-    "track": ("hpctrain track add my-study", "hpctrain track show leonardo"),
     "diagnose": ("hpctrain diagnose my-job", "hpctrain diagnose slurm-4711.out --json"),
     "site": ("hpctrain site list", "hpctrain site show leonardo"),
     "bench": (
         "hpctrain bench allreduce --ranks 2",
         "hpctrain bench allgather --site leonardo --nodes 2 --gpus-per-node 4 -e 8G --wait",
     ),
-    "doctor": ("hpctrain doctor", "hpctrain doctor --topology -o topology.svg"),
+    "doctor": ("hpctrain doctor", "hpctrain doctor --topology"),
     "lab": ("hpctrain lab up", "hpctrain lab status"),
     "help": ("hpctrain help", "hpctrain help events"),
     "completion": ("hpctrain completion bash", "hpctrain completion fish"),

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.cli.options import path_option
 from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -32,18 +30,15 @@ Line = tuple[str, str]
     is_flag=True,
     help="Print how GPUs, cores and network adapters are connected, and nothing else.",
 )
-@path_option("-o", "--output", help="Draw the topology to this file, NAME.svg.")
-def doctor(*, as_json: bool, reach: str | None, only_topology: bool, output: Path | None) -> int:
+def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
     from hpc_train.cli.busy import busy
     from hpc_train.pipeline.doctor import SECTIONS, examine
 
-    if output is not None and not only_topology:
-        raise click.UsageError("--output is for the drawing of --topology")
     if only_topology:
         if reach is not None:
             raise click.UsageError("--reach is not for --topology, which contacts no host")
-        return _topology(output, as_json=as_json)
+        return _topology(as_json=as_json)
     with busy("examining this machine"):
         found = examine(reach)
     if as_json:
@@ -60,12 +55,12 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool, output: Pat
     return int(found.failed)
 
 
-def _topology(output: Path | None, *, as_json: bool) -> int:
+def _topology(*, as_json: bool) -> int:
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.show_topology import show_topology
+    from hpc_train.pipeline.doctor import show_topology
 
     with busy("reading the topology"):
-        shown = show_topology(output)
+        shown = show_topology()
     if as_json:
         import msgspec
 
@@ -73,8 +68,6 @@ def _topology(output: Path | None, *, as_json: bool) -> int:
         return 0
     for line in (*shown.lines, *shown.unread):
         click.echo(line)
-    if output is not None:
-        click.echo(f"written: {output}", err=True)
     return 0
 
 

@@ -20,27 +20,11 @@ from hpc_train.run_table import HEADS, counts, explained, rows
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from hpc_train.pipeline.status import Watch
 
 _PAUSE_S = 0.3
 # The last measurement is read so often on a terminal, and elsewhere.
 SHOWN_S, PRINTED_S = 2.0, 30.0
-_REST = 4
 Show = Callable[[Sequence[Run], Mapping[str, str]], None]
-
-
-def cycles(watch: Watch, shortest_s: float) -> Iterator[tuple[Run, ...]]:
-    """Yield the current runs until all of them have finished.
-
-    The pause is `shortest_s` or, if reading the runs or using them takes long, four times as long.
-    """
-    while True:
-        runs = watch.runs()
-        begun = time.monotonic()
-        yield runs
-        if all(run.state.finished or run.newer for run in runs):
-            return
-        time.sleep(max(watch.pause_s(shortest_s), _REST * (time.monotonic() - begun)))
 
 
 def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from hpc_train.model.log_selection import Search
     from hpc_train.model.report import Report
     from hpc_train.model.report_options import ReportOptions
-    from hpc_train.pipeline.report_inputs import ReportInputs
 
 NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 
@@ -93,16 +92,7 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 )
 @click.option("--force", is_flag=True, help="Allow --forecast above 2.")
 @click.option("--against", metavar="STUDY|FILE", help="Regression gate: not slower than this.")
-@click.option(
-    "--watch",
-    type=float,
-    is_flag=False,
-    flag_value=5.0,
-    metavar="[SECONDS]",
-    help="While the study runs: write again what changed, every 5 s at most.",
-)
 @path_option("--junit", help="Write the checks as JUnit XML.")
-@path_option("--bundle", help="Pack records, scripts and report: FILE.tar.zst.")
 def report(
     words: tuple[str, ...],
     results: Path,
@@ -110,77 +100,38 @@ def report(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Report how a study, logs, records, a CSV table or a bundle scale.
+    """Report how a study, logs, records, or a CSV table scale.
 
     Exit code 1 with --check, if a gate or check is not met, and 2 if a gate cannot be read; 3 if a
     requested run has no result, or a log cannot be read. Columns, flags and files:
     hpctrain help reading-a-report.
     """
-    from hpc_train.cli.output import show_warnings
+    from hpc_train.cli.output import say, show_warnings
     from hpc_train.extras import need
 
     need("hpctrain report", "report")
-    from hpc_train.pipeline.report import without_result
+    from hpc_train.cli.busy import busy
+    from hpc_train.pipeline.report import build_report, without_result
+    from hpc_train.pipeline.report_inputs import report_inputs
     from hpc_train.pipeline.write_report import check_format, write_checks
 
     check_format(form, output)
-    if options["bundle"]:
-        from hpc_train.pipeline.write_bundle import check_ending
-
-        check_ending(options["bundle"])
     show_warnings()
     search = _search(results, options)
     report_options = _report_options(output, form, search, options)
-    inputs, built = _built(words, search, report_options, (output, form), options["watch"])
+    with busy("reading results"):
+        inputs = report_inputs(words, search)
+        built = build_report(inputs, report_options)
     if options["junit"] is not None:
         write_checks(built, options["junit"])
-    _write(built, inputs.warnings, output, form)
-    if options["bundle"]:
-        _pack(inputs, built, report_options, options["bundle"])
+    show_report(built, form, output)
+    if output is not None:
+        for text in inputs.warnings:
+            say(text)
     if options["check"]:
         _check(built)
     if inputs.unreadable or without_result(built):
         sys.exit(3)
-
-
-def _built(
-    words: Sequence[str],
-    search: Search,
-    report_options: ReportOptions,
-    target: tuple[Path | None, str | None],
-    every_s: float | None,
-) -> tuple[ReportInputs, Report]:
-    """Return the report, with `--watch` the one when all runs have finished."""
-    if every_s is not None:
-        from hpc_train.cli.watch_report import check_interval, watched
-
-        check_interval(every_s)
-        return watched(words, search, report_options, target, every_s)
-    from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.report import build_report
-    from hpc_train.pipeline.report_inputs import report_inputs
-
-    with busy("reading results"):
-        inputs = report_inputs(words, search)
-        return inputs, build_report(inputs, report_options)
-
-
-def _write(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:
-    from hpc_train.cli.output import say
-
-    show_report(built, form, output)
-    if output is None:
-        return
-    for text in warnings:
-        say(text)
-
-
-def _pack(inputs: ReportInputs, built: Report, report_options: ReportOptions, path: Path) -> None:
-    from hpc_train.cli.output import say
-    from hpc_train.pipeline.write_bundle import write_bundle
-
-    write_bundle(inputs, built, report_options, path)
-    say(f"packed: {path}")
 
 
 def _search(results: Path, options: Mapping[str, Any]) -> Search:
@@ -215,10 +166,6 @@ def _report_options(
     size = paper(options["width"], title=not options["no_title"])
     if size != SCREEN and not report_options.figures:
         raise StoreError(NO_FIGURES, "-o figure.pdf")
-    if options["bundle"]:
-        from hpc_train.pipeline.write_bundle import bundle_options
-
-        report_options = bundle_options(report_options)
     return msgspec.structs.replace(
         report_options,
         search=search,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -138,7 +139,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
 
 def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
-    from hpc_train.cli.follow_runs import PRINTED_S, SHOWN_S, cycles, live_table
+    from hpc_train.cli.follow_runs import PRINTED_S, SHOWN_S, live_table
     from hpc_train.pipeline.last_measurement import RunProgress
     from hpc_train.pipeline.status import Watch, folder_of
 
@@ -146,8 +147,12 @@ def _watch(word: str, results: Path) -> None:
     progress = RunProgress(SHOWN_S if sys.stdout.isatty() else PRINTED_S)
     try:
         with live_table(sys.stdout) as show:
-            for runs in cycles(watch, _PAUSE_S):
+            while True:
+                runs = watch.runs()
                 show(runs, progress.texts(runs))
+                if all(run.state.finished or run.newer for run in runs):
+                    return
+                time.sleep(watch.pause_s(_PAUSE_S))
     except KeyboardInterrupt:
         sys.exit(130)
 

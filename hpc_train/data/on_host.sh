@@ -339,8 +339,7 @@ unlisten() {
   kill "$1" 2>/dev/null
 }
 
-# logs FOLDER [NAME OFFSET]...: the new bytes of each log and of the topology of this host, after a line with name and
-# number; at most 8 MiB of each.
+# logs FOLDER [NAME OFFSET]...: the new bytes of each log, after a line with name and number; at most 8 MiB of each.
 logs() {
   local folder=$1 file name size offset
   local -A known=()
@@ -349,7 +348,7 @@ logs() {
     known[$1]=$2
     shift 2
   done
-  for file in "$folder"/logs/*.out "$folder"/topology/*.txt; do
+  for file in "$folder"/logs/*.out; do
     [ -f "$file" ] || continue
     name=${file##*/}
     offset=${known[$name]:-0}
@@ -372,16 +371,14 @@ clear() {
     known[$1]=$2
     shift 2
   done
-  for file in "$folder"/logs/*.out "$folder"/topology/*.txt; do
+  for file in "$folder"/logs/*.out; do
     # An empty one is never fetched.
     [ ! -f "$file" ] || [ "$(stat -c %s -- "$file")" != "${known[${file##*/}]:-0}" ] || rm -f -- "$file"
   done
   # Its state is asked for again as long as there is something to fetch.
   if ! rmdir -- "$folder/logs" 2>/dev/null; then return; fi
   rm -f -- "$folder"/{job.sbatch,start,status.json,rank_0_ended,first_failure,first_failure.log,first_failure.signal,end}
-  # What was being written when the run was ended.
-  rm -f -- "$folder"/topology/*.new
-  rmdir -- "$folder/topology" "$folder" "${folder%/*}" 2>/dev/null
+  rmdir -- "$folder" "${folder%/*}" 2>/dev/null
 }
 
 # unpack FOLDER: take a tar from stdin, which follows this text.

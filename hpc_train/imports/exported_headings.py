@@ -24,8 +24,6 @@ _OF_RESULTS = ("metrics", "summary")
 # The columns that the page of a project of Weights & Biases always exports.
 _OF_PROJECT = frozenset({"name", "state", "created", "runtime"})
 _WALL = "wall_s"
-# sacct has the energy of a job twice, and the second is rounded.
-_RAW_ENERGY, _ENERGY = "consumedenergyraw", "consumedenergy"
 # A row for each step of one run.
 _OF_HISTORY = frozenset({"_step", "step", "epoch"})
 
@@ -39,8 +37,6 @@ def plain_headings(names: Sequence[str]) -> tuple[str, ...]:
     if _OF_PROJECT.issubset(word.lower() for word in plain):
         words = {"runtime": _WALL, _WALL: ""}
         plain = [words.get(word.lower(), "" if "/" in word else word) for word in plain]
-    if _RAW_ENERGY in map(str.lower, plain):
-        plain = ["" if word.lower() == _ENERGY else word for word in plain]
     return tuple(plain)
 
 

@@ -1,32 +1,20 @@
-"""The columns of measurements of a table -> their values, each checked, in hpctrain's units."""
+"""The measurements in a row of a table -> their values, each checked, in hpctrain's units."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Iterator, Mapping
 
 from hpc_train.imports.header import TableColumn
-from hpc_train.imports.number_cells import MOST, number
-from hpc_train.imports.table_cells import Floats, Ints
-from hpc_train.model.record import UNITS
+from hpc_train.imports.number_cells import number
+from hpc_train.model.record import UNITS, Scope
 from hpc_train.model.result_columns import BATCH, PER_GPU, RATES_PER_GPU, RESULTS
 
 RESULT_COLUMNS = (*RESULTS, *RATES_PER_GPU)
 _FRACTIONS = ("accuracy", "mfu")
 _ANY_SIGN = ("loss",)
-_SCOPES = {"memory": "per_rank", "mfu": "per_gpu", **dict.fromkeys(PER_GPU, "per_gpu")}
-SCOPES = ("global", "per_rank", "per_gpu")
-
-
-class Measures(NamedTuple):
-    """Values by the name of their column, NaN if absent, in order; `written` are the numbers in
-    the cells, before a unit is converted."""
-
-    values: dict[str, Floats]
-    written: dict[str, Floats]
+_SCOPES: Mapping[str, Scope] = {
+    "memory": "per_rank", "mfu": "per_gpu", **dict.fromkeys(PER_GPU, "per_gpu")
+}  # fmt: skip
 
 
 def value_of(column: TableColumn, text: str) -> float:
@@ -47,72 +35,22 @@ def value_of(column: TableColumn, text: str) -> float:
     return value
 
 
-def refused(column: TableColumn, written: Floats) -> NDArray[np.bool_]:
-    """Return which cells of a column `value_of` refuses; `written` are their numbers."""
-    name = column.name
-    with np.errstate(over="ignore", invalid="ignore"):
-        value = written * column.factor
-        known = ~np.isnan(written)
-        wrong = np.abs(written) > MOST
-        if name in _FRACTIONS:
-            wrong |= ~((value >= 0) & (value <= 1))
-        if name in (*RESULT_COLUMNS, BATCH):
-            wrong |= value <= 0
-        elif name not in _ANY_SIGN:
-            wrong |= value < 0
-    found: NDArray[np.bool_] = known & wrong
-    return found
-
-
-def with_rate(measures: Measures) -> Measures:
+def with_rate(values: dict[str, float]) -> dict[str, float]:
     """Add samples_per_second = global_batch_size / step_time where only these two are given."""
-    values = measures.values
-    if BATCH not in values or "step_time" not in values:
-        return measures
-    with np.errstate(over="ignore"):
-        rate = values[BATCH] / values["step_time"]
-    stated = values.get("samples_per_second", rate)
-    both = np.where(np.isnan(stated), rate, stated)
-    return measures._replace(values={**values, "samples_per_second": both})
+    if BATCH in values and "step_time" in values and "samples_per_second" not in values:
+        return {**values, "samples_per_second": values[BATCH] / values["step_time"]}
+    return values
 
 
-class MeasuredRecords(NamedTuple):
-    """The measurements of one table in order of rows; `row`, `metric` and `scope` are indexes."""
+def measurements(values: Mapping[str, float], gpus: int) -> Iterator[tuple[str, Scope, float]]:
+    """Yield metric, scope and value of each column; `gpus` are those of the row, 0 if unknown.
 
-    metrics: list[str]
-    row: Ints
-    metric: Ints
-    scope: NDArray[np.int8]
-    value: Floats
-
-
-def records_of(measures: Measures, gpus: Floats) -> MeasuredRecords:
-    """Return the measurements; `gpus` are those of each row, NaN if unknown.
-
-    A rate of one GPU is multiplied by the GPUs, unless the table has that of all in the same row.
+    A rate of one GPU is multiplied by the GPUs, unless the row has that of all.
     """
-    columns = list(_scoped(measures, gpus))
-    metrics = list(dict.fromkeys(metric for metric, _, _ in columns))
-    value = np.stack([value for _, _, value in columns], axis=1).ravel()
-    scope = np.stack([scope for _, scope, _ in columns], axis=1).ravel()
-    number = np.array([metrics.index(metric) for metric, _, _ in columns], dtype=np.int64)
-    row, metric = np.repeat(np.arange(len(gpus)), len(columns)), np.tile(number, len(gpus))
-    known = ~np.isnan(value)
-    if not known.all():
-        row, metric, scope, value = row[known], metric[known], scope[known], value[known]
-    return MeasuredRecords(metrics, row, metric, scope, value)
-
-
-def _scoped(measures: Measures, gpus: Floats) -> Iterator[tuple[str, NDArray[np.int8], Floats]]:
-    """Yield metric, scope and values of each column."""
-    for name, value in measures.values.items():
-        metric = PER_GPU.get(name, name)
-        scope = np.full(len(value), SCOPES.index(_SCOPES.get(name, "global")), dtype=np.int8)
-        if name in PER_GPU and metric != "tflops":
-            # One process may drive several GPUs.
-            absent = np.isnan(measures.values[metric]) if metric in measures.values else True
-            whole = (gpus > 0) & absent
-            with np.errstate(over="ignore"):
-                value = np.where(whole, value * gpus, value)
-            scope[whole] = SCOPES.index("global")
-        yield metric, scope, value
+    for name, value in values.items():
+        metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
+        # One process may drive several GPUs.
+        if name in PER_GPU and metric != "tflops" and gpus and metric not in values:
+            yield metric, "global", value * gpus
+        else:
+            yield metric, scope, value

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from math import isfinite
 
-from hpc_train.model.units import known_joules, slurm_joules
-
 ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
 MOST = 1e100
 # Letters of a cell in a message.
@@ -31,22 +29,6 @@ def number(text: str, unit: str) -> float:
     if not isfinite(value) or abs(value) > MOST:
         raise ValueError(f"{_short(text)} is too large for a measurement; at most {MOST:g}")
     return value
-
-
-def joules(text: str, unit: str) -> float:
-    """Return the energy in a cell, a number or as sacct prints it (`12.3K`); NaN if it is unknown.
-
-    Raises:
-        ValueError: neither; the message gives the reason.
-    """
-    try:
-        known = slurm_joules(text)
-    except ValueError:
-        value = number(text, unit)
-        if value < 0:
-            raise ValueError(f"{text} must not be negative") from None
-        known = known_joules(value)
-    return known or float("nan")
 
 
 def whole(text: str, least: int) -> int:

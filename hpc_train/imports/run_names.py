@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-import numpy as np
-import pandas as pd
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import ResultTable
-from hpc_train.imports.table_cells import Texts
 from hpc_train.imports.workbook import sheet_of
 
 # Columns that only tell jobs with equal names or results apart.
@@ -29,48 +26,33 @@ def table_names(paths: Sequence[Path]) -> list[str]:
 
 def run_names(
     table: ResultTable,
-    stated: Texts | None,
+    stated: Sequence[str | None],
     before: str,
-    more: Callable[[], Mapping[str, Texts]],
+    others: Sequence[Mapping[str, str]],
 ) -> list[str]:
-    """Return the name of each row, after `before`; `stated` is the column `run`.
+    """Return the name of each row, after `before`; `stated` are the cells of the column `run`.
 
-    Rows with one name are distinguished by a column `repetition`; `more` reads such columns.
+    Rows with one name are distinguished by a column `repetition` among the `others`: `a-r1`,
+    `a-r2` for two rows `a`, as runs of a study are called.
 
     Raises:
         LogParseError: two rows have one name.
     """
-    usual = [f"{before}row {count}" for count in range(1, len(table.lines) + 1)]
-    if stated is None:
-        return usual
-    known = [f"{before}{name}" for name in stated.names]
-    names = [
-        usual[row] if code < 0 else known[code] for row, code in enumerate(stated.codes.tolist())
-    ]
-    if _again(names):
-        names = _with_repetitions(names, more())
-    for row in _again(names):
-        raise LogParseError(
-            f"{table.where(row)}: a second run called {names[row]!r}; the first is "
-            f"{table.where(names.index(names[row]))}",
-            "give each row another name, or add a column `repetition`",
-        )
+    names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
+    counts = Counter(names)
+    for row, name in enumerate(names):
+        if counts[name] > 1 and (repetition := _repetition(others[row])):
+            names[row] = f"{name}-r{repetition}"
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if first.setdefault(name, row) != row:
+            raise LogParseError(
+                f"{table.where(row)}: a second run called {name!r}; the first is "
+                f"{table.where(first[name])}",
+                "give each row another name, or add a column `repetition`",
+            )
     return names
 
 
-def _again(names: Sequence[str]) -> list[int]:
-    """Return the rows whose name an earlier row has."""
-    found: list[int] = np.flatnonzero(pd.Series(names, dtype=object).duplicated()).tolist()
-    return found
-
-
-def _with_repetitions(names: list[str], columns: Mapping[str, Texts]) -> list[str]:
-    """Return `a-r1`, `a-r2` for two rows `a`, as runs of a study are called."""
-    for heading, column in columns.items():
-        if heading.strip().lower() in REPETITION:
-            several = pd.Series(names, dtype=object).duplicated(keep=False)
-            return [
-                f"{name}-r{cell}" if again and (cell := column.cell(row)) else name
-                for row, (name, again) in enumerate(zip(names, several, strict=True))
-            ]
-    return names
+def _repetition(cells: Mapping[str, str]) -> str:
+    return next((text for name, text in cells.items() if name.strip().lower() in REPETITION), "")

@@ -1,63 +1,66 @@
-"""Foreign tables -> their runs and their measurements, as columns."""
+"""Foreign tables -> their runs, one for each row, and their measurements."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from itertools import chain
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import msgspec
-import numpy as np
-import pandas as pd
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import ResultTable
-from hpc_train.imports.header import TableColumn, columns, declared_scaling
-from hpc_train.imports.job_columns import durations, energies
-from hpc_train.imports.kinds_of_rows import (
-    RowKinds,
-    count_columns,
-    refused_counts,
-    row_kinds,
-)
-from hpc_train.imports.measure_columns import (
-    RESULT_COLUMNS,
-    SCOPES,
-    MeasuredRecords,
-    Measures,
-    records_of,
-    refused,
-    value_of,
-    with_rate,
-)
-from hpc_train.imports.number_cells import whole
+from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
+from hpc_train.imports.measure_columns import RESULT_COLUMNS, measurements, value_of, with_rate
+from hpc_train.imports.number_cells import ABSENT, number, whole
 from hpc_train.imports.run_names import run_names, table_names
+from hpc_train.imports.run_state import OK, run_state
 from hpc_train.imports.same_rows import RowContents, refuse_same_rows
-from hpc_train.imports.table_cells import Cells, Floats, Ints, Texts, read_cells
 from hpc_train.imports.table_notes import table_notes
 from hpc_train.imports.workbook import sheet_of
-from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.model.run_columns import RunColumns, RunFields
+from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.model.record import UNITS, Record
+from hpc_train.model.result_columns import complete_sizes
 from hpc_train.model.study import Warmup
-from hpc_train.model.table_records import TableRecords
 
+_T = TypeVar("_T")
 _NUMBERS = ("restarts", "wall_s")
 
 
-class _TableRuns(NamedTuple):
-    """What one table holds: its kinds of rows, and a value of each other column for each row."""
+class _Row(NamedTuple):
+    """The cells of a row by their column: texts, whole numbers, values, what was written, time."""
 
-    table: ResultTable
-    kinds: RowKinds
-    names: list[str]
-    wall_s: Floats
-    job_energy_j: Floats
-    records: MeasuredRecords
-    contents: RowContents
+    place: str
+    texts: dict[TableColumn, str]
+    counts: dict[str, int]
+    values: dict[str, float]
+    written: dict[str, float]
+    wall_s: list[float]
+
+    def of(self, kind: str) -> dict[str, str]:
+        """Return the texts of the columns of a kind, by name."""
+        return {column.name: text for column, text in self.texts.items() if column.kind == kind}
+
+    def parsed(self, name: str, read: Callable[[], _T]) -> _T:
+        """Return the parsed value, or raise an error with its place."""
+        try:
+            return read()
+        except ValueError as wrong:
+            raise LogParseError(f"{self.place}: {name}: {wrong}", "correct this cell") from None
+
+
+class _TableRuns(NamedTuple):
+    """The runs of one table, with names, their measurements, what they hold, and notes."""
+
+    runs: list[ExpectedRun]
+    records: list[Record]
+    contents: list[RowContents]
     notes: tuple[str, ...]
 
 
-def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, TableRecords]:
+def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Record]]:
     """Return the runs of tables, one per row, and their measurements.
 
     samples_per_second = global_batch_size / step_time if only these two are given. Runs of several
@@ -69,150 +72,133 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, TableReco
     titles = table_names([one.path for one in tables])
     before = [f"{title}: " if len(titles) > 1 else "" for title in titles]
     parts = list(map(_of_table, tables, before))
-    refuse_same_rows([one.contents for one in parts])
-    kinds, scaling = declared_scaling([kind for one in parts for kind in one.kinds.runs])
-    first = _starts([len(one.kinds.runs) for one in parts])
-    kind = np.concatenate([one.kinds.kind + n for one, n in zip(parts, first, strict=True)])
-    names = list(chain.from_iterable(one.names for one in parts))
-    wall_s = np.concatenate([one.wall_s for one in parts])
-    energy_j = np.concatenate([one.job_energy_j for one in parts])
-    fields = RunFields(names, _repetitions(kinds, kind), wall_s, energy_j)
-    runs = RunColumns(kinds, kind, fields)
+    refuse_same_rows([row for one in parts for row in one.contents])
+    runs, scaling = declared_scaling([run for one in parts for run in one.runs])
     notes = tuple(chain.from_iterable(one.notes for one in parts))
-    study = undeclared(sheet_of(tables[0].path)[0].stem, runs, Warmup(steps=0), notes)
-    return msgspec.structs.replace(study, scaling=scaling), _records(parts, names)
+    study = undeclared(
+        sheet_of(tables[0].path)[0].stem, _with_repetitions(runs), Warmup(steps=0), notes
+    )
+    records = [record for one in parts for record in one.records]
+    return msgspec.structs.replace(study, scaling=scaling), records
 
 
 def _of_table(table: ResultTable, before: str) -> _TableRuns:
     meanings = columns(table)
-    cells = _cells(table, meanings)
-    rows = len(table.lines)
-    measures = with_rate(_measures(meanings, cells))
-    results = [values for name, values in measures.values.items() if name in RESULT_COLUMNS]
-    has_result = np.any([~np.isnan(values) for values in results], axis=0)
-    kinds = row_kinds(table, meanings, cells, has_result)
-    gpus = np.array([_gpus(run) for run in kinds.runs], dtype=np.float64)[kinds.kind]
-    texts = {meanings[place].name: column for place, column in cells.texts.items()}
-    names = texts.pop("run", None)
-    return _TableRuns(
-        table,
-        kinds,
-        run_names(table, names, before, _unused(table, meanings)),
-        durations(meanings, cells, rows),
-        energies(table, meanings, cells),
-        records_of(measures, gpus),
+    rows = [_row(table, meanings, place) for place in range(len(table.rows))]
+    runs = list(map(_run, rows))
+    others = [row.of("unused") for row in rows]
+    stated = [row.of("run").get("run") for row in rows]
+    names = run_names(table, stated, before, others)
+    runs = [
+        msgspec.structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)
+    ]
+    contents = [
         RowContents(
-            table, *measures, [run.sizes for run in kinds.runs], kinds.kind, texts, names,
-            _unused(table, meanings),
-        ),
-        tuple(table_notes(table, meanings, _distinct(cells), measures.values)),
-    )  # fmt: skip
+            row.place, row.values, row.written, run.sizes,
+            {**row.of("axis"), **row.of("condition"), **row.of("run"), "run": ""}, name, more,
+        )
+        for row, run, name, more in zip(rows, runs, stated, others, strict=True)
+    ]  # fmt: skip
+    records = list(
+        chain.from_iterable(map(_records, [table] * len(rows), range(len(rows)), rows, runs))
+    )
+    notes = table_notes(table, meanings, _distinct(meanings, rows), [row.values for row in rows])
+    return _TableRuns(runs, records, contents, tuple(notes))
 
 
-def _starts(lengths: Sequence[int]) -> list[int]:
-    return [0, *np.cumsum(lengths).tolist()][: len(lengths)]
-
-
-def _cells(table: ResultTable, meanings: Sequence[TableColumn]) -> Cells:
-    """Return the columns that are used; each number is checked.
+def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Row:
+    """Return the cells of a row.
 
     Raises:
-        LogParseError: a cell is invalid; of several, that of the first row is named.
+        LogParseError: a number is invalid.
     """
-    kinds = {place: column.kind for place, column in enumerate(meanings)}
-    numbers = [
-        place
-        for place, kind in kinds.items()
-        if kind in ("size", "measure") or meanings[place].name in _NUMBERS
-    ]
-    texts = [p for p, kind in kinds.items() if kind in ("axis", "condition", "run")]
-    cells = read_cells(table, numbers, [place for place in texts if place not in numbers])
-    wrong = [found for place in numbers for found in _wrong(meanings, cells, place)]
-    if wrong:
-        row, place = min(wrong)
-        raise _bad_cell(table, row, meanings[place], table.row(row)[place])
-    return cells
+    row = _Row(table.where(place), {}, {}, {}, {}, [])
+    for column, text in zip(meanings, table.rows[place][1], strict=True):
+        if text not in ABSENT and column.name:
+            row.parsed(column.name, partial(_add, row, column, text))
+    return row._replace(values=with_rate(row.values))
 
 
-def _wrong(meanings: Sequence[TableColumn], cells: Cells, place: int) -> Iterator[tuple[int, int]]:
-    """Yield the first row of a column with a cell that is refused, and its place."""
-    least = {at: least for at, _, least in count_columns(meanings)}
-    found = cells.numbers[place]
-    bad = refused_counts(found, least[place]) if place in least else refused(meanings[place], found)
-    if bad.any():
-        yield int(bad.argmax()), place
+def _add(row: _Row, column: TableColumn, text: str) -> None:
+    """Add a cell to a row.
+
+    Raises:
+        ValueError: its number is invalid.
+    """
+    name = column.name
+    if column.kind == "size" or name == "restarts":
+        # A node has one GPU or none.
+        row.counts[name] = whole(text, 0 if name in ("gpus_per_node", "restarts") else 1)
+    elif name == "wall_s":
+        row.wall_s.append(value_of(column, text))
+    elif column.kind == "measure":
+        row.values[name] = value_of(column, text)
+        row.written[name] = number(text, column.unit or "1")
+    else:
+        row.texts[column] = text
 
 
-def _bad_cell(table: ResultTable, row: int, column: TableColumn, text: str) -> LogParseError:
-    least = {found.name: least for _, found, least in count_columns([column])}
-    try:
-        whole(text, least[column.name]) if least else value_of(column, text)
-    except ValueError as wrong:
-        why = str(wrong)
-    return LogParseError(f"{table.where(row)}: {column.name}: {why}", "correct this cell")
-
-
-def _measures(meanings: Sequence[TableColumn], cells: Cells) -> Measures:
-    written = {
-        column.name: cells.numbers[place]
-        for place, column in enumerate(meanings)
-        if column.kind == "measure"
-    }
-    factors = {column.name: column.factor for column in meanings}
-    return Measures({name: own * factors[name] for name, own in written.items()}, written)
-
-
-def _gpus(run: ExpectedRun) -> int:
-    return run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
-
-
-def _unused(table: ResultTable, meanings: Sequence[TableColumn]) -> Callable[[], dict[str, Texts]]:
-    places = {p: c.name for p, c in enumerate(meanings) if c.kind == "unused" and c.name}
-    return lambda: {
-        places[place]: own for place, own in read_cells(table, (), places).texts.items()
-    }
-
-
-def _distinct(cells: Cells) -> dict[int, int]:
-    return {place: len(column.names) for place, column in cells.texts.items()}
-
-
-def _repetitions(kinds: Sequence[ExpectedRun], kind: Ints) -> Ints:
-    """Number the runs of one size with the same axes and conditions, in order."""
-    keys = [repr((sorted(run.sizes.items()), run.axes, run.conditions)) for run in kinds]
-    point = pd.factorize(np.array(keys, dtype=object))[0][kind]
-    # Numbers of two bytes are sorted without comparisons.
-    narrow = point.astype(np.uint16) if len(keys) < 2**16 else point
-    order = np.argsort(narrow, kind="stable")
-    begun = np.diff(point[order], prepend=-1) != 0
-    first = np.flatnonzero(begun)
-    found = np.empty(len(point), dtype=np.int64)
-    found[order] = np.arange(1, len(point) + 1) - first[np.cumsum(begun) - 1]
-    return found
-
-
-def _line_numbers(lines: Sequence[int]) -> Ints:
-    if isinstance(lines, range):
-        return np.arange(lines.start, lines.stop, lines.step)
-    return np.asarray(lines, dtype=np.int64)
-
-
-def _records(tables: Sequence[_TableRuns], names: Sequence[str]) -> TableRecords:
-    """Return the measurements of all tables, in the order of their rows."""
-    metrics = list(dict.fromkeys(metric for one in tables for metric in one.records.metrics))
-    parts = [one.records for one in tables]
-    first = _starts([len(one.table.lines) for one in tables])
-    number = [np.array([metrics.index(m) for m in one.metrics], dtype=np.int64) for one in parts]
-    lines = [_line_numbers(one.table.lines) for one in tables]
-    return TableRecords(
-        runs=names,
-        sources=[str(one.table.path) for one in tables],
-        metrics=metrics,
-        scopes=SCOPES,
-        run=np.concatenate([one.row + n for one, n in zip(parts, first, strict=True)]),
-        source=np.repeat(np.arange(len(tables)), [len(one.row) for one in parts]),
-        metric=np.concatenate([n[one.metric] for one, n in zip(parts, number, strict=True)]),
-        scope=np.concatenate([one.scope for one in parts]),
-        line=np.concatenate([own[one.row] for one, own in zip(parts, lines, strict=True)]),
-        value=np.concatenate([one.value for one in parts]),
+def _run(row: _Row) -> ExpectedRun:
+    cells = row.of("run")
+    state, problem = run_state(cells, row.place)
+    if state == OK and not any(name in RESULT_COLUMNS for name in row.values):
+        problem = problem or f"{row.place}: no time and no rate in this row"
+    if "exclude" in cells:
+        state, problem = EXCLUDED, cells["exclude"]
+    return ExpectedRun(
+        run_id="",
+        axes=row.parsed(LABEL, lambda: with_scaling(row.of("axis"))),
+        repetition=1,
+        topology=None,
+        state=state,
+        problem=problem,
+        sizes=_sizes(row),
+        conditions=row.of("condition"),
+        restarts=row.counts.get("restarts", 0),
+        wall_s=next(iter(row.wall_s), None) or None,
     )
+
+
+def _sizes(row: _Row) -> dict[str, int]:
+    given = {name: size for name, size in row.counts.items() if name != "restarts"}
+    if not given:
+        raise LogParseError(
+            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
+            "a failed job also has a size; state the requested one",
+        )
+    return row.parsed("size", lambda: complete_sizes(given))
+
+
+def _records(table: ResultTable, place: int, row: _Row, run: ExpectedRun) -> Iterator[Record]:
+    gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
+    for metric, scope, value in measurements(row.values, gpus):
+        yield Record(
+            run=run.run_id,
+            source=str(table.path),
+            line=table.rows[place][0],
+            parser="table",
+            metric=metric,
+            value=value,
+            unit=UNITS.get(metric, "1"),
+            scope=scope,
+        )
+
+
+def _distinct(meanings: Sequence[TableColumn], rows: Sequence[_Row]) -> dict[int, int]:
+    """Return the number of different texts of each axis, by its place."""
+    return {
+        place: len({row.texts[column] for row in rows if column in row.texts})
+        for place, column in enumerate(meanings)
+        if column.kind == "axis"
+    }
+
+
+def _with_repetitions(runs: Sequence[ExpectedRun]) -> tuple[ExpectedRun, ...]:
+    """Number the runs of one size with the same axes and conditions, in order."""
+    counts: Counter[str] = Counter()
+    found = []
+    for run in runs:
+        key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
+        counts[key] += 1
+        found.append(msgspec.structs.replace(run, repetition=counts[key]))
+    return tuple(found)

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-import numpy as np
-
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.exported_headings import is_prefixed
 from hpc_train.imports.header import TableColumn
 from hpc_train.imports.run_names import REPETITION
-from hpc_train.imports.table_cells import Floats
 from hpc_train.model.result_columns import BATCH, RATES_PER_GPU, RESULTS
 
 _RATES = RESULTS[:2]
@@ -21,12 +18,12 @@ def table_notes(
     table: ResultTable,
     meanings: Sequence[TableColumn],
     distinct: Mapping[int, int],
-    measured: Mapping[str, Floats],
+    measured: Sequence[Mapping[str, float]],
 ) -> Iterator[str]:
     """Yield how the columns are read, which are not used, and what the rows lack.
 
-    `distinct` is the number of different texts of columns by their place, and `measured` the values
-    of measurements by the name of their column.
+    `distinct` is the number of different texts of axes by their place, and `measured` the values of
+    each row by the name of their column.
     """
     yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
     yield from table.notes
@@ -53,20 +50,16 @@ def table_notes(
     alone = _step_times_alone(measured)
     if alone:
         yield (
-            f"{table.path}: {alone} of {len(table.lines)} rows have a step_time without "
+            f"{table.path}: {alone} of {len(table.rows)} rows have a step_time without "
             "global_batch_size: how much was done in a step is not known, nor whether this is "
             "strong or weak scaling; add the column global_batch_size."
         )
 
 
-def _step_times_alone(measured: Mapping[str, Floats]) -> int:
+def _step_times_alone(measured: Sequence[Mapping[str, float]]) -> int:
     """Return the number of rows with a step time from which no rate follows."""
-    if "step_time" not in measured:
-        return 0
-    alone = ~np.isnan(measured["step_time"])
-    for name in {*RESULTS, *RATES_PER_GPU, BATCH} & measured.keys() - {"step_time"}:
-        alone &= np.isnan(measured[name])
-    return int(alone.sum())
+    others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
+    return sum("step_time" in row and others.isdisjoint(row) for row in measured)
 
 
 def _unexpected_axes(
@@ -78,7 +71,7 @@ def _unexpected_axes(
             continue
         values = distinct[place]
         # No two rows are in one series.
-        alone = 2 < values == len(table.lines)
+        alone = 2 < values == len(table.rows)
         if alone or (values > 1 and is_prefixed(name)):
             yield f"{name!r} ({values} values)"
 

@@ -6,8 +6,6 @@ from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range, exactly
 
 MemoryFit = Literal["yes", "no", "perhaps", "unknown"]
-# What an energy is of: nodes by the accounting, GPUs by their counters, the power limit of GPUs.
-Meter = Literal["", "nodes", "GPUs", "limit"]
 
 
 class RankMemory(Value, frozen=True, kw_only=True):
@@ -44,10 +42,9 @@ class RankMemory(Value, frozen=True, kw_only=True):
 class MeasuredStep(Value, frozen=True, kw_only=True):
     """A measured step: seconds, on how many ranks, with which global batch, and where.
 
-    `data_share` is the part of a step, 0..1, in which it waited for data; `power_w` that of all
-    nodes or GPUs of the `meter` while it trained. `nodes` and the start of its first run [s since
-    the epoch] are None if they are not known. `here`: on the site that the advice is about, so that
-    it is known to fit there.
+    `data_share` is the part of a step, 0..1, in which it waited for data. `nodes` are None
+    if they are not known. `here`: on the site that the advice is about, so that it is known to fit
+    there.
     """
 
     seconds: float
@@ -57,24 +54,15 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
     source: str
     peak_memory_gib: float | None = None
     data_share: float | None = None
-    power_w: Range | None = None
-    meter: Meter = ""
     nodes: int | None = None
-    started: float | None = None
     here: bool = False
 
 
 class StepForecast(Value, frozen=True, kw_only=True):
-    """A step [s] that a curve of measured sizes, up to `largest` ranks, gives for a larger one.
-
-    `models` are the steps by each model; they agree if they differ by less than the band's margin.
-    """
+    """A step [s] that a curve of measured sizes gives for a larger one, with its band."""
 
     seconds: float
     band: Range
-    models: dict[str, float]
-    agree: bool
-    largest: int
 
 
 class AdviceRow(Value, frozen=True, kw_only=True):
@@ -82,9 +70,8 @@ class AdviceRow(Value, frozen=True, kw_only=True):
 
     `batch` samples of a step, `samples` those of a rank; `sent` bytes of a rank and step, None: no
     formula; `step` and `end` (of the training) in seconds, `speedup` and `efficiency` against the
-    baseline, None: unknown; `energy_kwh` of the training, as the `meter` has it. With a `forecast`,
-    `step` is its band. `change` is the smallest one with which the row fits; `reason` explains the
-    verdict.
+    baseline, None: unknown. With a `forecast`, `step` is its band. `change` is the smallest one
+    with which the row fits; `reason` explains the verdict.
     """
 
     strategy: str
@@ -102,8 +89,6 @@ class AdviceRow(Value, frozen=True, kw_only=True):
     efficiency: Range | None = None
     end: Range | None = None
     gpu_hours: Range | None = None
-    energy_kwh: Range | None = None
-    meter: Meter = ""
     change: str = ""
     verdict: str = ""
     reason: str = ""

@@ -35,8 +35,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     `tasks_per_node`, `ranks`). `conditions` are the recorded values that must match in a series
     (`torch`, `partition`, `commit`), by name. A run is EXCLUDED by a person; `problem` is then the
     given reason. `restarts` counts requeues, and `lost_to_restarts_s` is the time [s] that they
-    cost; `wall_s` is the duration of the job in seconds, all its starts together, in any state, and
-    `job_energy_j` its energy [J] from start to end according to Slurm's accounting or a table.
+    cost; `wall_s` is the duration of the job in seconds, all its starts together, in any state.
     `started`, in seconds since the epoch, is its first start that is known. Runs of one `block`
     followed one another in one allocation, with one run of each point; it is empty if that is not
     known. `node_list` are the names of all its nodes, sorted and with commas between them; empty if
@@ -56,7 +55,6 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     restarts: int = 0
     lost_to_restarts_s: float | None = None
     wall_s: float | None = None
-    job_energy_j: float | None = None
     started: float | None = None
     block: str = ""
     node_list: str = ""
@@ -91,15 +89,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     @property
     def unfinished(self) -> tuple[ExpectedRun, ...]:
         """Return the runs that are pending or running, with which a report is partial."""
-        if all(kind.state not in _UNFINISHED for kind in self.kinds):
-            return ()
         return tuple(run for run in self.runs if run.state in _UNFINISHED)
-
-    @property
-    def kinds(self) -> Sequence[ExpectedRun]:
-        """Return a run of each kind: of one size and end, with the same axes and conditions."""
-        kinds: Sequence[ExpectedRun] = getattr(self.runs, "kinds", self.runs)
-        return kinds
 
 
 def undeclared(

@@ -9,15 +9,13 @@ class GpuSpec(NamedTuple):
     """Memory [GiB] of the smallest and the largest variant, link [GB/s] and peaks [TFLOP/s].
 
     `link` is NVLink or Infinity Fabric in one direction, 0 where there is none or it is not known;
-    `peaks` are those of dense matrices by precision; `tdp_w` is the largest power limit of any
-    variant [W], None if it is not known.
+    `peaks` are those of dense matrices by precision.
     """
 
     least_gib: float
     gib: float
     link: float = 0.0
     peaks: Mapping[str, float] = {}
-    tdp_w: float | None = None
 
 
 def _peaks(half: float, tf32: float, single: float) -> dict[str, float]:
@@ -55,24 +53,6 @@ _SPECS = {
     "MI350X": GpuSpec(288, 288),
     "MI355X": GpuSpec(288, 288),
 }
-# Each from a text of the vendor; a GPU whose limit was not found in one is left out.
-_TDP_W = {
-    # Data sheet 1758950, June 2021: 400 W, of the variant CTS up to 500 W.
-    "A100": 500.0,
-    # nvidia.com/en-us/data-center/l40s, read 2026-09-18; data sheet 2841316, August 2023.
-    "L40S": 350.0,
-    # nvidia.com/en-us/data-center/h100, read 2026-05-06: up to 700 W.
-    "H100": 700.0,
-    # Data sheet 3773000: 450 to 1000 W, with processor and memory.
-    "GH200": 1000.0,
-    # NVIDIA's systems of MLPerf Inference 4.1, August 2024: 700 W, of the variant CTS 1000 W.
-    "H200": 1000.0,
-    # Data sheet 3384703 of Blackwell: up to 1000 W, in a GB200 up to 1200 W without processor.
-    "B200": 1000.0,
-    "GB200": 1200.0,
-    # amd.com/en/products/accelerators/instinct/mi300/mi300x.html, read 2026-09-18.
-    "MI300X": 750.0,
-}
 _WORD = re.compile(r"[A-Z]{1,3}[0-9]{1,3}[A-Z]?(?![A-Z0-9])")
 _SIZE = re.compile(r"\b([0-9]{1,3}) ?GI?B?\b")
 
@@ -85,7 +65,7 @@ def gpu_spec(name: str) -> GpuSpec | None:
     """
     text = name.upper().replace("_", " ")
     words = [word for word in _WORD.findall(text) if word in _SPECS]
-    found = [_SPECS[word]._replace(tdp_w=_TDP_W.get(word)) for word in words]
+    found = [_SPECS[word] for word in words]
     if not found:
         return None
     spec = min(found, key=lambda one: one.gib)

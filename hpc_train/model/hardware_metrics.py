@@ -49,19 +49,6 @@ HARDWARE_METRICS: tuple[Metric, ...] = (
         of_run="computed", text=TextColumn(heading="J per\ntoken"),
     ),
     Metric(
-        key="job_energy_j", name="job_energy", unit="J", direction="lower", of_run="given",
-        over_runs="none", run_heading="energy of the job [J]",
-    ),
-    Metric(
-        key="job_energy_per_sample_j", name="job_energy_per_sample", unit="J",
-        direction="lower", of_run="computed",
-        text=TextColumn(heading="job's J per\nsample"),
-    ),
-    Metric(
-        key="energy_spent_kwh", unit="kWh", of_run="none", over_runs="computed",
-        text=TextColumn(heading="kWh\nspent"),
-    ),
-    Metric(
         key="power_per_rate_j", name="power_per_rate", unit="J", direction="lower",
         of_run="computed", text=TextColumn(heading="power /\nrate [J]"),
     ),

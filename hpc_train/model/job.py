@@ -76,8 +76,6 @@ class Elastic(Value, frozen=True, kw_only=True):
 
 # EX_TEMPFAIL of sysexits.h: a program that saved its state and has more to do.
 RESUBMIT = 75
-# 128 + SIGALRM: a rank that made no step for the time of `lifecycle.hang_after`.
-HUNG = 142
 # A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
 _SIGNALLED = 128
 
@@ -102,18 +100,10 @@ class JobLifecycle(Value, frozen=True, kw_only=True):
         Duration | None,
         Meta(description="Time that all starts may run together; then it is not started again."),
     ] = None
-    restart_delay: Annotated[
-        Duration | None,
-        Meta(description="Time before the next start, doubled after each without progress: 10m."),
-    ] = None
     stop_by: Annotated[
         Literal["signal", "file"],
         Meta(description="How ranks are asked to stop: USR1, or the file stop of the run folder."),
     ] = "signal"
-    hang_after: Annotated[
-        Duration | None,
-        Meta(description="Time without a step after which ranks write their stacks and end: 20m."),
-    ] = None
 
     @property
     def asks_again(self) -> tuple[int, ...]:

@@ -12,8 +12,6 @@ from hpc_train.model.value import Value
 StatedScope = Literal["global", "per_gpu", "per_rank"]
 PLACES = frozenset({"step", "rank"})
 """Groups that are no metrics, but say where the metrics belong."""
-MOST_TOUCHING = 3
-"""So many repeats that match the same characters may touch one another, a search among them."""
 
 
 class LogPattern(Value, frozen=True, kw_only=True):

@@ -14,8 +14,7 @@ class MachineSize(Value, frozen=True, kw_only=True):
     Memory of a GPU in GiB, from its smallest variant to its largest; `peak_tflops` by precision;
     bandwidths in GB/s in one direction: `gpu_link` of one GPU to its neighbours, `node_link` of all
     adapters of a node together; the nodes of a leaf switch or a block of Slurm's topology, one of
-    which is known at most; `gpu_tdp_w` the power limit of a GPU; `co2_g_per_kwh` of the site's
-    electricity. `sources` are the name of each value and where it comes from.
+    which is known at most. `sources` are the name of each value and where it comes from.
     """
 
     site: str
@@ -32,10 +31,6 @@ class MachineSize(Value, frozen=True, kw_only=True):
     nodes_per_block: int | None = None
     max_nodes: int | None = None
     max_gpus: int | None = None
-    price_per_gpu_hour: float | None = None
-    currency: str = ""
-    gpu_tdp_w: float | None = None
-    co2_g_per_kwh: float | None = None
     sources: dict[str, str] = {}
 
     def nodes(self, ranks: int) -> int:

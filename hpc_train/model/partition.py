@@ -162,10 +162,6 @@ class Partition(Value, frozen=True, kw_only=True):
         ],
         Meta(description="Dense peak of one GPU by precision, TFLOP/s: {bf16: 312, tf32: 156}."),
     ] = {}
-    gpu_tdp_w: Annotated[
-        Annotated[float, Meta(gt=0, le=1e5)] | None,
-        Meta(description="Power limit of one GPU, W; default: that of the data sheet."),
-    ] = None
     gpu_order: Annotated[
         tuple[Gpus, ...],
         Meta(description="The GPU nearest to each local rank's cores: [3, 2, 1, 0]."),

@@ -28,22 +28,10 @@ TIME: Units = (
     Unit(10 * 86400.0, 86400.0, "d"),
     Unit(1000 * 86400.0, 365.25 * 86400.0, "years"),
 )
-# From bytes, from kWh and from kg.
+# From bytes.
 BYTES: Units = tuple(
     Unit(1000.0**power if power else 0.0, 1000.0**power, name)
     for power, name in enumerate(("B", "kB", "MB", "GB", "TB"))
-)
-ENERGY: Units = (
-    Unit(0.0, 1e-6, "mWh"),
-    Unit(1e-3, 1e-3, "Wh"),
-    Unit(1.0, 1.0, "kWh"),
-    Unit(1e3, 1e3, "MWh"),
-)
-MASS: Units = (
-    Unit(0.0, 1e-6, "mg"),
-    Unit(1e-3, 1e-3, "g"),
-    Unit(1.0, 1.0, "kg"),
-    Unit(1e3, 1e3, "t"),
 )
 _HOUR = 3600.0
 

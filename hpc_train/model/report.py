@@ -83,8 +83,7 @@ class Report(Value, frozen=True, kw_only=True):
     title and the summary. `partial`: some runs are not finished. `provenance`: where and with which
     software the runs ran; `details`: details of each run; `scripts`: the text of each script by
     digest. `kind` and `all_met` are words of the page: what it is, and that no check failed.
-    Without `of_runs` it has no provenance, as it is about other reports. A page with `reload_s`
-    reads its own file again after so many seconds.
+    Without `of_runs` it has no provenance, as it is about other reports.
     """
 
     title: str
@@ -102,7 +101,6 @@ class Report(Value, frozen=True, kw_only=True):
     kind: str = "Scaling report"
     all_met: str = "Each point has a result, and each gate that was set is met."
     of_runs: bool = True
-    reload_s: int | None = None
 
     @property
     def run_rows(self) -> tuple[dict[str, Any], ...]:

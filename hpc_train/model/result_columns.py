@@ -20,8 +20,7 @@ MEASURES = tuple(
         *RESULTS, *PER_GPU, *(metric.record for metric in metrics.METRICS if metric.record)
     ))
 )  # fmt: skip
-JOB_ENERGY = "job_energy"
-OF_RUN = ("run", "state", "exit_code", "problem", "exclude", "restarts", "wall_s", JOB_ENERGY)
+OF_RUN = ("run", "state", "exit_code", "problem", "exclude", "restarts", "wall_s")
 KNOWN = (*SIZES, *MEASURES, *OF_RUN)
 CONDITIONS = frozenset({
     "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
@@ -39,6 +38,8 @@ UNUSED = frozenset({
     "created", "start_time", "end_time", "start", "end", "timestamp", "tags", "sweep", "duration",
     "experiment_id", "experiment_name", "artifact_uri", "lifecycle_stage", "run_uuid", "jobname",
     "job_name", "elapsed", "submit", "derivedexitcode", "source_name", "source_type", "version",
+    "job_energy", "job_energy_j", "consumedenergy", "consumedenergyraw", "consumed_energy",
+    "consumed_energy_raw",
 })  # fmt: skip
 # Ambiguous names, and the names to use instead.
 AMBIGUOUS = {
@@ -125,7 +126,7 @@ FACTORS = {
     "J": {"j": 1.0, "kj": 1e3, "wh": 3.6e3, "kwh": 3.6e6},
 }
 _FRACTIONS = ("accuracy", "mfu")
-_UNITS_OF_RUN = {"wall_s": "s", JOB_ENERGY: "J"}
+_UNITS_OF_RUN = {"wall_s": "s"}
 _BRACKETS = re.compile(r"^([^\[(]+)[\[(]([^\])]*)[\])]?\s*")
 _ITEMS = {
     "samples": ("samples", "images", "imgs", "img", "sequences", "seqs", "seq"),
@@ -144,8 +145,6 @@ _ALIASES = {
     **dict.fromkeys(("exitcode", "exit_status", "return_code", "returncode"), "exit_code"),
     **dict.fromkeys(("exit", "exitstatus", "status_code", "retcode", "rc"), "exit_code"),
     "elapsedraw": "wall_s", "nnodes": "nodes",
-    **dict.fromkeys(("consumedenergy", "consumedenergyraw"), JOB_ENERGY),
-    **dict.fromkeys(("consumed_energy", "consumed_energy_raw"), JOB_ENERGY),
     "time_per_step": "step_time", "iteration_time": "step_time", "time_per_iteration": "step_time",
     "time_per_epoch": "epoch_time",
     "ranks_per_node": "tasks_per_node", "processes_per_node": "tasks_per_node",

@@ -105,21 +105,6 @@ class RunFolder(Value, frozen=True, kw_only=True):
         return self.path / "transport.json"
 
     @property
-    def energy(self) -> Path:
-        """The energy of the job according to Slurm's accounting."""
-        return self.path / "energy.json"
-
-    @property
-    def switches(self) -> Path:
-        """The place of the job in Slurm's topology of switches or blocks."""
-        return self.path / "switches.json"
-
-    @property
-    def topology(self) -> Path:
-        """The topology of each node as its tools printed it: NODE.txt, written by the job."""
-        return self.path / "topology"
-
-    @property
     def index(self) -> Path:
         """The index of the logs at the last reading."""
         return self.path / "logs.index"
@@ -166,8 +151,7 @@ class JobStart(Value, frozen=True, kw_only=True):
     not the last one. `reached` is the last step that rank 0 printed; `stalled` counts the starts in
     a row that saved no later step than they loaded, `by_slurm` is whether Slurm had ended the job,
     `requeued` whether the script queued it again. `failed` is the node whose rank failed first,
-    `left_out` are the nodes that the next start excludes, with commas; `kept` are bad ones that it
-    needs. `preempted` is whether its ranks ended in the grace time of a preemption. A start that
+    `preempted` whether its ranks ended in the grace time of a preemption. A start that
     could not write its line has no end; the next one writes it.
     """
 
@@ -184,17 +168,10 @@ class JobStart(Value, frozen=True, kw_only=True):
     saved: float | None = None
     resumed: float | None = None
     failed: str = ""
-    left_out: str = ""
     preempted: bool = False
-    kept: str = ""
     loaded: int | None = None
     loaded_saved: float | None = None
     damaged: int | None = None
-
-    @property
-    def failed_preflight(self) -> bool:
-        """Whether its ranks did not start, because nodes failed the preflight."""
-        return bool(self.left_out or self.kept) and not self.failed
 
     @property
     def saved_on_request(self) -> bool:
@@ -205,7 +182,7 @@ class JobStart(Value, frozen=True, kw_only=True):
     @property
     def steps_lost(self) -> int | None:
         """Its steps after the last checkpoint, which the next start repeats; None if unknown."""
-        if self.exit_code == 0 or self.failed_preflight:
+        if self.exit_code == 0:
             return 0
         if self.reached is None:
             return 0 if self.saved_on_request and self.damaged is None else None

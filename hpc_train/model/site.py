@@ -101,7 +101,7 @@ class Tests(Value, frozen=True, kw_only=True):
 
 
 class Reporting(Value, frozen=True, kw_only=True):
-    """Requirements of the site for a scaling report; the price and emissions of its GPUs."""
+    """Requirements of the site for a scaling report; the price of its GPUs."""
 
     gates: Annotated[Gates, Meta(description="Of `report --check`; those of a study win.")] = (
         Gates()
@@ -113,10 +113,6 @@ class Reporting(Value, frozen=True, kw_only=True):
         str,
         Meta(pattern=r"^([A-Z]{3})?$(?!\n)", description="Currency of the price: EUR."),
     ] = ""
-    co2_g_per_kwh: Annotated[
-        Annotated[float, Meta(ge=0)] | None,
-        Meta(description="CO2 of the site's electricity, g/kWh."),
-    ] = None
 
 
 class SiteProfile(Value, frozen=True, kw_only=True):

@@ -2,8 +2,6 @@
 
 from enum import Enum
 
-import msgspec
-
 from hpc_train.model.value import Value
 
 
@@ -133,6 +131,5 @@ class JobReport(Value, frozen=True, kw_only=True):
     start: float | None = None
     nodes: str = ""
     job: str = ""
-    # The name in the files of bundles.
-    queried: float | None = msgspec.field(default=None, name="asked")
+    queried: float | None = None
     history: bool = False

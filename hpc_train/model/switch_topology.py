@@ -68,31 +68,6 @@ class SwitchTopology(Value, frozen=True, kw_only=True):
         wanted = set(nodes)
         return max((len(wanted & set(group.nodes)) for group in self.leaves), default=0)
 
-    def leaves_of(self, nodes: Sequence[str]) -> tuple[str, ...]:
-        """Return the leaf switches or blocks of these nodes; empty if one of them has none."""
-        by_node = {node: group.name for group in self.leaves for node in group.nodes}
-        found = [by_node.get(node, "") for node in nodes]
-        return tuple(dict.fromkeys(found)) if all(found) else ()
-
-    def hops(self, nodes: Sequence[str]) -> int | None:
-        """Return the most switches between two of these nodes; None for blocks, or if unknown.
-
-        Two nodes of one leaf have one switch between them, and two more for each level that the
-        way goes up.
-        """
-        wanted = set(nodes)
-        levels = [group.level for group in self.groups if wanted <= set(group.nodes)]
-        return 2 * min(levels) + 1 if self.kind == "tree" and wanted and levels else None
-
-
-class RunSwitches(Value, frozen=True, kw_only=True):
-    """switches.json: the place of a job in Slurm's topology; `leaves` 0 if there is none."""
-
-    job: str
-    kind: SwitchKind = "tree"
-    leaves: int = 0
-    hops: int | None = None
-
 
 def _group(name: str, level: int, rest: str) -> NodeGroup:
     match = _NODES.search(rest)

@@ -11,10 +11,6 @@ _SLURM = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 _CLOCK = re.compile(r"(?:\d{1,9}-)?\d{1,9}:\d{1,2}(?::\d{1,2})?")
 _WORDS = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m(?:in)?)?(?:(\d{1,9})s)?")
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT])i?B?", re.IGNORECASE)
-_JOULES = re.compile(r"([0-9]{1,30}(?:\.[0-9]{1,6})?)([KMGTP]?)")
-_POWERS = {prefix: 1e3**power for power, prefix in enumerate(("", "K", "M", "G", "T", "P"))}
-# NO_VAL64 is 2^64 - 2, INFINITE64 2^64 - 1 (slurm.h); rounded to digits, they may be smaller.
-_UNSET_J = 2.0**63
 _MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
 
 
@@ -90,28 +86,6 @@ def slurm_memory(text: str) -> Memory | None:
         return Memory.parse(f"{text}M" if text.isascii() and text.isdigit() else text)
     except ValueError:
         return None
-
-
-def slurm_joules(text: str) -> float | None:
-    """Read an energy of sacct [J], `12300` (ConsumedEnergyRaw) or `12.3K` (ConsumedEnergy).
-
-    None if it is unknown: empty, 0 (nothing gathers energy) or Slurm's NO_VAL64. Prefixes are
-    powers of 1000 (SchedMD, sacct manual and src/sacct/print.c).
-
-    Raises:
-        ValueError: the text is no energy of sacct.
-    """
-    text = text.strip()
-    match = _JOULES.fullmatch(text)
-    if match is None and text:
-        raise ValueError(f"{text[:40]!r} is no energy of sacct; write joules: 12300 or 12.3K")
-    energy_j = float(match[1]) * _POWERS[match[2]] if match else 0.0
-    return known_joules(energy_j)
-
-
-def known_joules(energy_j: float) -> float | None:
-    """Return an energy [J]; None if it is 0 or below, or a value of Slurm that means none."""
-    return energy_j if 0 < energy_j < _UNSET_J else None
 
 
 def _word_seconds(text: str) -> int:

@@ -137,13 +137,6 @@ def secret_form(text: str) -> str:
     return next((form for form, found in _FORM.items() if found.search(text)), "")
 
 
-def without_forms(text: str) -> str:
-    """Return a text in which each recognised secret is replaced by its form."""
-    for form, found in _FORM.items():
-        text = found.sub(form, text)
-    return text
-
-
 def secret_set(text: str) -> str:
     """Return the variable or option that a text sets to a secret, or an empty text."""
     for match in (*_ASSIGNED.finditer(text), *_FLAG.finditer(text)):

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
 from hpc_train.advice.measured_curve import batch_of
 from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
-from hpc_train.errors import PlanError, SpecError, nearest
+from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.advice import Advice
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.machine_size import MOST_RANKS, MachineSize
@@ -37,18 +37,12 @@ from hpc_train.specs.points_of_file import points_of
 from hpc_train.specs.program_of_job import completed, parse_condition, program_identity, program_of
 from hpc_train.yamlfile import nearest_file
 
-if TYPE_CHECKING:
-    from hpc_train.pipeline.queue_wait import QueueWaits
-
 # Without a question, so many nodes at most are looked at.
 _NODES = 4
 
 
 class AdviceOptions(Value, frozen=True, kw_only=True):
-    """What is asked: the most GPUs, limits, stated conditions, and earlier results.
-
-    With `ask`, Slurm says when a job of each size would start.
-    """
+    """What is asked: the most GPUs, limits, stated conditions, and earlier results."""
 
     gpus: int | None = None
     deadline: str | None = None
@@ -56,7 +50,6 @@ class AdviceOptions(Value, frozen=True, kw_only=True):
     conditions: tuple[str, ...] = ()
     measured: tuple[str, ...] = ()
     program: str | None = None
-    ask: bool = False
     results: Path = Path("runs")
 
 
@@ -81,8 +74,7 @@ def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Sub
     """
     if not path.exists():
         raise SpecError(
-            f"{path}: no such file{nearest_file(path) or nearest(path.name, ('backend',))}",
-            "name a job or study file, or a script; hpctrain advise backend needs none",
+            f"{path}: no such file{nearest_file(path)}", "name a job or study file, or a script"
         )
     study, points = points_of(path, names=site_names(site))
     points = [one for one in points if one.axes.get(SITE_AXIS) == site_name(site or "")] or points
@@ -122,7 +114,7 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
         HpcTrainError: the file, the site, an option or an earlier result is wrong.
     """
     found = subject(path, site, options.conditions)
-    program, machine = found.program, _with_switches(found.machine, ask=options.ask)
+    program, machine = found.program, found.machine
     earlier = _earlier(found, machine.site, options)
     program = _with_counts(program, earlier, options.program)
     question = Question(
@@ -135,18 +127,12 @@ def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Adv
     )
     check_peak(question)
     advice = advise(question)
-    waits = _waits(found, question.sizes) if options.ask else None
     about = AdviceInput(
         advice=advice,
         program=program,
         machine=machine,
         measured=earlier.steps,
-        waits=waits.seconds if waits else {},
-        notes=(
-            *earlier.notes,
-            *(waits.notes if waits else ()),
-            *_recorded(advice, machine, program.name, options.results),
-        ),
+        notes=earlier.notes,
     )
     return advice, advice_report(about)
 
@@ -164,32 +150,6 @@ def _with_counts(program: ProgramSize, earlier: EarlierSteps, counted: str | Non
     if counted is None:
         return program
     return completed(program, count_program(counted), f"--program {counted}")
-
-
-def _with_switches(machine: MachineSize, *, ask: bool) -> MachineSize:
-    if not ask:
-        return machine
-    from hpc_train.pipeline.run_switches import with_live_switches
-
-    return with_live_switches(machine)
-
-
-def _waits(found: Subject, sizes: Sequence[int]) -> QueueWaits:
-    # It plans and renders jobs, which advice alone does not.
-    from hpc_train.pipeline.queue_wait import queue_waits
-
-    return queue_waits(found.job, found.profile_path, found.profile, found.machine, sizes)
-
-
-def _recorded(advice: Advice, machine: MachineSize, name: str, results: Path) -> tuple[str, ...]:
-    """Store the forecasts for later runs; return the record of earlier ones on this site."""
-    bounded = any(row.step.high is not None for row in advice.rows)
-    if not bounded and not (results / "forecasts").is_dir():
-        return ()
-    # The record reads runs, which needs pandas.
-    from hpc_train.pipeline.forecast_record import site_record, store
-
-    return (*site_record(results, machine.site), *store(advice, machine, name, results))
 
 
 def sizes(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:

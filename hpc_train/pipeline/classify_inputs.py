@@ -1,4 +1,4 @@
-"""Arguments of the command line -> run folders, a bundle, or foreign files and their kind."""
+"""Arguments of the command line -> run folders, or foreign files and their kind."""
 
 from __future__ import annotations
 
@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
-from hpc_train.errors import LogParseError, StoreError, UnknownNameError
+from hpc_train.errors import LogParseError, UnknownNameError
 from hpc_train.imports.table_file import is_result_table
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.json_files import expanded
 from hpc_train.records.foreign_logs_by_run import no_such_file
 from hpc_train.records.record_file import is_record_file
-from hpc_train.runs.bundle_format import ENDING
 from hpc_train.runs.find_runs import find
 
 
@@ -41,25 +40,6 @@ def _files(word: str) -> list[Path]:
     """Return the files of an argument, each with the sheet if it names one."""
     file, sheet = sheet_of(Path(word))
     return [Path(f"{path}:{sheet}") for path in expanded(str(file))] if sheet else expanded(word)
-
-
-def is_bundle(word: str) -> bool:
-    """Whether an argument is a bundle."""
-    return word.endswith(ENDING) and Path(word).is_file()
-
-
-def bundle_of(words: Sequence[str]) -> Path | None:
-    """Return the given bundle; None if there are runs or logs.
-
-    Raises:
-        StoreError: there are other arguments.
-    """
-    bundles = [Path(word) for word in words if is_bundle(word)]
-    if bundles and len(words) > 1:
-        raise StoreError(
-            f"{bundles[0]}: a bundle is the only argument", "compare two: hpctrain compare A B"
-        )
-    return bundles[0] if bundles else None
 
 
 TABLE = "table"

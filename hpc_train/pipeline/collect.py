@@ -16,8 +16,8 @@ from hpc_train.extras import need
 from hpc_train.json_files import write_file
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search, StatedScope
-from hpc_train.model.record import Pack, Record, packs_of
-from hpc_train.pipeline.classify_inputs import bundle_of, classify
+from hpc_train.model.record import Pack, Record
+from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.study_runs import indexed, study_runs
 from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
@@ -26,7 +26,6 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_file import csv_rows, json_lines
 from hpc_train.records.singleton_processes import apart_warnings, is_apart
-from hpc_train.runs.read_bundle import open_bundle
 from hpc_train.specs.option_pattern import own_patterns
 
 if TYPE_CHECKING:
@@ -91,9 +90,6 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     stats, options = ParseStats(), wanted(search.form, search.prefix, search.patterns)
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
-    if bundle := bundle_of(words):
-        opened = open_bundle(bundle)
-        return Collection(packs_of(opened.records), stats, _problems(opened.study))
     paths, homes = classify(words, search.root)
     if homes:
         runs = study_runs(paths, homes, options)

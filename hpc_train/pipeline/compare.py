@@ -6,7 +6,6 @@ import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
@@ -17,10 +16,8 @@ from hpc_train.model.quality_flag import flag_of
 from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
-from hpc_train.pipeline.compared_settings import compared_settings
 from hpc_train.pipeline.report_inputs import report_inputs
-from hpc_train.pipeline.run_topologies import Topologies
-from hpc_train.runs.settings_diff import OF_SITES
+from hpc_train.runs.settings_diff import OF_SITES, differences
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -49,7 +46,6 @@ class Side(NamedTuple):
     notes: tuple[str, ...] = ()
     unreadable: bool = False
     points: Sequence[Row] = ()
-    topologies: Topologies = MappingProxyType({})
 
 
 class _StoredPoint(msgspec.Struct):
@@ -81,8 +77,8 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
     from hpc_train.reports.comparison_report import comparison_report, undecided
     from hpc_train.reports.comparison_tables import ComparisonInput
     from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.tables.caveats import apart_sides
     from hpc_train.tables.comparison import Demands, comparison_frame
-    from hpc_train.tables.node_sets import apart_sides
 
     _check(options)
     sides = [side(word, search, options.allow_mixed) for word in (a, b)]
@@ -95,8 +91,8 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
             points=points,
             runs=(first, second),
             side_points=(sides[0].points, sides[1].points),
-            settings=compared_settings(
-                (sides[0].own, sides[1].own), (first, second), [one.topologies for one in sides]
+            settings=differences(
+                sides[0].own, sides[1].own, [_conditions(r) for r in (first, second)]
             ),
             notes=tuple(
                 f"{n}: {text}" for n, s in zip("AB", sides, strict=True) for text in s.notes
@@ -110,6 +106,14 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
     partial = _is_partial(report, sides)
     report_with_state = msgspec.structs.replace(report, partial=partial)
     return ComparedReport(report_with_state, partial, tuple(undecided(plain_rows(points))))
+
+
+def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
+    """Return the recorded conditions of each run, with the transport that its logs show."""
+    stated = runs["conditions"] if "conditions" in runs else ()
+    used = runs["transport"] if "transport" in runs else [""] * len(runs)
+    pairs = [(own, name) for own, name in zip(stated, used, strict=False) if isinstance(own, dict)]
+    return [{**own, "transport": name} if name else own for own, name in pairs]
 
 
 def _is_partial(report: Report, sides: Sequence[Side]) -> bool:
@@ -143,8 +147,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     own = tuple(run for run in whole.own if run.folder.run_id in ids)
     keys = {_key(row) for row in plain_rows(whole.runs) if row["run_id"] in ids}
     points = [row for row in whole.points if _key(row) in keys]
-    topologies = {name: nodes for name, nodes in whole.topologies.items() if name in ids}
-    return whole._replace(name=word, runs=runs, own=own, points=points, topologies=topologies)
+    return whole._replace(name=word, runs=runs, own=own, points=points)
 
 
 def _key(row: Row) -> tuple[Any, ...]:
@@ -175,7 +178,7 @@ def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
     runs = with_implausible(runs)
     # A comparison needs no regime: batches that contradict the declared one are no error here.
     points = plain_rows(speedup_frame(runs, msgspec.structs.replace(study, scaling=None)))
-    return Side(word, runs, inputs.own, notes, bool(inputs.unreadable), points, inputs.topologies)
+    return Side(word, runs, inputs.own, notes, bool(inputs.unreadable), points)
 
 
 def _stored(path: Path) -> Side | None:

@@ -17,7 +17,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.classify_inputs import classify, is_bundle
+from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.nccl_transport import run_network
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
@@ -59,14 +59,9 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
 
     Raises:
         UnknownNameError: an argument is neither a run nor a file. StoreError: runs and other logs
-        are mixed, a folder has no runs, or it is a bundle. LogParseError: there is no log, or none
-        that can be read.
+        are mixed, or a folder has no runs. LogParseError: there is no log, or none that can be
+        read.
     """
-    if bundle := next((word for word in words if is_bundle(word)), None):
-        raise StoreError(
-            f"{bundle}: a bundle contains no logs, only their diagnoses",
-            f"hpctrain report {bundle} -f html; or RUN/diagnosis.txt in it",
-        )
     logs, homes = classify(words, root)
     if logs and homes:
         raise StoreError("foreign logs and run folders are not one job", "diagnose each of them")

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
+from typing import Any
 
 from hpc_train.errors import ProbeError
 from hpc_train.model.finding import Finding, has_errors
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.live_pbs import LivePbs
-from hpc_train.model.node_topology import nearest_nics
+from hpc_train.model.node_topology import NodeTopology, nearest_nics
 from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.model.value import Value
 from hpc_train.pipeline.detection.detect import detect_site, this_host
-from hpc_train.probe.hardware import this_hardware
+from hpc_train.probe.hardware import this_hardware, this_topology
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.problems_and_remedies import advise
 from hpc_train.probe.query_slurm import read_cluster, read_switches
+from hpc_train.reports.topology_text import topology_lines
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.sagemaker.account_check import AccountCheck, check_account, uses_aws
 
@@ -126,3 +128,25 @@ def _pbs() -> tuple[LivePbs | None, str]:
         return read_pbs(), ""
     except ProbeError as failure:
         return None, failure.message
+
+
+class ShownTopology(Value, frozen=True, kw_only=True):
+    """The topology of this machine, its lines of text, and what could not be read."""
+
+    topology: NodeTopology
+    lines: tuple[str, ...]
+    unread: tuple[str, ...]
+
+    def document(self) -> dict[str, Any]:
+        """Return the JSON."""
+        return {"schema": 1, "topology": self.topology, "unread": self.unread}
+
+
+def show_topology() -> ShownTopology:
+    """Read the topology of this machine.
+
+    Raises:
+        ProbeError: there is no bash.
+    """
+    topology, unread = this_topology()
+    return ShownTopology(topology=topology, lines=tuple(topology_lines(topology)), unread=unread)

@@ -12,12 +12,8 @@ from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Manifest, RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Sourced
 from hpc_train.pipeline.explain import Explained, explain
-from hpc_train.pipeline.run_switches import run_switches
-from hpc_train.pipeline.run_topologies import run_topologies
 from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import sha256_of
-from hpc_train.reports.switch_caveats import switch_words
-from hpc_train.reports.topology_text import parts_of
 from hpc_train.runs.find_runs import find
 from hpc_train.runs.node_list import nodes_of
 from hpc_train.runs.run_folders import is_run, read_run, read_study, run_folders
@@ -75,18 +71,13 @@ def _explained(run: RunFolder, title: str) -> ExplainedRun:
 
 
 def _placed(folder: RunFolder) -> Iterator[Explained]:
-    """Yield the nodes that the run got, their switches, and how each kind of node is built."""
+    """Yield the nodes that the run got."""
     run = run_of(read_run(folder), None)
     nodes = nodes_of(run)
     if not nodes:
         return
-    switches = run_switches([run], ask=True).get(folder.run_id)
-    way = f"on {switch_words(switches)}" if switches else ""
     batch = find_batch_system(run.submission.executor).title if run.submission else ""
-    yield Explained(kind="node", name="nodes", value=list(nodes), origin=batch, why=way)
-    for node in run_topologies([run]).get(folder.run_id, ()):
-        built = ", ".join(parts_of(node))
-        yield Explained(kind="node", name=node.host, value=built, origin="its tools", why="")
+    yield Explained(kind="node", name="nodes", value=list(nodes), origin=batch, why="")
 
 
 def _unchanged_site(manifest: Manifest) -> SourcedSite | None:

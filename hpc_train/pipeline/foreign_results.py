@@ -76,11 +76,11 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         tables = [_table(path, search.sheet) for path in paths]
         # Numpy and pandas are imported here, so that errors above are reported at once.
         from hpc_train.imports.runs_from_table import table_study
-        from hpc_train.tables.record_arrays import of_table
+        from hpc_train.tables.record_arrays import record_arrays
 
         study, records = table_study(tables)
         files = tuple(dict.fromkeys(sheet_of(path)[0] for path in paths))
-        return ForeignResults(study, of_table(records), {}, {}, files)
+        return ForeignResults(study, record_arrays(records), {}, {}, files)
     points_path = paths[0] if kind == "points" else search.points
     points = read_points(points_path) if points_path is not None else None
     if kind == "records":

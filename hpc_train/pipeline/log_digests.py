@@ -14,8 +14,8 @@ from hpc_train.records.find_logs import log_files, readable
 from hpc_train.regularfile import is_folder, sha256_of
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 
-# Stored in the run folder, in case the logs are deleted, and in a bundle, which has no logs.
-FILE = "logs.json"
+# Stored in the run folder, in case the logs are deleted.
+_FILE = "logs.json"
 _MOST = 1 << 30
 _decode = msgspec.json.Decoder(str).decode
 
@@ -37,7 +37,7 @@ class Digests:
         """
         folder = run.folder
         if not is_folder(folder.logs):
-            return read_cache(folder.path / FILE, _decode) or ""
+            return read_cache(folder.path / _FILE, _decode) or ""
         files = log_files([folder.logs])
         size = sum(path.stat().st_size for path in files)
         lines = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
@@ -46,7 +46,7 @@ class Digests:
         count = f"{len(files)} file{'s' * (len(files) != 1)}"
         line = f"{folder.run_id}: {count}, {size} B{_shown(digest if complete else '')}"
         if run.state.finished:
-            write_cache(folder.path / FILE, to_json(line))
+            write_cache(folder.path / _FILE, to_json(line))
         return line
 
     def of_files(self, files: Iterable[tuple[str, Path]]) -> Iterator[str]:

@@ -9,7 +9,6 @@ import msgspec
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import Paper, ReportOptions, Target
-from hpc_train.pipeline.forecast_record import forecasts_of_study
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_gates import with_gate_results, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
@@ -29,20 +28,21 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     Raises:
         ReportError: the runs contradict what the study declares.
     """
+    from hpc_train.reports.caveats import with_run_caveats
     from hpc_train.reports.fit_and_forecast_tables import with_laws
     from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.reports.strategy_tables import with_strategies
     from hpc_train.reports.table_layout import all_columns
+    from hpc_train.tables.caveats import apart_points, slow_runs
     from hpc_train.tables.fastest_series import fastest_frame
     from hpc_train.tables.node_step_times import node_frame
     from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
     from hpc_train.tables.strategy_comparison import strategy_rows
 
-    study = with_site_gates(inputs, options)
-    inputs = msgspec.structs.replace(inputs, study=study)
+    inputs = msgspec.structs.replace(inputs, study=with_site_gates(inputs, options))
     runs, notes = _comparable_runs(inputs)
-    study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
+    study = msgspec.structs.replace(inputs.study, notes=(*inputs.study.notes, *notes))
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast, force=options.force)
     compared = fastest_frame(runs, points, study)
@@ -50,53 +50,18 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = scaling_report(study, runs, points, compared, columns=columns)
     report = with_strategies(report, study, strategies := strategy_rows(runs, inputs.records))
     nodes = node_frame(study, inputs.records)
-    report = _with_caveats(report, inputs, (runs, points), nodes)
+    report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
     report = with_gate_results(report, study, (runs, points), inputs, options)
     report = _with_provenance(report, inputs, options)
-    if options.wide:
-        report = all_columns(report)
+    report = all_columns(report) if options.wide else report
     if not options.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures.plot_data import Measured
 
     return _with_figures(report, study, Measured(runs, points, laws, nodes, strategies), options)
-
-
-def _with_caveats(
-    report: Report,
-    inputs: ReportInputs,
-    measured: tuple[pd.DataFrame, pd.DataFrame],
-    nodes: pd.DataFrame,
-) -> Report:
-    """Add checked forecasts, and what order, nodes, switches and slow runs show."""
-    from hpc_train.reports.node_set_caveats import with_node_caveats, with_slow_nodes
-    from hpc_train.reports.run_order_caveats import with_order_caveats
-    from hpc_train.reports.slow_run_caveats import with_slow_runs
-    from hpc_train.reports.switch_caveats import with_switch_caveats
-    from hpc_train.reports.topology_caveats import with_topology_caveats
-    from hpc_train.tables.node_sets import node_sets
-    from hpc_train.tables.run_order import run_order
-    from hpc_train.tables.slow_nodes import slow_nodes
-    from hpc_train.tables.slow_runs import slow_runs
-
-    runs, points = measured
-    report = _with_forecasts(report, inputs, runs, points)
-    report = with_switch_caveats(report, inputs.study, inputs.switches)
-    report = with_topology_caveats(report, inputs.topologies)
-    report = with_slow_runs(report, slow_runs(runs), points)
-    report = with_slow_nodes(with_order_caveats(report, run_order(runs)), slow_nodes(nodes))
-    return with_node_caveats(report, node_sets(runs, points), points)
-
-
-def _with_forecasts(
-    report: Report, inputs: ReportInputs, runs: pd.DataFrame, points: pd.DataFrame
-) -> Report:
-    from hpc_train.reports.forecast_check_table import with_checked_forecasts
-
-    return with_checked_forecasts(report, forecasts_of_study(inputs, runs, points))
 
 
 def _with_figures(

@@ -15,7 +15,7 @@ from hpc_train.model.study import Gates, Regression
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.regularfile import is_regular
-from hpc_train.sites.gates_and_price import SiteReporting, site_reporting
+from hpc_train.sites.gates_and_price import site_reporting
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,9 +43,9 @@ def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStu
     """Return the study with options, gates, and the price of its site.
 
     The command line takes precedence over the study, and the study over the site. If the runs are
-    from several sites, no price is used. A bundle contains the gates and the price.
+    from several sites, no price is used.
     """
-    site, unknown = SiteReporting() if inputs.packed else site_reporting(inputs.own)
+    site, unknown = site_reporting(inputs.own)
     study = msgspec.structs.replace(
         inputs.study,
         site_unknown=inputs.study.site_unknown or unknown,
@@ -96,7 +96,7 @@ def with_gate_results(
 
     runs, points = tables
     report = msgspec.structs.replace(report, notes=(*report.notes, *_notes(study)))
-    old, unknown = _reference_or_reason(study, inputs, options)
+    old, unknown = _reference_or_reason(study, options)
     changes, implausible = _changes(old, runs, study), old.implausible if old else ()
     if study.gates.regression is not None:
         named = reference_caveats(study.gates.regression.against, implausible, changes)
@@ -122,7 +122,7 @@ def _notes(study: ExpectedStudy) -> Iterator[str]:
 
 
 def _reference_or_reason(
-    study: ExpectedStudy, inputs: ReportInputs, options: ReportOptions
+    study: ExpectedStudy, options: ReportOptions
 ) -> tuple[Reference | None, str]:
     """Return the reference of the regression gate, or why it cannot be read.
 
@@ -130,31 +130,24 @@ def _reference_or_reason(
         ReportError: it was named on the command line.
     """
     try:
-        return reference(study, inputs, options), ""
+        return _reference(study, options), ""
     except ReportError as failure:
         if options.against is not None:
             raise
         return None, failure.message.removeprefix(OF_REGRESSION)
 
 
-def reference(
-    study: ExpectedStudy, inputs: ReportInputs, options: ReportOptions
-) -> Reference | None:
-    """Return the regression gate's reference; a bundle contains it.
+def _reference(study: ExpectedStudy, options: ReportOptions) -> Reference | None:
+    """Return the regression gate's reference.
 
     Raises:
         ReportError: it does not exist.
     """
     from hpc_train.reports.caveats import implausible_of_side
-    from hpc_train.tables.run_selection import stored_runs
 
-    if study.gates.regression is None:
+    if study.gates.regression is None or options.search is None:
         return None
     word = study.gates.regression.against
-    if inputs.against and options.against is None:
-        return Reference(stored_runs(inputs.against, word), inputs.against_implausible)
-    if options.search is None:
-        return None
     try:
         old = side(word, options.search, study.allow_mixed)
     except HpcTrainError as failure:

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -16,27 +16,22 @@ from hpc_train.imports.duplicates import refuse_same_logs
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.run import Run
-from hpc_train.model.switch_topology import RunSwitches
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.classify_inputs import bundle_of, classify
+from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.foreign_results import load_foreign
 from hpc_train.pipeline.guessed_values import guessed_values
-from hpc_train.pipeline.job_energy import with_job_energies
 from hpc_train.pipeline.nccl_transport import (
     NetworkOf,
     run_transport,
     site_network,
     transport_notes,
 )
-from hpc_train.pipeline.run_switches import run_switches
-from hpc_train.pipeline.run_topologies import Topologies, run_topologies
 from hpc_train.pipeline.slow_links import LinkRate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import wanted
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.singleton_processes import apart_warnings
-from hpc_train.runs.read_bundle import open_bundle
 from hpc_train.runs.run_conditions import conditions_of
 from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.specs.report_options import exclusions, without
@@ -73,10 +68,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     """Requested runs and measurements; `unreadable` lists logs with errors.
 
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
-    by its name, and `files` the foreign logs and tables that were read; for a bundle, `digested`
-    has a line for each. A bundle is `packed`: nothing is read from this machine. `switches` are
-    those of the nodes of each run, `topologies` how these are built. `against` are rows of the
-    runs of the regression gate's reference, `against_implausible` lines on its implausible values.
+    by its name, and `files` the foreign logs and tables that were read.
     """
 
     study: ExpectedStudy
@@ -86,40 +78,21 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     own: tuple[Run, ...] = ()
     transports: Mapping[str, Transport] = MappingProxyType({})
     files: tuple[Path, ...] = ()
-    digested: tuple[str, ...] = ()
-    packed: bool = False
-    switches: Mapping[str, RunSwitches] = MappingProxyType({})
-    topologies: Topologies = MappingProxyType({})
-    against: tuple[dict[str, Any], ...] = ()
-    against_implausible: tuple[str, ...] = ()
 
 
 def report_inputs(
-    words: Sequence[str],
-    search: Search,
-    stats: ParseStats | None = None,
-    runs: tuple[Run, ...] | None = None,
+    words: Sequence[str], search: Search, stats: ParseStats | None = None
 ) -> ReportInputs:
-    """Read a study, a job's runs, one run, a bundle, or any logs, records and tables.
-
-    `stats` is updated. With `runs`, those of the study in their current states, nothing is queried.
+    """Read a study, a job's runs, one run, or any logs, records and tables; `stats` is updated.
 
     Raises:
         UnknownNameError: an argument is neither a run nor a file, or there is no such format.
-        StoreError: study.json or a bundle is damaged, or several studies are mixed.
+        StoreError: study.json is damaged, or several studies are mixed.
         LogParseError: no log is given, logs cannot be read, or contain no known format.
         ReportError: an excluded run does not exist. LogParseError: a job is given twice.
     """
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
-    if bundle := bundle_of(words):
-        # Numpy and pandas are imported where they are needed, so that errors are reported at once.
-        from hpc_train.tables.record_arrays import record_arrays
-
-        stored = open_bundle(bundle)._asdict()
-        opened = ReportInputs(**{**stored, "records": record_arrays(stored["records"])})
-        study = without(opened.study, search.excluded, None)
-        return _with_places(msgspec.structs.replace(opened, study=study), ask=False)
     paths, homes = classify(words, search.root)
     stats = ParseStats() if stats is None else stats
     if not homes:
@@ -127,16 +100,15 @@ def report_inputs(
     if search.points is not None:
         raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
     options = wanted(search.form, search.prefix, search.patterns)
-    found = _own(study_runs(paths, homes, options, runs), stats, ask=runs is None)
+    found = _own(study_runs(paths, homes, options), stats)
     study = without(found.study, search.excluded, homes[0])
     return msgspec.structs.replace(found, study=study)
 
 
-def _own(found: StudyRuns, stats: ParseStats, *, ask: bool) -> ReportInputs:
+def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
     from hpc_train.tables.record_arrays import gathered
 
     own, records = found.runs, gathered(found.packs(stats))
-    study = with_job_energies(found.study, own, ask=ask)
     network_of = functools.cache(site_network)
     by_id = {run.folder.run_id: run for run in own}
     transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}
@@ -147,17 +119,9 @@ def _own(found: StudyRuns, stats: ParseStats, *, ask: bool) -> ReportInputs:
         for name, run in by_id.items()
     }
     inputs = _report_inputs(
-        _with_conditions(study, conditions), records, transports, warnings, stats
+        _with_conditions(found.study, conditions), records, transports, warnings, stats
     )
-    return _with_places(msgspec.structs.replace(inputs, own=own), ask=ask)
-
-
-def _with_places(inputs: ReportInputs, *, ask: bool) -> ReportInputs:
-    """Add the switches of the nodes of each run, and how these are built."""
-    own = inputs.own
-    return msgspec.structs.replace(
-        inputs, switches=run_switches(own, ask=ask), topologies=run_topologies(own)
-    )
+    return msgspec.structs.replace(inputs, own=own)
 
 
 def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport | None:

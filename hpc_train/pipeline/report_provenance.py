@@ -8,17 +8,13 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from hpc_train.model.expected_study import INTERVALS
-from hpc_train.model.node_topology import NodeTopology
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
-from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
-from hpc_train.model.switch_topology import RunSwitches
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.registry import find_batch_system
-from hpc_train.reports.switch_caveats import switch_words
 from hpc_train.runs.provenance import run_facts
 from hpc_train.version import VERSION
 
@@ -80,28 +76,13 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], in
 
     printed = _printed(run_level_records(inputs.records, ("condition", "seed")))
     if not (own or inputs.transports or printed):
-        for kind, count in RunColumns.of(inputs.study.runs).counted():
-            yield _shown(kind.conditions), count
+        yield from ((_shown(run.conditions), 1) for run in inputs.study.runs)
         return
     for expected in inputs.study.runs:
         name = expected.run_id
         run, transport = own.get(name), inputs.transports.get(name)
         conditions = _shown({**expected.conditions, **printed.get(name, {})})
-        built = _topology(inputs.topologies.get(name, ())) | _switches(inputs.switches.get(name))
-        yield {**run_facts(run, transport), **built, **conditions}, 1
-
-
-def _topology(nodes: Sequence[NodeTopology]) -> dict[str, str]:
-    """Return how the nodes of a run are built, each kind of node once."""
-    from hpc_train.reports.topology_text import parts_of
-
-    kinds = dict.fromkeys(", ".join(parts_of(node)) for node in nodes)
-    return {"node topology": " / ".join(kinds)} if kinds else {}
-
-
-def _switches(place: RunSwitches | None) -> dict[str, str]:
-    """Return on how many switches or blocks the nodes of a run were."""
-    return {"switches of the nodes": switch_words(place)} if place else {}
+        yield {**run_facts(run, transport), **conditions}, 1
 
 
 def _shown(conditions: Mapping[str, str]) -> dict[str, str]:
@@ -202,15 +183,10 @@ def _sources(inputs: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
     if digests is None:
         return
     logs = [line for run in inputs.own if (line := digests.of_run(run))]
-    logs += file_lines(inputs, digests)
+    logs += digests.of_files(_named(inputs.files))
     if logs:
         count = len(inputs.study.runs) if len(logs) == 1 else 1
         yield Fact(name="logs", values=tuple((line, count) for line in logs))
-
-
-def file_lines(inputs: ReportInputs, digests: Digests) -> tuple[str, ...]:
-    """Return a line for each foreign file: from this disk, or from a bundle."""
-    return inputs.digested or tuple(digests.of_files(_named(inputs.files)))
 
 
 def _named(files: Sequence[Path]) -> Sequence[tuple[str, Path]]:

@@ -16,10 +16,8 @@ from hpc_train.model.run import Manifest, Run
 from hpc_train.model.value import encode_unit
 from hpc_train.pipeline.diagnose import FAILED, diagnosis_of
 from hpc_train.pipeline.report_inputs import ReportInputs
-from hpc_train.regularfile import is_folder, is_regular, read_regular
+from hpc_train.regularfile import is_folder, read_regular
 
-# Stored in the folders of a bundle's failed runs, which have no logs.
-FILE = "diagnosis.txt"
 _LINES = 3
 
 
@@ -30,17 +28,13 @@ def details(inputs: ReportInputs) -> tuple[tuple[RunDetail, ...], dict[str, str]
     return tuple(_detail(run, own.get(run.run_id), scripts) for run in inputs.study.runs), scripts
 
 
-def diagnosis_text(run: Run) -> str:
+def _diagnosis_text(run: Run) -> str:
     """Return a short diagnosis of a failed run; empty if it did not fail or has no logs.
 
     The result contains text of logs and must be escaped.
     """
-    if run.state not in FAILED:
+    if run.state not in FAILED or not is_folder(run.folder.logs):
         return ""
-    folder = run.folder
-    if not is_folder(folder.logs):
-        stored = folder.path / FILE
-        return stored.read_text(errors="replace") if is_regular(stored) else ""
     try:
         return "".join(f"{line}\n" for line in _lines(diagnosis_of(run)))
     except LogParseError as failure:
@@ -55,7 +49,7 @@ def _detail(expected: ExpectedRun, run: Run | None, scripts: dict[str, str]) -> 
         problem=expected.problem,
         script=_script(run, manifest, scripts) if run and manifest else "",
         settings=tuple(_settings(manifest)) if manifest else (),
-        diagnosis=diagnosis_text(run) if run else "",
+        diagnosis=_diagnosis_text(run) if run else "",
     )
 
 

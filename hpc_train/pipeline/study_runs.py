@@ -126,15 +126,8 @@ def _of_one_rank(pack: Pack) -> Pack:
     return pack
 
 
-def study_runs(
-    logs: Sequence[Path],
-    homes: Sequence[Path],
-    options: Wanted,
-    known: tuple[Run, ...] | None = None,
-) -> StudyRuns:
+def study_runs(logs: Sequence[Path], homes: Sequence[Path], options: Wanted) -> StudyRuns:
     """Return the study of one folder; `logs` are foreign logs given with it.
-
-    With `known`, its runs in their current states, nothing is queried.
 
     Raises:
         StoreError: study.json is damaged, or several studies are mixed.
@@ -144,8 +137,7 @@ def study_runs(
     if len(homes) > 1:
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"a table contains one study, not {len(homes)}: {names}")
-    current = runs_below(homes[0]) if known is None else known
-    (runs, copies), manifest = without_copies(current), read_study(homes[0])
+    (runs, copies), manifest = without_copies(runs_below(homes[0])), read_study(homes[0])
     if manifest:
         study = expected_study(manifest, runs, _problem_of)
     else:

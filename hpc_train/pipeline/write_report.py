@@ -45,12 +45,6 @@ def default_options(path: Path | None, form: str | None) -> ReportOptions:
     return ReportOptions(figures=drawn, digests=shown in DIGESTED)
 
 
-def is_csv(path: Path | None, form: str | None) -> bool:
-    """Whether a file with this name or format is CSV."""
-    ending = path.suffix if path is not None else ""
-    return (form or FORMAT_OF.get(ending)) == "csv"
-
-
 def check_format(form: str | None, path: Path | None) -> None:
     """Refuse an unknown format or extension before any log is read.
 

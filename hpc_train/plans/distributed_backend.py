@@ -14,7 +14,7 @@ from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.other_launchers import other_launchers
 
 VARIABLE = "HPCTRAIN_BACKEND"
-SOURCE = "PyTorch, torch.distributed: which backend to use"
+_SOURCE = "PyTorch, torch.distributed: which backend to use"
 _FSDP = ("fsdp", "fsdp2")
 _GLOO_ON_GPUS = "backend gloo with GPUs: it is slower there than nccl, which is made for them"
 _MPI_ON_GPUS = "backend mpi with GPUs: only an MPI that was built for them can send their memory"
@@ -58,38 +58,24 @@ def asks_for_fsdp(command: Sequence[str]) -> bool:
 def _automatic(context: Context, topology: Topology) -> Setting:
     job, network = context.job, context.site.value.network or Network()
     obstacle = _obstacle(job, network, context.launcher)
-    return automatic_backend(network, gpus=topology.gpus_per_node > 0, obstacle=obstacle)
-
-
-def automatic_backend(network: Network, *, gpus: bool, obstacle: str | None = None) -> Setting:
-    """Return the backend that `auto` selects on a network, with the reason.
-
-    `obstacle` is why mpi cannot be selected, empty if it can; by default what the profile says.
-    """
+    gpus = topology.gpus_per_node > 0
     if gpus and network.gpus == "intel":
-        return Setting(value="xccl", origin="rule", why="Intel's GPUs: xccl", source=SOURCE)
+        return Setting(value="xccl", origin="rule", why="Intel's GPUs: xccl", source=_SOURCE)
     if gpus:
         why = "GPUs: nccl alone reaches InfiniBand and GPUs directly; AMD's RCCL has that name, too"
-        return Setting(value="nccl", origin="rule", why=why, source=SOURCE)
+        return Setting(value="nccl", origin="rule", why=why, source=_SOURCE)
     if network.fabric != "infiniband" or network.ip_over_ib is not False:
-        return Setting(value="gloo", origin="rule", why="CPUs: gloo", source=SOURCE)
+        return Setting(value="gloo", origin="rule", why="CPUs: gloo", source=_SOURCE)
     without_ip = "CPUs, and InfiniBand that carries no IP"
-    obstacle = _no_mpi(network) if obstacle is None else obstacle
     if obstacle:
         return rule("gloo", f"{without_ip}, but {obstacle}: gloo, over another network")
-    return Setting(value="mpi", origin="rule", why=f"{without_ip}: mpi", source=SOURCE)
-
-
-def _no_mpi(network: Network) -> str:
-    if network.torch_mpi:
-        return ""
-    return "the profile does not say that torch has MPI (network.torch_mpi)"
+    return Setting(value="mpi", origin="rule", why=f"{without_ip}: mpi", source=_SOURCE)
 
 
 def _obstacle(job: SourcedJob, network: Network, launcher: Launcher) -> str:
     """Return why mpi, which would use InfiniBand, cannot be selected automatically."""
     if not network.torch_mpi:
-        return _no_mpi(network)
+        return "the profile does not say that torch has MPI (network.torch_mpi)"
     if not launcher.mpi:
         return f"{launcher.name} does not start MPI's ranks"
     return "mpi cannot carry FSDP" if asks_for_fsdp(job.value.command) else ""

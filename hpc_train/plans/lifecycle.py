@@ -17,12 +17,10 @@ from hpc_train.registry import find_batch_system
 
 # Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535
-# A shorter one would end ranks that wait for a file.
-_SHORTEST_HANG_S = 10
 _KEY = "signal_before_end"
 _LIFECYCLE = "lifecycle"
 _CHAIN = "lifecycle out and submit a chain of jobs: hpctrain help restart"
-_AT_TERM, _FILE, _HANG = "HPCTRAIN_STOP_AT_TERM", "HPCTRAIN_STOP_FILE", "HPCTRAIN_HANG_AFTER"
+_AT_TERM, _FILE = "HPCTRAIN_STOP_AT_TERM", "HPCTRAIN_STOP_FILE"
 # torch 2.9 renamed the variables of its flight recorder; without a version, an older one is meant.
 _RENAMED = ">=2.9"
 _OLDER = "2.4"
@@ -32,9 +30,7 @@ _WHY = {
     "max_restarts": "after as many the job ends, whatever its ranks ask for",
     "max_stalled": "starts in a row without a later checkpoint, after which the job ends",
     "max_run_time": "after its starts ran so long together, the job is not queued again",
-    "restart_delay": "from the end of a start to the next, doubled after each without progress",
     "stop_by": "how ranks are asked to stop before the time limit",
-    "hang_after": "after so long without a step every rank writes its stack and ends",
 }
 
 
@@ -133,8 +129,7 @@ def lifecycle_variables(context: Context) -> tuple[str, ...]:
     lifecycle = context.job.value.lifecycle
     if lifecycle is None or context.plain or not context.batch.requeues:
         return ()
-    wanted = {_FILE: lifecycle.stop_by == "file", _HANG: lifecycle.hang_after is not None}
-    return (CHECKPOINTS, _AT_TERM, *(name for name, is_set in wanted.items() if is_set))
+    return (CHECKPOINTS, _AT_TERM, *((_FILE,) if lifecycle.stop_by == "file" else ()))
 
 
 def flight_recorder(context: Context) -> dict[str, Setting]:
@@ -200,13 +195,6 @@ def _obstacles(context: Context, *, nested: bool) -> Iterator[tuple[str, str]]:
             "render it without --plain, or leave lifecycle out",
         )
     yield from _without_requeue(context)
-    hang, limit = job.value.lifecycle and job.value.lifecycle.hang_after, job.value.resources.time
-    if hang and (hang < _SHORTEST_HANG_S or (limit and hang >= limit)):
-        yield (
-            f"hang_after = {hang} is no time for a hang: at least {_SHORTEST_HANG_S} s and less "
-            f"than the time limit{f', {limit}' if limit else ''}",
-            "several times the longest step, and longer than a save or an evaluation",
-        )
     if job.value.elastic and job.value.elastic.max_restarts:
         yield (
             "torchrun would start ranks again that saved a checkpoint and ended "

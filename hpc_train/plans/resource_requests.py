@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from hpc_train.errors import PlanError
 from hpc_train.model.partition import ANY, Select
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.units import Memory
 from hpc_train.plans.context import Context, asked_at, default, from_job, from_site
 from hpc_train.plans.storage import storage_settings
+from hpc_train.timed_regex import whole_match
 
 QUEUE_OPTIONS = ("partition", "account", "qos", "constraint")
 
@@ -178,7 +177,7 @@ def _whole_nodes(context: Context) -> Setting | None:
 def _check_account(context: Context, pattern: str, settings: dict[str, Setting]) -> None:
     account, whole = context.site.value.account, written(settings, "account")
     names = [settings["account"].value, whole.value if whole else None]
-    if any(name is not None and re.fullmatch(pattern, name) for name in names):
+    if any(name is not None and whole_match(pattern, name) for name in names):
         return
     like = f"like {account.example}" if account.example else f"by {pattern}"
     raise PlanError(

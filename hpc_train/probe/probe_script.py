@@ -9,7 +9,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 
-from hpc_train.data_folders import template_folder
 from hpc_train.errors import SpecError
 from hpc_train.model.value import Value
 from hpc_train.probe.run_program import whole
@@ -46,7 +45,7 @@ echo "memlock $(ulimit -l)"
 echo "open_files $(ulimit -n)"
 echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB.*/\1/p' /proc/meminfo)"
 """
-TORCH = r"""
+_TORCH = r"""
 import json, torch, torch.distributed as dist
 there = dist.is_available()
 has = lambda name: getattr(dist, f"is_{name}_available", bool)()
@@ -57,8 +56,26 @@ print(json.dumps({
     "hip": torch.version.hip or "", "nccl": nccl, "devices": torch.cuda.device_count()}))
 """
 
-# What a topology is read from; the commands are those of a job, in its template.
-_PLACES_SCRIPT = "_topology.sh.j2"
+# What a topology is read from.
+_PLACES = r"""
+part() {
+  printf '\n@@hpctrain %s\n' "$1"; shift
+  timeout -k 2 20 "$@"; printf '\n@@hpctrain = %s\n' $?
+}
+part host uname -nm
+part nvidia nvidia-smi --query-gpu=index,name,memory.total,driver_version,pci.bus_id \
+  --format=csv,nounits
+part nvidia_topology nvidia-smi topo -m
+part rocm rocm-smi --showproductname --json
+part rocm_topology rocm-smi --showtopo
+part rocm_bus rocm-smi --showbus
+part numa grep -H '' /sys/devices/system/node/node[0-9]*/cpulist
+part sockets lscpu -p=node,socket
+part pci_roots grep -H '' /sys/devices/pci*/pci_bus/*/cpulistaffinity
+# Devices of the PCI classes 03 (display) and 12 (accelerator) are GPUs.
+part pci readlink -f /sys/class/infiniband/* /sys/class/net/* \
+  $(grep -lE '^0x(03|12)' /sys/bus/pci/devices/*/class)
+"""
 # Section -> timeout in seconds, and command.
 _SECTIONS = {
     "settings": (5, _SETTINGS),
@@ -73,12 +90,12 @@ _SECTIONS = {
     "pyxis": (10, "srun --help | grep -c -e --container-image"),
     "mpirun": (10, "mpirun --version"),
     "ompi_info": (20, "ompi_info --parsable | grep -c -e ':plm:slurm' -e ':ras:slurm'"),
-    "torch": (90, f"python -c {shlex.quote(TORCH)}"),
+    "torch": (90, f"python -c {shlex.quote(_TORCH)}"),
 }
 _ABSENT = 127
 _LATE = (124, 137)
 
-# Sections for a topology, beside those of the template.
+# Sections for a topology, beside those of _PLACES.
 TOPOLOGY = ("cpus", "hwloc")
 
 
@@ -97,8 +114,7 @@ def probe_script(reach: str | None = None, only: Sequence[str] = ()) -> str:
             raise SpecError(f"--reach {reach!r} is not HOST or HOST:PORT, e.g. example.org:443")
         port = match["port"] or "443"
         sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
-    places = (template_folder() / _PLACES_SCRIPT).read_text(encoding="utf-8")
-    lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{{\n{places}}} 2>/dev/null </dev/null"]
+    lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin", f"{{{_PLACES}}} 2>/dev/null </dev/null"]
     for name, (seconds, command) in sections.items():
         inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"
         # The line break before the mark ends an unterminated last line.

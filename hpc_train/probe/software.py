@@ -9,13 +9,12 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.hardware import Software, Torch
-from hpc_train.probe.probe_script import TORCH, Section
-from hpc_train.probe.run_program import ask, whole
+from hpc_train.probe.probe_script import Section
+from hpc_train.probe.run_program import whole
 
 _EMPTY = Section(text="", returncode=1)
 _OPEN_MPI = re.compile(r"\(Open MPI\) (\d+(?:\.\d+)*)")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
-_IMPORT_S = 90.0
 
 
 def software(found: Mapping[str, Section]) -> Software:
@@ -49,11 +48,6 @@ def torch(text: str) -> Torch | None:
         return msgspec.convert(report, Torch)
     except (msgspec.DecodeError, msgspec.ValidationError):
         return None
-
-
-def this_torch(python: str) -> Torch | None:
-    """Return the torch that an interpreter imports; None if it imports none."""
-    return torch(ask(python, "-c", TORCH, timeout_s=_IMPORT_S).text)
 
 
 def _modules(text: str) -> str:

@@ -9,6 +9,7 @@ from functools import lru_cache
 import msgspec
 
 from hpc_train.records.literal_positions import Occurrence
+from hpc_train.timed_regex import TimedPattern
 
 # A time counts as a prefix only in front of another one: alone, it belongs to the line.
 _TIME = (
@@ -54,7 +55,7 @@ class Prefix(msgspec.Struct, frozen=True, gc=False):
     host: str | None = None
 
 
-def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
+def peel(text: str, site: TimedPattern | None = None) -> Prefix:
     """Remove the prefixes of a line, in any order; the outermost rank is used.
 
     `site` matches a prefix that only this site uses; its groups may be `rank`, `local` and `host`.
@@ -146,7 +147,7 @@ class Line(msgspec.Struct, gc=False):
             return None
         return self.prefix.host
 
-    def peel(self, site: re.Pattern[str]) -> None:
+    def peel(self, site: TimedPattern) -> None:
         """Remove the prefixes; `site` matches a prefix that only this site uses."""
         self._prefix = peel(clean(self.raw), site)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 from hpc_train.records.line import Line
 from hpc_train.records.lines_with_literals import lines_of
 from hpc_train.records.literal_positions import Occurrence, finder
 from hpc_train.records.log_blocks import Block, Stream, blocks
-from hpc_train.records.parsing.line_form import FormReader
 
 _LINE_FEED = 10
 _FEW = 8
@@ -80,13 +79,8 @@ def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _LiteralIndex:
 class ReaderSet:
     """Selects the readers of a line: by its literals, or because they request the next line."""
 
-    def __init__(self, readers: Sequence[Reader], *, runs: bool = False) -> None:
+    def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
-        self.forms: dict[int, FormReader] = {
-            number: cast(FormReader, reader)
-            for number, reader in enumerate(readers)
-            if runs and hasattr(reader, "read_form")
-        }
         self._roll = _roll(tuple([reader.literals for reader in readers]))
         self.literals, self.alone = self._roll.literals, self._roll.owners
         self.eager: list[int] = []
@@ -157,23 +151,7 @@ def dispatch(
     `mark` is the position of the stream, and is updated while the stream is read. The readers in
     `whole` receive the blocks that contain one of their literals.
     """
-    return _dispatch(stream, ReaderSet(readers), file_rank, mark or Mark(), whole)
-
-
-def dispatch_runs(
-    stream: Stream, readers: Sequence[Reader], file_rank: int | None, mark: Mark
-) -> Iterator[Asked]:
-    """Yield the same as `dispatch`, but lines that have the form of a reader as one `LineRun`."""
-    return _dispatch(stream, ReaderSet(readers, runs=True), file_rank, mark, ())
-
-
-def _dispatch(
-    stream: Stream,
-    audience: ReaderSet,
-    file_rank: int | None,
-    mark: Mark,
-    whole: Sequence[BlockReader],
-) -> Iterator[Asked]:
+    audience, mark = ReaderSet(readers), mark or Mark()
     blocked = _Blocked(whole, audience.literals)
     find = finder(blocked.literals, blocked.own)
     number = mark.line

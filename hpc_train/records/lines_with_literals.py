@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Generator, Sequence
 from typing import Protocol
 
 from hpc_train.records.line import Line
 from hpc_train.records.literal_positions import Occurrence
 from hpc_train.records.log_blocks import Block
-from hpc_train.records.parsing.line_form import FormReader
-from hpc_train.records.same_form_lines import RunFinder
 
 # A longer line is read in windows around its literals: bounded time for a line of 1 GB.
 _BEFORE = 1 << 14
@@ -31,11 +29,6 @@ class Subscribers(Protocol):
     @property
     def alone(self) -> Sequence[Sequence[int]]:
         """The readers of a line that contains one literal, by the number of the literal."""
-        ...
-
-    @property
-    def forms(self) -> Mapping[int, FormReader]:
-        """The readers whose lines may come as runs."""
         ...
 
     def of(self, held: tuple[int, ...], /) -> Sequence[int]:
@@ -60,7 +53,6 @@ def lines_of(
     `number` is the number of the first line of the block; that of the next block is returned.
     """
     data, size = block
-    runs = RunFinder(block, found, audience.alone, audience.forms)
     returns = data.find(b"\r", 0, size) >= 0
     counted, position, index, last = 0, 0, 0, len(found)
     while True:
@@ -73,12 +65,6 @@ def lines_of(
         start, end = _bounds(block, position, at, returns=returns)
         number += data.count(b"\n", counted, start)
         counted = start
-        if run := runs.run(asked, start, index, eager=bool(audience.eager)):
-            run.number, run.file_rank = number, file_rank
-            yield run, asked
-            number, index = number + len(run.matches), run.index
-            counted = position = run.end
-            continue
         held = found[index : _after(found, index, end)]
         index += len(held)
         if len(held) != 1 or audience.eager:

@@ -28,7 +28,8 @@ class ParseStats(msgspec.Struct):
     `known`: lines that each parser read; `nearly`: lines with a parser's literal that no parser
     could read. `damaged`: truncated lines of each source. `failed`: the reason why a source was not
     read. `ranks`: for each run, the highest rank that only repeated measurements of other ranks.
-    `refused`: the impossible values by run, metric and reason (`value_checks`).
+    `refused`: the impossible values by run, metric and reason (`value_checks`). `slow`: the users'
+    patterns that took too long and were left out, and the line at which they did.
     """
 
     known: dict[str, LineSample] = msgspec.field(default_factory=dict)
@@ -37,6 +38,7 @@ class ParseStats(msgspec.Struct):
     failed: dict[str, str] = msgspec.field(default_factory=dict)
     ranks: dict[str, int] = msgspec.field(default_factory=dict)
     refused: dict[str, LineSample] = msgspec.field(default_factory=dict)
+    slow: dict[str, str] = msgspec.field(default_factory=dict)
 
     @property
     def lines(self) -> int:
@@ -60,9 +62,12 @@ class ParseStats(msgspec.Struct):
         for source, lines in other.damaged.items():
             self.damaged[source] = self.damaged.get(source, 0) + lines
         self.failed |= other.failed
+        self.slow = {**other.slow, **self.slow}
 
     def refusals(self) -> Iterator[str]:
-        """Yield a sentence for each kind of value that was refused."""
+        """Yield a sentence for each kind of value that was refused, and each slow pattern."""
+        for name, place in self.slow.items():
+            yield f"{name} takes too long, and is left out from {place} on"
         for name, seen in self.refused.items():
             values = f"{seen.lines} value{'s' * (seen.lines != 1)}"
             yield f"{name}: {values} refused, the first {seen.text} ({seen.source}:{seen.line})"

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import UNITS
-from hpc_train.model.regex_analysis import literal_of
+from hpc_train.model.regex_parts import literal_of
 from hpc_train.records.find_logs import readable
 from hpc_train.records.line import Line
 from hpc_train.records.log_blocks import Block, blocks

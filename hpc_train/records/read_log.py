@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -13,7 +12,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import Pack
 from hpc_train.records.find_logs import rank_of, readable
-from hpc_train.records.line_dispatch import Asked, Mark, dispatch, dispatch_runs
+from hpc_train.records.line_dispatch import Asked, Mark, dispatch
 from hpc_train.records.live_pipe_batches import is_live
 from hpc_train.records.log_file import is_plain, open_log, unreadable_kind
 from hpc_train.records.parse_stats import ParseStats
@@ -21,7 +20,7 @@ from hpc_train.records.parsing.log_parser import LogParser
 from hpc_train.records.parsing.user_pattern import UserPatterns
 from hpc_train.records.record_codec import Packer, pressed
 from hpc_train.records.run_parsers import hits_in, maker
-from hpc_train.records.same_form_lines import LineRun
+from hpc_train.timed_regex import TimedPattern
 
 
 class Log(NamedTuple):
@@ -85,25 +84,32 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
     try:
         with open_log(log.path, mark.offset) as stream:
             readers = tuple(parsers.values())
-            # The prefix of a site may be at the position where a form begins.
-            lines = (dispatch if prefix else dispatch_runs)(
-                stream, readers, rank_of(log.path), mark
-            )
-            if prefix:
-                lines = _without_prefix(lines, re.compile(prefix))
+            lines = dispatch(stream, readers, rank_of(log.path), mark)
+            site = TimedPattern(prefix) if prefix else None
+            if site is not None:
+                lines = _without_prefix(lines, site)
             for name, line, hits in hits_in(lines, parsers, log.source, census):
-                if type(line) is LineRun:
-                    yield from packer.packs_with(name, line)
-                else:
-                    packer.add(name, line, hits)
+                packer.add(name, line, hits)
                 if packer.is_full or live:
                     yield packer.taken()
+            _note_slow(parsers, site, log.source, census)
         if census.lines == before and (kind := unreadable_kind(log.path)):
             census.failed[log.source] = readable(f"{log.path}: {kind}")
     except LogParseError as error:
         census.failed[log.source] = readable(error.message)
     if len(packer):
         yield packer.taken()
+
+
+def _note_slow(
+    parsers: Parsers, site: TimedPattern | None, source: str, census: ParseStats
+) -> None:
+    """Note the patterns of the user that were left out."""
+    for parser in parsers.values():
+        for regex, number in getattr(parser, "too_slow", {}).items():
+            census.slow.setdefault(f"the pattern {regex!r}", f"{source}:{number}")
+    if site is not None and site.is_slow:
+        census.slow.setdefault(f"the prefix {site.text!r}", source)
 
 
 def whole(log: Log, wanted: Wanted) -> Reading:
@@ -145,7 +151,7 @@ def _same(one: object, other: object) -> bool:
     return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
 
 
-def _without_prefix(lines: Iterator[Asked], site: re.Pattern[str]) -> Iterator[Asked]:
+def _without_prefix(lines: Iterator[Asked], site: TimedPattern) -> Iterator[Asked]:
     for line, asked in lines:
         line.peel(site)
         yield line, asked

@@ -5,9 +5,7 @@ As compressed bytes, a pack takes a twentieth of the memory of its records as ob
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, compress
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -15,9 +13,7 @@ import zstandard
 
 from hpc_train.model.record import LOT, UNITS, Pack, Record
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.line_form import HitColumn
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit
-from hpc_train.records.same_form_lines import LineRun
 
 _LEVEL = 1
 
@@ -59,48 +55,6 @@ class Packer:
             values.append(hit.value)
             steps.append(hit.step)
             ranks.append(of_line if hit.rank == OF_LINE else hit.rank)
-
-    def packs_with(self, parser: str, run: LineRun) -> Iterator[Pack]:
-        """Add the measurements that a parser has found in a run; yield the packs that are full.
-
-        A pack ends after a line, as if the lines were added one by one.
-        """
-        # Measurements up to each line; most runs of silent lines have no column.
-        ends = list(accumulate(run.counts)) if run.columns else []
-        start = done = 0
-        while start < len(ends):
-            stop = bisect_left(ends, done + LOT - len(self), start) + 1
-            self._extend(parser, run, slice(start, stop))
-            start = stop
-            if stop <= len(ends):
-                done = ends[stop - 1]
-                yield self.taken()
-
-    def _extend(self, parser: str, run: LineRun, part: slice) -> None:
-        """Add the measurements of a part of a run, line by line."""
-        numbers, of_line = range(run.number, run.number + len(run.matches))[part], run.ranks[part]
-        lines, width = len(numbers), len(run.columns)
-        cells: list[list[Any]] = [[None] * (lines * width) for _ in self._columns]
-        for place, column in enumerate(run.columns):
-            ranks = of_line if column.rank == OF_LINE else [column.rank] * lines
-            kinds = self._kinds_of(parser, column, part, lines)
-            own = (kinds, numbers, column.value[part], column.step[part], ranks)
-            for whole, found in zip(cells, own, strict=True):
-                whole[place::width] = found
-        held: tuple[list[Any], ...] = self._columns
-        values = cells[2]
-        stated = [value is not None for value in values] if None in values else None
-        for column_of_all, whole in zip(held, cells, strict=True):
-            column_of_all += whole if stated is None else compress(whole, stated)
-
-    def _kinds_of(self, parser: str, column: HitColumn, part: slice, lines: int) -> list[int]:
-        """Return the numbers of the kinds of a column."""
-        steps = [1] * lines if column.steps is None else column.steps[part]
-        kinds = {}
-        for one in set(steps):
-            hit = Hit(column.metric, 0.0, column.scope, unit=column.unit, steps=one)
-            kinds[one] = self._kind(parser, None, hit)
-        return [kinds[one] for one in steps]
 
     def taken(self) -> Pack:
         """Return the records that were added since the last call."""

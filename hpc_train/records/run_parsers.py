@@ -9,10 +9,8 @@ from typing import cast
 from hpc_train import registry
 from hpc_train.records.line import Line
 from hpc_train.records.parse_stats import ParseStats, count
-from hpc_train.records.parsing.line_form import FormReader
 from hpc_train.records.parsing.log_parser import Hit, LogParser
 from hpc_train.records.parsing.not_finite import may_be_no_number, not_finite
-from hpc_train.records.same_form_lines import LineRun
 
 
 # Looking up all names takes as long as reading a small file, and each file has new parsers.
@@ -32,18 +30,9 @@ def hits_in(
     source: str,
     census: ParseStats,
 ) -> Iterator[tuple[str, Line, Sequence[Hit]]]:
-    """Yield the hits of each line, from the first of its parsers that can read it.
-
-    The hits of a `LineRun` are its columns.
-    """
+    """Yield the hits of each line, from the first of its parsers that can read it."""
     names, reads = tuple(parsers), [parser.read for parser in parsers.values()]
     for line, asked in lines:
-        if type(line) is LineRun:
-            name = names[asked[0]]
-            line.read_by(cast(FormReader, parsers[name]))
-            _count_run(line, name, source, census)
-            yield name, line, ()
-            continue
         damaged, reader = 0, asked[0]
         hits: list[Hit] = []
         for number in asked:
@@ -66,19 +55,3 @@ def hits_in(
             yield names[reader], line, hits
         if damaged:
             census.damaged[source] = census.damaged.get(source, 0) + damaged
-
-
-def _count_run(run: LineRun, name: str, source: str, census: ParseStats) -> None:
-    """Count the lines with measurements, and the lines without."""
-    silent = run.counts.count(0)
-    for kinds, lines, state in (
-        (census.known, len(run.counts) - silent, True),
-        (census.nearly, silent, False),
-    ):
-        if not lines:
-            continue
-        if name not in kinds:
-            first = [found > 0 for found in run.counts].index(state)
-            count(kinds, name, source, run.line(first))
-            lines -= 1
-        kinds[name].lines += lines

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hpc_train.model.advice import Advice, AdviceRow, MeasuredStep
@@ -11,8 +10,6 @@ from hpc_train.model.machine_size import MachineSize
 from hpc_train.model.program_size import ProgramSize
 from hpc_train.model.quantity_text import (
     BYTES,
-    ENERGY,
-    MASS,
     NUMBER,
     TIME,
     Units,
@@ -25,11 +22,14 @@ from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range
 from hpc_train.reports.crossed_links_table import crossed_links_tables, switch_notes
 from hpc_train.reports.known_values_table import known_values_table
-from hpc_train.reports.step_forecast_table import FORECASTS, forecast_tables
 from hpc_train.reports.value_format import ABSENT
 
 _GIB = 2.0**30
 _WORDS = {"yes": "yes", "no": "no", "perhaps": "perhaps", "unknown": ABSENT}
+FORECASTS = (
+    "forecast: the last slope of the measured sizes, continued; its band is that with each point "
+    "left out once, and 8 % further for each doubling."
+)
 NOTES = (
     "A bound without an upper end is written with >=. Without a measured step there is no upper "
     "bound of the time: a formula alone says only what is impossible.",
@@ -39,29 +39,14 @@ NOTES = (
     "activations, logits, and the context of CUDA and NCCL; kinds are in JSON.",
 )
 
-_ENERGY = (
-    "energy: of the nodes, by Slurm's accounting of the measured jobs; of the GPUs, by the power "
-    "that the program printed; with <=, what the GPUs can draw at most in their hours by their "
-    "power limit, without processors, network and cooling."
-)
-
-_WAIT = (
-    "starts in: by `sbatch --test-only` just now, as if no job were submitted later. The time and "
-    "the deadline begin with the job."
-)
-
 
 class AdviceInput(Value, frozen=True, kw_only=True):
-    """The advice, what it is about, and notes on results that were not used.
-
-    `waits` are the seconds until Slurm would start a job of so many ranks.
-    """
+    """The advice, what it is about, and notes on results that were not used."""
 
     advice: Advice
     program: ProgramSize
     machine: MachineSize
     measured: tuple[MeasuredStep, ...] = ()
-    waits: Mapping[int, float] = MappingProxyType({})
     notes: tuple[str, ...] = ()
 
 
@@ -75,7 +60,7 @@ def advice_report(found: AdviceInput) -> Report:
     return Report(
         title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
         summary=(advice.one_rank, advice.recommended, *advice.choices, advice.limit),
-        tables=(_rows(advice.rows, found), *forecast_tables(advice.rows), *links, sources),
+        tables=(_rows(advice.rows, found), *links, sources),
         notes=tuple(_notes(found)),
         name=found.program.name,
         kind="Advice",
@@ -88,12 +73,8 @@ def _notes(found: AdviceInput) -> Iterator[str]:
     yield from found.notes
     yield from switch_notes([row.ranks for row in found.advice.rows], found.machine)
     yield from NOTES
-    if found.waits:
-        yield _WAIT
     if found.advice.refused:
         yield f"Without a row: {'; '.join(reason for _, reason in found.advice.refused)}."
-    if any(row.energy_kwh for row in found.advice.rows):
-        yield _ENERGY
     if any(row.forecast for row in found.advice.rows):
         yield FORECASTS
     yield from (f"Without a forecast: {text}." for text in found.advice.not_forecast)
@@ -113,25 +94,20 @@ def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
         Column(key="speedup", heading="speedup", drop=8),
         Column(key="end", heading="time", drop=7),
         Column(key="gpu_hours", heading=f"{unit[:-1]} time", drop=6),
-        Column(key="energy", heading="energy", drop=4),
-        Column(key="co2", heading="CO2", drop=3),
-        Column(key="wait", heading="starts\nin", drop=3),
-        Column(key="cost", heading=f"cost\n[{found.machine.currency or ABSENT}]", drop=9),
         Column(key="verdict", heading="verdict", align="left", prose=True),
     )
-    cells = [_cells(row, found) for row in rows]
+    cells = [_cells(row) for row in rows]
     known = [n for n, _ in enumerate(columns) if any(row[n].text != ABSENT for row in cells)]
     return ReportTable(
         title="Strategies",
         columns=tuple(columns[n] for n in known),
         rows=tuple(tuple(row[n] for n in known) for row in cells),
         key="rows",
-        records=tuple(_record(row, found) for row in rows),
+        records=tuple(_record(row) for row in rows),
     )
 
 
-def _cells(row: AdviceRow, found: AdviceInput) -> tuple[Cell, ...]:
-    machine, wait = found.machine, found.waits.get(row.ranks)
+def _cells(row: AdviceRow) -> tuple[Cell, ...]:
     memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
     step = bounds_text(row.step, TIME)
     verdict = f"{row.verdict}: {row.reason}" if row.reason else row.verdict
@@ -146,10 +122,6 @@ def _cells(row: AdviceRow, found: AdviceInput) -> tuple[Cell, ...]:
         _bounds_cell(row.speedup),
         _bounds_cell(row.end, TIME),
         _bounds_cell(row.gpu_hours, hours_of("")),
-        Cell(text=_energy_text(row), value=_ends(row.energy_kwh)),
-        _bounds_cell(_co2_kg(row, machine), MASS),
-        Cell(text=known_text(wait, TIME), value=wait),
-        _bounds_cell(_cost(row, machine)),
         Cell(text=verdict, value=row.verdict),
     )
 
@@ -174,28 +146,7 @@ def _bounds_cell(bounds: Range | None, units: Units = NUMBER) -> Cell:
     return Cell(text=bounds_text(bounds, units), value=_ends(bounds))
 
 
-def _energy_text(row: AdviceRow) -> str:
-    """Return `1.2 to 1.5 kWh (nodes)`, or `<= 2.1 kWh` by the power limit of the GPUs."""
-    text = bounds_text(row.energy_kwh, ENERGY)
-    return f"{text} ({row.meter})" if row.meter in ("nodes", "GPUs") else text
-
-
-def _co2_kg(row: AdviceRow, machine: MachineSize) -> Range | None:
-    if row.energy_kwh is None or machine.co2_g_per_kwh is None:
-        return None
-    return row.energy_kwh.times(machine.co2_g_per_kwh / 1000)
-
-
-def _cost(row: AdviceRow, machine: MachineSize) -> Range | None:
-    """Return the cost of a training in the currency of the site."""
-    price = machine.price_per_gpu_hour
-    if price is None or row.gpu_hours is None:
-        return None
-    return row.gpu_hours.times(price)
-
-
-def _record(row: AdviceRow, found: AdviceInput) -> dict[str, Any]:
-    machine = found.machine
+def _record(row: AdviceRow) -> dict[str, Any]:
     kinds = {} if row.memory is None else row.memory.kinds
     return {
         "strategy": row.strategy,
@@ -212,11 +163,6 @@ def _record(row: AdviceRow, found: AdviceInput) -> dict[str, Any]:
         "efficiency": _ends(row.efficiency),
         "end_s": _ends(row.end),
         "gpu_hours": _ends(row.gpu_hours),
-        "energy_kwh": _ends(row.energy_kwh),
-        "energy_of": row.meter or None,
-        "co2_kg": _ends(_co2_kg(row, machine)),
-        "cost": _ends(_cost(row, machine)),
-        "wait_s": found.waits.get(row.ranks),
         "change": row.change or None,
         "verdict": row.verdict,
         "reason": row.reason,

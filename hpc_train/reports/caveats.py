@@ -1,12 +1,21 @@
-"""Plain rows -> the caveats of a report, one line for each kind of flag."""
+"""Flags of points, and what the nodes and rates of runs show -> the caveats of a report."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from hpc_train.model.quality_flag import IMPLAUSIBLE, FlagCode
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import size, under
+from hpc_train.model.report import Report
+from hpc_train.reports.plain_rows import Row, plain_rows
+from hpc_train.reports.point_and_series_names import counted, names, size, under
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpc_train.tables.caveats import ApartPoints, SlowRun
 
 Marks = list[tuple[Row, str]]
 # Number of points named in a line; the column `flags` of the table has all.
@@ -41,6 +50,70 @@ MEANING = {
 MOST_TIMES = 200.0
 CAVEATS = "Caveats: "
 SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
+_ALIKE = (
+    "share no node, and their repetitions are on the same nodes, so that a difference between "
+    "nodes looks like one between {}"
+)
+
+
+def with_run_caveats(
+    report: Report, apart: Sequence[ApartPoints], slow: Sequence[SlowRun], points: pd.DataFrame
+) -> Report:
+    """Put before the summary that compared points are on other nodes, and which runs are slow."""
+    if not apart and not slow:
+        return report
+    rows = plain_rows(points)
+    caveats = (*_apart_points(apart, rows), *_slow_runs(slow, rows))
+    return msgspec.structs.replace(report, summary=(*caveats, *report.summary))
+
+
+def _apart_points(apart: Sequence[ApartPoints], points: Sequence[Row]) -> Iterator[str]:
+    if apart:
+        name = names(points)
+        shown = (
+            f"{name(points[one.point])} on {_few(one.nodes)}, {name(points[one.other])} on "
+            f"{_few(one.others)}"
+            for one in apart[:NAMED]
+        )
+        said = _ALIKE.format("the points")
+        yield f"{CAVEATS}points that are compared {said}: {_and_more(shown, len(apart))}."
+
+
+def sides_apart(
+    apart: Sequence[ApartPoints], name: Callable[[Row], str], points: Sequence[Row]
+) -> Iterator[str]:
+    """Yield the caveat of a comparison whose points share no node; `points` are its rows."""
+    if apart:
+        shown = (
+            f"{name(points[one.point])}: A on {_few(one.nodes)}, B on {_few(one.others)}"
+            for one in apart[:NAMED]
+        )
+        yield f"{CAVEATS}A and B {_ALIKE.format('A and B')}: {_and_more(shown, len(apart))}."
+
+
+def _slow_runs(slow: Sequence[SlowRun], points: Sequence[Row]) -> Iterator[str]:
+    if slow:
+        name = names(points)
+        shown = (
+            f"{one.run_id} took {one.times:.3g} times as long as the median of the "
+            f"{counted(one.runs, 'run')} at {name(points[one.point])}"
+            for one in slow[:NAMED]
+        )
+        what = "a run is" if len(slow) == 1 else "runs are"
+        yield (
+            f"{CAVEATS}{what} far slower than the others: {_and_more(shown, len(slow))}. Find the "
+            "cause, or exclude it: --exclude RUN=REASON."
+        )
+
+
+def _and_more(shown: Iterable[str], count: int) -> str:
+    more = f"; and {count - NAMED} more" if count > NAMED else ""
+    return f"{'; '.join(shown)}{more}"
+
+
+def _few(nodes: Sequence[str]) -> str:
+    more = f" and {len(nodes) - NAMED} more" if len(nodes) > NAMED else ""
+    return ", ".join(nodes[:NAMED]) + more
 
 
 def implausible_caveats(points: Sequence[Row]) -> Iterator[str]:

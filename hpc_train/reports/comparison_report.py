@@ -6,7 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report import Report
-from hpc_train.reports.caveats import CAVEATS, MEANING, implausible_of_side, implausible_ratios
+from hpc_train.reports.caveats import (
+    CAVEATS,
+    MEANING,
+    implausible_of_side,
+    implausible_ratios,
+    sides_apart,
+)
 from hpc_train.reports.comparison_tables import (
     OK,
     ComparisonInput,
@@ -15,7 +21,6 @@ from hpc_train.reports.comparison_tables import (
     ratio_text,
     runs_table,
 )
-from hpc_train.reports.node_set_caveats import sides_apart
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
 from hpc_train.reports.value_format import level_word, significant

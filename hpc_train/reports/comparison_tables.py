@@ -15,7 +15,7 @@ from hpc_train.reports.value_format import ABSENT, fixed, level_word, significan
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.tables.node_sets import ApartPoints
+    from hpc_train.tables.caveats import ApartPoints
 
 OK = "COMPLETED"
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")

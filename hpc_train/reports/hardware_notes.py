@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.model.operations import wrong_numbers
-from hpc_train.model.shared_objects import each_once
 from hpc_train.reports.plain_rows import Row
 
 if TYPE_CHECKING:
@@ -47,10 +46,6 @@ _MEANING = {
         "steps, that of the run / all its samples; mean over runs"
     ),
     "energy_per_token_j": "J per token = J per sample / tokens of a sample",
-    "job_energy_per_sample_j": (
-        "job's J per sample = energy of the whole job / all samples that the run trained on: with "
-        "start-up, warm-up and evaluation; mean over runs, without those that were requeued"
-    ),
     "power_per_rate_j": (
         "power / rate = power / samples per second, J per sample if that power is constant; it is "
         "computed, not measured as energy"
@@ -61,7 +56,7 @@ _MEANING = {
 def hardware_notes(points: Sequence[Row], runs: pd.DataFrame) -> Iterator[str]:
     """Yield what each value is, if a point has it, and the conditions that are no numbers."""
     wrong: dict[str, str] = {}
-    for first, own in each_once(runs["conditions"]):
+    for first, own in enumerate(runs["conditions"]):
         for text in wrong_numbers(own):
             wrong.setdefault(text, runs["run_id"].iloc[first])
     for text, name in wrong.items():

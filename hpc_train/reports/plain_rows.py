@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, overload
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.metrics import POINT_METRICS
 
@@ -14,35 +13,6 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 _WITH_LIMITS = tuple(metric.key for metric in POINT_METRICS if metric.limits == "object")
 _RENAMED = {metric.key: metric.json_key for metric in POINT_METRICS if metric.json_key}
-
-
-class LazyRows(Sequence[dict[str, Any]]):
-    """Rows that are made when they are first read: no row of a run is in a report as text."""
-
-    def __init__(self, count: int, make: Callable[[], Sequence[dict[str, Any]]]) -> None:
-        self._count, self._make = count, make
-
-    @cached_property
-    def _rows(self) -> tuple[dict[str, Any], ...]:
-        return tuple(self._make())
-
-    def __len__(self) -> int:
-        """Return the number of rows, without making them."""
-        return self._count
-
-    @overload
-    def __getitem__(self, place: int) -> dict[str, Any]: ...
-    @overload
-    def __getitem__(self, place: slice) -> tuple[dict[str, Any], ...]: ...
-    def __getitem__(self, place: int | slice) -> dict[str, Any] | tuple[dict[str, Any], ...]:
-        """Return one row, or some."""
-        return self._rows[place]
-
-    def __eq__(self, other: object) -> bool:
-        """Whether the other sequence has the same rows."""
-        return isinstance(other, Sequence) and list(self) == list(other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

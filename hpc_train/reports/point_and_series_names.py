@@ -116,5 +116,5 @@ def foreign(study: ExpectedStudy) -> bool:
     """Whether the study is logs without run folders: how they began and ended is not recorded."""
     return bool(study.runs) and all(
         run.topology is None and not (run.axes or run.sizes) and run.state != MISSING
-        for run in study.kinds
+        for run in study.runs
     )

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.energy_notes import energy_notes
 from hpc_train.reports.fastest_series_table import fastest_notes, fastest_table
 from hpc_train.reports.hardware_notes import hardware_notes
 from hpc_train.reports.plain_rows import Row, plain_rows
@@ -131,7 +130,7 @@ def _notes(
         notes.append(
             "step time = median over the steps of a run; the slowest rank counts in each step."
         )
-    return (*notes, *hardware_notes(points, runs), *energy_notes(study, runs))
+    return (*notes, *hardware_notes(points, runs))
 
 
 def interval_words(study: ExpectedStudy, points: Sequence[Row]) -> str:

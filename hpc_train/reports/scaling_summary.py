@@ -7,7 +7,6 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.shared_objects import each_once
 from hpc_train.model.study import Gates, Warmup
 from hpc_train.reports.baseline_sentences import baselines, common_baselines
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
@@ -115,7 +114,7 @@ def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> 
 
 def _are_logs(runs: pd.DataFrame) -> bool:
     """Whether some program printed the results; a person stated those of a table."""
-    return any("parser" in own for _, own in each_once(runs["conditions"]))
+    return any("parser" in own for own in runs["conditions"])
 
 
 def _rule(warmup: Warmup) -> str:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.reports.plain_rows import LazyRows, Row, for_programs, nested, plain_rows
+from hpc_train.reports.plain_rows import Row, for_programs, nested, plain_rows
 from hpc_train.reports.point_and_series_names import (
     counted,
     has_own_baselines,
@@ -70,7 +70,7 @@ def points_table(
         columns=tuple(one.column for one in shown),
         rows=tuple(zip(*(_cells(one, points) for one in shown), strict=True)),
         key="rows",
-        records=LazyRows(len(points), lambda: tuple(map(nested, points))),
+        records=tuple(map(nested, points)),
     )
 
 
@@ -105,7 +105,7 @@ def runs_table(runs: pd.DataFrame) -> ReportTable:
             for run in lacking
         ),
         key="runs",
-        records=LazyRows(len(runs), lambda: tuple(map(for_programs, plain_rows(runs)))),
+        records=tuple(map(for_programs, plain_rows(runs))),
     )
 
 

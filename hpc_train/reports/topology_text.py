@@ -13,14 +13,14 @@ _MOST_COLUMNS = 10
 
 def topology_lines(topology: NodeTopology) -> Iterator[str]:
     """Yield the machine: its NUMA nodes, the places of its GPUs, and the links between these."""
-    yield headline(topology)
+    yield _headline(topology)
     yield from _titled("NUMA nodes", _numa_rows(topology))
     yield from _titled("GPUs, in the order of their cores", _gpu_rows(topology))
     yield from _titled("Links between GPUs", _link_rows(topology))
     yield from _titled("Meaning", _meanings(topology))
 
 
-def headline(topology: NodeTopology) -> str:
+def _headline(topology: NodeTopology) -> str:
     """Return the host, and what it has."""
     return f"{topology.host or 'this machine'}: {', '.join(parts_of(topology))}"
 
@@ -37,7 +37,7 @@ def parts_of(topology: NodeTopology) -> tuple[str, ...]:
     return tuple(filter(None, parts))
 
 
-def common_label(topology: NodeTopology) -> str:
+def _common_label(topology: NodeTopology) -> str:
     """Return the label of the link between GPUs if all pairs have the same; else empty."""
     labels = {link.label for link in topology.links}
     count = len(topology.gpus)
@@ -86,7 +86,7 @@ def _near(place: GpuPlace) -> str:
 
 
 def _link_rows(topology: NodeTopology) -> Iterator[str]:
-    if common := common_label(topology):
+    if common := _common_label(topology):
         yield f"all pairs of GPUs: {common}"
         return
     labels = {link.gpus: link.label for link in topology.links}

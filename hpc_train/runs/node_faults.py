@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.model.job import RESUBMIT
-from hpc_train.model.run import JobStart, Run
+from hpc_train.model.run import Run
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.model.value import Value
 
@@ -54,8 +54,13 @@ def bad_nodes(faults: Mapping[str, Sequence[NodeFault]]) -> tuple[str, ...]:
 def _faults(run: Run) -> Iterator[NodeFault]:
     """Yield the faults of a run: of the starts that were followed by another, and of its end."""
     for start in run.starts:
-        if start.requeued:
-            yield from _of_start(run.folder.run_id, start)
+        if start.requeued and start.failed:
+            yield NodeFault(
+                node=start.failed,
+                run_id=run.folder.run_id,
+                time=start.ended or start.started,
+                text=f"a rank failed first in start {start.restart}, exit code {start.exit_code}",
+            )
     status = run.status
     if status is None or status.exit_code == 0 or not run.state.finished:
         return
@@ -74,14 +79,3 @@ def _faults(run: Run) -> Iterator[NodeFault]:
             time=failure.time or when,
             text=f"{rank} failed first, exit code {failure.exit_code}",
         )
-
-
-def _of_start(run_id: str, start: JobStart) -> Iterator[NodeFault]:
-    when, number = start.ended or start.started, f"start {start.restart}"
-    if start.failed:
-        text = f"a rank failed first in {number}, exit code {start.exit_code}"
-        yield NodeFault(node=start.failed, run_id=run_id, time=when, text=text)
-        return
-    for node in filter(None, (*start.left_out.split(","), *start.kept.split(","))):
-        text = f"preflight failed in {number}"
-        yield NodeFault(node=node, run_id=run_id, time=when, text=text, preflight=True)

@@ -52,7 +52,6 @@ def _partition(site: SourcedSite, name: str | None) -> tuple[int, Partition]:
 def _of_profile(
     site: SourcedSite, index: int, found: Partition
 ) -> tuple[dict[str, Any], dict[str, str]]:
-    rate = site.value.report.price_per_gpu_hour
     values: dict[str, Any] = {
         "gpus_per_node": found.gpus_per_node or 0,
         "gpu": found.gpu_model or found.gpu_type or "",
@@ -62,10 +61,6 @@ def _of_profile(
         "nodes_per_block": None if found.nodes_per_switch else found.nodes_per_block,
         "max_nodes": found.max_nodes or found.nodes,
         "max_gpus": found.max_gpus,
-        "price_per_gpu_hour": rate,
-        "gpu_tdp_w": found.gpu_tdp_w,
-        "co2_g_per_kwh": site.value.report.co2_g_per_kwh,
-        "currency": site.value.report.currency if rate is not None else "",
     }
     keys = {
         "gpus_per_node": "gpus_per_node",
@@ -73,13 +68,10 @@ def _of_profile(
         "node_link": "nics_per_node",
         "nodes_per_switch": "nodes_per_switch",
         "nodes_per_block": "nodes_per_block",
-        "gpu_tdp_w": "gpu_tdp_w",
     }
     sources = {
         name: site.near(f"partitions.{index}.{key}") for name, key in keys.items() if values[name]
     }
-    if values["co2_g_per_kwh"] is not None:
-        sources["co2_g_per_kwh"] = site.near("report.co2_g_per_kwh")
     return values, sources
 
 
@@ -92,8 +84,6 @@ def _node_link(found: Partition) -> float | None:
 
 def _of_sheet(found: Partition, spec: GpuSpec, values: dict[str, Any]) -> dict[str, Any]:
     stated: dict[str, Any] = {"least_gib": spec.least_gib, "most_gib": spec.gib}
-    if spec.tdp_w and found.gpu_tdp_w is None:
-        stated["gpu_tdp_w"] = spec.tdp_w
     if spec.link:
         stated["gpu_link"] = spec.link
     if not values["peak_tflops"] and spec.peaks:

@@ -9,10 +9,10 @@ from typing import NoReturn
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import ANY, Partition, Qos
 from hpc_train.model.site import SourcedSite
+from hpc_train.timed_regex import whole_match
 
 Queue = Partition | Qos
 
-_MOST_TOUCHING = 2
 _PAIRS = (("min_nodes", "max_nodes"), ("min_gpus", "max_gpus"), ("min_time", "max_time"))
 
 
@@ -127,18 +127,11 @@ def _check_account(site: SourcedSite) -> None:
     account = site.value.account
     if account.pattern is None:
         return
-    from hpc_train.model.regex_analysis import may_explode, touching
-
     try:
-        pattern = re.compile(account.pattern)
-    except re.error as failure:
+        re.compile(account.pattern)
+    except (re.error, OverflowError, RecursionError) as failure:
         _refuse(site, "account.pattern", f"invalid regular expression: {failure}")
-    if may_explode(account.pattern):
-        _refuse(site, "account.pattern", "a repeated group with a repeat may take exponential time")
-    if len(repeats := touching(account.pattern, anchored=True)) > _MOST_TOUCHING:
-        same = f"repeats that touch one another match the same characters: {', '.join(repeats)}"
-        _refuse(site, "account.pattern", f"{same}; write how many, as {{3}}, or a text between")
-    if account.example is not None and not pattern.fullmatch(account.example):
+    if account.example is not None and not whole_match(account.pattern, account.example):
         _refuse(site, "account.example", f"{account.example!r} does not match the pattern")
 
 

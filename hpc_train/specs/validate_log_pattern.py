@@ -6,9 +6,10 @@ import math
 import re
 
 from hpc_train.errors import SpecError, nearest
-from hpc_train.model.log_selection import MOST_TOUCHING, PLACES, LogPattern
+from hpc_train.model.log_selection import PLACES, LogPattern
 from hpc_train.model.record import UNITS
-from hpc_train.model.regex_analysis import literal_of, may_explode, touching
+from hpc_train.model.regex_parts import literal_of
+from hpc_train.timed_regex import TimedPattern
 
 _LEAST = 4
 
@@ -17,7 +18,7 @@ def check_pattern(pattern: LogPattern, where: str) -> None:
     """Check a pattern with the origin `where` (`study.yaml:7: pattern`, `--pattern`).
 
     Raises:
-        SpecError: the regex is invalid or may take minutes, a group is not a metric, a unit is
+        SpecError: the regex is invalid, a group is not a metric, a unit is
         missing, or no text is certain to be in every line.
     """
     groups = _groups(pattern, where)
@@ -38,7 +39,7 @@ def check_pattern(pattern: LogPattern, where: str) -> None:
 
 def _groups(pattern: LogPattern, where: str) -> list[str]:
     try:
-        compiled = re.compile(pattern.regex)
+        compiled = TimedPattern(pattern.regex)
     except (re.error, OverflowError, RecursionError) as error:
         raise SpecError(f"{where}: the regex is invalid: {error}") from error
     groups = [name for name in compiled.groupindex if name not in PLACES]
@@ -47,25 +48,7 @@ def _groups(pattern: LogPattern, where: str) -> list[str]:
             f"{where}: the regex has no named group for a metric",
             r"name the metric: (?P<step_time>[\d.]+); a group `step` or `rank` is not a metric",
         )
-    if may_explode(pattern.regex):
-        raise SpecError(
-            f"{where}: a repeated group of the regex holds a repeat or a choice: on some lines "
-            "this takes exponential time",
-            r"write it without the group, as [\d,]+ for (?:\d+,)*\d+",
-        )
-    _check_repeats(pattern.regex, where)
     return groups
-
-
-def _check_repeats(regex: str, where: str) -> None:
-    repeats = touching(regex)
-    if len(repeats) > MOST_TOUCHING:
-        raise SpecError(
-            f"{where}: the regex has repeats that touch one another and match the same characters: "
-            f"{', '.join(repeats)}; on some lines that takes minutes",
-            r"put a text between them, repeat what the next one cannot match, as [^,]*, for .*, "
-            "or begin with a text or ^",
-        )
 
 
 def _check_unit(metric: str, pattern: LogPattern, where: str) -> None:

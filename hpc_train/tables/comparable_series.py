@@ -17,7 +17,6 @@ from hpc_train.tables.points import Grouped, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import packed
 from hpc_train.tables.scaling_regime import ROUNDED
-from hpc_train.tables.shared_objects import shared
 
 _AXIS = "axis."
 _BATCH = "global_batch"
@@ -93,11 +92,7 @@ def _recorded(groups: Grouped, fields: Sequence[str]) -> list[dict[str, str]]:
     """Return the first recorded value of each field, for each series; an axis is recorded too."""
     found: list[dict[str, str]] = [{} for _ in groups.labels]
     if "conditions" in groups.runs:
-        conditions = shared(groups.runs["conditions"])
-        each = _first_of(conditions.codes, groups.series)
-        pairs = zip(groups.series[each].tolist(), conditions.codes[each].tolist(), strict=True)
-        for series, code in pairs:
-            own = conditions.objects[code]
+        for series, own in zip(groups.series.tolist(), groups.runs["conditions"], strict=True):
             for field in fields if isinstance(own, Mapping) else ():
                 if own.get(field) not in (None, ""):
                     found[series].setdefault(field, str(own[field]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,13 +11,9 @@ import pandas as pd
 from hpc_train.errors import ReportError, nearest
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.metrics import RESULTS
-from hpc_train.model.run_columns import RunColumns
-from hpc_train.model.shared_objects import each_once
 from hpc_train.tables.group_reductions import NAN, levels_of, starts
 from hpc_train.tables.record_arrays import Ints, RecordArrays
-from hpc_train.tables.row_codes import codes, packed
-from hpc_train.tables.shared_objects import Shared, shared
-from hpc_train.tables.word_sets import WordSets, joined_sets, word_sets
+from hpc_train.tables.row_codes import packed
 
 # The most informative first: a series is named after the first field that differs.
 FIELDS = (
@@ -44,8 +40,7 @@ def fields_of(runs: pd.DataFrame) -> tuple[str, ...]:
     """Return the fields that at least one run recorded, the usual ones first."""
     if "conditions" not in runs:
         return ()
-    every = [own for _, own in each_once(runs["conditions"]) if isinstance(own, Mapping)]
-    seen = {field for own in every for field in own}
+    seen = {f for own in runs["conditions"] if isinstance(own, Mapping) for f in own}
     seen -= _FLAGGED
     usual = [field for field in FIELDS if field in seen]
     return (*usual, *sorted(seen.difference(FIELDS)))
@@ -72,14 +67,12 @@ def compared(runs: pd.DataFrame, allowed: Sequence[str]) -> tuple[str, ...]:
     return tuple(field for field in fields if field not in free)
 
 
-def texts(runs: pd.DataFrame, field: str) -> Shared[str | None]:
+def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
     """Return the recorded value of a field for each run, None if there is none."""
-    conditions = shared(runs["conditions"])
-    found = [
+    return [
         str(own[field]) if isinstance(own, Mapping) and own.get(field) not in (None, "") else None
-        for own in conditions.objects
+        for own in runs["conditions"]
     ]
-    return Shared(found, conditions.codes)
 
 
 def levels(field: str, values: Sequence[str | None]) -> Ints:
@@ -99,7 +92,7 @@ def merged(runs: pd.DataFrame, places: Ints, fields: Sequence[str]) -> dict[str,
     """Return the first recorded value of each field among some runs."""
     found: dict[str, str] = {}
     if fields:
-        for own in shared(runs["conditions"].iloc[places]).objects:
+        for own in runs["conditions"].iloc[places]:
             if isinstance(own, Mapping):
                 found = {**own, **found}
     return {field: str(found[field]) for field in fields if found.get(field) not in (None, "")}
@@ -125,19 +118,16 @@ def _number(text: str | None) -> float:
     return value if value > 0 else NAN
 
 
-def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> Shared[dict[str, str]]:
+def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
     """Return the recorded conditions of each run, updated with those in its log: NAME=VALUE.
 
     The runs of the records are numbered as `runs` are. If the ranks of a run print different
     values, all are listed: `2.4 / 2.5`. `parameters` are those that a log counts, unless the runs
     state them.
     """
-    columns = RunColumns.of(runs)
-    # Runs with the same conditions share a dict, unless their logs have more.
-    kind = np.asarray(columns.kind, dtype=np.int64)
-    found = Shared([run.conditions for run in columns.kinds], kind).distinct()
-    sizes = _parameters(fields, len(runs)).items()
-    found = found.changed({i: {"parameters": f"{size:.0f}"} | found.at(i) for i, size in sizes})
+    found = [dict(run.conditions) for run in runs]
+    for one, size in _parameters(fields, len(runs)).items():
+        found[one].setdefault("parameters", f"{size:.0f}")
     if "condition" not in fields.metric.names:
         return found
     run = fields.run.codes
@@ -150,10 +140,9 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> Shared[d
         name, equals, value = fields.variant.names[code].partition("=")
         if equals and name:
             printed.setdefault((one, name), set()).add(value)
-    own: dict[int, dict[str, str]] = {}
     for (one, name), values in printed.items():
-        own.setdefault(one, dict(found.at(one)))[name] = " / ".join(sorted(values))
-    return found.changed(own)
+        found[one][name] = " / ".join(sorted(values))
+    return found
 
 
 def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
@@ -175,20 +164,9 @@ class Printed(NamedTuple):
     Runs without a printed length are absent from `lengths`.
     """
 
-    parsers: WordSets
-    counted: WordSets
+    parsers: list[set[str]]
+    counted: list[set[str]]
     lengths: dict[int, str]
-
-
-def together(parts: Iterable[tuple[Printed, int]]) -> Printed:
-    """Combine the facts of several parts of a study; each part is given with its number of runs."""
-    every = list(parts)
-    lengths, before = dict[int, str](), 0
-    for part, runs in every:
-        lengths.update({run + before: value for run, value in part.lengths.items()})
-        before += runs
-    parsers, counted = ([getattr(one, name) for one, _ in every] for name in ("parsers", "counted"))
-    return Printed(joined_sets(parsers), joined_sets(counted), lengths)
 
 
 def printed_of(fields: RecordArrays, runs: int) -> Printed:
@@ -196,45 +174,48 @@ def printed_of(fields: RecordArrays, runs: int) -> Printed:
     return Printed(_pairs(fields, runs), _counts(fields, runs), _lengths(fields, runs))
 
 
-def with_programs(found: Printed, conditions: Shared[Mapping[str, str]]) -> Shared[dict[str, str]]:
+def with_programs(found: Printed, conditions: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
 
     Programs that print results of the same run (DeepSpeed below Megatron) count as one, also in
     runs in which only one of them prints results. Existing conditions are kept.
     """
-    parsers, counted = _joined(found.parsers.sets), _joined(found.counted.sets)
-    numbers = [conditions.codes, found.parsers.codes, found.counted.codes]
-    key = codes([pd.Series(number) for number in numbers])
-    first = np.flatnonzero(~pd.Series(key).duplicated().to_numpy())
-    whole: list[dict[str, str]] = []
-    for of, parser, count in zip(*(number[first].tolist() for number in numbers), strict=True):
-        new = {"parser": parsers[parser], "counted": counted[count]}
+    parsers, counted = _joined(found.parsers), _joined(found.counted)
+    whole = []
+    for run, (own, parser, count) in enumerate(zip(conditions, parsers, counted, strict=True)):
+        new = {"parser": parser, "counted": count, _LENGTH: found.lengths.get(run, "")}
         known = {name: text for name, text in new.items() if text}
-        whole.append({**known, **conditions.objects[of]})
-    every = Shared(whole, key)
-    stated = {run: every.at(run) for run in found.lengths if _LENGTH not in every.at(run)}
-    return every.changed({run: {**own, _LENGTH: found.lengths[run]} for run, own in stated.items()})
+        whole.append({**known, **own})
+    return whole
 
 
-def _pairs(fields: RecordArrays, runs: int) -> WordSets:
+def _pairs(fields: RecordArrays, runs: int) -> list[set[str]]:
     """Return the parsers that found results of each run."""
     result = fields.metric.among(_RESULTS) >= 0
     names = [name for name in fields.parser.names if name not in _STATED]
-    return word_sets(
-        fields.run.codes, np.where(result, fields.parser.among(names), -1), names, runs
-    )
+    return _words(fields, np.where(result, fields.parser.among(names), -1), names, runs)
 
 
-def _counts(fields: RecordArrays, runs: int) -> WordSets:
+def _counts(fields: RecordArrays, runs: int) -> list[set[str]]:
     words = list(dict.fromkeys(_COUNTED.values()))
     word = np.array([*map(words.index, _COUNTED.values()), -1], dtype=np.int64)
-    return word_sets(fields.run.codes, word[fields.metric.among(_COUNTED)], words, runs)
+    return _words(fields, word[fields.metric.among(_COUNTED)], words, runs)
 
 
-def _joined(found: Sequence[frozenset[str]]) -> list[str]:
+def _words(fields: RecordArrays, word: Ints, words: Sequence[str], runs: int) -> list[set[str]]:
+    """Return the words of the records of each run; a `word` is an index, negative for none."""
+    found: list[set[str]] = [set() for _ in range(runs)]
+    pairs = pd.DataFrame({"run": fields.run.codes, "word": word})
+    pairs = pairs[(pairs["word"] >= 0) & (pairs["run"] < runs)].drop_duplicates()
+    for run, one in zip(pairs["run"].tolist(), pairs["word"].tolist(), strict=True):
+        found[run].add(words[one])
+    return found
+
+
+def _joined(found: Sequence[set[str]]) -> list[str]:
     """Return a name for each set, the same for sets that common words connect."""
     group: dict[str, set[str]] = {}
-    for words in found:
+    for words in {frozenset(own): own for own in found}.values():
         joined = set(words).union(*(group.get(word, ()) for word in words))
         group.update(dict.fromkeys(joined, joined))
     return [" / ".join(sorted(group[next(iter(own))])) if own else "" for own in found]

@@ -10,7 +10,6 @@ from hpc_train.tables.group_reductions import numbers
 from hpc_train.tables.points import KEY
 from hpc_train.tables.row_codes import codes
 from hpc_train.tables.runs import OK
-from hpc_train.tables.shared_objects import shared
 
 # Of the other runs a gate counts none, one or several.
 _COUNTED = 2
@@ -24,7 +23,7 @@ def deciding(runs: pd.DataFrame) -> pd.DataFrame:
     """
     ok = (runs["state"] == OK).to_numpy(dtype=bool)
     rated = ~np.isnan(numbers(runs, "accuracy")) | ~np.isnan(numbers(runs, "loss"))
-    rated |= shared(runs["flags"]).each(lambda flags: LOSS_LOST in flags).astype(bool)
+    rated |= np.array([LOSS_LOST in flags for flags in runs["flags"]], dtype=bool)
     place = codes([runs[name] for name in KEY])
     few = np.zeros(len(runs), dtype=bool)
     for _ in range(_COUNTED):

@@ -9,7 +9,6 @@ import numpy as np
 from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.metrics import RESULTS
-from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.submission import JobState
 from hpc_train.tables.record_arrays import RecordArrays
 
@@ -30,10 +29,8 @@ def marks_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> dict[str, int
     The runs of the records are numbered as `runs` are. Those with few measurements have none.
     """
     ok = JobState.COMPLETED.value
-    columns = RunColumns.of(runs)
-    counts = [run.topology is None and run.state == ok for run in columns.kinds]
     counted = np.zeros(len(fields.run.names) + 1, dtype=bool)
-    counted[: len(runs)] = np.array(counts, dtype=bool)[np.asarray(columns.kind, dtype=np.int64)]
+    counted[: len(runs)] = [run.topology is None and run.state == ok for run in runs]
     chosen = np.flatnonzero(counted[fields.run.codes])
     own = fields.take(chosen)
     timed = own.metric.among(_TIMED) >= 0
@@ -41,7 +38,7 @@ def marks_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> dict[str, int
     if not enough.any():
         return {}
     marks = _marks(own, len(runs))
-    return {columns.run_id[run]: int(marks[run]) for run in np.flatnonzero(enough).tolist()}
+    return {runs[run].run_id: int(marks[run]) for run in np.flatnonzero(enough).tolist()}
 
 
 def refuse_copies(marks: Mapping[str, int]) -> None:

@@ -17,7 +17,6 @@ from hpc_train.tables.plausible_range import bounded, known
 
 MILLION = 1e6
 HOUR_S = 3600.0
-KWH_J = 3.6e6
 # A number, or an array of them: the result has the same shape.
 FloatOrArray = TypeVar("FloatOrArray", float, NDArray[np.float64])
 
@@ -60,11 +59,6 @@ def above(value: FloatOrArray, what: str, least: float = 0) -> FloatOrArray:
 def hours(units: FloatOrArray, seconds: FloatOrArray) -> FloatOrArray:
     """Return p T/3600: GPU-hours of GPUs, node-hours of nodes; failed runs count as well."""
     return units * seconds / HOUR_S
-
-
-def kilowatt_hours(energy_j: FloatOrArray) -> FloatOrArray:
-    """Return E/3.6e6, kWh of joules."""
-    return energy_j / KWH_J
 
 
 @bounded

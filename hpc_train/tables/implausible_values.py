@@ -17,7 +17,6 @@ from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import codes
 from hpc_train.tables.runs import OK, UNPARSED
-from hpc_train.tables.shared_objects import shared
 
 # Values per GPU of one series in two groups this far apart differ by a unit, not by their size.
 GAP = 200.0
@@ -46,9 +45,8 @@ def with_implausible(runs: pd.DataFrame) -> pd.DataFrame:
             added[int(ok[place])].append(flag)
     if not added:
         return runs
-    flags = shared(runs["flags"])
-    more = {place: (*flags.at(place), *own) for place, own in added.items()}
-    flagged: pd.DataFrame = runs.assign(flags=flags.changed(more).column())
+    flags = [(*own, *added.get(place, ())) for place, own in enumerate(runs["flags"])]
+    flagged: pd.DataFrame = runs.assign(flags=pd.Series(flags, index=runs.index, dtype=object))
     return _without_mixed_units(flagged, {place: tuple(own) for place, own in added.items()})
 
 
@@ -63,12 +61,10 @@ def _without_mixed_units(runs: pd.DataFrame, added: Mapping[int, Sequence[Flag]]
         for place, flag in doubted.items()
         if is_mixed[place]
     }
-    states, problems = shared(runs["state"]), shared(runs["problem"])
-    without: pd.DataFrame = runs.assign(
-        state=states.changed(dict.fromkeys(why, UNPARSED)).column(),
-        problem=problems.changed(why).column(),
-    )
-    return without
+    states = [UNPARSED if run in why else one for run, one in enumerate(runs["state"])]
+    problems = [why.get(run, one) for run, one in enumerate(runs["problem"])]
+    changed: pd.DataFrame = runs.assign(state=states, problem=problems)
+    return changed
 
 
 def _in_two_units(runs: pd.DataFrame) -> Mask:
@@ -87,13 +83,12 @@ def _memory(own: pd.DataFrame) -> _Found:
     gpus, tasks = numbers(own, "gpus_per_node"), numbers(own, "tasks_per_node")
     # A process that drives several GPUs has the memory of all.
     each = np.fmax(gpus / np.where(tasks > 0, tasks, np.nan), 1.0)
-    used, conditions = numbers(own, "memory_gib"), shared(own["conditions"])
-    models = [_text(one, "gpu") or _text(one, "gpu_type") for one in conditions.objects]
-    limits = [(most_gib(gpu) if gpu else None) or np.inf for gpu in models]
-    most = np.array(limits, dtype=np.float64)[conditions.codes] * each
+    used = numbers(own, "memory_gib")
+    models = [_text(one, "gpu") or _text(one, "gpu_type") for one in own["conditions"]]
+    known = {gpu: (most_gib(gpu) if gpu else None) or np.inf for gpu in dict.fromkeys(models)}
+    most = np.array([known[gpu] for gpu in models], dtype=np.float64) * each
     for place in np.flatnonzero((used > 0) & (used > most * _MEMORY_TOLERANCE)).tolist():
-        gpu = models[conditions.codes[place]]
-        detail = f"{used[place]:.4g} GiB of memory, but {gpu} has at most {most[place]:g}"
+        detail = f"{used[place]:.4g} GiB of memory, but {models[place]} has at most {most[place]:g}"
         yield place, Flag(FlagCode.MEMORY, detail)
 
 
@@ -104,11 +99,10 @@ def _mfu(own: pd.DataFrame) -> _Found:
 
 
 def _throttled(own: pd.DataFrame) -> _Found:
-    conditions = shared(own["conditions"])
-    texts = [_text(one, "throttled") for one in conditions.objects]
-    is_throttled = np.array([text.lower() not in _NOT_THROTTLED for text in texts], dtype=bool)
-    for place in np.flatnonzero(is_throttled[conditions.codes]).tolist():
-        yield place, Flag(FlagCode.THROTTLED, texts[conditions.codes[place]])
+    for place, one in enumerate(own["conditions"]):
+        text = _text(one, "throttled")
+        if text.lower() not in _NOT_THROTTLED:
+            yield place, Flag(FlagCode.THROTTLED, text)
 
 
 def _transports(own: pd.DataFrame) -> _Found:

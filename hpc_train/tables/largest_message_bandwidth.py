@@ -13,7 +13,6 @@ from hpc_train.tables.run_flags import NO_RATE
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays
-    from hpc_train.tables.shared_objects import Shared
 
 _OF_A_NETWORK = (
     "a benchmark, not a training: busbw {:.4g} GB/s of the largest messages; "
@@ -72,16 +71,13 @@ def largest_busbw(fields: RecordArrays) -> dict[str, float]:
 
 
 def with_bandwidths(
-    reasons: Shared[str], names: Sequence[str], fields: RecordArrays
-) -> Shared[str]:
+    reasons: Sequence[str], names: Sequence[str], fields: RecordArrays
+) -> list[str]:
     """Return why runs have no result; a benchmark of a network has bandwidths instead."""
-    if not any(reason.endswith(NO_RATE) for reason in reasons.objects):
-        return reasons
-    import numpy as np
-
+    if not any(reason.endswith(NO_RATE) for reason in reasons):
+        return list(reasons)
     found = largest_busbw(fields)
-    unrated = reasons.each(lambda reason: reason.endswith(NO_RATE))
-    named = {run: names[run] for run in np.flatnonzero(unrated).tolist()}
-    return reasons.changed(
-        {run: _OF_A_NETWORK.format(found[n]) for run, n in named.items() if n in found}
-    )
+    return [
+        _OF_A_NETWORK.format(found[name]) if reason.endswith(NO_RATE) and name in found else reason
+        for name, reason in zip(names, reasons, strict=True)
+    ]

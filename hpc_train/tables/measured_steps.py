@@ -6,15 +6,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 import pandas as pd
-from msgspec.structs import replace
 
-from hpc_train.model.advice import MeasuredStep, Meter
+from hpc_train.model.advice import MeasuredStep
 from hpc_train.model.study import ALONE
 from hpc_train.model.training_strategies import STRATEGIES
-from hpc_train.model.value_range import Range, exactly
-
-# Series, nodes and ranks of a point.
-Key = tuple[str, int | None, int]
 
 
 def measured_steps(runs: pd.DataFrame, points: pd.DataFrame, source: str) -> list[MeasuredStep]:
@@ -22,12 +17,11 @@ def measured_steps(runs: pd.DataFrame, points: pd.DataFrame, source: str) -> lis
 
     The strategy is a condition of its runs; without one it is `single` or `ddp`.
     """
-    strategies, started, drawn = _strategies(runs), _started(runs), _job_power(runs)
+    strategies = _strategies(runs)
     return [
-        _with_power(replace(step, started=started.get(key)), row, drawn.get(key))
+        step
         for row in points.to_dict("records")
         for step in _step(row, strategies.get(str(row["series"])), source)
-        for key in [(str(row["series"]), step.nodes, step.ranks)]
     ]
 
 
@@ -54,51 +48,6 @@ def _strategies(runs: pd.DataFrame) -> dict[str, str]:
         for series, names in found.items()
         if len(names) == 1 and names <= set(STRATEGIES)
     }
-
-
-def _started(runs: pd.DataFrame) -> dict[Key, float]:
-    """Return the start of the first run of each series, number of nodes and number of ranks."""
-    found: dict[Key, float] = {}
-    for row in runs.to_dict("records"):
-        ranks, nodes, started = (_number(row.get(key)) for key in ("ranks", "nodes", "started"))
-        if ranks is not None and started is not None:
-            key = (str(row["series"]), None if nodes is None else int(nodes), int(ranks))
-            found[key] = min(started, found.get(key, started))
-    return found
-
-
-def _job_power(runs: pd.DataFrame) -> dict[Key, float]:
-    """Return the mean power [W] of the jobs of each size, of those that started once."""
-    joules: dict[Key, list[float]] = {}
-    seconds: dict[Key, list[float]] = {}
-    for row in runs.to_dict("records"):
-        ranks, nodes = _number(row.get("ranks")), _number(row.get("nodes"))
-        energy, wall = _number(row.get("job_energy_j")), _number(row.get("wall_s"))
-        once = _number(row.get("job_energy_per_sample_j")) is not None
-        if ranks is not None and energy and wall and once:
-            key = (str(row["series"]), None if nodes is None else int(nodes), int(ranks))
-            joules.setdefault(key, []).append(energy)
-            seconds.setdefault(key, []).append(wall)
-    return {key: sum(joules[key]) / sum(seconds[key]) for key in joules}
-
-
-def _with_power(
-    step: MeasuredStep, row: Mapping[Any, Any], job_power_w: float | None
-) -> MeasuredStep:
-    """Add the power while training: of nodes where the accounting has it, else of the GPUs.
-
-    A job draws less while it starts, and spends energy then: its mean power is the lower bound, and
-    its whole energy for each sample the upper one.
-    """
-    per_sample, gpus = _number(row.get("job_energy_per_sample_j")), _number(row.get("power_w"))
-    power: Range | None = None
-    meter: Meter = ""
-    if job_power_w is not None and per_sample is not None and step.batch:
-        ends = sorted((job_power_w, per_sample * step.batch / step.seconds))
-        power, meter = Range(low=ends[0], high=ends[1]), "nodes"
-    elif gpus is not None:
-        power, meter = exactly(gpus), "GPUs"
-    return replace(step, power_w=power, meter=meter)
 
 
 def _step(row: Mapping[Any, Any], strategy: str | None, source: str) -> Iterator[MeasuredStep]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from hpc_train.model.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_
 from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.plausible_range import bounded, positive
 from hpc_train.tables.run_sizes import Sizes
-from hpc_train.tables.shared_objects import Shared, shared
 
 # Of a parameter for each token: two operations forward, four backward.
 _PER_PARAMETER = 6.0
@@ -25,7 +24,7 @@ def computed_operations(found: Mapping[str, Any], sizes: Sizes) -> dict[str, Flo
     attention (12 L d s per token) and without recomputed activations. MFU = TFLOP/s per GPU,
     printed or else computed, over the peak. A run that printed the value has none computed.
     """
-    conditions = shared(found["conditions"])
+    conditions = found["conditions"]
     per_sample = _numbers(conditions, lambda own: number_of(own.get(FLOPS)))
     parameters = _numbers(conditions, lambda own: number_of(own.get(PARAMETERS)))
     length = _numbers(conditions, lambda own: number_of(own.get("sequence_length")))
@@ -43,11 +42,9 @@ def computed_operations(found: Mapping[str, Any], sizes: Sizes) -> dict[str, Flo
 
 
 def _numbers(
-    conditions: Shared[Mapping[str, str]], number: Callable[[Mapping[str, str]], float | None]
+    conditions: Sequence[Mapping[str, str]], number: Callable[[Mapping[str, str]], float | None]
 ) -> Floats:
-    values = [number(own) for own in conditions.objects]
-    known = [np.nan if value is None else value for value in values]
-    return np.array(known, dtype=np.float64)[conditions.codes]
+    return np.array([number(own) for own in conditions], dtype=np.float64)
 
 
 def _either(first: Floats, second: Floats) -> Floats:

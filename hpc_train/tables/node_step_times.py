@@ -10,7 +10,6 @@ import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
-from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
 from hpc_train.tables.plausible_range import usable
@@ -40,7 +39,7 @@ def node_frame(
     fields = record_arrays(records)
     if not (fields.node.codes >= 0).any():
         return _frame(pd.DataFrame(columns=pd.Index(COLUMNS)))
-    names = RunColumns.of(study.runs).run_id
+    names = [run.run_id for run in study.runs]
     fields = fields._replace(run=fields.run.led_by(names))
     rows = _timed(fields, len(names))
     table = pd.DataFrame(

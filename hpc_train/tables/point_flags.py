@@ -19,7 +19,6 @@ from hpc_train.tables.confidence_intervals import (
 from hpc_train.tables.group_reductions import Moments, moments
 from hpc_train.tables.points import Grouped
 from hpc_train.tables.record_arrays import Ints
-from hpc_train.tables.shared_objects import shared
 
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
 # Same tolerance as the gate: a point that meets it is not flagged.
@@ -52,7 +51,7 @@ def point_flags(
 
     Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
     baseline with the basis, `fewest`, the smallest number of runs of a resampled interval, and
-    `in_one_session` of `run_order`.
+    `in_one_session` of `tables.caveats`.
     """
     names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
              "efficiency", "efficiency_low", "samples_seen", "fewest",
@@ -86,12 +85,10 @@ def _samples(groups: Grouped, name: str) -> list[_Sample]:
 def _of_runs(groups: Grouped) -> list[set[Flag]]:
     """Return the flags of each point's ok runs, and of those without a result for their unit."""
     seen: list[set[Flag]] = [set() for _ in range(groups.size)]
-    flags = shared(groups.runs["flags"])
-    flagged = np.array([bool(own) for own in flags.objects], dtype=bool)[flags.codes]
-    unit = [any(flag.code == FlagCode.UNIT for flag in own) for own in flags.objects]
-    of_unit = np.array(unit, dtype=bool)[flags.codes]  # stated for a frame without runs
-    for run in np.flatnonzero(groups.ok & flagged | of_unit).tolist():
-        seen[groups.point[run]].update(flags.objects[flags.codes[run]])
+    runs = zip(groups.point.tolist(), groups.ok.tolist(), groups.runs["flags"], strict=True)
+    for point, ok, flags in runs:
+        if flags and (ok or any(flag.code == FlagCode.UNIT for flag in flags)):
+            seen[point].update(flags)
     return seen
 
 

@@ -13,7 +13,6 @@ from hpc_train.tables.confidence_intervals import IntervalArrays, harmonic_means
 from hpc_train.tables.efficiency_and_cost_formulas import (
     hours,
     hours_per_million,
-    kilowatt_hours,
 )
 from hpc_train.tables.group_reductions import (
     NAN,
@@ -194,12 +193,10 @@ def _cost(groups: Grouped, samples_per_second: Floats) -> dict[str, Any]:
     gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
     gpus, nodes = (np.where(units > 0, units, NAN) for units in (gpus, nodes))
     wall = sums(numbers(groups.runs, "wall_s"), groups.point, groups.size)
-    energy_j = sums(numbers(groups.runs, "job_energy_j"), groups.point, groups.size)
     return {
         "gpu_hours_per_million": hours_per_million(gpus, samples_per_second),
         "node_hours_per_million": hours_per_million(nodes, samples_per_second),
         "gpu_hours_spent": hours(gpus, wall),
-        "energy_spent_kwh": kilowatt_hours(energy_j),
     }
 
 

@@ -6,13 +6,11 @@ a value is per GPU. Values that are not above 0 are unknown: a counter that is a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from hpc_train.model.expected_study import ExpectedRun
-from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
 from hpc_train.tables.condition_differences import Printed
 from hpc_train.tables.group_reductions import Floats, counts, last_of, mean, per_run, total
@@ -61,18 +59,6 @@ def tokens_of_sample(printed: Printed, found: Mapping[str, Any]) -> Floats:
     for run, text in printed.lengths.items():
         lengths[run] = float(text)
     return np.where(np.isnan(lengths), ratio, lengths)
-
-
-def job_energy_per_sample_j(runs: Sequence[ExpectedRun], samples_seen: Floats) -> Floats:
-    """Return energy of the whole job / samples of the run [J]; NaN for a requeued job.
-
-    The accounting then has the energy of the last start only, and the logs may have all samples.
-    """
-    columns = RunColumns.of(runs)
-    restarts = np.array([run.restarts for run in columns.kinds], dtype=np.int64)
-    started_once = restarts[np.asarray(columns.kind, dtype=np.int64)] == 0
-    energy_j = np.asarray(columns.job_energy_j, dtype=np.float64)
-    return positive(_ratio(np.where(started_once, energy_j, np.nan), samples_seen))
 
 
 def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:

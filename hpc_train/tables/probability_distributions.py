@@ -20,29 +20,8 @@ def student_quantile(freedom: Any, probability: Any) -> Any:
     return stdtrit(freedom, probability)
 
 
-def student_below(freedom: float, t: float) -> float:
-    """Return the probability of a value of Student's distribution below t."""
-    from scipy.special import stdtr
-
-    return float(stdtr(freedom, t))
-
-
 def f_above(more: float, freedom: float, ratio: float) -> float:
     """Return the probability of a ratio of variances above `ratio`, with two degrees of freedom."""
     from scipy.special import fdtrc
 
     return float(fdtrc(more, freedom, ratio))
-
-
-def normal_below(score: float) -> float:
-    """Return the probability of a standard normal value below `score`."""
-    from scipy.special import ndtr
-
-    return float(ndtr(score))
-
-
-def beta_below(a: float, b: float, x: float) -> float:
-    """Return the probability of a value of the beta distribution (a, b) below x."""
-    from scipy.special import betainc
-
-    return float(betainc(a, b, x))

@@ -10,29 +10,25 @@ import pandas as pd
 
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.plausible_range import known
-from hpc_train.tables.shared_objects import Shared, shared
 
 # Times are printed with two digits, and a mean differs from a median.
 _TOLERANCE = 1.2
 
 
-def with_contradictions(found: Mapping[str, Any]) -> Shared[tuple[Flag, ...]]:
+def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
     """Return the flags of each run, with one more if its rate, step time and batch disagree.
 
     The columns are those of `run_frame`, and `printed_rate` [samples/s]. A rate above batch / step
     time is impossible. One below it is a contradiction only between the cells of a table: programs
     include evaluations in their rates. The step time is the median or the mean, whichever fits.
     """
-    conditions = shared(found["conditions"])
-    own = conditions.objects
-    stated = np.array(["parser" not in one for one in own], dtype=bool)[conditions.codes]
+    own = found["conditions"]
+    stated = np.array(["parser" not in one for one in own], dtype=bool)
     texts = pd.Series([one.get("sequence_length") for one in own], dtype=object)
-    lengths = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
-    length = lengths[conditions.codes]
+    length = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
     median, mean = found["step_time_s"], found["step_time_mean_s"]
     steps = np.stack([median, np.where(np.isnan(mean), median, mean)])
-    flags: Shared[tuple[Flag, ...]] = shared(found["flags"])
-    added: dict[int, tuple[Flag, ...]] = {}
+    flags: list[tuple[Flag, ...]] = list(found["flags"])
     for item, rate, work, exact in (
         ("samples", found["printed_rate"], found["global_batch"], stated),
         ("tokens", found["tokens_per_second"], found["global_batch"] * length, stated & False),
@@ -45,6 +41,5 @@ def with_contradictions(found: Mapping[str, Any]) -> Shared[tuple[Flag, ...]]:
                 f"{rate[run]:.4g} {item}/s in steps of {median[run]:.4g} s are "
                 f"{rate[run] * median[run]:.4g} {item} a step, not {work[run]:g}"
             )
-            before = added.get(run, flags.at(run))
-            added[run] = (*before, Flag(FlagCode.CONTRADICTION, detail))
-    return flags.changed(added)
+            flags[run] = (*flags[run], Flag(FlagCode.CONTRADICTION, detail))
+    return flags

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
 from hpc_train.model.record import UNITS, Pack, Record, packs_of
-from hpc_train.model.table_records import TableRecords
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
@@ -107,29 +106,6 @@ def record_arrays(records: RecordArrays | pd.DataFrame | Iterable[Record]) -> Re
     if isinstance(records, RecordArrays):
         return records
     return _of_frame(records) if isinstance(records, pd.DataFrame) else gathered(packs_of(records))
-
-
-def of_table(records: TableRecords) -> RecordArrays:
-    """Return the fields of the measurements of tables."""
-    count = len(records.value)
-    first = np.zeros(count, dtype=np.int8)
-    metric = TextCodes(_narrow(np.asarray(records.metric)), records.metrics)
-    return RecordArrays(
-        run=TextCodes(_narrow(np.asarray(records.run)), records.runs),
-        source=TextCodes(_narrow(np.asarray(records.source)), records.sources),
-        parser=TextCodes(first, ["table"]),
-        metric=metric,
-        scope=TextCodes(np.asarray(records.scope), records.scopes),
-        node=TextCodes(first + np.int8(_ABSENT), []),
-        variant=TextCodes(first, [""]),
-        unit=_units(metric),
-        line=np.asarray(records.line),
-        step=np.broadcast_to(np.int64(NONE), count),
-        rank=np.broadcast_to(np.int64(NONE), count),
-        steps=np.broadcast_to(np.int64(1), count),
-        message_size=np.broadcast_to(np.int64(NONE), count),
-        value=np.asarray(records.value),
-    )
 
 
 def joined_arrays(parts: Sequence[RecordArrays]) -> RecordArrays:

@@ -11,13 +11,11 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
-from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import Floats, counts, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.row_codes import packed
-from hpc_train.tables.shared_objects import Shared
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary
 
 NO_RATE = ", but no time or rate of training; see hpctrain help events"
@@ -26,7 +24,7 @@ _SINGLE_VALUED = ("accuracy", "global_batch_size", "world_size", "samples_per_se
 
 def run_flags(
     expected: Sequence[ExpectedRun], rows: Rows, odd: Rows, steps: Ints, ranks: Floats
-) -> Shared[tuple[Flag, ...]]:
+) -> list[tuple[Flag, ...]]:
     """Return the flags of each run; `odd` are the measurements that were left out."""
     runs = len(expected)
     flags: dict[int, list[Flag]] = defaultdict(list)
@@ -41,19 +39,17 @@ def run_flags(
             flags[run].append(Flag(FlagCode.VARIES, f"{metric} {text}; last taken"))
     for run in np.unique(odd.run).tolist():
         flags[run].append(_left_out(odd.take(odd.run == run)))
-    columns = RunColumns.of(expected)
-    counted = [one.restarts for one in columns.kinds]
-    restarts = np.array(counted, dtype=np.int64)[np.asarray(columns.kind, dtype=np.int64)]
-    for run in np.flatnonzero(restarts).tolist():
-        often = "once" if restarts[run] == 1 else f"{restarts[run]} times"
-        flags[run].append(Flag(FlagCode.REQUEUED, f"restarted {often}"))
-    none = Shared[tuple[Flag, ...]]([()], np.zeros(runs, dtype=np.int64))
-    return none.changed({run: tuple(own) for run, own in flags.items()})
+    for run, one in enumerate(expected):
+        if one.restarts:
+            often = "once" if one.restarts == 1 else f"{one.restarts} times"
+            flags[run].append(Flag(FlagCode.REQUEUED, f"restarted {often}"))
+    return [tuple(flags.get(run, ())) for run in range(runs)]
 
 
-def with_lost(flags: Shared[tuple[Flag, ...]], lost: Ints) -> Shared[tuple[Flag, ...]]:
+def with_lost(flags: Sequence[tuple[Flag, ...]], lost: Ints) -> list[tuple[Flag, ...]]:
     """Return the flags, with one more for runs that ended without a finite loss."""
-    return flags.changed({run: (*flags.at(run), LOSS_LOST) for run in lost.tolist()})
+    without = set(lost.tolist())
+    return [(*own, LOSS_LOST) if run in without else own for run, own in enumerate(flags)]
 
 
 def _contradictions(rows: Rows, metric: str) -> dict[int, tuple[float, ...]]:

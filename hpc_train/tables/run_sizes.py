@@ -8,11 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_train.model.expected_study import ExpectedRun
-from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import series_label, size_of
 from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.record_arrays import Ints
-from hpc_train.tables.shared_objects import Shared
 
 NAMES = ("nodes", "gpus_per_node", "tasks_per_node")
 # A larger number in a log is an error.
@@ -40,32 +38,31 @@ def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
     `world` is the number of ranks that a log states, `named` the number of ranks that lines name.
     A value stated by a user takes precedence over the log.
     """
-    columns = RunColumns.of(runs)
-    kinds, kind = columns.kinds, np.asarray(columns.kind, dtype=np.int64)
-    stated = [[_stated(run, name) for run in kinds] for name in NAMES]
-    gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(kinds, *stated, strict=True)]
-    cpus = [run.topology.cpus_per_task if run.topology else None for run in kinds]
+    stated = [[_stated(run, name) for run in runs] for name in NAMES]
+    gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(runs, *stated, strict=True)]
+    cpus = [run.topology.cpus_per_task if run.topology else None for run in runs]
     # Ranks that only repeated a summary have no record.
-    logged = np.maximum(named, np.array([run.ranks for run in kinds], dtype=np.int64)[kind])
+    logged = np.maximum(named, np.array([run.ranks for run in runs], dtype=np.int64))
     likely = (world >= 1) & (world <= _MOST_RANKS)
     known = np.where(likely, np.floor(world), np.where(logged > 0, logged, np.nan))
-    planned = np.array([_planned(run) for run in kinds], dtype=np.float64)[kind]
+    planned = np.array([_planned(run) for run in runs], dtype=np.float64)
     ranks = np.where(np.isnan(planned), known, planned)
-    sizes = (np.array(column, dtype=np.float64)[kind] for column in (*stated, gpus, cpus))
+    sizes = (np.array(column, dtype=np.float64) for column in (*stated, gpus, cpus))
     return Sizes._make([*sizes, ranks, planned])
 
 
-def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> Shared[str]:
+def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
     """Return the name of each run's series.
 
     Logs without a number of ranks are not assumed to have the same size.
     """
-    columns = RunColumns.of(runs)
-    kind = np.asarray(columns.kind, dtype=np.int64)
-    bare = [not (run.topology or run.axes or run.sizes) for run in columns.kinds]
-    alone = np.isnan(ranks) & (len(runs) > 1) & np.array(bare, dtype=bool)[kind]
-    names = Shared([series_label(run.axes) for run in columns.kinds], kind)
-    return names.changed({run: columns.run_id[run] for run in np.flatnonzero(alone).tolist()})
+    alone = np.isnan(ranks) & (len(runs) > 1)
+    return [
+        run.run_id
+        if is_alone and not (run.topology or run.axes or run.sizes)
+        else series_label(run.axes)
+        for run, is_alone in zip(runs, alone.tolist(), strict=True)
+    ]
 
 
 def _stated(run: ExpectedRun, name: str) -> int | None:

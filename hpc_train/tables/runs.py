@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -13,32 +13,27 @@ from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
-from hpc_train.model.run_columns import RunColumns
 from hpc_train.model.study import axis_name
 from hpc_train.model.submission import JobState
 from hpc_train.tables.condition_differences import (
-    Printed,
     conditions_of,
     printed_of,
-    together,
     with_programs,
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.group_reductions import NAN, Floats
+from hpc_train.tables.group_reductions import Floats
 from hpc_train.tables.largest_message_bandwidth import with_bandwidths
 from hpc_train.tables.line_order import in_line_order
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.model_operations import computed_operations
-from hpc_train.tables.parts_of_runs import parts_of
 from hpc_train.tables.plausible_range import positive, usable
 from hpc_train.tables.power_and_energy import (
-    job_energy_per_sample_j,
     tokens_of_sample,
     use_of_hardware,
 )
 from hpc_train.tables.rate_contradictions import with_contradictions
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
-from hpc_train.tables.run_columns import COUNTS, axis_column, typed_column, without_values
+from hpc_train.tables.run_columns import COUNTS, typed_column
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
@@ -54,7 +49,6 @@ from hpc_train.tables.run_values import (
     time_shares,
     whole_seconds,
 )
-from hpc_train.tables.shared_objects import Shared, joined
 from hpc_train.tables.start_up import startup_s
 from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate, summarise_steps
 
@@ -66,13 +60,11 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class _Piece(NamedTuple):
-    """The tables of some runs: sizes, measures, texts, programs, and marks by name."""
-
-    sizes: Sizes
-    found: dict[str, Any]
-    printed: Printed
-    marks: dict[str, int]
+# What a study states of its runs.
+_STATED = (
+    "run_id", "repetition", "started", "block", "node_list", "transport", "restarts",
+    "lost_to_restarts_s", "wall_s",
+)  # fmt: skip
 
 
 def run_frame(
@@ -92,28 +84,9 @@ def run_frame(
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
             two runs have one name, or two logs are one.
     """
-    _check_names(study)
-    fields = record_arrays(records)
-    fields = fields._replace(run=fields.run.led_by(RunColumns.of(study.runs).run_id))
-    pieces = [_piece(part, own) for part, own in parts_of(study, fields)]
-    refuse_copies({run: mark for piece in pieces for run, mark in piece.marks.items()})
-    found: dict[str, Any] = _joined_tables([piece.found for piece in pieces])
-    sizes = Sizes(**_joined_tables([piece.sizes._asdict() for piece in pieces]))
-    programs = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
-    found["conditions"] = with_programs(programs, found["conditions"])
-    found |= computed_operations(found, sizes)
-    found["flags"] = with_contradictions(found)
-    return _frame(study, sizes, found)
-
-
-def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
-    """Return the values from the records of each run of a study, numbered as its runs are."""
-    names = RunColumns.of(study.runs).run_id
-    kinds = metric_kinds(fields)
-    rows = in_line_order(fields, stated(fields, kinds))
-    check_scopes(fields, rows)
-    _check_listed(study, fields, rows.run)
-    marks, printed = marks_of(fields, study.runs), printed_of(fields, len(names))
+    names = [run.run_id for run in study.runs]
+    fields, kinds, rows = _checked(study, records)
+    printed = printed_of(fields, len(names))
     lost = without_final_loss(fields, len(names))
     rows, rest = once(rows), fields.take(np.flatnonzero(kinds < 0))
     known = usable(rows.value)
@@ -124,20 +97,47 @@ def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     steps = summarise_steps(rows, study.warmup, sizes.ranks, batch)
     found = _measured(study, rows, steps, sizes.ranks)
     found["global_batch"] = np.where(np.isnan(batch), steps.samples_per_step, batch)
-    found |= reduced(rows, rest, study.warmup, sizes.ranks)
-    found["optimiser_steps"] = optimiser_steps(rest, rows, len(names))
-    found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], found["global_batch"])
-    found |= time_shares(rest, study.warmup, steps.mean)
-    found["startup_s"] = startup_s(steps, found["first_step_time_s"])
+    found |= _derived(study, (rows, rest), steps, sizes.ranks, found["global_batch"])
     found |= use_of_hardware(rest, study.warmup, sizes, found, tokens_of_sample(printed, found))
-    found["job_energy_per_sample_j"] = job_energy_per_sample_j(study.runs, found["samples_seen"])
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     why = with_bandwidths(why, names, fields)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
-    conditions = conditions_of(rest, study.runs)
-    found = {name: without_values(values) for name, values in found.items()}
+    conditions = with_programs(printed, conditions_of(rest, study.runs))
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
-    return _Piece(sizes, found, printed, marks)
+    found |= computed_operations(found, sizes)
+    found["flags"] = with_contradictions(found)
+    return _frame(study, sizes, found)
+
+
+def _checked(
+    study: ExpectedStudy, records: RecordArrays | pd.DataFrame | Iterable[Record]
+) -> tuple[RecordArrays, Ints, Rows]:
+    """Return the records, the kind of each, and the measurements in the order of their lines."""
+    _check_names(study)
+    fields = record_arrays(records)
+    fields = fields._replace(run=fields.run.led_by([run.run_id for run in study.runs]))
+    kinds = metric_kinds(fields)
+    rows = in_line_order(fields, stated(fields, kinds))
+    check_scopes(fields, rows)
+    _check_listed(study, fields, rows.run)
+    refuse_copies(marks_of(fields, study.runs))
+    return fields, kinds, rows
+
+
+def _derived(
+    study: ExpectedStudy,
+    measured: tuple[Rows, RecordArrays],
+    steps: StepSummary,
+    ranks: Floats,
+    batch: Floats,
+) -> dict[str, Any]:
+    rows, rest = measured
+    found: dict[str, Any] = reduced(rows, rest, study.warmup, ranks)
+    found["optimiser_steps"] = optimiser_steps(rest, rows, len(ranks))
+    found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], batch)
+    found |= time_shares(rest, study.warmup, steps.mean)
+    found["startup_s"] = startup_s(steps, found["first_step_time_s"])
+    return found
 
 
 def _measured(
@@ -166,12 +166,10 @@ def _verdicts(
     steps: StepSummary,
     ranks: tuple[Floats, Floats],
     found: Mapping[str, Any],
-) -> tuple[Shared[str], Shared[str]]:
+) -> tuple[list[str], list[str]]:
     """Return state and problem of each run; `ranks` are those planned and those logged."""
-    columns = RunColumns.of(study.runs)
-    kind = np.asarray(columns.kind, dtype=np.int64)
-    why = Shared([run.problem for run in columns.kinds], kind)
-    ok: Mask = np.array([run.state == OK for run in columns.kinds], dtype=bool)[kind]
+    states, why = [run.state for run in study.runs], [run.problem for run in study.runs]
+    ok: Mask = np.array([state == OK for state in states], dtype=bool)
     new: dict[int, str] = {}
     planned, world = ranks
     apart = ok & ~np.isnan(planned) & ~np.isnan(world) & (planned != world)
@@ -182,43 +180,30 @@ def _verdicts(
     unmeasured = (steps.seen > 0) & ~(steps.step_time_s > 0)
     nothing = np.all([np.isnan(found[metric.key]) for metric in RESULTS], axis=0)
     for run, problem in problems(rows, ok & ~apart & (unmeasured | nothing), steps, study):
-        new[run] = problem if unmeasured[run] else why.at(run) or problem
-    states = Shared([run.state for run in columns.kinds], kind)
-    return states.changed(dict.fromkeys(new, UNPARSED)), why.changed(new)
+        new[run] = problem if unmeasured[run] else why[run] or problem
+    for run, problem in new.items():
+        states[run], why[run] = UNPARSED, problem
+    return states, why
 
 
 def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.DataFrame:
-    runs = RunColumns.of(study.runs)
-    kind = np.asarray(runs.kind, dtype=np.int64)
-    short = [{axis_name(key): value for key, value in one.axes.items()} for one in runs.kinds]
-    keys = dict.fromkeys(name for axes in short for name in axes)
-    axes = {f"axis.{name}": axis_column([one.get(name) for one in short], kind) for name in keys}
-    stated_cells: dict[str, Any] = {
-        name: Shared([getattr(one, name) for one in runs.kinds], kind)
-        for name in (
-            "started",
-            "block",
-            "node_list",
-            "transport",
-            "restarts",
-            "lost_to_restarts_s",
-        )
+    runs = study.runs
+    short = [{axis_name(key): value for key, value in one.axes.items()} for one in runs]
+    axes = {
+        f"axis.{name}": pd.Series([own.get(name) for own in short], dtype=object)
+        for name in dict.fromkeys(name for own in short for name in own)
     }
-    stated_cells |= {
-        name: getattr(runs, name) for name in ("run_id", "repetition", "wall_s", "job_energy_j")
-    }
-    sized = {name: getattr(sizes, name) for name in COUNTS}
-    cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
-    # Names are read by one or two of a million runs, so they are not packed.
-    table = {"run_id": pd.Series(cells["run_id"], dtype=object), "series": None} | axes
-    table |= {name: typed_column(name, cells[name]) for name in COLUMNS[1:]}
-    # Columns of their own, so that those without a value need no memory.
-    frame: pd.DataFrame = pd.DataFrame(table, copy=False)
+    cells: dict[str, Any] = {name: [getattr(one, name) for one in runs] for name in _STATED}
+    cells |= {name: getattr(sizes, name) for name in COUNTS}
+    cells |= {**found, "series": series_of(runs, sizes.ranks)}
+    table = {name: typed_column(name, cells[name]) for name in COLUMNS}
+    table = {"run_id": table.pop("run_id"), "series": table.pop("series"), **axes, **table}
+    frame: pd.DataFrame = pd.DataFrame(table)
     return frame
 
 
 def _check_names(study: ExpectedStudy) -> None:
-    names = RunColumns.of(study.runs).run_id
+    names = [run.run_id for run in study.runs]
     if len(set(names)) < len(names):
         twice = next(name for name, n in Counter(names).items() if n > 1)
         raise ReportError(
@@ -232,18 +217,3 @@ def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None
     if strangers:
         first = min(fields.run.names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
-
-
-def _joined_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Concatenate the columns of tables, which are arrays or lists."""
-    if len(tables) == 1:
-        return dict(tables[0])
-    return {name: _joined([table[name] for table in tables]) for name in tables[0]}
-
-
-def _joined(columns: Sequence[Any]) -> Any:
-    if isinstance(columns[0], Shared):
-        return joined(columns)
-    if not any(any(column.strides) for column in columns):
-        return np.broadcast_to(NAN, sum(map(len, columns)))
-    return np.concatenate(columns)

@@ -11,6 +11,7 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, POINT_METRICS
 from hpc_train.tables.baseline_and_half_size_points import baselines, halves, refused
+from hpc_train.tables.caveats import in_one_session
 from hpc_train.tables.comparable_series import common_baselines, comparable_series
 from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, divided
 from hpc_train.tables.efficiency_and_cost_formulas import (
@@ -33,7 +34,6 @@ from hpc_train.tables.points import (
 )
 from hpc_train.tables.rate_ratios import Samples, samples
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.run_order import in_one_session
 from hpc_train.tables.scaling_regime import regimes
 
 COUNTS = (

@@ -17,7 +17,6 @@ from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import codes, firsts, packed
 from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batches
-from hpc_train.tables.shared_objects import Shared, shared_texts
 
 _SHOWN = 4
 _WIDTHS = (24, 48, 200)
@@ -43,12 +42,12 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
     """
     fields = compared(runs, study.allow_mixed)
     series, point = codes([runs["series"]]), codes([runs[name] for name in KEY])
-    asked = shared_texts(runs["series"])
+    asked = [str(name) for name in runs["series"]]
     names, parts = asked, series
     notes, silent = [], []
     for field in fields:
         values = texts(runs, field)
-        level = levels(field, values.objects)[values.codes]
+        level = levels(field, values)
         absent = int(((level < 0) & (runs["state"] == OK).to_numpy(dtype=bool)).sum())
         silent += [f"{field} ({_runs(absent)})"] if absent else []
         inside = _differs(level, series)[series]
@@ -60,15 +59,13 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
         refined = (_parts(finer, series) > _parts(parts, series))[series]
         shown = _short(values, field, level)
         names, parts = _named(names, field, shown, np.where(refined, level, -1)), finer
-    batch, reasons = batch_split(runs.assign(series=names.column()), study.scaling)
+    batch, reasons = batch_split(runs.assign(series=names), study.scaling)
     notes += [*reasons, *_allowed(runs, study.allow_mixed, series)]
     if silent:
         notes.append(f"not recorded by every run, assumed to match: {', '.join(silent)}")
-    if batch.column().equals(asked.column()):
+    if batch == asked:
         return Separated(runs, tuple(notes))
-    split = runs.assign(
-        series=batch.column(), series_asked=runs["series"], series_comparable=names.column()
-    )
+    split = runs.assign(series=batch, series_asked=runs["series"], series_comparable=names)
     return Separated(split, tuple(notes))
 
 
@@ -87,22 +84,19 @@ def _parts(parts: Ints, series: Ints) -> Ints:
     return np.bincount(series[firsts(parts)], minlength=int(series.max(initial=-1)) + 1)
 
 
-def _named(names: Shared[str], field: str, shown: Sequence[str], level: Ints) -> Shared[str]:
+def _named(names: Sequence[str], field: str, shown: Sequence[str], level: Ints) -> list[str]:
     """Return the names of the series of runs, narrowed to the level of those that have one."""
-    runs = np.flatnonzero(level >= 0)
-    part = pd.factorize(packed(names.codes[runs], level[runs]))[0]
-    first = runs[~pd.Series(part).duplicated().to_numpy()].tolist()
-    new = [narrowed(names.at(run), field, shown[level[run]]) for run in first]
-    codes = names.codes.copy()
-    codes[runs] = part + len(names.objects)
-    return Shared([*names.objects, *new], codes)
+    return [
+        name if one < 0 else narrowed(name, field, shown[one])
+        for name, one in zip(names, level.tolist(), strict=True)
+    ]
 
 
-def _short(values: Shared[str | None], field: str, level: Ints) -> list[str]:
+def _short(values: Sequence[str | None], field: str, level: Ints) -> list[str]:
     """Return the text of each level of runs, shortened as far as the texts remain distinct."""
     there = np.bincount(level[level >= 0]) > 0
     every = [""] * len(there)
-    known = zip(levels(field, values.objects).tolist(), values.objects, strict=True)
+    known = dict.fromkeys(zip(levels(field, values).tolist(), values, strict=True))
     for number, text in reversed([*known]):
         if 0 <= number < len(there) and there[number]:
             every[number] = text or ""
@@ -114,7 +108,7 @@ def _short(values: Shared[str | None], field: str, level: Ints) -> list[str]:
 
 
 def _census(
-    runs: pd.DataFrame, values: Shared[str | None], field: str, level: Ints, inside: Mask
+    runs: pd.DataFrame, values: Sequence[str | None], field: str, level: Ints, inside: Mask
 ) -> list[tuple[str, int, str]]:
     """Return text, number of runs and a run of each level within the series that differ."""
     places = np.flatnonzero(inside & (level >= 0))
@@ -142,7 +136,7 @@ def _allowed(runs: pd.DataFrame, allowed: Sequence[str], series: Ints) -> Iterat
         return
     for field in dict.fromkeys(allowed):
         values = texts(runs, field)
-        level = levels(field, values.objects)[values.codes]
+        level = levels(field, values)
         inside = _differs(level, series)[series]
         if inside.any():
             census = _census(runs, values, field, level, inside)
@@ -154,30 +148,31 @@ def _runs(count: int) -> str:
     return f"{count} run{'s' if count != 1 else ''}"
 
 
-def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[Shared[str], list[str]]:
+def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[list[str], list[str]]:
     """Return the name of each run's series, split where a point has several batches, and why.
 
     A series is split by global batch or by batch per rank, whichever leaves fewer parts of one
     size; a declared regime decides. Runs of different batches are never averaged.
     """
-    before = shared_texts(runs["series"])
-    names, codes_of = [*before.objects], before.codes.copy()
+    names = [str(name) for name in runs["series"]]
+    before = np.array(names, dtype=object)
     ok = (runs["state"] == OK).to_numpy(dtype=bool)
     batch = np.where(ok, numbers(runs, "global_batch"), np.nan)
     point = codes([runs[name] for name in KEY])
     notes = []
-    for number in pd.unique(before.codes[_several(batch, point)]).tolist():
-        own, label = np.flatnonzero(before.codes == number), before.objects[number]
+    for label in dict.fromkeys(before[_several(batch, point)].tolist()):
+        own = np.flatnonzero(before == label)
         field, values, level = _split(batch[own], numbers(runs, "ranks")[own], point[own], declared)
         level = filled(level, point[own], np.zeros(len(own), dtype=np.int64))
         _, first, place = np.unique(level, return_index=True, return_inverse=True)
-        codes_of[own] = place + len(names)
-        names += [narrowed(label, field, f"{value:g}") for value in values[first].tolist()]
+        parts = [narrowed(label, field, f"{value:g}") for value in values[first].tolist()]
+        for run, part in zip(own.tolist(), place.tolist(), strict=True):
+            names[run] = parts[part]
         notes.append(
             f"runs of one size have different global batches ({batches(runs.iloc[own])}): separate "
             f"series by {field}, because they are not averaged"
         )
-    return Shared(names, codes_of), notes
+    return names, notes
 
 
 def _several(batch: Floats, point: Ints) -> Mask:

@@ -29,7 +29,6 @@ from hpc_train.model.training_strategies import (
     TrainingRequest,
 )
 from hpc_train.tables.record_arrays import RecordArrays
-from hpc_train.tables.shared_objects import shared
 
 # Largest difference of the losses, as a fraction of that of `single`: the sums of a strategy have
 # another order, which shows in the last digits of the precision.
@@ -48,9 +47,10 @@ def strategy_rows(runs: pd.DataFrame, records: RecordArrays) -> list[Row]:
     Times in s, memory in GiB (of the states the mean, else the peak of the largest rank), traffic
     in bytes of a rank and step, `idle` as a share. `expected_...` are from formulas.
     """
-    # A table of other programs may have a million runs.
-    trained = shared(runs["conditions"]).each(lambda own: own.get("strategy") in STRATEGIES)
-    done = runs[trained.astype(bool) & (runs["state"] == JobState.COMPLETED.value)]
+    trained = np.array(
+        [own.get("strategy") in STRATEGIES for own in runs["conditions"]], dtype=bool
+    )
+    done = runs[trained & (runs["state"] == JobState.COMPLETED.value)]
     if done.empty:
         return []
     measured = {name: _means(records, name) for name in _MEASURED}

@@ -18,7 +18,6 @@ from torch.distributed.checkpoint.api import CheckpointException
 from torch.distributed.checkpoint.filesystem import FileSystemReader
 
 from hpc_train.atomicfile import write_atomic
-from hpc_train.workload import hang_watch
 from hpc_train.workload.checkpoint_files import damage
 from hpc_train.workload.checkpoint_state import CheckpointError as CheckpointError
 from hpc_train.workload.checkpoint_state import (
@@ -78,7 +77,6 @@ def save(
     """
     folder = _next_folder(step, keep)
     write(folder, together(folder.final, lambda: _state(model, optimizer, own)))
-    hang_watch.progress()
     return folder.final
 
 
@@ -103,13 +101,11 @@ def async_save(
     folder = _next_folder(step, keep)
     state = together(folder.final, lambda: copied(_state(model, optimizer, own)))
     _background.start(folder, state)
-    hang_watch.progress()
     return folder.final
 
 
 def _next_folder(step: int, keep: int) -> CheckpointFolder:
     """Return the folder of a checkpoint, when the one before is written."""
-    hang_watch.progress()
     _background.wait()
     final = checkpoints_folder() / f"{DONE}{step:010d}"
     return CheckpointFolder(final=final, step=step, keep=keep)
@@ -121,9 +117,7 @@ def finish() -> None:
     Raises:
         CheckpointError: it could not be written.
     """
-    hang_watch.progress()
     _background.finish()
-    hang_watch.progress()
 
 
 def resume(

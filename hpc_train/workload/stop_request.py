@@ -8,7 +8,7 @@ from pathlib import Path
 from threading import Thread
 from types import FrameType
 
-from hpc_train.workload import hang_watch, term_signal
+from hpc_train.workload import term_signal
 from hpc_train.workload.process_group import any_ranks
 
 STOP_FILE = "HPCTRAIN_STOP_FILE"
@@ -27,7 +27,6 @@ def should_stop() -> bool:
 def stop_or_due(*, due: bool) -> tuple[bool, bool]:
     """Return `should_stop()`, and whether a checkpoint is due on any rank."""
     listen()
-    hang_watch.progress()
     file = os.environ.get(STOP_FILE)
     asked = _stop or term_signal.arrived() or bool(file and Path(file).exists())
     stop, on_any = any_ranks((asked, due))

@@ -62,7 +62,6 @@ def train(options: Options) -> int:
 
 
 def _train_in(group: RankGroup, options: Options) -> int:
-    from hpc_train.workload import hang_watch
     from hpc_train.workload.accuracy import measure_accuracy
     from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
     from hpc_train.workload.model_operations import report_model
@@ -86,7 +85,6 @@ def _train_in(group: RankGroup, options: Options) -> int:
     use.start()
     try:
         outcome = trainer.train(model)
-        hang_watch.stop()
     except Stopped as stopped:
         if group.rank == 0:
             write_line(str(stopped))

@@ -1,7 +1,7 @@
 """Published curves, of which the first points forecast the last one, two and four times as large.
 
 Sources of the tables: `tests.tables.published_tables`. The rule that refuses a forecast without
-enough sizes is applied separately, so that the models are compared on all curves.
+enough sizes is applied separately.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from hpc_train.advice.curve_forecast import RateForecast, SizeRate, forecast_rate, refusal
+from hpc_train.advice.measured_curve import RateForecast, SizeRate, forecast_rate, refusal
 from tests.tables.published_tables import rows_of
 
 _DDP = [f"ddp_{name}" for name in ("resnet50", "resnet101", "resnext50", "resnext101")]
@@ -39,11 +39,6 @@ class Continued(NamedTuple):
     rate: float
     forecast: RateForecast
     refused: bool
-
-    @property
-    def errors(self) -> dict[str, float]:
-        """The relative error of each model."""
-        return {name: rate / self.rate - 1 for name, rate in self.forecast.models.items()}
 
     @property
     def error(self) -> float:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.advice.curve_forecast import MODELS
 from tests.advice.published_curves import CURVES, Continued, continued
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/advise.md"
@@ -30,24 +29,9 @@ def test_a_band_says_something() -> None:
         assert statistics.median(widths) < most
 
 
-def test_no_other_model_has_a_smaller_median_error() -> None:
-    for times in MOST:
-        found = list(continued(times))
-        medians = {
-            name: statistics.median(abs(one.errors[name]) for one in found) for name in MODELS
-        }
-        assert min(medians, key=lambda name: medians[name]) == "last slope"
-
-
-def test_models_disagree_where_one_point_is_out_of_line() -> None:
-    found = {one.curve: one for one in continued(2)}
-    assert not found["mpt_1b_a100"].forecast.agree
-    assert found["nvidia_bert_fp16_s128"].forecast.agree
-
-
 def test_the_page_has_the_tables() -> None:
     text = PAGE.read_text(encoding="utf-8")
-    for row in (*map(curve_row, _all()), *map(model_row, MODELS)):
+    for row in map(curve_row, _all()):
         assert row in text, row
 
 
@@ -73,12 +57,3 @@ def curve_row(one: Continued) -> str:
         f"| {one.curve} | x{one.times} | {one.ranks} | {100 * one.error:+.1f} | "
         f"{100 * low - 100:+.0f} to {100 * high - 100:+.0f} | {'no' if one.refused else 'yes'} |"
     )
-
-
-def model_row(name: str) -> str:
-    """Return the row of the page for a model: median and largest error [%] of each factor."""
-    cells = []
-    for times in MOST:
-        errors = [abs(one.errors[name]) for one in continued(times)]
-        cells.append(f"{100 * statistics.median(errors):.1f} / {100 * max(errors):.0f}")
-    return f"| {name} | {' | '.join(cells)} |"

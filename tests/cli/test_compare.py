@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -85,23 +83,6 @@ def test_a_check_that_saw_nothing_does_not_pass(
     assert apart.returncode == 1, apart.stderr
     assert "check: not decided: 2 ranks: not in B" in apart.stderr
     assert hpctrain("compare", sides[0], str(other)).returncode == 0
-
-
-@pytest.mark.process
-def test_whatever_is_written_beside_it_the_bundle_is_the_same(
-    hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
-) -> None:
-    words = ("report", sides[0], "-o")
-    made = hpctrain(*words, "x.png", "--bundle", "x.png.tar.zst")
-    assert made.returncode == 0, made.stderr
-    # A Python of its own orders sets in another way.
-    again = [sys.executable, "-m", "hpc_train", *words, "x.csv", "--bundle", "x.csv.tar.zst"]
-    subprocess.run(again, check=True, stdout=subprocess.DEVNULL, timeout=240)
-    first, second = ((tmp_path / f"{name}.tar.zst").read_bytes() for name in ("x.png", "x.csv"))
-    assert first == second
-    made = hpctrain("diagnose", "x.png.tar.zst")
-    assert made.returncode == 2
-    assert "a bundle contains no logs" in made.stderr
 
 
 def table(path: Path, column: str, values: list[float], **more: str) -> str:

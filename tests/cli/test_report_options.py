@@ -45,13 +45,6 @@ def test_the_interval_is_named_wherever_it_counts(
     assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over runs"
 
 
-def test_a_bundle_keeps_the_interval(hpctrain: Hpctrain) -> None:
-    Path("t.csv").write_text(TABLE)
-    hpctrain("report", "t.csv", "--interval", "fieller", "--bundle", "b.tar.zst")
-    done = hpctrain("report", "b.tar.zst", "-f", "json")
-    assert json.loads(done.stdout)["conditions"]["interval"].startswith("Fieller")
-
-
 @pytest.mark.parametrize(
     ("gates", "stated", "code"),
     [
@@ -75,13 +68,13 @@ def test_a_bandwidth_is_a_result_where_it_is_the_gate(
     assert hpctrain("report", "points.yaml").returncode == (3 if missed else 0)
 
 
-@pytest.mark.parametrize("option", ["-o", "--junit", "--bundle"])
+@pytest.mark.parametrize("option", ["-o", "--junit"])
 def test_of_two_files_none_is_lost_without_a_word(hpctrain: Hpctrain, option: str) -> None:
     Path("t.csv").write_text(TABLE)
     before = sorted(Path().iterdir())
-    done = hpctrain("report", "t.csv", option, "a.tar.zst", option, "b.tar.zst")
+    done = hpctrain("report", "t.csv", option, "a.xml", option, "b.xml")
     assert done.returncode == 2
-    assert "is given 2 times (a.tar.zst, b.tar.zst); give one" in done.stderr
+    assert "is given 2 times (a.xml, b.xml); give one" in done.stderr
     # An empty name, as of an unset variable, is no folder.
     done = hpctrain("report", "t.csv", option, "")
     assert (done.returncode, "'' names no file" in done.stderr) == (2, True)
@@ -97,9 +90,8 @@ def test_a_dash_is_stdout_and_no_folder(hpctrain: Hpctrain, words: tuple[str, ..
     assert not Path("-").exists()
 
 
-@pytest.mark.parametrize("option", ["--junit", "--bundle"])
-def test_a_file_that_is_not_written_to_stdout_needs_a_name(hpctrain: Hpctrain, option: str) -> None:
+def test_a_file_that_is_not_written_to_stdout_needs_a_name(hpctrain: Hpctrain) -> None:
     Path("t.csv").write_text(TABLE)
-    done = hpctrain("report", "t.csv", option, "-")
+    done = hpctrain("report", "t.csv", "--junit", "-")
     assert (done.returncode, done.stdout) == (2, "")
-    assert f"{option} writes a file, not to stdout" in done.stderr
+    assert "--junit writes a file, not to stdout" in done.stderr

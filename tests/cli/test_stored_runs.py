@@ -26,18 +26,13 @@ READ = (
     ("explain sweep", 0, "1-84aa26ac-r1: the first of 4 runs"),
     ("logs bad", 0, "ValueError: the batch is empty"),
     ("report sweep", 0, "2 ranks train 2.00 times as fast as 1 rank"),
-    ("report sweep.tar.zst", 0, "2 ranks train 2.00 times as fast as 1 rank"),
     ("report records.csv", 0, "Result: 1 rank, 289.0 samples/s"),
     ("collect sweep", 0, "160 records of 4 runs"),
-    ("collect sweep.tar.zst", 0, "160 records of 4 runs"),
     ("diagnose bad", 0, "FAILED  ValueError of rank 0: the batch is empty"),
     ("retry sweep", 2, "sweep: nothing to retry; 4 runs COMPLETED"),
     ("retry bad", 2, "unknown site 'lab'"),
     ("cancel bad", 2, "bad: nothing to cancel; 1 run is FAILED"),
     ("compare sweep report.json", 0, "A is sweep: 4 of 4 runs ok"),
-    ("compare sweep.tar.zst sweep", 0, "B is sweep: 4 of 4 runs ok"),
-    ("track add sweep", 0, "history/lab/sweep/"),
-    ("track show", 0, "Measured: 1 entry"),
 )
 STUDY = """name: sweep
 job: {command: ["true"], launcher: single, resources: {cpus_per_task: 1}}
@@ -46,9 +41,9 @@ scaling: strong
 """
 NEWER = (
     "status RUN", "status bad", "status bad --json", "status bad --watch", "explain RUN",
-    "explain bad", "logs RUN", "logs -f bad", "report bad", "report bad --watch 2",
-    "report bad --bundle b.tar.zst", "collect bad", "diagnose bad", "retry bad", "cancel bad",
-    "compare bad sweep", "compare sweep bad", "track add bad",
+    "explain bad", "logs RUN", "logs -f bad", "report bad",
+    "collect bad", "diagnose bad", "retry bad", "cancel bad",
+    "compare bad sweep", "compare sweep bad",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from hpc_train.imports.duplicates import refuse_same_files
 from hpc_train.imports.runs_from_table import table_study
 from hpc_train.imports.table_file import read_table
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.table_records import TableRecords
+from hpc_train.model.record import Record
 
 
 def written(folder: Path, **contents: str) -> list[Path]:
@@ -21,7 +21,7 @@ def written(folder: Path, **contents: str) -> list[Path]:
     return paths
 
 
-def studied(paths: list[Path]) -> tuple[ExpectedStudy, TableRecords]:
+def studied(paths: list[Path]) -> tuple[ExpectedStudy, list[Record]]:
     return table_study([read_table(path) for path in paths])
 
 

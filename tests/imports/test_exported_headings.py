@@ -51,49 +51,11 @@ def test_the_runtime_of_a_project_is_the_wall_time(tmp_path: Path) -> None:
     assert [run.wall_s for run in study(tmp_path, PROJECT).runs] == [120, 60]
 
 
-@pytest.mark.parametrize(
-    ("head", "cells"),
-    [
-        ("ConsumedEnergyRaw", ("612300", "0", "", "18446744073709551614")),
-        ("ConsumedEnergy", ("612.3K", "0", "", "18446.74P")),
-        ("Consumed Energy Raw", ("612300.0", "0.0", "NA", "1.8446744073709552e+19")),
-        ("job_energy [kJ]", ("612.3", "0", "-", "0.00")),
-    ],
-)
-def test_the_energy_of_sacct_is_that_of_the_job(
-    tmp_path: Path, head: str, cells: tuple[str, ...]
-) -> None:
-    rows = "".join(f"{8 + n},1,{0.5 - n / 100},{cell}\n" for n, cell in enumerate(cells))
-    found = study(tmp_path, f"JobID,NNodes,step_time,{head}\n{rows}")
-    energies = [run.job_energy_j for run in found.runs]
-    assert energies == [pytest.approx(612300), None, None, None]
+def test_the_energy_of_sacct_is_no_axis(tmp_path: Path) -> None:
+    rows = "".join(f"{8 + n},1,0.5,{n}.3K,{n}300\n" for n in range(4))
+    found = study(tmp_path, f"JobID,NNodes,step_time,ConsumedEnergy,ConsumedEnergyRaw\n{rows}")
     # An axis would be a series for each row.
     assert [run.axes for run in found.runs] == [{}] * 4
-    assert len(found.kinds) == 1
-
-
-def test_of_both_energies_of_sacct_the_exact_one_counts(tmp_path: Path) -> None:
-    text = "NNodes,ConsumedEnergy,step_time,ConsumedEnergyRaw\n1,612.35K,0.5,612345\n"
-    (run,) = study(tmp_path, text).runs
-    assert run.job_energy_j == 612345
-
-
-@pytest.mark.parametrize(
-    ("cell", "why"),
-    [
-        (
-            "612 kJ",
-            "job_energy: '612 kJ' has the unit 'kJ'; write a number alone, the column is in J",
-        ),
-        ("-5", "job_energy: -5 must not be negative"),
-        ("much", "job_energy: 'much' is not a number"),
-    ],
-)
-def test_a_cell_that_is_no_energy_is_named(tmp_path: Path, cell: str, why: str) -> None:
-    text = f"NNodes,step_time,ConsumedEnergyRaw\n1,0.5,612300\n2,0.4,{cell}\n"
-    with pytest.raises(LogParseError) as caught:
-        study(tmp_path, text)
-    assert caught.value.message.endswith(f"table.csv:3: {why}")
 
 
 def test_columns_without_meaning_are_named(tmp_path: Path) -> None:

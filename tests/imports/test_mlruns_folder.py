@@ -127,7 +127,7 @@ def test_states_and_deleted_runs(tmp_path: Path) -> None:
             JobState.CANCELLED,
         )
     ]
-    assert set(records.value) == {0.6}
+    assert {record.value for record in records} == {0.6}
     assert [run.sizes["nodes"] for run in study.runs] == [1, 2, 3, 4, 5]
     assert any("1 deleted runs are not read" in note for note in study.notes)
     assert any("the median without the first value" in note for note in study.notes)

@@ -1,4 +1,4 @@
-"""A table read as columns: the values, runs and errors of reading it cell by cell."""
+"""The runs, values and errors of a table are those of its rows."""
 
 from __future__ import annotations
 
@@ -7,29 +7,19 @@ import io
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import parse_csv
-from hpc_train.imports.header import columns
-from hpc_train.imports.measure_columns import refused, value_of
-from hpc_train.imports.number_cells import ABSENT, number
 from hpc_train.imports.runs_from_table import table_study
-from hpc_train.imports.table_cells import read_cells
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.table_records import TableRecords
+from hpc_train.model.record import Record
 
 PATH = Path("t.csv")
 HEAD = ("run", "nodes", "gpus_per_node", "samples_per_second", "launcher", "torch", "job_id")
 NUMBER = st.floats(1e-3, 1e6).map(lambda value: f"{value:.9g}") | st.integers(1, 999).map(str)
-CELL = st.one_of(
-    NUMBER,
-    st.text("0123456789.eE+-, xn_", max_size=8),
-    st.sampled_from([*sorted(ABSENT), " 1.5 ", "inf", "nan", "1e400", "0x1", "\u00a01", "1e101"]),
-)
 ROW = st.tuples(
     st.integers(1, 3), NUMBER | st.just(""), st.sampled_from(["srun", "mpirun", "-", " srun "]),
     st.sampled_from(["2.8", "é", "a,b", ""]),
@@ -48,7 +38,7 @@ def text_of(rows: list[Any], *, quoted: bool = False) -> bytes:
     return out.getvalue().encode()
 
 
-def study(raw: bytes) -> tuple[ExpectedStudy, TableRecords]:
+def study(raw: bytes) -> tuple[ExpectedStudy, list[Record]]:
     return table_study([parse_csv(PATH, raw)])
 
 
@@ -74,9 +64,8 @@ def test_runs_and_values_are_those_of_the_rows(rows: list[Any]) -> None:
         for run in expected.runs
     ]
     assert runs == simple(rows)
-    named = [records.runs[run] for run in records.run]
     rated = [(f"r{place}", float(row[1]), place + 2) for place, row in enumerate(rows) if row[1]]
-    assert list(zip(named, records.value.tolist(), records.line.tolist(), strict=True)) == rated
+    assert [(one.run, one.value, one.line) for one in records] == rated
 
 
 @settings(deadline=None, max_examples=40)
@@ -90,41 +79,9 @@ def test_quotes_comments_and_line_ends_change_only_the_lines(rows: list[Any], da
     assert [(one.run_id, one.axes, one.sizes, one.conditions) for one in other.runs] == [
         (one.run_id, one.axes, one.sizes, one.conditions) for one in plain.runs
     ]
-    assert others.value.tolist() == records.value.tolist()
-    wanted = [line if line - 1 < place else line + 3 for line in records.line.tolist()]
-    assert others.line.tolist() == wanted
-
-
-@settings(deadline=None)
-@given(st.lists(CELL, min_size=1, max_size=6))
-def test_a_column_of_numbers_has_the_numbers_of_its_cells(cells: list[str]) -> None:
-    raw = io.StringIO()
-    csv.writer(raw, lineterminator="\n").writerows([("nodes", "loss"), *((1, c) for c in cells)])
-    table = parse_csv(PATH, raw.getvalue().encode())
-    found = read_cells(table, [1], []).numbers[1]
-    for cell, value in zip(cells, found.tolist(), strict=True):
-        if cell.strip() in ABSENT:
-            assert np.isnan(value)
-            continue
-        try:
-            assert value == number(cell, "1")
-        except ValueError:
-            assert not abs(value) <= 1e100
-
-
-@given(
-    st.lists(st.floats(allow_nan=False, width=32) | st.floats(-2, 2), min_size=1, max_size=9),
-    st.sampled_from(["loss", "accuracy", "memory", "samples_per_second", "step_time [ms]"]),
-)
-def test_a_column_refuses_the_cells_that_are_refused_alone(values: list[float], name: str) -> None:
-    (_, column) = columns(parse_csv(PATH, f"nodes,{name},epoch_time\n1,,1\n".encode()))[:2]
-    wrong = refused(column, np.array(values))
-    for value, is_wrong in zip(values, wrong.tolist(), strict=True):
-        if is_wrong:
-            with pytest.raises(ValueError, match=r"must|measurement"):
-                value_of(column, repr(value))
-        else:
-            value_of(column, repr(value))
+    assert [one.value for one in others] == [one.value for one in records]
+    wanted = [one.line if one.line - 1 < place else one.line + 3 for one in records]
+    assert [one.line for one in others] == wanted
 
 
 BAD = {3: "x", 2: "1.5", 1: "0,5"}

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
-
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.header import columns
 from hpc_train.imports.table_notes import table_notes
@@ -13,11 +11,8 @@ from hpc_train.imports.table_notes import table_notes
 
 def notes(*names: str, rows: tuple[dict[str, str], ...] = ()) -> list[str]:
     """Return the notes after the first, without the name of the table."""
-    table = ResultTable(Path("t.csv"), 1, names, range(2, 2 + len(rows)))
-    measured = {
-        name: np.array([float(row.get(name, "nan")) for row in rows])
-        for name in dict.fromkeys(name for row in rows for name in row)
-    }
+    table = ResultTable(Path("t.csv"), 1, names, tuple((2 + n, ()) for n in range(len(rows))))
+    measured = [{name: float(text) for name, text in row.items()} for row in rows]
     distinct = dict.fromkeys(range(len(names)), 0)
     found = list(table_notes(table, columns(table), distinct, measured))
     assert all(note.startswith("t.csv: ") for note in found)

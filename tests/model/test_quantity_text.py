@@ -6,8 +6,6 @@ import pytest
 
 from hpc_train.model.quantity_text import (
     BYTES,
-    ENERGY,
-    MASS,
     TIME,
     Units,
     hours_of,
@@ -41,9 +39,6 @@ from hpc_train.model.value_range import Range
         (1e-6, hours_of("rank"), "3.60 rank-ms"),
         (1000, hours_of(""), "1000 h"),
         (72934473, hours_of("GPU"), "72,934,473 GPU-h"),
-        (5e-7, ENERGY, "0.500 mWh"),
-        (1500, ENERGY, "1.50 MWh"),
-        (0.5, MASS, "500 g"),
     ],
 )
 def test_the_unit_suits_the_quantity(value: float, units: Units, text: str) -> None:

@@ -28,27 +28,9 @@ def parsed(text: str) -> SwitchTopology:
     return found
 
 
-@pytest.mark.parametrize(
-    ("nodes", "leaves", "hops"),
-    [
-        ("n01 n02", ("leaf1",), 1),
-        ("n02 n03", ("leaf1", "leaf2"), 3),
-        ("n01 n05 n07", ("leaf1", "leaf2", "leaf3"), 5),
-        ("n04", ("leaf2",), 1),
-        ("n01 other", (), None),
-        ("", (), None),
-    ],
-)
-def test_the_way_between_nodes(nodes: str, leaves: tuple[str, ...], hops: int | None) -> None:
-    tree = parsed(TREE)
-    assert (tree.leaves_of(nodes.split()), tree.hops(nodes.split())) == (leaves, hops)
-
-
-def test_blocks_have_no_hops() -> None:
+def test_blocks() -> None:
     blocks = parsed(BLOCKS)
     assert blocks.kind == "block"
-    assert blocks.leaves_of(["g18", "g19"]) == ("b1", "b2")
-    assert blocks.hops(["g1", "g2"]) is None
     assert (blocks.most_nodes, blocks.summary) == (18, "2 blocks of 17 to 18 nodes")
 
 

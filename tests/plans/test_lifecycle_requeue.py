@@ -32,7 +32,6 @@ def test_slurm_queues_it_again_too(job: Jobs, slurm: Sites) -> None:
     [
         ({}, set()),
         ({"stop_by": "file"}, {"HPCTRAIN_STOP_FILE"}),
-        ({"hang_after": "20m"}, {"HPCTRAIN_HANG_AFTER"}),
     ],
 )
 def test_ranks_on_other_nodes_and_in_images_have_its_variables(
@@ -78,19 +77,6 @@ def test_a_directive_of_the_job_is_written_once(job: Jobs, slurm: Sites) -> None
             {"env": {"HPCTRAIN_CHECKPOINTS": LOCAL}},
             f"{LOCAL} is on each node's own disk (/dev/shm), and a checkpoint of 2 nodes is one",
             id="node-local",
-        ),
-        pytest.param(
-            {"time": "1h"},
-            {"lifecycle": {"hang_after": "1h"}},
-            "hang_after = 01:00:00 is no time for a hang: at least 10 s and less than the time "
-            "limit",
-            id="hang-after-the-limit",
-        ),
-        pytest.param(
-            {},
-            {"lifecycle": {"hang_after": "9s"}},
-            "is no time for a hang: at least 10 s",
-            id="hang-too-short",
         ),
         pytest.param(
             {},

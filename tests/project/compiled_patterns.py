@@ -17,7 +17,6 @@ import msgspec
 
 import hpc_train
 from hpc_train.lint.option_values import srun_value_forms
-from hpc_train.records.parsers import metrics_csv
 from hpc_train.records.signatures.catalogue import packaged
 
 ROOT = Path(hpc_train.__file__).parent
@@ -44,7 +43,6 @@ def patterns() -> dict[re.Pattern[Any], str]:
         found.setdefault(signature.compiled, f"signatures.{signature.id}")
     for option, form in srun_value_forms().items():
         found.setdefault(form.compiled, f"slurm_values.{option}")
-    found.setdefault(metrics_csv._form(20), "metrics_csv._form")
     return found
 
 

@@ -81,10 +81,7 @@ PARQUET = "Parquet needs pyarrow and pandas; install them: "
 NEED_AN_EXTRA = [
     Case("report steps.log", f"hpctrain: hpctrain report {REPORT}"),
     Case("report nothing-of-this-name", f"hpctrain: hpctrain report {REPORT}"),
-    Case("report steps.log --bundle b.tar.zst", f"hpctrain: hpctrain report {REPORT}"),
     Case("compare steps.log steps.log", f"hpctrain: hpctrain compare {REPORT}"),
-    Case("track add steps.log", f"hpctrain: hpctrain track {REPORT}"),
-    Case("track show", f"hpctrain: hpctrain track {REPORT}"),
     Case("collect steps.log -o steps.parquet", f"hpctrain: {PARQUET}"),
 ]
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 from hpc_train.records.line import Line, Prefix, peel
+from hpc_train.timed_regex import TimedPattern
 
 
 @pytest.mark.parametrize(
@@ -81,14 +80,14 @@ def test_label_of_srun_is_kept_under_torchrun() -> None:
 )
 def test_prefix_of_a_site(text: str, rank: int | None, local: int | None, host: str | None) -> None:
     line = Line(text.encode())
-    line.peel(re.compile(r"<gpu(?P<local>\d+)@(?P<host>\w+)> "))
+    line.peel(TimedPattern(r"<gpu(?P<local>\d+)@(?P<host>\w+)> "))
     assert (line.text, line.rank, line.prefix.local, line.node) == ("text", rank, local, host)
 
 
 def test_a_site_may_state_the_rank_and_may_be_wrong() -> None:
-    assert peel("r12|text", re.compile(r"r(?P<rank>\w+)\|")).rank == 12
-    assert peel("rxy|text", re.compile(r"r(?P<rank>\w+)\|")) == Prefix("text")
-    assert peel("text", re.compile(r"x*")) == Prefix("text")
+    assert peel("r12|text", TimedPattern(r"r(?P<rank>\w+)\|")).rank == 12
+    assert peel("rxy|text", TimedPattern(r"r(?P<rank>\w+)\|")) == Prefix("text")
+    assert peel("text", TimedPattern(r"x*")) == Prefix("text")
 
 
 @pytest.mark.parametrize(
@@ -107,7 +106,7 @@ def test_node_of_a_line(raw: bytes, node: str | None) -> None:
 
 
 def test_a_prefix_of_a_site_is_matched_with_the_next_512_characters() -> None:
-    site = re.compile(r"<(?P<host>[^>]*)> ")
+    site = TimedPattern(r"<(?P<host>[^>]*)> ")
     assert peel(f"<{'n' * 500}> text", site).rest == "text"
     assert peel(f"<{'n' * 520}> text", site) == Prefix(f"<{'n' * 520}> text")
 

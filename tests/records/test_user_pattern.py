@@ -7,6 +7,7 @@ from pathlib import Path
 
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.records.collect import collect, wanted
+from hpc_train.records.parse_stats import ParseStats
 
 TOOK = LogPattern(
     regex=r"rank (?P<rank>\d+) step (?P<step>\d+) took (?P<step_time>[\d.]+) ms, (?P<power>\d+) W",
@@ -55,15 +56,26 @@ def test_only_the_neighbourhood_of_the_literal_is_matched(tmp_path: Path) -> Non
     assert found(tmp_path, "abc" + "y" * 2_000 + "loss=0.5\n", slow) == []
 
 
-def test_patterns_with_touching_repeats_see_less(tmp_path: Path) -> None:
-    slow = LogPattern(regex=r"took \d+\d+(?P<loss>\d+)x", scope="global")
-    hostile = ("took " + "1" * 1_000 + "\n") * 3
-    begun = time.process_time()
-    assert found(tmp_path, hostile + "took 117x\n", slow)[0][2] == 7.0  # type: ignore[index]
-    # Of all 1,000 characters, each line takes 3 s.
-    assert time.process_time() - begun < 3
-    far = f"took 117x{' ' * 600}\n"
-    assert found(tmp_path, far, slow)[0][2] == 7.0  # type: ignore[index]
+def test_a_pattern_that_takes_too_long_is_left_out_and_named(tmp_path: Path) -> None:
+    slow = LogPattern(regex=r"took (?P<loss>(?:\d|\d\d)+)x", scope="global")
+    good = LogPattern(regex=r"took (?P<step_time>\d{1,2})", scope="per_rank")
+    log, census = tmp_path / "a.log", ParseStats()
+    log.write_text("took 17x\n" + f"took {'1' * 60}\n" * 50 + "took 18x\n")
+    begun = time.monotonic()
+    rows = list(collect("r", [log], wanted("auto", patterns=(slow, good)), census=census))
+    assert time.monotonic() - begun < 30
+    assert [row.value for row in rows if row.metric == "loss"] == [17.0]
+    assert sum(row.metric == "step_time" for row in rows) == 52
+    (said,) = [text for text in census.refusals() if "takes too long" in text]
+    assert said == f"the pattern {slow.regex!r} takes too long, and is left out from {log}:2 on"
+
+
+def test_a_prefix_that_takes_too_long_is_left_out_and_named(tmp_path: Path) -> None:
+    log, census = tmp_path / "a.log", ParseStats()
+    log.write_text(f"{'a' * 60}b iter 5: loss 2.5, time 100.0ms\n" * 3)
+    rows = list(collect("r", [log], wanted("auto", r"(?:a|aa)+!"), census=census))
+    assert len(rows) == 6
+    assert any("the prefix '(?:a|aa)+!' takes too long" in text for text in census.refusals())
 
 
 def test_each_pattern_reads_the_line_and_the_first_has_the_metric(tmp_path: Path) -> None:

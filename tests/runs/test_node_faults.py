@@ -73,7 +73,6 @@ def starts(*failed: str, requeued: bool = True, **fields: Any) -> Run:
         pytest.param(starts("n1", "n2"), (), id="each once"),
         pytest.param(starts("n1", "n2", "n1"), ("n1",), id="twice"),
         pytest.param(starts("n1", "n1", requeued=False), (), id="the end counts by itself"),
-        pytest.param(starts("", left_out="n3,n4"), ("n3", "n4"), id="preflight"),
     ],
 )
 def test_the_starts_of_a_job_are_evidence(found: Run, bad: tuple[str, ...]) -> None:

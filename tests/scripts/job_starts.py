@@ -20,22 +20,11 @@ if [ "$1" = requeue ] && [ "$(cat unreached 2>/dev/null | wc -l)" -lt "${UNREACH
   exit 1
 fi
 preempted="StartTime=2026-01-02T03:04:05 PreemptTime=${PREEMPTED:-None}"
-named="ReqNodeList=(null) ExcNodeList=${EXCLUDED:-(null)} Features=${WANTED:-(null)}"
-[ "$1 $2" != "show job" ] || echo "JobId=71 JobState=${STATE:-RUNNING} $preempted $named A="
+[ "$1 $2" != "show job" ] || echo "JobId=71 JobState=${STATE:-RUNNING} $preempted A="
 [ "$1 $2" != "show node" ] || printf "%b" "$NODES"
-[ "$1" != update ] || echo "$2 $3" >>updated
 [ "$1" = requeue ] || exit 0
 echo "$2" >>requeued
 exit "${REFUSED:-0}"
-"""
-# Slurm's judgement: ANSWER, unless the words have FITS.
-SBATCH = """\
-#!/bin/bash
-echo "$*" >>tested
-[ -n "$ANSWER" ] || exit 0
-[ -z "$FITS" ] || [[ "$*" != *"$FITS"* ]] || exit 0
-echo "$ANSWER" >&2
-exit 1
 """
 # A start loads a checkpoint, writes its step, if it gets further, and ends with a code.
 PROGRAM = (
@@ -53,9 +42,8 @@ class Job:
     def __init__(self, folder: Path, script: str) -> None:
         self.folder, self.starts = folder, 0
         (folder / "bin").mkdir()
-        for program, text in (("scontrol", SCONTROL), ("sbatch", SBATCH)):
-            (folder / "bin" / program).write_text(text)
-            (folder / "bin" / program).chmod(0o755)
+        (folder / "bin" / "scontrol").write_text(SCONTROL)
+        (folder / "bin" / "scontrol").chmod(0o755)
         (folder / "bin" / "sleep").symlink_to("/bin/true")
         (folder / "job.sbatch").write_text(script)
 

@@ -112,60 +112,12 @@ def test_a_start_that_wrote_no_end_has_a_line_by_the_next(started: Callable[...,
         "requeued": False,
         "by_slurm": False,
         "preempted": False,
-        "kept": "",
     }
     assert [row["restart"] for row in job.rows()] == [0, 1, 2]
     # The script looks at the file of the checkpoint, which the test itself wrote.
-    progress |= {"saved": job.rows()[1]["saved"], "resumed": None, "failed": "", "left_out": ""}
+    progress |= {"saved": job.rows()[1]["saved"], "resumed": None, "failed": ""}
     assert status["started"] <= progress["saved"] <= status["ended"]
     assert job.rows()[1] == {**lost, **progress}
-
-
-STACK = """\
-Timeout (0:10:00)!
-Thread 0x00007f12 (most recent call first):
-  File "/venv/torch/distributed/watchdog.py", line 9 in watch
-
-Thread 0x00007f34 (most recent call first):
-  File "%s", line 40 in %s
-  File "/home/me/train.py", line 50 in main"""
-WAITS = STACK % ("/venv/lib/torch/distributed/distributed_c10d.py", "all_reduce")
-
-
-@pytest.mark.parametrize(
-    ("other", "text"),
-    [
-        pytest.param(
-            STACK % ("/home/me/data.py", "read_batch"),
-            'rank 1 did not arrive, it was in "/home/me/data.py", line 40 in read_batch; 1 waited '
-            "in a collective (rank 0)",
-            id="another-place",
-        ),
-        pytest.param(
-            f"{STACK % ('/home/me/data.py', 'read')}\nhpctrain: restart 1\nstep 1",
-            "no stack of rank 1; 1 waited in a collective (rank 0)",
-            id="no-stack-in-this-start",
-        ),
-        pytest.param(
-            WAITS,
-            "the stacks do not tell which rank did not arrive; 2 waited in a collective (rank 0, "
-            "rank 1)",
-            id="all-wait",
-        ),
-    ],
-)
-def test_a_hang_queues_the_job_again_and_names_the_rank(
-    started: Callable[..., Job], other: str, text: str
-) -> None:
-    job = started(hang_after="10m")
-    (job.folder / "logs").mkdir()
-    (job.folder / "logs" / "rank-1.out").write_text(other)
-    said, again = job.start(1, step=3, SAY=WAITS)
-    assert f"hpctrain: hang: no step for 600 s; {text}\n" in said
-    assert (again, job.rows()[0]["exit_code"]) == (True, 142)
-    (job.folder / "logs" / "rank-1.out").write_text("")
-    said, again = job.start(1, step=4)
-    assert ("hpctrain: hang" in said, again) == (False, False)
 
 
 def test_the_time_of_the_last_checkpoint_is_known(started: Callable[..., Job]) -> None:

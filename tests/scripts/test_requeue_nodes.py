@@ -1,4 +1,4 @@
-"""The nodes that the next start of a job leaves out; the script is run by bash."""
+"""The nodes whose ranks failed first in the starts of a job; the script is run by bash."""
 
 from __future__ import annotations
 
@@ -16,31 +16,11 @@ from tests.scripts.job_starts import PROGRAM, Job
 Plans = Callable[..., LaunchPlan]
 
 
-def updates(job: Job) -> list[str]:
-    file = job.folder / "updated"
-    return file.read_text().splitlines() if file.exists() else []
-
-
-def test_a_node_that_is_the_first_to_fail_twice_is_left_out(started: Callable[..., Job]) -> None:
+def test_the_node_that_failed_first_is_recorded(started: Callable[..., Job]) -> None:
     job = started(requeue_on=[1, 75])
-    said, _ = job.start(1, step=5, FAILED="n2.cluster")
-    assert "without" not in said
-    assert updates(job) == []
-    job.start(1, step=6, FAILED="n1")
-    said, again = job.start(1, step=7, FAILED="n2.cluster", EXCLUDED="n[7-8]")
-    assert again
-    assert "queued again after step 7, restart 3 of at most 10, without n2\n" in said
-    assert updates(job) == ["jobid=71 excnodelist=n[7-8],n2"]
+    for step, node in enumerate(("n2.cluster", "n1", "n2.cluster")):
+        assert job.start(1, step=step + 5, FAILED=node)[1]
     assert [row["failed"] for row in job.rows()] == ["n2", "n1", "n2"]
-    assert [row["left_out"] for row in job.rows()] == ["", "", "n2"]
-
-
-def test_a_node_is_left_out_only_where_the_job_is_queued_again(started: Callable[..., Job]) -> None:
-    job = started(requeue_on=[75])
-    assert not job.start(1, step=1, FAILED="n2")[1]
-    assert not job.start(1, step=2, FAILED="n2")[1]
-    assert [row["left_out"] for row in job.rows()] == ["", ""]
-    assert updates(job) == []
 
 
 def test_ranks_that_saved_or_were_ended_by_slurm_blame_no_node(started: Callable[..., Job]) -> None:
@@ -50,7 +30,6 @@ def test_ranks_that_saved_or_were_ended_by_slurm_blame_no_node(started: Callable
     job.start(1, step=3, FAILED="n1", STATE="COMPLETING")
     job.start(1, step=4, FAILED="n1", PREEMPTED="2099-01-01T00:00:00")
     assert [row["failed"] for row in job.rows()] == ["", "", "", ""]
-    assert updates(job) == []
 
 
 # What a rank printed last that lost another one: gloo of torch 2.13, its peer was killed here; the
@@ -101,7 +80,6 @@ def test_a_rank_that_lost_another_one_is_no_fault_of_its_node(two_nodes: Job, wo
     for step in (1, 2):
         two_nodes.start(1, step=step, FAILED="n1", SAY=words, NODES="")
     assert [row["failed"] for row in two_nodes.rows()] == ["", ""]
-    assert updates(two_nodes) == []
     assert failure(two_nodes)["lost_peer"] is True
 
 
@@ -110,7 +88,6 @@ def test_the_node_that_slurm_has_lost_is_to_blame(two_nodes: Job) -> None:
     for step in (1, 2):
         two_nodes.start(1, step=step, FAILED="n1", SAY=LOST_PEER[0], NODES=nodes)
     assert [row["failed"] for row in two_nodes.rows()] == ["n2", "n2"]
-    assert updates(two_nodes) == ["jobid=71 excnodelist=n2"]
 
 
 @pytest.mark.parametrize("words", OWN)
@@ -123,65 +100,3 @@ def test_an_error_of_its_own_counts_beside_the_lost_connection(two_nodes: Job, w
 
 def failure(job: Job) -> Any:
     return json.loads((job.folder / "status.json").read_text())["failure"]
-
-
-# Slurm 22.05 on the lab: too few nodes that are up, or with the features or GPUs; a node that the
-# job names.
-TOO_FEW = "allocation failure: Requested node configuration is not available"
-NAMED = "allocation failure: Invalid node name specified"
-OTHER = "allocation failure: Job violates accounting/QOS policy (job submit limit, user's size)"
-
-
-@pytest.mark.parametrize(
-    ("answers", "kept"),
-    [
-        pytest.param({}, "", id="others-fit"),
-        pytest.param({"ANSWER": TOO_FEW}, "n2", id="too-few"),
-        pytest.param({"ANSWER": NAMED}, "n2", id="named"),
-        pytest.param({"ANSWER": OTHER}, "", id="another-refusal"),
-        pytest.param({"ANSWER": TOO_FEW, "FITS": "--exclude=n[7-8],n2"}, "n2", id="excluded-not"),
-        pytest.param(
-            {"ANSWER": TOO_FEW, "FITS": "--exclude=n[7-8],n2 ", "EXCLUDED": "n[7-8]"},
-            "",
-            id="excluded",
-        ),
-        pytest.param(
-            {"ANSWER": TOO_FEW, "FITS": "--constraint=a&c", "WANTED": "a&[b|c]"},
-            "",
-            id="one-alternative",
-        ),
-        pytest.param(
-            {"ANSWER": TOO_FEW, "FITS": "--constraint=a&d", "WANTED": "a&[b|c]"},
-            "n2",
-            id="no-alternative",
-        ),
-        pytest.param({"ANSWER": TOO_FEW, "WANTED": "[a*1&b*1]"}, "n2", id="counts"),
-        pytest.param(
-            {"ANSWER": TOO_FEW, "FITS": "--nodes=2 --constraint=a ", "WANTED": "[a*2&b]"},
-            "n2",
-            id="counts-of-one-feature",
-        ),
-    ],
-)
-def test_a_node_without_which_the_job_could_not_start_is_kept(
-    two_nodes: Job, answers: dict[str, str], kept: str
-) -> None:
-    two_nodes.start(1, step=1, FAILED="n2")
-    said, again = two_nodes.start(1, step=2, FAILED="n2", **answers)
-    assert again
-    assert ("with n2, without which it could not start" in said) == bool(kept)
-    assert bool(updates(two_nodes)) != bool(kept)
-    row = two_nodes.rows()[-1]
-    assert (row["kept"], row["left_out"]) == (kept, "" if kept else "n2")
-
-
-def test_nodes_of_each_feature_are_asked_for(two_nodes: Job) -> None:
-    two_nodes.start(1, step=1, FAILED="n2")
-    two_nodes.start(1, step=2, FAILED="n2", WANTED="[a*2&b]")
-    asked = (two_nodes.folder / "tested").read_text().splitlines()
-    assert [words.split()[2:-1] for words in asked] == [
-        ["--nodes=2", "--constraint=a"],
-        ["--nodes=1", "--constraint=b"],
-        [],
-    ]
-    assert updates(two_nodes) == ["jobid=71 excnodelist=n2"]

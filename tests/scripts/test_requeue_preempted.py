@@ -32,13 +32,6 @@ def test_preempted_starts_do_not_count_as_starts_without_progress(
     assert [row["stalled"] for row in job.rows()] == [0, 0, 0, 0, 1, 2]
 
 
-def test_a_preempted_start_doubles_no_delay(started: Callable[..., Job]) -> None:
-    job = started(restart_delay="10m")
-    for _ in range(2):
-        assert job.start(75, step=1, PREEMPTED="2099-01-01T00:00:00")[1]
-    assert (job.folder / "updated").read_text() == "jobid=71 starttime=now+600\n" * 2
-
-
 def test_a_node_whose_clock_is_ahead_is_preempted_too(started: Callable[..., Job]) -> None:
     """Both times are Slurm's: of this machine's clock, the job began long after them."""
     job = started()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import pytest
@@ -79,22 +78,3 @@ def test_a_first_start_without_a_checkpoint_counts_as_one_at_step_0(
 ) -> None:
     job = started(max_stalled=1)
     assert [job.start(75)[1], job.start(75)[1]] == [True, False]
-
-
-def test_each_start_without_progress_waits_twice_as_long(started: Callable[..., Job]) -> None:
-    job = started(restart_delay="10m", max_stalled=3)
-    for step in (5, None, None, 6):
-        assert job.start(75, step=step)[1]
-    assert (job.folder / "updated").read_text().splitlines() == [
-        f"jobid=71 starttime=now+{seconds}" for seconds in (600, 1200, 2400, 600)
-    ]
-
-
-def test_a_delay_is_doubled_eight_times_at_most(started: Callable[..., Job]) -> None:
-    """Bash would compute a number without meaning from many more."""
-    job = started(restart_delay="10m", max_stalled=1000)
-    assert job.start(75, step=5)[1]
-    row = json.dumps({**job.rows()[0], "stalled": 70})
-    (job.folder / "restarts.jsonl").write_text(row + "\n")
-    assert job.start(75)[1]
-    assert (job.folder / "updated").read_text().endswith("starttime=now+153600\n")

@@ -50,11 +50,6 @@ def test_one_pattern_or_several(tmp_path: Path) -> None:
         (rf"regex: '{GOOD}', units: {{step_time: ms}}", ["step_time is always in s, not ms"]),
         (rf"regex: '{GOOD}', scale: {{step: 2}}", ["no group 'step'", "its metrics: step_time"]),
         (rf"regex: '{GOOD}', scale: {{step_time: 0}}", ["step_time is 0"]),
-        (r"regex: 'took (?P<step_time>(\d+)+) ms'", ["exponential time"]),
-        (
-            r"regex: '(?P<step_time>\d+)\d+\d+ took'",
-            [r"touch one another and match the same characters: a search, \d, \d, \d;"],
-        ),
     ],
 )
 def test_what_is_wrong_is_named_with_its_place(

@@ -9,25 +9,20 @@ import msgspec
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from hpc_train.errors import ReportError
 from hpc_train.model.record import Record
 from hpc_train.tables.condition_differences import (
-    Printed,
     compared,
     difference,
     fields_of,
     levels,
     merged,
     texts,
-    together,
 )
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from hpc_train.tables.split_series import Separated, separated
-from hpc_train.tables.word_sets import WordSets, word_sets
 from tests.tables.studies import expected, record, study
 
 
@@ -119,7 +114,7 @@ def test_fields_of_an_axis_or_that_may_differ_are_not_compared() -> None:
 
 
 def test_an_empty_text_is_not_recorded() -> None:
-    assert texts(of({"a": "x"}, {"a": ""}, {}, None, {"a": "0"}), "a").spread() == [
+    assert texts(of({"a": "x"}, {"a": ""}, {}, None, {"a": "0"}), "a") == [
         "x",
         None,
         None,
@@ -184,39 +179,3 @@ def test_the_longest_sequence_of_a_run_counts_unless_it_is_stated() -> None:
     assert recorded(*lengths) == {"sequence_length": "4096"}
     assert recorded(*lengths, conditions={"sequence_length": "8"}) == {"sequence_length": "8"}
     assert recorded(record("n2", "sequence_length", 8), record("n1", "sequence_length", 0)) == {}
-
-
-def test_the_facts_of_parts_of_a_study_are_numbered_on() -> None:
-    one = Printed(sets({0: {"a"}}, 2), sets({1: {"tokens"}}, 2), {0: "8"})
-    other = Printed(sets({0: {"b"}}, 3), sets({0: {"samples"}}, 3), {1: "9"})
-    found = together([(one, 2), (other, 3), (one, 2)])
-    assert [set(own) for own in words(found.parsers)] == [
-        {"a"},
-        set(),
-        {"b"},
-        set(),
-        set(),
-        {"a"},
-        set(),
-    ]
-    assert words(found.counted)[1:3] == [{"tokens"}, {"samples"}]
-    assert found.lengths == {0: "8", 3: "9", 5: "8"}
-
-
-def sets(own: dict[int, set[str]], runs: int) -> WordSets:
-    names = sorted({name for every in own.values() for name in every})
-    pairs = [(run, names.index(name)) for run, every in own.items() for name in every]
-    run, word = (np.array(column) for column in zip(*pairs, strict=True))
-    return word_sets(run, word, names, runs)
-
-
-def words(found: WordSets) -> list[frozenset[str]]:
-    return [found.sets[code] for code in found.codes.tolist()]
-
-
-@given(st.lists(st.tuples(st.integers(0, 6), st.integers(-1, 3)), max_size=20))
-def test_each_run_has_the_set_of_its_words(pairs: list[tuple[int, int]]) -> None:
-    names, runs = ["a", "b", "c", "d"], 5
-    run, word = (np.array([pair[at] for pair in pairs], dtype=np.int64) for at in (0, 1))
-    wanted = [{names[w] for r, w in pairs if r == own and w >= 0} for own in range(runs)]
-    assert [set(own) for own in words(word_sets(run, word, names, runs))] == wanted

@@ -3,14 +3,10 @@ from __future__ import annotations
 from typing import Any
 
 import pandas as pd
-import pytest
 
 from hpc_train.model.record import Record
-from hpc_train.model.report import Report
 from hpc_train.model.study import Warmup
-from hpc_train.reports.node_set_caveats import with_slow_nodes
 from hpc_train.tables.node_step_times import node_frame
-from hpc_train.tables.slow_nodes import SlowNode, slow_nodes
 from tests.tables.studies import expected, record, steps, study
 
 # Ranks 0 and 1 are on n1, rank 2 and 3 on n2.
@@ -59,21 +55,6 @@ def test_the_compute_time_of_an_event_is_the_same() -> None:
     found = frame(records)
     assert found["step_time_s"].tolist() == [1.0, 3.0]
     assert set(found["measure"]) == {"compute time"}
-
-
-@pytest.mark.parametrize(("other", "named"), [(3.0, [("n2", 3.0, 1)]), (1.4, [])])
-def test_a_node_that_is_much_slower_is_named(
-    other: float, named: list[tuple[str, float, int]]
-) -> None:
-    found = slow_nodes(frame(of_ranks("compute_time", [[1.0, 1.0, other, other]] * 3)))
-    assert [(one.node, one.times, one.runs) for one in found] == named
-
-
-def test_the_caveat_names_slow_nodes() -> None:
-    slow = [SlowNode(node="n2", times=3.04, runs=2)]
-    summary = with_slow_nodes(Report(title="t", tables=(), summary=("s",)), slow).summary
-    assert summary[0].endswith("which wait for it: n2 3 times (2 runs).")
-    assert summary[1:] == ("s",)
 
 
 def test_compute_time_of_one_node_only_tells_nothing_of_the_others() -> None:

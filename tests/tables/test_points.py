@@ -86,13 +86,11 @@ def test_cost_counts_the_ok_runs_per_sample_and_all_runs_in_what_was_spent() -> 
     )
     frame = run_frame(asked, rate("a", 1000.0))
     frame["wall_s"] = [3600.0, 1800.0, np.nan]
-    frame["job_energy_j"] = [3.6e6, 1.8e6, np.nan]
     row = speedup_frame(frame, asked).iloc[0]
     assert row["gpu_hours_per_million"] == pytest.approx(1e6 / 1000 / 3600)
     assert row["node_hours_per_million"] == pytest.approx(1e6 / 1000 / 3600)
     assert row["cost_per_million"] == pytest.approx(2 * 1e6 / 1000 / 3600)
     assert row["gpu_hours_spent"] == pytest.approx(1.5)
-    assert row["energy_spent_kwh"] == pytest.approx(1.5)
     assert row["not_ok"] == "1 FAILED, 1 MISSING"
 
 

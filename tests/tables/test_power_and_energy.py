@@ -15,7 +15,7 @@ from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
-from tests.tables.studies import expected, rate, record, steps, study
+from tests.tables.studies import expected, record, steps, study
 
 
 def row(records: Sequence[Record], warmup: int = 0, gpus: int = 1) -> dict[str, Any]:
@@ -113,29 +113,6 @@ def test_tflops_of_the_job_are_divided_by_its_gpus() -> None:
     assert row([record("a", "tflops", 1600)], gpus=4)["tflops_per_gpu"] == 400
     each = record("a", "tflops", 390, scope="per_gpu")
     assert row([each], gpus=4)["tflops_per_gpu"] == 390
-
-
-def of_job(samples: Sequence[Record], **run: Any) -> dict[str, Any]:
-    asked = msgspec.structs.replace(expected("a"), **run)
-    frame = run_frame(study([asked]), [*rate("a", 10), *samples])
-    return {str(name): frame.at[0, name] for name in frame.columns}
-
-
-def test_energy_of_the_whole_job_is_over_all_samples_and_never_that_of_steps() -> None:
-    samples = [record("a", "samples", 500)]
-    found = of_job(samples, job_energy_j=6000.0)
-    assert (found["job_energy_j"], found["job_energy_per_sample_j"]) == (6000, 12)
-    assert pd.isna(found["energy_per_sample_j"])
-    assert pd.isna(found["energy_j"])
-    both = of_job([*samples, record("a", "energy", 5000)], job_energy_j=6000.0)
-    assert (both["energy_per_sample_j"], both["job_energy_per_sample_j"]) == (10, 12)
-    assert pd.isna(of_job([], job_energy_j=6000.0)["job_energy_per_sample_j"])
-
-
-def test_energy_of_the_last_start_is_not_that_of_all_samples() -> None:
-    found = of_job([record("a", "samples", 500)], job_energy_j=6000.0, restarts=1)
-    assert found["job_energy_j"] == 6000
-    assert pd.isna(found["job_energy_per_sample_j"])
 
 
 def test_tflops_of_a_rank_with_several_gpus_are_divided_by_its_gpus() -> None:

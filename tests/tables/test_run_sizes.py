@@ -24,6 +24,6 @@ def test_logs_without_ranks_are_apart_unless_somebody_names_their_series() -> No
     named = msgspec.structs.replace(foreign("c"), axes={"lr": 1})
     sized = msgspec.structs.replace(foreign("d"), sizes={"nodes": 2})
     runs = [*bare, named, sized]
-    assert series_of(runs, np.full(4, NAN)).spread() == ["a", "b", "lr=1", "all"]
-    assert series_of(runs, np.full(4, 8.0)).spread() == ["all", "all", "lr=1", "all"]
-    assert series_of(bare[:1], np.array([NAN])).spread() == ["all"]
+    assert series_of(runs, np.full(4, NAN)) == ["a", "b", "lr=1", "all"]
+    assert series_of(runs, np.full(4, 8.0)) == ["all", "all", "lr=1", "all"]
+    assert series_of(bare[:1], np.array([NAN])) == ["all"]

@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BEGIN = """\
 import datetime, os, signal, subprocess, sys, time
 import torch
-from hpc_train.workload import checkpoint, hang_watch
+from hpc_train.workload import checkpoint
 checkpoint.should_stop()
 """
 UNTIL_ASKED = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.model.regex_analysis import Atom, atoms
+from hpc_train.model.regex_parts import Atom, atoms
 
 # `(a|b)(c|d)` is four patterns in Lua, which has no alternatives.
 _MOST = 64

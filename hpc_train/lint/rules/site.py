@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from hpc_train.errors import nearest
@@ -19,6 +18,7 @@ from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
 from hpc_train.registry import find_batch_system
+from hpc_train.timed_regex import whole_match
 
 _SIMILAR: Severity = "info"
 # A bare srun also starts other launchers, and python is none.
@@ -235,7 +235,7 @@ def foreign_account(subject: Subject) -> Iterator[RuleHit]:
     pattern, name = site.account.pattern if site else None, asked.value("account")
     if site is None or not pattern or not name or "$" in name or is_placeholder(name):
         return
-    if re.fullmatch(pattern, name, re.IGNORECASE) is None:
+    if not whole_match(pattern, name, ignore_case=True):
         like = site.account.example or pattern
         message = f"account {name!r}, but the accounts of {site.name} are of the form {like}"
         yield RuleHit(line=asked.line("account"), message=message)

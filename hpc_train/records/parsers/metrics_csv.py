@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.line_form import HitColumn, line_form
 from hpc_train.records.parsing.log_parser import Hit, Unreadable
 from hpc_train.records.parsing.logged_metrics import LoggedMetric, logged_metric
 from hpc_train.records.parsing.printed_numbers import number
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
-_CELL = r"[-+.\deE]{0,40}"
-_WIDEST = 100
 _EPOCHS = "epoch"
 _OF_WANDB = "_step"
 
@@ -47,27 +43,6 @@ class MetricsCsv:
         self._columns: list[tuple[int, LoggedMetric]] = []
         self._epoch = 0
         self._step: int | None = None
-
-    @property
-    def form(self) -> re.Pattern[str] | None:
-        """The form of a row below the header of a table."""
-        return _form(self._width) if self.wants_next and self._width <= _WIDEST else None
-
-    def read_form(self, rows: Sequence[str]) -> list[HitColumn]:
-        """Return the columns that have a known name."""
-        cells = list(zip(*[row.split(",") for row in rows], strict=True))
-        epochs = cells[self._epoch]
-        steps = epochs if self._step is None else cells[self._step]
-        step = [_step(*both) for both in zip(steps, epochs, strict=True)]
-        return [
-            HitColumn(
-                column.metric,
-                column.scope,
-                [_value(column, one) if one else None for one in cells[place]],
-                step,
-            )
-            for place, column in self._columns
-        ]
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the cells of a row with a known column name."""
@@ -118,8 +93,3 @@ def _value(column: LoggedMetric, cell: str) -> float | None:
 def _whole(cell: str) -> int | None:
     value = number(cell)
     return int(value) if value is not None and 0 <= value < 1e15 else None
-
-
-@lru_cache(_WIDEST)
-def _form(width: int) -> re.Pattern[str]:
-    return line_form(rf"({_CELL}(?:,{_CELL}){{{width - 1}}})")

@@ -22,7 +22,6 @@ from hpc_train.records.parsing.mlperf_event import (
     events_in,
     gpus_of_platform,
     gpus_of_system,
-    silent_form,
     sole_event,
 )
 from hpc_train.records.parsing.printed_numbers import finite, whole
@@ -46,10 +45,6 @@ _STEP_TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
 _MEANS = "loss_rpn_box_reg"
 _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
-
-
-# Most lines: an event without a measurement.
-_FORM = silent_form(_TELLING)
 
 
 class Mlperf:
@@ -86,7 +81,6 @@ class Mlperf:
         "time_to_train": "global",
     }
     wants_next = False
-    form = _FORM
 
     def __init__(self) -> None:
         self.words: dict[str, str] = {}
@@ -111,10 +105,6 @@ class Mlperf:
                 yield from self._word("submission_benchmark", event.task)
             if event.key in _TELLING:
                 yield from self._hits(event, line.rank)
-
-    def read_form(self) -> tuple[()]:
-        """Return nothing: the form is that of events without a measurement."""
-        return ()
 
     def _hits(self, event: Event, rank: int | None) -> Iterator[Hit]:
         key, value = event.key, finite(event.value)

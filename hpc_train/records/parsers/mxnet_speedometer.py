@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.line_form import HitColumn, line_form
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit
 from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
@@ -30,11 +29,6 @@ _LINE = re.compile(
     rf"(?P<rest>.{{0,1000}})"
     rf"|Time cost=(?P<epoch_time>{NUMBER})"
     rf"|Validation-(?:accuracy|acc-top1|top_k_accuracy_1)=(?P<accuracy>{NUMBER}))"
-)
-_FORM = line_form(
-    r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} )?Node\[0\] Epoch\[(\d{1,9})\] "
-    r"Batch \[(?:(\d{1,9})-)?(\d{1,9})\]\tSpeed: (\d{1,12}\.\d{1,9}) samples/sec"
-    r"((?:\t[\w-]{1,40}=(?:\d{1,9}\.\d{1,9}|nan)){0,4})"
 )
 _GLUON = re.compile(
     rf"\[Epoch (?P<epoch>\d{{1,9}})\] "
@@ -80,7 +74,6 @@ class MxnetSpeedometer:
         "accuracy": "per_rank",
     }
     wants_next = False
-    form = _FORM
 
     def __init__(self) -> None:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
@@ -95,16 +88,6 @@ class MxnetSpeedometer:
             self._each_for_itself = True
         match = _LINE.search(text)
         return self._gluon(text) if match is None else self._classic(match)
-
-    def read_form(self, *cells: Sequence[str]) -> list[HitColumn]:
-        """Return the rates, and the losses, of the first node."""
-        scope, rank = self._whose("0")
-        shown = [self._shown(line, rank) for line in zip(*cells, strict=True)]
-        step, since, rate, loss = zip(*shown, strict=True)
-        return [
-            HitColumn("samples_per_second", scope, rate, step, since, rank),
-            HitColumn("loss", "per_rank", loss, step, since, rank),
-        ]
 
     def _whose(self, number: str | None) -> tuple[Scope, int]:
         """Return the scope of a node's rate, and its rank."""

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.records.parsing.line_form import line_form
 from hpc_train.records.parsing.single_regex_parser import PatternParser
 
 PARSER = PatternParser(
@@ -17,11 +16,6 @@ PARSER = PatternParser(
     pattern=re.compile(
         r"\biter (?P<step>\d+): loss (?P<loss>\S+), time (?P<step_time>[\d.]+)ms"
         r"(?:, mfu (?P<mfu>[\d.]+)%)?"
-    ),
-    form=line_form(
-        r"iter (?P<step>\d{1,12}): loss (?P<loss>\d{1,9}\.\d{4}), "
-        r"time (?P<step_time>\d{1,12}\.\d\d)ms"
-        r"(?:, mfu (?:(?P<mfu>\d{1,4}\.\d\d)|-100\.00)%)?"
     ),
     states={"loss": "per_rank", "step_time": "per_rank", "mfu": "per_rank"},
     scale={"step_time": 1e-3, "mfu": 1e-2},

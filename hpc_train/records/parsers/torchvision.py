@@ -9,12 +9,10 @@ seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from collections.abc import Iterable, Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.line_form import HitColumn, floats, line_form
 from hpc_train.records.parsing.log_parser import Hit, Unreadable
 from hpc_train.records.parsing.printed_numbers import CLOCK, NUMBER, VALUE, number, seconds
 
@@ -27,13 +25,6 @@ _HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
 _PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
 # One pass for all fields: a search for each of the six fields would begin at the line's start.
 _FIELD = re.compile(rf"\s(?:(time|lr|loss|img/s|iter_time): {_VALUE}|max mem: {_LAST})")
-_PLAIN = r"(\d{1,9}\.\d{1,9})"
-_FORM = line_form(
-    r"Epoch: \[(\d{1,9})\]  \[ {0,9}(\d{1,12})/(\d{1,12})\]  eta: [\d:]{5,12}"
-    rf"  (?:lr: {_PLAIN})?(?:  img/s: {_PLAIN} \([\d.]{{1,20}}\))?"
-    rf"(?:  loss: {_PLAIN} \([\d.]{{1,20}}\))?"
-    rf"  time: {_PLAIN}  data: [\d.]{{1,20}}  max mem: (\d{{1,9}})"
-)
 _METRICS = {
     "time": "step_time",
     "iter_time": "step_time",
@@ -42,7 +33,6 @@ _METRICS = {
     "lr": "learning_rate",
     "": "memory",
 }
-_IN_FORM = ("learning_rate", "samples_per_second", "loss", "step_time", "memory")
 _SCALE = {"memory": 2.0**-10}
 _SCOPES: Mapping[str, Scope] = {
     "step_time": "per_rank",
@@ -75,7 +65,6 @@ class TorchVision:
         "time_to_train": "global",
     }
     wants_next = False
-    form = _FORM
 
     def __init__(self) -> None:
         self._last = 0
@@ -88,20 +77,6 @@ class TorchVision:
         if place is not None:
             return self._iteration(place, _fields(text[place.end() :]))
         return self._others(text)
-
-    def read_form(self, *cells: Sequence[str | None]) -> list[HitColumn]:
-        """Return the values of iterations."""
-        epoch, done, total = ([int(cell or 0) for cell in column] for column in cells[:3])
-        since = [now - before for before, now in pairwise([self._last, *done])]
-        steps = [one if 0 < one <= _WINDOW else min(_WINDOW, max(1, one)) for one in since]
-        self._last, self._per_epoch = done[-1], max(1, total[-1])
-        step = [one * of + at for one, at, of in zip(epoch, done, total, strict=True)]
-        found = dict(zip(_IN_FORM, map(floats, cells[3:]), strict=True))
-        found["memory"] = [size and size * _SCALE["memory"] for size in found["memory"]]
-        return [
-            HitColumn(metric, scope, found[metric], step, steps if metric == "step_time" else None)
-            for metric, scope in _ORDER
-        ]
 
     def _others(self, text: str) -> Iterator[Hit]:
         epoch = _EPOCH_END.search(text)

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
 
-from hpc_train.records.parsing.line_form import line_form
 from hpc_train.records.parsing.log_parser import Unreadable
 from hpc_train.records.parsing.printed_numbers import finite, scan, scan_object
 
@@ -29,9 +28,6 @@ _START = re.compile(
     r" +\([^()]{1,512}\) +(?P<old_key>\w{1,64})(?P<old_value>: *)?"
     r")"
 )
-_INTEGER = r"(?:0|[1-9]\d{0,18})"
-_STRING = r'"[\w ./:<>=,()-]{0,256}"'
-_JSON = rf"(?:null|true|false|{_STRING}|-?{_INTEGER}(?:\.\d{{1,25}})?(?:[eE][-+]?\d\d)?)"
 # Locating an error in JSON takes as long as reading all text before it.
 _BROKEN = 64
 
@@ -62,16 +58,6 @@ def sole_event(text: str) -> Event | None:
     """Return the one event that ends a line; None if that needs the full parser."""
     _, mark, event = text.partition(":::")
     return _decoded(event[6:]) if mark and event.startswith("MLLOG {") else None
-
-
-def silent_form(telling: Collection[str]) -> re.Pattern[str]:
-    """Return the form of a line whose one event has none of the `telling` keys."""
-    return line_form(
-        rf':::MLLOG \{{"namespace": {_STRING}, "time_ms": {_INTEGER}, "event_type": "\w{{1,40}}",'
-        rf' "key": "(?!(?:{"|".join(sorted(telling))})")\w{{1,64}}", "value": {_JSON},'
-        rf' "metadata": \{{"file": {_STRING}, "lineno": {_INTEGER}'
-        rf'(?:, "\w{{1,40}}": {_JSON}){{0,8}}\}}\}}'
-    )
 
 
 def events_in(text: str) -> Iterator[Event | Unreadable]:

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
+from typing import Protocol
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.line_form import HitColumn
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit
 from hpc_train.records.parsing.printed_numbers import COUNTABLE, number, scaled
+
+
+class Searched(Protocol):
+    """A regular expression, or one with a time limit."""
+
+    def search(self, text: str, /) -> re.Match[str] | None:
+        """Return the first match."""
+        ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -21,18 +29,16 @@ class PatternParser:
 
     A group that did not match, or contains no finite number, is ignored. `scale` multiplies values
     in other units than those of `model.record.UNITS` (`{"step_time": 1e-3}` for ms).
-    `form` matches the whole of most lines, see `runs_of_lines`.
     """
 
     title: str
     literals: tuple[bytes, ...]
-    pattern: re.Pattern[str]
+    pattern: Searched
     states: Mapping[str, Scope]
     sample: str
     scale: Mapping[str, float] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     wants_next: bool = False
-    form: re.Pattern[str] | None = None
 
     def __call__(self) -> PatternParser:
         """Return itself: it has no state, so that one object reads all logs."""
@@ -52,22 +58,6 @@ class PatternParser:
             if value is not None:
                 hits.append(Hit(metric, value, scope, step, rank, unit))
         return hits
-
-    def read_form(self, *cells: Sequence[str | None]) -> list[HitColumn]:
-        """Return the metrics of lines that `form` matches, whose groups have the same names."""
-        found = dict(zip(self._names, cells, strict=True))
-        step = [_whole(text) for text in found["step"]]
-        return [
-            HitColumn(
-                metric, scope, [_value(text, scale) for text in found[metric]], step, unit=unit
-            )
-            for metric, scope, scale, unit in self._metrics
-        ]
-
-    @cached_property
-    def _names(self) -> tuple[str, ...]:
-        """The groups of `form`."""
-        return tuple(self.form.groupindex) if self.form is not None else ()
 
     @cached_property
     def _metrics(self) -> tuple[tuple[str, Scope, float, str], ...]:

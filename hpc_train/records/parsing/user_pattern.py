@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from hpc_train.model.log_selection import MOST_TOUCHING, PLACES, LogPattern
-from hpc_train.model.regex_analysis import literal_of, touching
+from hpc_train.model.log_selection import PLACES, LogPattern
+from hpc_train.model.regex_parts import literal_of
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit
 from hpc_train.records.parsing.single_regex_parser import PatternParser
+from hpc_train.timed_regex import TimedPattern
 
-# Before and after the literal. The pattern may be unbounded; if its time grows with the cube
-# of the length (`MOST_TOUCHING`), 1,024 characters would take seconds, and 384 take 0.1 s.
-_NEAR = (256, 768)
-_NEARER = (96, 288)
+# So much of a long line is searched, before and after the literal.
+_BEFORE, _AFTER = 256, 768
 # Without a number, a value of these would be that of the whole run.
 _OF_STEPS = frozenset({"step_time", "epoch_time", "samples_per_second", "tokens_per_second"})
 
@@ -28,12 +26,11 @@ class UserPattern:
     wants_next = False
 
     def __init__(self, pattern: LogPattern) -> None:
-        compiled = re.compile(pattern.regex)
-        slow = len(touching(pattern.regex)) >= MOST_TOUCHING
-        self._before, self._after = _NEARER if slow else _NEAR
+        self._compiled = compiled = TimedPattern(pattern.regex)
         literal = pattern.literal or literal_of(pattern.regex)
         metrics = (name for name in compiled.groupindex if name not in PLACES)
         self.sample = pattern.regex
+        self.too_slow: dict[str, int] = {}
         self._has_step = "step" in compiled.groupindex
         self._lines: dict[int | None, int] = {}
         self.literals = (literal.encode(),)
@@ -51,11 +48,14 @@ class UserPattern:
     def read(self, line: Line) -> Iterable[Hit]:
         """Yield the metrics of the first match, near the literal."""
         raw = line.raw
-        if len(raw) > self._before + self._after:
+        if len(raw) > _BEFORE + _AFTER:
             at = raw.find(self.literals[0])
-            near = raw[max(0, at - self._before) : at + self._after]
+            near = raw[max(0, at - _BEFORE) : at + _AFTER]
             line = Line(near, line.number, line.file_rank)
-        return self._numbered(self._parser.read(line), line)
+        hits = self._parser.read(line)
+        if self._compiled.is_slow and not self.too_slow:
+            self.too_slow = {self.sample: line.number}
+        return self._numbered(hits, line)
 
     def _numbered(self, hits: list[Hit], line: Line) -> Iterator[Hit]:
         """Number the values of a step or an epoch by their lines, if the pattern has no `step`."""
@@ -83,6 +83,11 @@ class UserPatterns:
             for one in reversed(self._patterns)
             for metric, scope in one.states.items()
         }
+
+    @property
+    def too_slow(self) -> dict[str, int]:
+        """The patterns that were left out, and the line that took too long."""
+        return {regex: at for one in self._patterns for regex, at in one.too_slow.items()}
 
     def read(self, line: Line) -> Iterable[Hit]:
         """Yield the metrics of the first match of each pattern."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from functools import cached_property
 from typing import Annotated, Literal
@@ -9,9 +10,8 @@ from typing import Annotated, Literal
 from msgspec import Meta, field
 
 from hpc_train.model.finding import LogSeverity
-from hpc_train.model.log_selection import MOST_TOUCHING
-from hpc_train.model.regex_analysis import touching
 from hpc_train.model.value import Value
+from hpc_train.timed_regex import TimedPattern
 
 PACKAGED = "hpctrain"
 """`Signature.origin` of those that come with the package."""
@@ -36,10 +36,9 @@ SignatureKind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
 MemoryShortage = Literal["full", "fragmentation", "other_processes"]
 Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
 ShortText = Annotated[str, Meta(min_length=1, max_length=400)]
-# Before and after the literal [characters]: window in which a site's pattern, which may be
-# unbounded, is searched; it is smaller if the time grows with the cube of the length.
-_NEAR = (256, 768)
-_NEARER = (96, 288)
+# Before and after the literal [characters]: window in which a site's pattern is searched.
+_BEFORE, _AFTER = 256, 768
+_log = logging.getLogger(__name__)
 
 
 class Explanation(Value, frozen=True, kw_only=True):
@@ -113,16 +112,25 @@ class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
         return re.compile(self.pattern)
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the match; in a long line, a site's pattern is searched near a literal."""
-        if self.origin != PACKAGED and len(text) > sum(self._near):
+        """Return the match; in a long line, a site's pattern is searched near a literal.
+
+        A site's pattern that takes too long is named, and finds nothing from then on.
+        """
+        if self.origin == PACKAGED:
+            return self.compiled.search(text)
+        if len(text) > _BEFORE + _AFTER:
             places = [at for literal in self.literals if (at := text.find(literal)) >= 0]
-            start = max(0, min(places, default=0) - self._near[0])
-            text = text[start : start + sum(self._near)]
-        return self.compiled.search(text)
+            start = max(0, min(places, default=0) - _BEFORE)
+            text = text[start : start + _BEFORE + _AFTER]
+        known = self._timed.is_slow
+        match = self._timed.search(text)
+        if self._timed.is_slow and not known:
+            _log.warning("%s: the pattern of %s takes too long; left out", self.origin, self.id)
+        return match
 
     @cached_property
-    def _near(self) -> tuple[int, int]:
-        return _NEARER if len(touching(self.pattern)) >= MOST_TOUCHING else _NEAR
+    def _timed(self) -> TimedPattern:
+        return TimedPattern(self.pattern)
 
 
 class Sighting(Value, frozen=True, kw_only=True):

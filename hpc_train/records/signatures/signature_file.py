@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.errors import SignatureError, nearest
-from hpc_train.model.log_selection import MOST_TOUCHING
-from hpc_train.model.regex_analysis import literal_of, may_explode, touching
+from hpc_train.model.regex_parts import literal_of
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.signatures.base import Signature, SignatureEntry
+from hpc_train.timed_regex import TimedPattern
 from hpc_train.typed_values import decode
 from hpc_train.yamlfile import read
 
@@ -54,9 +54,9 @@ def read_own(path: Path) -> Iterator[Signature]:
     """Yield the signatures of a file of a site or user, in order.
 
     Raises:
-        SignatureError: with file:line; unknown keys, a pattern that is no regex or may take for
-            ever, no literal of 4 characters, an example that is not matched, a title that names
-            what the pattern does not find.
+        SignatureError: with file:line; unknown keys, a pattern that is no regex, no literal of 4
+        characters, an example that is not matched, a title that names what the pattern does not
+        find.
     """
     file, signatures = read_signatures(path)
     for signature in signatures:
@@ -96,25 +96,6 @@ def check(signature: Signature, file: Sourced[SignatureFile]) -> None:
 
 def _check_own(signature: Signature, file: Sourced[SignatureFile]) -> None:
     """Refuse features that only signatures of the package may use."""
-    if may_explode(signature.pattern):
-        raise _error(
-            signature,
-            file,
-            "pattern",
-            "a repeated group of the regex holds a repeat or a choice: on some lines that takes "
-            "for ever",
-            r"write it without the group, as [\d,]+ for (?:\d+,)*\d+",
-        )
-    if len(repeats := touching(signature.pattern)) > MOST_TOUCHING:
-        raise _error(
-            signature,
-            file,
-            "pattern",
-            "the regex has repeats that touch one another and match the same characters: "
-            f"{', '.join(repeats)}; on some lines that takes minutes",
-            r"put a text between them, repeat what the next one cannot match, as [^,]*, for .*, "
-            "or begin with a text or ^",
-        )
     if taken := sorted(_TAKEN.intersection(signature.compiled.groupindex)):
         text = f"the group {taken[0]!r} is filled from tracebacks; call it something else"
         raise _error(signature, file, "pattern", text)
@@ -128,7 +109,7 @@ def _check_pattern(signature: Signature, file: Sourced[SignatureFile]) -> set[st
     if len(signature.pattern) > _LONGEST:
         raise _error(signature, file, "pattern", f"is longer than {_LONGEST} characters")
     try:
-        groups = set(signature.compiled.groupindex)
+        groups = set(TimedPattern(signature.pattern).groupindex)
     except (re.error, OverflowError, RecursionError) as error:
         raise _error(signature, file, "pattern", f"the regex cannot be read: {error}") from None
     return groups

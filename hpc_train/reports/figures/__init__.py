@@ -7,8 +7,7 @@ Not here: the numbers themselves (`tables`), images as files (`reports.figure_fi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from hpc_train.model.expected_study import ExpectedStudy
@@ -23,7 +22,6 @@ from hpc_train.reports.figures import (
     step_times,
     throughput_memory,
     time_split,
-    track,
 )
 from hpc_train.reports.figures import (
     step_times_by_node as nodes,
@@ -31,7 +29,6 @@ from hpc_train.reports.figures import (
 from hpc_train.reports.figures.canvas import Canvas, font_size
 from hpc_train.reports.figures.images import STYLE, finished
 from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
-from hpc_train.reports.track_names import TrackInput, metric_name, point_names
 
 MAIN = "scaling"
 # Each returns None if there is nothing to draw; the most important first.
@@ -60,31 +57,16 @@ def figures(
     `kinds` of images: svg, png (150 dpi), pdf, and inline (an SVG for a page). The same tables give
     the same bytes.
     """
-    plot = plot_data_of(study, measured, paper)
-    draws = {name: partial(FIGURES[name], plot) for name in names}
-    return _drawn(draws, kinds, paper, plot.unit.key)
-
-
-def track_figures(found: TrackInput, kinds: Sequence[str] = ("inline",)) -> tuple[Figure, ...]:
-    """Return a figure for each metric of a history, in the formats of `figures`."""
-    names = point_names(found)
-    metrics = dict.fromkeys(metric_name(one) for one in found.tracks)
-    draws = {f"track-{metric}": partial(track.draw, found, names, metric) for metric in metrics}
-    return _drawn(draws, kinds, SCREEN, "size")
-
-
-def _drawn(
-    draws: Mapping[str, Callable[[], Canvas | None]], kinds: Sequence[str], paper: Paper, unit: str
-) -> tuple[Figure, ...]:
     import matplotlib as mpl
 
+    plot = plot_data_of(study, measured, paper)
     style: Any = {**mpl.rcParamsDefault, **STYLE, "font.size": font_size(paper)}
     made = []
     with mpl.rc_context(style), warnings.catch_warnings():
         # Characters that the font lacks are boxes in an image, and text in a page.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
-        for name, draw in draws.items():
-            canvas = draw()
+        for name in names:
+            canvas = FIGURES[name](plot)
             if canvas is not None:
-                made.append(finished(name, canvas, kinds, unit))
+                made.append(finished(name, canvas, kinds, plot.unit.key))
     return tuple(made)

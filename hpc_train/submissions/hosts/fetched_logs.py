@@ -68,17 +68,14 @@ def fetch_all(run: RunFolder, started: StartedHosts) -> None:
 def sizes_there(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
     """Return what is there of each log of a host, by its name on the host."""
     sizes = {}
-    here = (*run.logs.glob("*.out"), *run.topology.glob("*.txt"))
-    for path in filter(is_regular, here):
+    for path in filter(is_regular, run.logs.glob("*.out")):
         with suppress(FileNotFoundError):
             sizes[_name_there(path, host, rank)] = path.stat().st_size
     return {name: size for name, size in sizes.items() if name}
 
 
 def file_here(run: RunFolder, name: str, host: StartedHost, rank: int) -> Path:
-    """Return where a log, or the topology of a node, of a host is kept here."""
-    if name.endswith(".txt"):
-        return run.topology / name
+    """Return where a log of a host is kept here."""
     return run.logs / (f"job-{host.name}.out" if rank and name == "job.out" else name)
 
 

@@ -29,6 +29,5 @@ def test_the_log_of_the_script_keeps_its_name_on_the_first_host_only(tmp_path: P
     assert file_here(run, "job.out", HOST, 0) == run.logs / "job.out"
     assert file_here(run, "job.out", HOST, 1) == run.logs / "job-gpu2.out"
     assert file_here(run, "rank-1.out", HOST, 1) == run.logs / "rank-1.out"
-    assert file_here(run, "gpu2.txt", HOST, 1) == run.topology / "gpu2.txt"
     assert sizes_there(run, HOST, 0)["job.out"] == 5
     assert sizes_there(run, HOST, 1) == {"job.out": 7, "rank-1.out": 9}
