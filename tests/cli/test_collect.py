@@ -56,7 +56,7 @@ def test_folder_without_logs_says_what_is_there(hpctrain: Hpctrain) -> None:
     assert "other: no log files in this folder; it contains model.pt" in done.stderr
 
 
-@pytest.mark.parametrize("prefix", ["((", "(?P<who>x)", "(<\\w+>?)+:"])
+@pytest.mark.parametrize("prefix", ["((", "(?P<who>x)"])
 def test_wrong_prefix(hpctrain: Hpctrain, prefix: str) -> None:
     done = hpctrain("collect", "ranks", "--prefix", prefix)
     assert done.returncode == 2

@@ -24,9 +24,3 @@ def test_a_lab_refuses_the_options_of_another(hpctrain: Hpctrain, words: str, sa
 def test_a_profile_of_no_host_is_refused(hpctrain: Hpctrain, hosts: str) -> None:
     done = hpctrain("site", "init", "x", "--hosts", hosts)
     assert (done.returncode, "--hosts needs names" in done.stderr) == (2, True), done.stderr
-
-
-def test_advice_on_a_file_that_is_not_there_is_refused(hpctrain: Hpctrain) -> None:
-    done = hpctrain("advise", "backnd", "--site", "local")
-    said = "backnd: no such file; did you mean 'backend'?"
-    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
