@@ -99,12 +99,3 @@ def test_damaged_logs_never_crash_a_parser(name: str, chance: st.DataObject) -> 
         assert 1 <= number <= lines
         assert hit.unit or hit.metric in UNITS
         assert abs(hit.value) < float("inf")
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_lines_doubled_or_reversed_are_no_more_than_lines(name: str) -> None:
-    lines = lines_of(name)
-    for order in (lines + lines, lines[::-1], [line[:-3] for line in lines]):
-        census = ParseStats()
-        parse(b"\n".join(order), name, census=census)
-        assert sum(seen.lines for seen in census.known.values()) <= len(order)

@@ -182,6 +182,7 @@ def test_every_parser_that_has_nothing_open_can_be_read_on(log: Path) -> None:
     assert read_log.whole(logs_of("r", [log])[0], wanted("auto")).resumable
 
 
+@pytest.mark.process
 def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
     log, kept = tmp_path / "a.log", tmp_path / "index"
     peaks = []

@@ -11,7 +11,6 @@ from hpc_train.records.collect import collect
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.wandb_chart import charted_runs
-from tests.records.parse_text import brief, parse
 
 
 def column(run: str, metric: str) -> str:
@@ -20,51 +19,6 @@ def column(run: str, metric: str) -> str:
 
 def chart(*columns: str, axis: str = "Step", rows: tuple[str, ...] = ()) -> bytes:
     return "\n".join((",".join((f'"{axis}"', *columns)), *rows, "")).encode()
-
-
-def test_steps_of_one_run() -> None:
-    text = chart(
-        column("calm - sea-7", "train/step_time"),
-        column("calm - sea-7", "loss"),
-        column("calm - sea-7", "f1"),
-        rows=(
-            '"10","0.5","0.4","0.6","2.25","2","3","1","1","1"',
-            '"20","","","","2","2","2","","",""',
-            '"x","0.25","0.25","0.25","nan","nan","nan","","",""',
-        ),
-    )
-    assert brief(text, "wandb_chart") == [
-        ("step_time", 0.5, "per_rank", 10, None),
-        ("loss", 2.25, "per_rank", 10, None),
-        ("loss", 2.0, "per_rank", 20, None),
-        ("step_time", 0.25, "per_rank", None, None),
-    ]
-
-
-def test_only_steps_count_as_steps() -> None:
-    text = chart(column("a", "loss"), axis="Relative Time (Process)", rows=('"12.5","2","2","2"',))
-    assert brief(text) == [("loss", 2.0, "per_rank", None, None)]
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        chart(column("a", "f1"), rows=('"1","2","2","2"',)),
-        chart(column("a", "loss"), column("b", "loss"), rows=('"1",' + ",".join('"2"' * 6),)),
-        b'"Step","loss__MIN"\n"1","2"\n',
-        b'"Step","a - loss"\n"1","2"\n',
-        b'__MIN"\n"1","2"\n',
-        b"__MIN\n",
-    ],
-    ids=["unknown", "several", "no run", "no bounds", "one quote", "one column"],
-)
-def test_other_tables_are_no_charts(text: bytes) -> None:
-    assert parse(text, "wandb_chart") == []
-
-
-def test_a_chart_ends_at_another_line() -> None:
-    rows = ('"1","2","2","2"', "the end", '"2","2","2","2"')
-    assert len(parse(chart(column("a", "loss"), rows=rows), "wandb_chart")) == 1
 
 
 @pytest.mark.parametrize("count", [2, 200])
