@@ -100,7 +100,7 @@ def test_no_test_fails_because_the_machine_is_busy() -> None:
     ]
     # The first three expect the end of the time; the others wait for nothing.
     assert set(short) == {
-        *("test_submit.py", "test_waiting.py", "test_transport.py"),
+        *("test_submit.py", "test_transport.py"),
         *("test_python_functions.py", "test_user_types.py"),
     }
 

@@ -4,32 +4,19 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from hpc_train.cli.commands import COMMANDS
 from hpc_train.errors import HpcTrainError
-from hpc_train.job_state import job_state
-from hpc_train.model.container import Container
-from hpc_train.model.job import Elastic, JobSpec, Resources
-from hpc_train.model.log_selection import LogPattern
-from hpc_train.model.metrics import METRICS
-from hpc_train.model.record import UNITS
-from hpc_train.model.study import Gates, StudySpec, Warmup
-from hpc_train.model.submission import JobState
-from hpc_train.model.trainer_keys import TrainerOptions
-from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.site.check import check_site
 from hpc_train.records.signatures.signature_file import read_own
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job, is_study
 from hpc_train.specs.study import build_study
-from hpc_train.typed_values import keys_of
 from hpc_train.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,18 +27,6 @@ BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | r
 LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
 HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
 INLINE_JOB = {"command": ["true"]}
-
-# Section of files.md -> prefix of the key -> the type whose keys it must list.
-TABLES: dict[str, dict[str, type[Value]]] = {
-    "Job files": {
-        "": JobSpec,
-        "resources": Resources,
-        "elastic": Elastic,
-        "container": Container,
-        "trainer": TrainerOptions,
-    },
-    "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates, "pattern": LogPattern},
-}
 
 
 class Block(NamedTuple):
@@ -75,62 +50,6 @@ def blocks(*kinds: str) -> list[Block]:
 
 def label(block: Block) -> str:
     return f"{block.page}-{block.number}"
-
-
-def section(name: str) -> str:
-    """Return the text of a section of files.md, without what is fenced."""
-    text = BLOCK.sub("", (DOCS / "files.md").read_text(encoding="utf-8"))
-    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
-    return str(sections[name])
-
-
-def listed(text: str) -> list[str]:
-    """Return the names in code in the first column of a table."""
-    cells = re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE)
-    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
-
-
-def expected_keys(types: dict[str, type[Value]]) -> Iterator[str]:
-    inner = {prefix.removesuffix("[]") for prefix in types}
-    for prefix, kind in types.items():
-        for key in keys_of(kind):
-            if prefix or key not in inner:
-                yield f"{prefix}.{key}" if prefix else key
-
-
-@pytest.mark.parametrize("name", TABLES)
-def test_files_lists_each_key_once_and_no_other(name: str) -> None:
-    assert sorted(listed(section(name))) == sorted(expected_keys(TABLES[name]))
-
-
-def test_runs_explains_each_state() -> None:
-    names = listed((DOCS / "runs.md").read_text(encoding="utf-8"))
-    assert {state.value for state in JobState} - set(names) == set()
-
-
-def test_slurm_maps_each_state_as_it_is_mapped() -> None:
-    text = (DOCS / "slurm.md").read_text(encoding="utf-8")
-    table = text.partition("| state in Slurm | state |")[2].partition("\n\n")[0]
-    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", table, re.MULTILINE)
-    assert len(rows) > 8
-    for said, state in rows:
-        for word in re.findall(r"`([A-Z_]+)`", said):
-            assert f"`{job_state(word)[0].value}`" in state, word
-
-
-def test_events_lists_each_metric_with_its_unit() -> None:
-    page = (DOCS / "events.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+?) \| (R?) ?\|", page, re.MULTILINE)
-    units = {name: unit for cell, unit, _ in rows for name in re.findall(r"`([^`]+)`", cell)}
-    assert units == UNITS
-    marked = {name for cell, _, mark in rows if mark for name in re.findall(r"`([^`]+)`", cell)}
-    assert {metric.record for metric in METRICS if metric.record} <= marked
-
-
-def test_the_page_of_commands_names_each_command() -> None:
-    text = (DOCS / "commands.md").read_text(encoding="utf-8")
-    missing = [name for name in COMMANDS if not re.search(rf"^\| `hpctrain {name}\b", text, re.M)]
-    assert missing == []
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))

@@ -6,12 +6,9 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import pytest
 
-from hpc_train.records.signatures.base import SignatureEntry, SignatureGroup, SignatureKind
-from hpc_train.typed_values import keys_of
 from tests.command_line import run_command
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-signature.md").read_text()
@@ -73,11 +70,3 @@ def test_the_mistake_of_the_page_is_that_of_the_command(site: Path) -> None:
             "/sw/hpctrain/signatures/mysite.yaml", str(file)
         )
         assert said in " ".join(done.stderr.split())
-
-
-def test_the_page_names_each_key_group_and_kind() -> None:
-    cells = re.findall(r"^\| (`[^|]+) \|", PAGE, re.MULTILINE)
-    listed = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
-    assert sorted(listed) == sorted(keys_of(SignatureEntry))
-    for word in (*get_args(SignatureGroup), *get_args(SignatureKind)):
-        assert f"`{word}`" in PAGE

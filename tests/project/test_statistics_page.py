@@ -8,16 +8,11 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpc_train.tables.confidence_intervals import bootstrap, means, students_t
-from hpc_train.tables.group_reductions import Floats, Moments
-from hpc_train.tables.scaling_fits import fits
+from hpc_train.tables.confidence_intervals import bootstrap
+from hpc_train.tables.group_reductions import Floats
 from tests.bench import bench_coverage
 from tests.project.shown_commands import ROOT
 from tests.tables.arrays import fieller, welch
-from tests.tables.published_tables import PUBLISHED
-from tests.tables.resolution import resolution
-from tests.tables.test_published import table
-from tests.tables.test_scaling_fits import simulated
 
 NOISE = 0.02
 
@@ -55,89 +50,6 @@ def test_coverage_of_the_intervals() -> None:
     for percent, n in zip(said, (3, 5, 10), strict=True):
         _, low, high = bootstrap(noisy(1, 500, n), noisy(2, 500, n), 0.95, 1)
         assert covered(low, high) == pytest.approx(percent, abs=3)
-
-
-@pytest.mark.long
-def test_coverage_of_the_limits_of_a_mean() -> None:
-    spread, n, *said = numbers(
-        r"lognormal noise of (\d+) % and n = (\d+) they contain the true mean in (\d+) %; those of "
-        r"the times themselves in (\d+) %, and have no lower limit above zero in (\d+) %"
-    )
-    times = np.exp(spread / 100 * np.random.default_rng(3).standard_normal((20_000, int(n))))
-    truth = np.exp((spread / 100) ** 2 / 2)
-    _, low, high = means(Moments.along_axis(times), 0.95)
-    half = students_t(n - 1, 0.95) * times.std(-1, ddof=1) / n**0.5
-    lowest = times.mean(-1) - half
-    found = [
-        covered(low / truth, high / truth),
-        covered(lowest / truth, (lowest + 2 * half) / truth),
-        100 * np.mean(lowest <= 0),
-    ]
-    assert found == pytest.approx(said, abs=1)
-
-
-@pytest.mark.long
-def test_steps_are_no_replicates() -> None:
-    of_steps, of_jobs = numbers(
-        r"500 steps contains the true value in (\d+) % .*? of the jobs, in (\d+) %"
-    )
-    jobs, steps, studies = 5, 500, 400
-    a, b = (
-        noisy(seed, studies, jobs, 1) * noisy(seed + 9, studies, jobs, steps) for seed in (1, 2)
-    )
-    _, low, high = welch(a.reshape(studies, -1), b.reshape(studies, -1), 0.95)
-    assert covered(low, high) == pytest.approx(of_steps, abs=4)
-    _, low, high = welch(a.mean(-1), b.mean(-1), 0.95)
-    assert covered(low, high) == pytest.approx(of_jobs, abs=3)
-
-
-@pytest.mark.long
-def test_stragglers_widen_the_intervals() -> None:
-    (percent,) = numbers(r"20 % slower, the intervals remain valid \((\d+) %\)")
-    assert "three times as wide on average" in page()
-    for n in (3, 5, 10):
-        shape = (20_000, n)
-        slow = [np.where(np.random.default_rng(s).random(shape) < 0.1, 1.2, 1) for s in (5, 6)]
-        _, low, high = welch(noisy(1, *shape) / slow[0], noisy(2, *shape) / slow[1], 0.95)
-        assert covered(low, high) == pytest.approx(percent, abs=1)
-        _, low0, high0 = welch(noisy(1, *shape), noisy(2, *shape), 0.95)
-        assert np.log(high / low).mean() / np.log(high0 / low0).mean() == pytest.approx(3, abs=0.3)
-
-
-def test_what_repetitions_resolve() -> None:
-    said = numbers(r"±(\S+) % wide for 3 jobs, ±(\S+) % for 5, ±(\S+) % for 10 and ±(\S+) % for 20")
-    for percent, n in zip(said, (3, 5, 10, 20), strict=True):
-        assert 100 * resolution(n) == pytest.approx(percent, abs=0.1)
-
-
-@pytest.mark.long
-def test_how_far_a_peak_is_bounded() -> None:
-    none, of, low, high = numbers(
-        r"bound no peak in (\d+) studies of (\d+); .*? between (\d+) and (\d+)\."
-    )
-    near = [simulated(s, "usl", np.array([1.0, 2, 3, 4, 6, 8])).peak for s in range(200)]
-    assert sum(peak is None for peak in near) / 200 == pytest.approx(none / of, abs=0.03)
-    far = [simulated(s, "usl", 2.0 ** np.arange(7.0)).peak for s in range(200)]
-    known = [(p.low, p.high) for p in far if p and p.low is not None and p.high is not None]
-    assert np.median(known, axis=0) == pytest.approx([low, high], rel=0.03)
-
-
-def test_how_far_forecasts_of_published_curves_miss() -> None:
-    curves, middle, worst = numbers(
-        r"over (\d+) published .*? (\S+) % off .*? and (\d+) % at worst"
-    )
-    missed = []
-    for name in PUBLISHED:
-        points = table(name)
-        points = points[(points["speedup"] > 0) & (points["ideal"] > 0)]
-        sizes = points["ideal"].tolist()
-        law = fits(points.iloc[:-1])[0]
-        if sizes[-1] == 2 * sizes[-2] and not law.refused:
-            told = law.curve[-1].speedup / float(points["speedup"].iloc[-1])
-            missed.append(100 * abs(told - 1))
-    assert len(missed) == curves
-    assert np.median(missed) == pytest.approx(middle, abs=0.1)
-    assert max(missed) == pytest.approx(worst, abs=0.5)
 
 
 @pytest.mark.long
