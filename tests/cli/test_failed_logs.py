@@ -77,32 +77,3 @@ def test_one_log_under_two_names_is_no_repetition(hpctrain: Hpctrain, how: str) 
     assert f"--exclude '{name}=" in done.stderr
     done = hpctrain("report", "a.log", name, "--exclude", f"{name}=a copy of a.log", "-f", "json")
     assert rows(done)[name] == ("EXCLUDED", "a copy of a.log")
-
-
-def test_one_table_twice_is_not_more_repetitions(hpctrain: Hpctrain) -> None:
-    text = "nodes,gpus,samples_per_second\n1,4,100.5\n1,4,101.5\n2,8,201\n"
-    Path("a.csv").write_text(text)
-    Path("b.csv").write_text("nodes;gpus;samples_per_second\n2;8;201\n")
-    done = hpctrain("report", "a.csv", "b.csv")
-    assert done.returncode == 2
-    assert "b.csv:2: the same row as a.csv:4" in done.stderr
-    Path("a.csv").write_text(text + "1,4,100.5\n")
-    assert "a.csv:5: the same row as a.csv:2" in hpctrain("report", "a.csv").stderr
-    Path("a.csv").write_text("nodes,gpus,samples_per_second,rep\n1,4,100.5,1\n1,4,100.5,2\n")
-    assert hpctrain("report", "a.csv").returncode == 0
-    # What failed has no number that could count twice.
-    Path("a.csv").write_text("nodes,gpus,samples_per_second,state\n1,4,,FAILED\n1,4,,FAILED\n")
-    assert hpctrain("report", "a.csv").returncode == 3
-
-
-def test_records_of_one_job_under_two_names_are_no_repetition(hpctrain: Hpctrain) -> None:
-    log("a.log", 0.5)
-    hpctrain("collect", "a.log", "-o", "a.jsonl")
-    Path("b.jsonl").write_text(Path("a.jsonl").read_text())
-    done = hpctrain("report", "a.jsonl", "b.jsonl")
-    assert done.returncode == 2
-    assert "a.jsonl and b.jsonl are the same file" in done.stderr
-    Path("b.jsonl").write_text(Path("a.jsonl").read_text().replace("a.log", "c.log"))
-    done = hpctrain("report", "a.jsonl", "b.jsonl")
-    assert done.returncode == 2
-    assert "a.log and c.log hold the same measurements" in done.stderr

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -13,15 +11,6 @@ import pytest
 from tests.cli.conftest import Hpctrain
 
 EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
-# In a process of its own: the peak of another test would count as this one's.
-MEASURE = """
-import sys
-from pathlib import Path
-from hpc_train.pipeline.collect import collection
-from hpc_train.model.log_selection import Search
-print(sum(1 for _ in collection(["job"], Search(root=Path("results")))))
-print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
-"""
 
 
 @pytest.fixture
@@ -32,10 +21,6 @@ def log(hpctrain: Hpctrain) -> Path:
     assert done.returncode == 0, done.stderr
     (found,) = Path("results").rglob("rank-0.out")
     return found
-
-
-def lines(log: Path) -> int:
-    return (log.parents[1] / "records.jsonl").read_bytes().count(b"\n")
 
 
 @pytest.mark.process
@@ -86,20 +71,3 @@ def test_kept_by_a_newer_hpctrain_or_damaged(
     done = hpctrain("report", "job")
     assert done.returncode == 2
     assert f"{kept}:1: {said}" in done.stderr
-
-
-@pytest.mark.process
-def test_memory_does_not_grow_with_the_records_of_a_run(log: Path) -> None:
-    log.write_bytes(b"".join(EVENT % step for step in range(1, 60_001)))
-    for _ in range(2):
-        done = subprocess.run(
-            [sys.executable, "-c", MEASURE],
-            capture_output=True,
-            text=True,
-            check=True,
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2])},
-        )
-        count, kib = map(int, done.stdout.split())
-        assert count == 60_000
-        assert kib < 120_000
-    assert lines(log) == 60_000

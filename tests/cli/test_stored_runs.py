@@ -18,22 +18,6 @@ from tests.cli.conftest import Hpctrain
 
 STORED = Path(__file__).parents[1] / "stored"
 SCHEMAS = sorted(path.name for path in STORED.iterdir())
-SAME = [word for run in ("1-84aa26ac-r2", "2-ff67ef6d-r2") for word in ("--exclude", f"{run}=same")]
-READ = (
-    ("status", 0, "sweep  4     4 COMPLETED"),
-    ("status sweep", 0, "2-ff67ef6d-r2  COMPLETED  2_2  lab[1-2]"),
-    ("status bad --json", 0, '"cause":"ValueError of rank 0: the batch is empty"'),
-    ("explain sweep", 0, "1-84aa26ac-r1: the first of 4 runs"),
-    ("logs bad", 0, "ValueError: the batch is empty"),
-    ("report sweep", 0, "2 ranks train 2.00 times as fast as 1 rank"),
-    ("report records.csv", 0, "Result: 1 rank, 289.0 samples/s"),
-    ("collect sweep", 0, "160 records of 4 runs"),
-    ("diagnose bad", 0, "FAILED  ValueError of rank 0: the batch is empty"),
-    ("retry sweep", 2, "sweep: nothing to retry; 4 runs COMPLETED"),
-    ("retry bad", 2, "unknown site 'lab'"),
-    ("cancel bad", 2, "bad: nothing to cancel; 1 run is FAILED"),
-    ("compare sweep report.json", 0, "A is sweep: 4 of 4 runs ok"),
-)
 STUDY = """name: sweep
 job: {command: ["true"], launcher: single, resources: {cpus_per_task: 1}}
 axes: {env.X: [1, 2]}
@@ -57,13 +41,6 @@ def stored(hpctrain: Hpctrain, request: pytest.FixtureRequest) -> Iterator[Hpctr
 
 def test_each_schema_is_stored() -> None:
     assert [f"schema-{number}" for number in range(1, MANIFEST_SCHEMA + 1)] == SCHEMAS
-
-
-@pytest.mark.parametrize(("words", "code", "text"), READ, ids=[words for words, *_ in READ])
-def test_every_command_reads_it(stored: Hpctrain, words: str, code: int, text: str) -> None:
-    done = stored(*words.split(), *(SAME if "records.csv" in words else ()))
-    assert done.returncode == code, done.stderr
-    assert text in done.stdout + done.stderr
 
 
 def make_newer(path: Path) -> None:

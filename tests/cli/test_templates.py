@@ -58,24 +58,6 @@ def site(hpctrain: Hpctrain) -> Path:
 
 
 @pytest.mark.process
-@pytest.mark.parametrize("text", [BARE, PARTS], ids=["bare", "parts"])
-@pytest.mark.parametrize(("code", "state"), [(7, "FAILED")])
-def test_a_whole_script_of_the_site_is_tracked(
-    hpctrain: Hpctrain, site: Path, text: str, code: int, state: str
-) -> None:
-    (site / "mine.sh.j2").write_text(text)
-    done = hpctrain(*RUN, "--", str(code))
-    assert done.returncode == (1 if code else 0), done.stderr
-    run = Path("results/train") / done.stdout.strip()
-    assert hpctrain("status", run.name).stdout.startswith(f"1 {state}\n")
-    status = json.loads((run / "status.json").read_text())
-    assert status["exit_code"] == code
-    assert "==> rank-0.out <==\nrank 1\n" in hpctrain("logs", run.name).stdout
-    rendered = hpctrain("render", "train.py", *RUN[2:6], "--", str(code)).stdout
-    assert (run / "job.sbatch").read_text() == rendered
-
-
-@pytest.mark.process
 def test_the_manifest_tells_whether_the_template_is_the_same(
     hpctrain: Hpctrain, site: Path
 ) -> None:
@@ -89,24 +71,6 @@ def test_the_manifest_tells_whether_the_template_is_the_same(
     assert first != second
     assert script == same
     assert third == (second, same)
-
-
-def test_show_template_prints_each_file_below_its_path(hpctrain: Hpctrain, site: Path) -> None:
-    own = "{% extends 'local.sh.j2' %}\n{% block finish %}\n# the end\n{% endblock %}"
-    (site / "mine.sh.j2").write_text(own)
-    done = hpctrain("render", "train.py", *RUN[2:6], "--show-template")
-    assert done.returncode == 0, done.stderr
-    heads = [line for line in done.stdout.splitlines() if line.startswith("# ==== ")]
-    ours = ROOT / "templates"
-    assert heads[:4] == [
-        "# ==== templates/mine.sh.j2 (site) ====",
-        f"# ==== {ours}/local.sh.j2 (shipped) ====",
-        f"# ==== {ours}/_start.sh.j2 (shipped) ====",
-        f"# ==== {ours}/_setup.sh.j2 (shipped) ====",
-    ]
-    assert done.stdout.startswith(f"{heads[0]}\n{own}\n{heads[1]}\n#!/bin/bash\n")
-    assert len(heads) == len(set(heads))
-    assert not [head for head in heads if "_finish" in head], "the site's block is there instead"
 
 
 @pytest.mark.parametrize(

@@ -67,15 +67,3 @@ def test_the_transport_outlives_the_logs(hpctrain: Hpctrain) -> None:
     kept.unlink()
     row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
     assert row["transport"] == ""
-
-
-def test_benchmark_of_processes_apart_is_distrusted(hpctrain: Hpctrain) -> None:
-    log = str(LOGS.parent / "nccl_tests" / "apart.out")
-    for done in (hpctrain("collect", log), hpctrain("report", log, "-o", "page.csv")):
-        assert "apart.out: every process of nccl-tests ran a separate test" in done.stderr
-        assert "/apart.out:3)" in done.stderr
-    (found,) = json.loads(hpctrain("diagnose", log, "--json").stdout)["findings"]
-    assert (found["id"], found["severity"]) == ("nccl_tests_ranks_apart", "warning")
-    whole = str(LOGS.parent / "nccl_tests" / "interrupted.out")
-    assert "of its own" not in hpctrain("collect", whole).stderr
-    assert json.loads(hpctrain("diagnose", whole, "--json").stdout)["findings"] == []

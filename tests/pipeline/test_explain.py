@@ -58,40 +58,6 @@ def test_each_line_of_the_script_is_explained(desk: Path, launcher: str) -> None
     assert [row.name for row in arguments if not row.why] == []
 
 
-def test_where_it_comes_from(desk: Path) -> None:
-    found = {row.name: row for row in rows(prepared("torchrun"))}
-    assert found["A"].origin == "job.yaml:2"
-    assert found["secrets.HF_TOKEN"].value == "env"
-    guard = found["srun --kill-on-bad-exit"]
-    assert (guard.value, guard.origin, guard.trap) == ("1", "rule", "F23")
-    assert (found["srun --wait"].value, found["srun --wait"].origin) == ("30", "big.yaml:8")
-    assert found["--gpus-per-node"].trap == "F7"
-    assert found["torchrun --master-addr"].value == "$MASTER_ADDR"
-    assert found["--time"].origin == "--set time"
-
-
-@pytest.mark.parametrize(
-    ("launcher", "value"),
-    [("srun", "USR1@120"), ("torchrun", "USR1@120"), ("mpirun", "B:USR1@120")],
-)
-def test_the_signal_before_the_end(desk: Path, launcher: str, value: str) -> None:
-    found = {row.name: row for row in rows(prepared(launcher, "signal_before_end=2m"))}
-    signal = found["--signal"]
-    assert (signal.value, signal.origin, signal.trap) == (value, "--set signal_before_end", "F29")
-    assert "agents ignore it" in signal.why
-    assert found["signal_before_end"].why
-
-
-def test_what_a_profile_says_names_its_source(desk: Path) -> None:
-    words = ("account=m1", "resources.nodes=1", "resources.gpus_per_node=4")
-    given = tuple(map(parse_setting, words))
-    made = prepare(Request(path=Path("train.py"), site="perlmutter", overrides=given))
-    found = {item.name: item for item in rows(made)}
-    assert found["--qos"].source == "docs.nersc.gov/jobs/policy"
-    assert found["--constraint"].source not in ("", found["--qos"].source)
-    assert found["--account"].source == ""
-
-
 @pytest.mark.parametrize("scheduler", ["local", "pbs"])
 def test_what_the_scheduler_lacks_is_explained_with_what_is_done_instead(
     desk: Path, scheduler: str

@@ -75,14 +75,6 @@ def test_a_changed_profile_is_no_source(submitted: Prepared) -> None:
     assert explain_run(Path("kept/j/one")) == run
 
 
-def test_of_several_runs(submitted: Prepared) -> None:
-    written(Path("kept/j"), "two", "")
-    assert explain_run(Path("kept/j")).title == "two: the last of 2 runs"
-    Path("kept/j/study.json").write_bytes(b"{}")
-    with pytest.raises(StoreError, match=r"study\.json"):
-        explain_run(Path("kept/j"))
-
-
 def test_a_file_is_no_run(submitted: Prepared) -> None:
     Path("two").write_text("#!/bin/sh\n")
     written(Path("kept/j"), "two", "")

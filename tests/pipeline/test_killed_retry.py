@@ -15,15 +15,14 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import StoreError
-from hpc_train.json_files import read_json
-from hpc_train.model.run import Manifest, RunFolder, RunName
+from hpc_train.model.run import RunFolder, RunName
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.prepared import Prepared
 from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from hpc_train.runs.run_folders import run_folders
-from tests.pipeline.on_slurm import RESULTS, age, folders, job, says, study, submission
+from tests.pipeline.on_slurm import RESULTS, age, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 # Retries in a child of its own for each line that it reads; that child is killed before its N-th
@@ -163,19 +162,6 @@ def made_only(slurm: FakeSlurm, home: Path) -> list[RunFolder]:
 
 
 @pytest.mark.process
-def test_folders_from_before_the_first_sbatch_are_handed_over(slurm: FakeSlurm) -> None:
-    home = failed(slurm, study())
-    left = made_only(slurm, home)
-    assert len(left) == 3
-    names = folders(home)
-    done = retry(home, [], no_output)
-    assert set(done.new) == set(left)
-    assert folders(home) == names
-    assert {read_json(run.manifest, Manifest).attempt for run in left} == {2}
-    assert all(submission(run).answered for run in left)
-
-
-@pytest.mark.process
 @pytest.mark.parametrize("whole", [True, False])
 def test_the_folder_of_a_job_is_handed_over_by_its_own_name(slurm: FakeSlurm, whole: bool) -> None:
     home = failed(slurm, job())
@@ -184,13 +170,3 @@ def test_the_folder_of_a_job_is_handed_over_by_its_own_name(slurm: FakeSlurm, wh
     assert retry(home if whole else old.path, [], no_output).new == (left,)
     with pytest.raises(StoreError, match="it was retried already"):
         retry(old.path, [], no_output)
-
-
-@pytest.mark.process
-def test_a_folder_that_holds_anything_of_a_run_is_kept(slurm: FakeSlurm) -> None:
-    home = failed(slurm, study())
-    first, *rest = made_only(slurm, home)
-    (first.logs / "job.out").write_text("precious")
-    new = {run.run_id for run in retry(home, [], no_output).new}
-    assert new == {first.run_id.replace(".2", ".3"), *(run.run_id for run in rest)}
-    assert (first.logs / "job.out").read_text() == "precious"

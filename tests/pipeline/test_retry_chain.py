@@ -10,8 +10,8 @@ import pytest
 from hpc_train.pipeline.retry import RetryOptions, attempts, retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
-from tests.pipeline.on_slurm import EXCLUDE, RESULTS, job, says, study, submission
-from tests.submissions.slurm.fake_slurm import FakeSlurm, option
+from tests.pipeline.on_slurm import RESULTS, job, study, submission
+from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 
 def fails(slurm: FakeSlurm, job_id: str) -> None:
@@ -42,17 +42,6 @@ def test_the_chain_of_retries_is_followed_to_its_beginning(slurm: FakeSlurm, kin
     by_folder = {run.folder: run for run in there}
     assert [run.folder for run in attempts(by_folder[chain[0]], there)] == chain
     assert [run.folder for run in attempts(by_folder[chain[2]], there)] == chain[2:]
-
-
-@pytest.mark.parametrize("kind", ["study", "job"])
-def test_the_nodes_of_every_attempt_stay_excluded(slurm: FakeSlurm, kind: str) -> None:
-    run = submit(study() if kind == "study" else job(), RESULTS, []).new[0]
-    for host in ("n7", "n3", "n5"):
-        says(run, ended=1001.0, exit_code=1, failure={"rank": 0, "host": host, "exit_code": 1})
-        fails(slurm, submission(run).native_id)
-        (run,) = retry(run.path, [], no_output, EXCLUDE).new
-    excluded = [option(call, "exclude") for call in slurm.calls("sbatch")]
-    assert excluded[-3:] == ["n7", "n3,n7", "n3,n5,n7"]
 
 
 def test_the_checkpoints_of_the_earlier_attempt_are_named(slurm: FakeSlurm) -> None:
