@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import msgspec
 import pytest
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced, encode_unit
+from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -28,12 +27,6 @@ def test_the_job_wins_over_the_site_over_the_rule(job: Jobs, slurm: Sites) -> No
     assert make_plan(job(), site).launcher == "srun"
 
 
-def test_threads_are_always_explicit(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job({"cpus_per_task": 5}), slurm())
-    assert dict(plan.env)["OMP_NUM_THREADS"] == "5"
-    assert plan.settings["env.OMP_NUM_THREADS"].origin == "rule"
-
-
 def test_a_forbidden_launcher_is_refused_with_the_sites_reason(job: Jobs, slurm: Sites) -> None:
     launchers = {"default": "srun", "allowed": ["srun"], "forbidden": {"mpirun": "no ssh here"}}
     with pytest.raises(PlanError, match=r"job\.yaml:1: big forbids mpirun: no ssh here"):
@@ -49,49 +42,16 @@ def test_an_unknown_launcher_names_the_nearest(job: Jobs, slurm: Sites) -> None:
         make_plan(job(launcher="torchrn"), slurm())
 
 
-def test_the_same_input_gives_the_same_plan(job: Jobs, slurm: Sites) -> None:
-    plans = [make_plan(job({"nodes": 2}, env={"B": "1", "A": "2"}), slurm()) for _ in range(2)]
-    first, second = (msgspec.json.encode(plan, enc_hook=encode_unit) for plan in plans)
-    assert first == second
-
-
 def test_every_setting_has_an_origin(job: Jobs, slurm: Sites) -> None:
     plan = make_plan(job({"time": "1h", "mem": "4G"}, setup=["module load x"]), slurm())
     assert all(setting.origin for setting in plan.settings.values())
     assert {"time", "mem", "setup.0", "launcher", "nodes", "command"} <= set(plan.settings)
 
 
-def test_directives_of_a_cluster(job: Jobs, slurm: Sites) -> None:
-    wanted = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8, "time": "90m", "exclusive": True}
-    plan = make_plan(job(wanted, account="a1", constraint="a100&nvlink"), slurm())
-    assert dict(plan.directives) == {
-        "job-name": "j",
-        "account": "a1",
-        "constraint": "a100&nvlink",
-        "nodes": "2",
-        "ntasks-per-node": "4",
-        "cpus-per-task": "8",
-        "gpus-per-node": "4",
-        "time": "01:30:00",
-        "exclusive": "",
-        "open-mode": "append",
-    }
-
-
 def test_one_slot_per_node_holds_the_cores_of_all_its_ranks(job: Jobs, slurm: Sites) -> None:
     plan = make_plan(job({"gpus_per_node": 4, "cpus_per_task": 8}, launcher="torchrun"), slurm())
     options = dict(plan.directives)
     assert (options["ntasks-per-node"], options["cpus-per-task"]) == ("1", "32")
-
-
-def test_gpus_are_asked_for_as_the_site_wants(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job({"gpus_per_node": 2}), slurm(gpu_request="gres"))
-    assert dict(plan.directives)["gres"] == "gpu:2"
-    assert "gpus-per-node" not in dict(plan.directives)
-
-
-def test_this_machine_has_no_directives(job: Jobs, local: Sourced[SiteProfile]) -> None:
-    assert make_plan(job(), local).directives == ()
 
 
 def test_the_site_may_name_its_template(job: Jobs, slurm: Sites) -> None:

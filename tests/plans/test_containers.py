@@ -13,15 +13,11 @@ from hpc_train.model.plan import ContainerPlan, LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
-from tests.plans.launchers.made import line, words
+from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
 IMAGE = {"image": "/i/t.sif", "mounts": ["/data:/in:ro"], "env": ["WANDB_MODE"]}
-PASSED = (
-    "MASTER_ADDR,MASTER_PORT,HPCTRAIN_RUN,HPCTRAIN_LOG_DIR,HPCTRAIN_FAILURE_FILE,"
-    "OMP_NUM_THREADS,PYTHONUNBUFFERED,A,WANDB_MODE"
-)
 
 
 @pytest.fixture
@@ -41,36 +37,6 @@ def boxed(job: Jobs, slurm: Sites) -> Callable[..., LaunchPlan]:
     return make
 
 
-def test_without_a_container_a_plan_is_as_before(job: Jobs, slurm: Sites) -> None:
-    plan = make_plan(job(), slurm(containers={"runtime": "pyxis", "setup": ["module load x"]}))
-    assert (plan.container, plan.setup) == (None, ())
-    assert "container" not in words(plan.launch)
-
-
-@pytest.mark.parametrize(("program", "runtime"), [("a/p", "apptainer"), (None, "singularity")])
-def test_apptainer_around_each_rank(
-    boxed: Callable[..., LaunchPlan], program: str | None, runtime: str
-) -> None:
-    plan = boxed(runtime, site={"containers": {"runtime": runtime, "program": program}})
-    assert words(plan.launch).endswith(
-        f"sh -c $rank_wrapper rank {program or runtime} exec --bind $HPCTRAIN_RUN --bind $PWD "
-        "--bind /data:/in:ro --pwd $PWD /i/t.sif python t.py"
-    )
-
-
-def test_apptainer_around_the_agent_and_not_around_its_ranks(
-    boxed: Callable[..., LaunchPlan],
-) -> None:
-    plan = boxed(launcher="torchrun", box={"workdir": "/w", "writable": True})
-    assert plan.launch.agent
-    assert line(plan.launch.agent).startswith(
-        "apptainer exec --writable-tmpfs --bind $HPCTRAIN_RUN --bind $PWD --bind /data:/in:ro "
-        "--pwd /w --x /i/t.sif python -m torch.distributed.run --nnodes 1 --nproc-per-node 2 "
-    )
-    assert line(plan.launch.agent).endswith("--node-rank $SLURM_NODEID --no-python")
-    assert words(plan.launch).endswith("node sh -c $rank_wrapper rank python t.py")
-
-
 def test_an_image_may_start_by_its_own_script(boxed: Callable[..., LaunchPlan]) -> None:
     site = {"containers": {"runtime": "singularity", "verb": "run"}}
     assert "singularity run --bind" in words(boxed(site=site).launch)
@@ -88,26 +54,6 @@ def test_the_flag_of_the_gpus_maker(
     assert f"apptainer exec {flag} --bind" in words(plan.launch)
 
 
-def test_mpirun_starts_a_container_for_each_rank(boxed: Callable[..., LaunchPlan]) -> None:
-    text = words(boxed(launcher="mpirun").launch)
-    assert "-x WANDB_MODE sh -c $rank_wrapper rank apptainer exec --bind" in text
-    assert text.count("-x MASTER_ADDR") == 1
-
-
-def test_pyxis_is_options_of_srun(boxed: Callable[..., LaunchPlan]) -> None:
-    plan = boxed("pyxis", {"image": "nvcr.io#nvidia/pytorch:25.01-py3"})
-    assert words(plan.launch) == (
-        "srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=1 --kill-on-bad-exit=1 "
-        "--wait=60 --container-image=nvcr.io#nvidia/pytorch:25.01-py3 "
-        "--container-mounts=$HPCTRAIN_RUN:$HPCTRAIN_RUN,$PWD:$PWD,/data:/in:ro "
-        f"--container-workdir=$PWD --container-env={PASSED} --x "
-        "sh -c $rank_wrapper rank python t.py"
-    )
-    agent = boxed("pyxis", launcher="torchrun").launch
-    assert "--x sh -c $node_wrapper node sh -c $rank_wrapper" in words(agent)
-    assert agent.agent and line(agent.agent).startswith("python -m torch")
-
-
 def test_podman_is_told_every_name(boxed: Callable[..., LaunchPlan]) -> None:
     plan = boxed("podman-hpc", resources={"gpus_per_node": 2})
     text = words(plan.launch)
@@ -115,14 +61,6 @@ def test_podman_is_told_every_name(boxed: Callable[..., LaunchPlan]) -> None:
     for name in ("RANK", "LOCAL_RANK", "SLURM_*", "A", "WANDB_MODE", "MASTER_ADDR"):
         assert f"--env {name} " in text
     assert text.endswith("--x /i/t.sif python t.py")
-
-
-def test_shifter_mounts_only_what_is_asked_for(boxed: Callable[..., LaunchPlan]) -> None:
-    assert words(boxed("shifter").launch).endswith(
-        "rank shifter --image=/i/t.sif --volume=/data:/in:ro --workdir=$PWD "
-        + "".join(f"--env={name}=${name} " for name in PASSED.split(","))
-        + "--x python t.py"
-    )
 
 
 def test_shifter_shows_no_secret_on_its_command_line(boxed: Callable[..., LaunchPlan]) -> None:
@@ -136,13 +74,6 @@ def test_shifter_leaves_alone_what_a_rank_changes(boxed: Callable[..., LaunchPla
     plan = boxed("shifter", site={"env": {"A": "/a"}, "env_blocks": [block]}, env={})
     assert "--env=A=" not in words(plan.launch)
     assert "--env=PYTHONUNBUFFERED=" in words(plan.launch)
-
-
-def test_the_container_engine_reads_a_description(boxed: Callable[..., LaunchPlan]) -> None:
-    plan = boxed("edf", {"image": "torch"})
-    assert "--environment=$HPCTRAIN_RUN/edf.toml --x sh -c" in words(plan.launch)
-    assert box_of(plan).image == "torch"
-    assert line(box_of(plan).mounts) == ("$HPCTRAIN_RUN:$HPCTRAIN_RUN $PWD:$PWD /data:/in:ro")
 
 
 def box_of(plan: LaunchPlan) -> ContainerPlan:

@@ -21,25 +21,6 @@ def plan(command: list[str], ranks: int = 2, **keys: object) -> LaunchPlan:
     return make_plan(job, load_site("local", Machine(cpus=8, gpus=0)))
 
 
-def test_keys_become_options_of_the_command() -> None:
-    made = plan(TRAIN, strategy="tensor", model="gpt-tiny", accumulate=2)
-    assert made.settings["command"].value == [
-        *TRAIN,
-        *("--strategy", "tensor", "--model", "gpt-tiny", "--accumulate", "2"),
-    ]
-
-
-def test_mesh_schedule_and_update_become_options() -> None:
-    mesh: dict[str, object] = {"strategy": "pipeline+ddp", "mesh": "2,1", "schedule": "GPipe"}
-    command = (
-        plan(TRAIN, 2, **mesh, clip_norm=0.5, warmup_steps=3, workers=2).settings["command"].value
-    )
-    assert command[len(TRAIN) :] == [
-        *("--strategy", "pipeline+ddp", "--mesh", "2,1", "--schedule", "GPipe"),
-        *("--workers", "2", "--clip-norm", "0.5", "--warmup-steps", "3"),
-    ]
-
-
 def test_a_job_without_the_keys_keeps_its_command() -> None:
     assert plan(["python", "mine.py"]).settings["command"].value == ["python", "mine.py"]
 

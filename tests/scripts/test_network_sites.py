@@ -53,25 +53,3 @@ def test_a_module_that_chooses_the_protocol_brings_the_option() -> None:
     alone = plan_of("slingshot-amd", 1)
     assert dict(alone.env)["NCCL_NET"] == "Socket"
     assert "network" not in dict(alone.directives)
-
-
-def test_a_cpu_job_on_infiniband_has_gloo_and_nothing_of_nccl() -> None:
-    plan = plan_of("infiniband-nvidia", 2, partition="cpu")
-    assert plan.backend == "gloo"
-    assert [name for name, _ in plan.env if name.startswith("NCCL")] == []
-    assert dict(plan.env)["GLOO_SOCKET_IFNAME"] == "ib0"
-    assert [(c.name, c.value) for c in plan.changes] == [
-        ("CUDA_VISIBLE_DEVICES", None),
-        ("LD_LIBRARY_PATH", "/opt/site/lib"),
-    ]
-    below = plan_of("infiniband-nvidia", 2, partition="cpu", launcher="mpirun")
-    assert dict(below.env)["UCX_LOG_LEVEL"] == "warn"
-
-
-def test_a_cloud_sets_what_its_plug_in_does_not() -> None:
-    env = dict(plan_of("cloud-efa", 2).env)
-    assert {name for name in env if name.startswith(("NCCL", "FI_"))} == {
-        "FI_PROVIDER",
-        "FI_EFA_USE_HUGE_PAGE",
-        "NCCL_SOCKET_IFNAME",
-    }

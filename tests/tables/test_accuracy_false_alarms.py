@@ -30,7 +30,7 @@ def most(studies: int) -> float:
 @pytest.mark.parametrize("points", [2, 6, 21])
 @pytest.mark.parametrize("spread", [(1.0,), (1.0, 3.0, 0.3)])
 def test_the_limit_holds_for_a_whole_study(n: int, points: int, spread: tuple[float, ...]) -> None:
-    random, studies = np.random.default_rng(3), 20_000
+    random, studies = np.random.default_rng(3), 4_000
     base = Moments.along_axis(random.standard_normal((studies, n)))
     alarm = np.zeros(studies, dtype=bool)
     level = corrected(1 - NOMINAL, points - 1)
@@ -56,7 +56,7 @@ def alarms(frame: pd.DataFrame, asked: object) -> bool:
 
 def test_few_reports_have_a_false_flag_of_accuracy_or_loss() -> None:
     frame, asked = frame_of(6, 3)
-    random, studies = np.random.default_rng(5), 300
+    random, studies = np.random.default_rng(5), 100
     frame["samples_seen"] = 100.0
     found = 0
     for _ in range(studies):
