@@ -44,7 +44,7 @@ def test_the_true_law_is_shown_and_refused_in_one_study_of_20(studies: int) -> N
     chosen = [shown(study(true_laws.amdahl(Q, 0.05), seed)) for seed in range(studies // 2)]
     assert chosen.count("amdahl") > 0.8 * len(chosen)
     peaked = [shown(study(true_laws.usl(Q, 0.02, 5e-4), seed)) for seed in range(studies // 2)]
-    assert peaked.count("usl") > 0.9 * len(peaked)
+    assert peaked.count("usl") >= 0.9 * len(peaked)
     assert peaked.count("amdahl") == 0
 
 
