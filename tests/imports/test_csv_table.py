@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import is_comment
-from hpc_train.imports.number_cells import MOST, number, whole
+from hpc_train.imports.number_cells import number
 from hpc_train.imports.table_file import is_result_table, read_table
 
 
@@ -111,13 +111,6 @@ def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, me
     assert re.search(message, caught.value.message)
 
 
-def test_numbers_up_to_the_largest_measurement() -> None:
-    assert [number(text, "s") for text in (" 1.5", "-2", ".5e1", f"{MOST:g}")] == [
-        1.5, -2, 5, MOST,
-    ]  # fmt: skip
-    assert [whole("1", 1), whole("2.0", 1), whole("0", 0), whole("1e9", 1)] == [1, 2, 0, 10**9]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -136,12 +129,6 @@ def test_numbers_up_to_the_largest_measurement() -> None:
 def test_what_is_no_number_is_said(text: str, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         number(text, "s")
-
-
-@pytest.mark.parametrize(("text", "least"), [("0", 1), ("1.5", 1), ("1000000001", 1), ("-1", 0)])
-def test_a_count_is_whole_and_within_its_bounds(text: str, least: int) -> None:
-    with pytest.raises(ValueError, match=f"must be a whole number from {least} up"):
-        whole(text, least)
 
 
 @pytest.mark.parametrize(

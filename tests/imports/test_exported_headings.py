@@ -51,13 +51,6 @@ def test_the_runtime_of_a_project_is_the_wall_time(tmp_path: Path) -> None:
     assert [run.wall_s for run in study(tmp_path, PROJECT).runs] == [120, 60]
 
 
-def test_the_energy_of_sacct_is_no_axis(tmp_path: Path) -> None:
-    rows = "".join(f"{8 + n},1,0.5,{n}.3K,{n}300\n" for n in range(4))
-    found = study(tmp_path, f"JobID,NNodes,step_time,ConsumedEnergy,ConsumedEnergyRaw\n{rows}")
-    # An axis would be a series for each row.
-    assert [run.axes for run in found.runs] == [{}] * 4
-
-
 def test_columns_without_meaning_are_named(tmp_path: Path) -> None:
     (unused,) = (note for note in study(tmp_path, MLFLOW).notes if "not used" in note)
     for name in ("metrics.f1", "tags.mlflow.user", "artifact_uri", "start_time"):
@@ -78,14 +71,6 @@ def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
     assert any("separate series in 'kind' (3 values);" in note for note in notes)
     notes = study(tmp_path, head + "1,0.5,a\n2,0.3,a\n4,0.2,b\n").notes
     assert not any("separate series" in note for note in notes)
-
-
-def test_many_axes_are_one_note(tmp_path: Path) -> None:
-    names = [f"x{n}" for n in range(9)]
-    rows = [",".join([str(n), "0.5", *[f"{n}"] * 9]) for n in (1, 2, 4)]
-    notes = study(tmp_path, "\n".join([",".join(["nodes", "step_time", *names]), *rows])).notes
-    (note,) = (note for note in notes if "separate series" in note)
-    assert "'x5' (3 values) and 3 more;" in note
 
 
 def test_a_table_of_very_many_columns_is_refused(tmp_path: Path) -> None:

@@ -7,11 +7,9 @@ import io
 from pathlib import Path
 from typing import Any
 
-import pytest
-from hypothesis import example, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import parse_csv
 from hpc_train.imports.runs_from_table import table_study
 from hpc_train.model.expected_study import ExpectedStudy
@@ -82,63 +80,3 @@ def test_quotes_comments_and_line_ends_change_only_the_lines(rows: list[Any], da
     assert [one.value for one in others] == [one.value for one in records]
     wanted = [one.line if one.line - 1 < place else one.line + 3 for one in records]
     assert [one.line for one in others] == wanted
-
-
-BAD = {3: "x", 2: "1.5", 1: "0,5"}
-
-
-@pytest.mark.parametrize(("place", "word"), BAD.items(), ids=map(str, BAD))
-@pytest.mark.parametrize("quoted", [False, True])
-def test_the_first_bad_cell_of_a_long_table_is_named(
-    place: int, word: str, *, quoted: bool
-) -> None:
-    rows = [[f"r{n}", 1 + n % 4, 4, 100.5 + n, "srun", "2.8", n] for n in range(3000)]
-    rows[2000][place] = rows[2500][3] = word
-    if place == 1 or quoted:
-        rows[2000][place] = f'"{word}"'
-        rows[2500][3] = f'"{word}"'
-    text = "\n".join(",".join(map(str, row)) for row in [HEAD, *rows])
-    with pytest.raises(LogParseError, match=rf"^t\.csv:2002: {HEAD[place]}: '?{word}") as caught:
-        study(text.encode())
-    assert "correct this cell" in str(caught.value.hint)
-
-
-def test_the_first_short_row_of_a_long_table_is_named() -> None:
-    text = "nodes,samples_per_second\n" + "1,5\n" * 3000 + "1\n1,2,3\n"
-    with pytest.raises(LogParseError, match=r"t\.csv:3002: 1 cells, but the header has 2 columns"):
-        study(text.encode())
-
-
-@settings(deadline=None)
-@given(
-    st.lists(
-        st.tuples(st.sampled_from(["", "a", "b"]), st.integers(1, 2),
-                  st.sampled_from(["5", "5.0", "5.12345", "5.123450", "5.1234", ""]),
-                  st.sampled_from(["", "7"])),
-        min_size=1, max_size=5,
-    )
-)  # fmt: skip
-@example([("a", 1, "5.1234", ""), ("b", 1, "5.1234", "")])
-@example([("a", 1, "5.12345", ""), ("b", 1, "5.123450", "")])
-def test_the_same_job_twice_is_found_as_row_by_row(rows: list[tuple[str, int, str, str]]) -> None:
-    named = [name for name, *_ in rows if name]
-    text = "run,nodes,gpus_per_node,loss,samples_per_second,job_id\n" + "".join(
-        f"{name},{nodes},4,,{rate},{job}\n" for name, nodes, rate, job in rows
-    )
-    seen: dict[Any, int] = {}
-    first = None
-    for place, (name, nodes, rate, job) in enumerate(rows):
-        content = (nodes, float(rate or "nan"), job)
-        precise = len(rate.strip("0").replace(".", "")) >= 6
-        keys = [(name, content), *([content] if precise else [])]
-        if rate and first is None and any(seen.setdefault(k, place) != place for k in keys):
-            first = place
-    if len(set(named)) < len(named):
-        match = "a second run called"
-    elif first is not None:
-        match = rf"t\.csv:{first + 2}: the same row as"
-    else:
-        assert len(study(text.encode())[0].runs) == len(rows)
-        return
-    with pytest.raises(LogParseError, match=match):
-        study(text.encode())

@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
-import lzma
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-import zstandard
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.table_file import is_result_table, read_table
 
 CSV = b"nodes,step_time\n1,0.5\n2,0.3\n"
-LINES = b'{"nodes": 1, "step_time": 0.5}\n{"nodes": 2, "step_time": 0.3}\n'
-PACK: dict[str, Callable[[bytes], bytes]] = {
-    "": bytes,
-    # The time in the header would differ between processes.
-    ".gz": lambda raw: gzip.compress(raw, mtime=0),
-    ".xz": lzma.compress,
-    ".bz2": bz2.compress,
-    ".zst": lambda raw: zstandard.compress(raw),
-}
-
-
-@pytest.mark.parametrize("packed", list(PACK))
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "tsv"])
-def test_a_table_is_read_compressed_or_not(tmp_path: Path, kind: str, packed: str) -> None:
-    raw = {"csv": CSV, "jsonl": LINES, "tsv": CSV.replace(b",", b"\t")}[kind]
-    path = tmp_path / f"t.{kind}{packed}"
-    path.write_bytes(PACK[packed](raw))
-    assert is_result_table(path)
-    table = read_table(path)
-    assert (table.path, table.names) == (path, ("nodes", "step_time"))
-    assert [cells for _, cells in table.rows] == [("1", "0.5"), ("2", "0.3")]
 
 
 def test_the_bytes_decide_whether_a_file_is_compressed(tmp_path: Path) -> None:
@@ -76,13 +51,6 @@ def test_a_table_is_known_by_extension_and_header(
 ) -> None:
     (tmp_path / name).write_bytes(content)
     assert is_result_table(tmp_path / name) is is_table
-
-
-def test_without_an_extension_the_first_character_decides(tmp_path: Path) -> None:
-    for raw in (CSV, LINES, b"[" + LINES.strip().replace(b"\n", b",") + b"]"):
-        path = tmp_path / "stdin"
-        path.write_bytes(raw)
-        assert [cells for _, cells in read_table(path).rows] == [("1", "0.5"), ("2", "0.3")]
 
 
 def test_a_file_that_is_absent_is_named(tmp_path: Path) -> None:

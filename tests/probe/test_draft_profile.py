@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import msgspec
 import pytest
 
 from hpc_train.model.live_cluster import Cluster
@@ -16,11 +15,9 @@ from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.node_kinds import kinds, shape
 from hpc_train.probe.query_slurm import read_cluster
-from hpc_train.probe.yaml_text import line, remark, text, time
 from hpc_train.registry import BUILT_IN
 from hpc_train.sites.load import load_site
 from hpc_train.specs.override import Override
-from hpc_train.yamlfile import value_of
 from tests.probe.machines import SHAPES, Slurm, output
 
 LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
@@ -138,33 +135,3 @@ def test_nothing_is_stated_that_slurm_did_not_answer(
     assert loaded(content, tmp_path).name == "draft"
     stated = {row.strip().removeprefix("- ").split(":")[0] for row in content.splitlines()}
     assert not stated & (keys - ({"mpi"} if cluster == "mixed" else set()))
-
-
-def test_the_pages_of_foreign_words_stay_one_line_each(tmp_path: Path) -> None:
-    found = findings("lab")
-    evil = "gpu # x: y\n\x1b[31m"
-    first = msgspec.structs.replace(found.cluster.partitions[0], allowed_accounts=(evil,))
-    live = msgspec.structs.replace(found.cluster, partitions=(first,), unread=(evil,))
-    content = draft(msgspec.structs.replace(found, cluster=live))
-    assert "\x1b" not in content
-    assert len(loaded(content, tmp_path).partitions) == 1
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        *("a100", "no", "Yes", "null", "1:30", "22.05", "a: b", "it's # x", "-", "~", "", "1e3"),
-        *("/x y", "--wait=60", "[a]", "2-00:00:00", "\u00e9\u2028", '"', "0x10", "1_0", "4000M"),
-    ],
-)
-def test_yaml_reads_a_value_back_as_it_was(value: str) -> None:
-    from hpc_train.errors import SpecError
-
-    assert value_of(text(value), "test", SpecError) == value
-    assert value_of(text((value, value)), "test", SpecError) == [value, value]
-
-
-def test_words_of_the_writer() -> None:
-    assert line("time", time(Duration(129_661)), "why", depth=1) == "  time: 1d12h1m1s  # why"
-    assert Duration.parse(time(Duration(129_661))) == Duration(129_661)
-    assert remark("a\nb") == "# a?b"

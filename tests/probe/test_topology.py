@@ -10,13 +10,10 @@ Sources of the facts, each as its tools printed it:
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 
-from hpc_train.model.node_topology import GpuLink, NodeTopology, cpu_numbers, meaning, nearest_nics
-from hpc_train.probe.hardware import read_hardware, this_topology
+from hpc_train.model.node_topology import NodeTopology, nearest_nics
+from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.nvidia_topology import nvidia_topology
 from hpc_train.probe.rocm_topology import rocm_topology
 from hpc_train.probe.sysfs_topology import distance, numa_nodes, pci_devices
@@ -107,14 +104,6 @@ def test_gpus_of_one_socket_and_of_two() -> None:
     assert not any(link.direct for link in found.links)
 
 
-@pytest.mark.parametrize("cell", ["NVL", "C2C", "PIX", "NV4"])
-def test_every_word_of_the_matrix_is_known(cell: str) -> None:
-    text = f"\tGPU0\tGPU1\tCPU Affinity\nGPU0\t X \t{cell}\t0-7\nGPU1\t{cell}\t X \t0-7\n"
-    (link,) = nvidia_topology(text).links
-    assert link.label == cell
-    assert meaning(link.label)
-
-
 def test_a_matrix_that_is_cut_off() -> None:
     text = fixture("dgx_h100.topology")
     lines = text.splitlines()
@@ -158,34 +147,3 @@ def test_amd_gpus_and_the_interfaces_of_slingshot() -> None:
     found = topology("mi250x", pci=pci, rocm_bus="GPU[0]\t\t: PCI Bus: 0000:C9:00.0\n")
     assert found.gpus[0].nics == (("hsn0", "PIX"),)
     assert found.gpus[1].nics == ()
-
-
-def test_numa_nodes_without_cores_have_memory_alone() -> None:
-    found = numa_nodes(NODE.format(4, "") + NODE.format(0, "0-71") + "x:1\n", "0,0\n,\n")
-    assert [(one.number, one.cpus, one.socket) for one in found] == [(0, "0-71", 0), (4, "", None)]
-
-
-@pytest.mark.parametrize(
-    ("text", "numbers"), [("0-2,8", (0, 1, 2, 8)), ("", ()), ("N/A", ()), ("3-1", ())]
-)
-def test_lists_of_cores(text: str, numbers: tuple[int, ...]) -> None:
-    assert cpu_numbers(text) == numbers
-
-
-def test_a_link_is_named_by_its_kind_and_count() -> None:
-    assert GpuLink(gpus=(0, 1), kind="XGMI", count=2).label == "XGMI2"
-    assert meaning("NV1") == "one NVLink"
-
-
-def test_this_machine_has_the_numa_nodes_and_adapters_of_sys() -> None:
-    found, unread = this_topology()
-    nodes = Path("/sys/devices/system/node").glob("node[0-9]*/cpulist")
-    cores = {one.read_text().strip() for one in nodes}
-    if cores:
-        assert {node.cpus for node in found.numa} == cores
-    numbers = {number for node in found.numa for number in cpu_numbers(node.cpus)}
-    assert len(numbers) >= len(os.sched_getaffinity(0))
-    real = {one.parent.name for one in Path("/sys/class/net").glob("*/device")}
-    if not Path("/sys/class/infiniband").is_dir() and not found.gpus:
-        assert {nic.name for nic in found.nics} == real
-    assert unread == ()

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
-import matplotlib as mpl
 import msgspec
 import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.lines import Line2D
-from matplotlib.text import Text
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.study import Gates
 from hpc_train.reports.figures import FIGURES
 from hpc_train.reports.figures.canvas import Canvas
-from hpc_train.reports.figures.end_labels import spread
-from hpc_train.reports.figures.markers import DOTTED
 from hpc_train.reports.figures.plot_data import Measured, plot_data_of
-from hpc_train.reports.figures.series_styles import SMALL_MULTIPLES
 from tests.reports.measured import measured, node_times
 
 SIZES = (1, 2, 4, 8)
@@ -88,44 +81,3 @@ def test_four_equal_series_are_one_line(name: str) -> None:
             assert line.get_transform() == axes.transData
             assert place == pytest.approx(places[0], abs=0.01)
             assert {x for x, _ in xy(line)} <= set(GPUS)
-
-
-@pytest.mark.parametrize("series", [1, 4, 10])
-def test_a_panel_has_one_ideal(series: int) -> None:
-    for axes in drawn("scaling", series).figure.axes:
-        dotted = [line for line in axes.lines if line._unscaled_dash_pattern[1] == DOTTED[1]]  # type: ignore[attr-defined]
-        assert len(dotted) == 1
-        x, y = zip(*xy(dotted[0]), strict=True)
-        assert list(x) == GPUS
-        assert [b / a for a, b in pairwise(y)] == pytest.approx([2.0, 2.0, 2.0])
-
-
-@pytest.mark.parametrize("name", ["scaling", "efficiency", "karp-flatt", "step-times"])
-def test_from_seven_series_on_each_has_a_panel(name: str) -> None:
-    for series in (SMALL_MULTIPLES, 10):
-        axes = drawn(name, series).figure.axes
-        assert [panel.get_title() for panel in axes] == [f"strategy-{i}" for i in range(series)]
-        assert len({panel.get_ylim() for panel in axes}) == 1
-
-
-def texts(canvas: Canvas) -> list[str]:
-    return [label.get_text() for label in canvas.labels]
-
-
-def test_up_to_six_series_are_named_at_their_lines() -> None:
-    for series in (2, 6):
-        canvas = drawn("scaling", series)
-        with mpl.rc_context():
-            canvas.figure.draw_without_rendering()
-            canvas.figure.set_layout_engine("none")
-            spread(canvas)
-        assert texts(canvas) == [f"strategy-{i}" for i in range(series)] * 2
-        entries = [text.get_text() for one in canvas.figure.legends for text in one.get_texts()]
-        assert entries == ["ideal"]
-        boxes = [Text.get_window_extent(label) for label in canvas.labels]
-        for panel in (boxes[:series], boxes[series:]):
-            ordered = sorted(panel, key=lambda box: box.y0)
-            for below, above in pairwise(ordered):
-                assert below.y1 <= above.y0
-        assert all(box.x1 <= canvas.figure.bbox.x1 for box in boxes)
-    assert texts(drawn("scaling", 1)) == texts(drawn("scaling", SMALL_MULTIPLES)) == []

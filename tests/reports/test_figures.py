@@ -5,18 +5,15 @@ import re
 import time
 from xml.etree import ElementTree as Xml
 
-import matplotlib as mpl
 import msgspec
 import pandas as pd
 import pytest
 from PIL import Image
 
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.report import Figure
 from hpc_train.reports.figures import FIGURES, figures
-from hpc_train.reports.figures.plot_data import MOST_RUNS, Measured, plot_data_of
+from hpc_train.reports.figures.plot_data import Measured, plot_data_of
 from hpc_train.reports.figures.titles_and_legend import heading_lines
-from hpc_train.reports.value_format import significant
 from hpc_train.tables.node_step_times import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
@@ -32,10 +29,6 @@ def simple(records_less: int = 0) -> tuple[ExpectedStudy, Measured]:
     records = records[: len(records) - records_less]
     runs = run_frame(study, records)
     return study, Measured(runs, speedup_frame(runs, study), (), node_frame(study, []))
-
-
-def main(records_less: int = 0) -> Figure:
-    return figures(*simple(records_less), ("png", "svg"), ["scaling"])[0]
 
 
 def small() -> tuple[ExpectedStudy, Measured]:
@@ -64,26 +57,9 @@ def test_the_same_study_gives_the_same_bytes_and_no_date() -> None:
         assert len(figure.data.rows) == len(figure.data.records) > 0
 
 
-def test_settings_of_the_caller_neither_matter_nor_change() -> None:
-    plain = main()
-    with mpl.rc_context({"font.size": 20, "svg.hashsalt": "other"}):
-        assert main().images == plain.images
-        assert mpl.rcParams["font.size"] == 20
-
-
 def test_what_was_not_measured_is_not_drawn() -> None:
     drawn = [figure.name for figure in figures(*simple(), ())]
     assert drawn == ["scaling", "efficiency", "karp-flatt", "cost"]
-
-
-def test_the_figure_of_a_study_of_one_size_has_one_panel() -> None:
-    study, tables = simple()
-    runs = tables.runs[tables.runs["nodes"] == 1]
-    measured = Measured(runs, speedup_frame(runs, study), (), tables.nodes)
-    one = figures(study, measured, names=("scaling", "efficiency", "karp-flatt"))
-    width = re.compile(rb'<svg [^>]*width="([0-9.]+)pt"')
-    both = [width.search(figure.images["svg"]) for figure in (*one, main())]
-    assert [float(match[1]) for match in both if match] == pytest.approx([5.4 * 72, 9.6 * 72])
 
 
 @pytest.mark.parametrize("name", FIGURES)
@@ -99,17 +75,6 @@ def test_figures_of_one_page_share_no_id_and_every_reference_is_met(name: str) -
     assert root[0].tag == f"{SVG}title"
     assert "<style" not in text
     assert "<text" in text
-
-
-def test_every_run_says_what_it_is_under_the_mouse() -> None:
-    study, tables = small()
-    root = parsed(inline(study, tables, "scaling"))
-    titles = [title.text or "" for mark in root.iter(f"{SVG}use") for title in mark]
-    for run in tables.runs.to_dict("records"):
-        own = next(text for text in titles if f"{run['run_id']}: " in text)
-        assert run["state"] in own
-        if run["state"] == "COMPLETED":
-            assert significant(run["samples_per_second"]) in own
 
 
 def test_points_without_a_result_are_hollow_and_end_the_line() -> None:
@@ -193,24 +158,8 @@ def test_ten_thousand_runs_are_thinned_and_it_is_said() -> None:
     assert "first 10 of 250 series" in heading_lines(plot_data_of(study, tables))
 
 
-def test_of_many_runs_every_kth_is_drawn() -> None:
-    study, tables = many(2)
-    runs = pd.concat([tables.runs] * 60, ignore_index=True)
-    drawing = plot_data_of(study, tables._replace(runs=runs))
-    assert len(drawing.runs) <= MOST_RUNS < len(runs)
-    assert f"{len(drawing.runs):,} of {len(runs):,} runs drawn" in heading_lines(drawing)
-
-
 @pytest.mark.long
 def test_pictures_are_not_blank() -> None:
     for figure in figures(*small(), ("png",)):
         grey = Image.open(io.BytesIO(figure.images["png"])).convert("L")
         assert len(grey.getcolors() or range(999)) > 20, figure.name
-
-
-def test_the_title_says_regime_runs_and_intervals() -> None:
-    drawing = plot_data_of(*simple())
-    assert (
-        heading_lines(drawing) == "resnet\nstrong scaling, 3 runs a point, pointwise 95 % intervals"
-    )
-    assert heading_lines(drawing, 2).endswith(", 2 points not drawn")

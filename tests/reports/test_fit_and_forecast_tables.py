@@ -37,26 +37,6 @@ def _report(path: str, form: str = "text", asked: ReportOptions | None = None) -
 SEVEN = (1, 2, 4, 8, 16, 32, 64)
 
 
-def test_laws_stand_in_every_form(tmp_path: Path) -> None:
-    path = _csv(tmp_path, SEVEN)
-    text = _report(path)
-    assert max(map(len, text.splitlines())) <= 100
-    for form in ("text", "markdown", "latex", "html"):
-        shown = " ".join(_report(path, form).split())
-        assert "Laws" in shown
-        assert "USL" in shown
-        assert "not shown" in shown
-        assert "Amdahl: does not fit: residual" in shown
-    usl = json.loads(_report(path, "json"))["laws"][1]
-    assert usl["law"] == "usl"
-    assert usl["points"] == 7
-    assert usl["largest_q"] == 64
-    a, peak = usl["parameters"]["a"], usl["peak"]
-    assert a["low"] < 0.02 < a["high"]
-    assert peak["low"] < 98.99 < peak["high"]
-    assert "curve" not in usl
-
-
 def test_a_peak_that_nothing_bounds_is_told_in_words(tmp_path: Path) -> None:
     path = _csv(tmp_path, (1, 2, 4, 8), (1.0,) * 3)
     amdahl = json.loads(_report(path, "json"))["laws"][0]
@@ -72,18 +52,6 @@ def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) ->
     assert [law["refused"] for law in laws] == [
         "needs 3 sizes, there are 2", "needs 6 sizes, there are 2",
     ]  # fmt: skip
-
-
-def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None:
-    path = _csv(tmp_path, SEVEN)
-    text = _report(path, asked=ReportOptions(forecast=5, force=True))
-    assert text.count("beyond the measurements") == 3
-    assert "not reliable: extrapolated to 5 times" in text
-    rows = json.loads(_report(path, "json", ReportOptions(forecast=5, force=True)))["forecast"]
-    assert [row["q"] for row in rows if row["law"] == "usl"] == [128, 256, 320]
-    for row in rows:
-        assert row["speedup"]["low"] < row["speedup"]["value"] < row["speedup"]["high"]
-    assert "Forecast" not in _report(path)
 
 
 def test_a_far_forecast_needs_force(tmp_path: Path) -> None:

@@ -8,14 +8,12 @@ from hpc_train.model.report import GateResult
 from hpc_train.model.study import Gates, Regression
 from hpc_train.reports.formats import json_report, text
 from hpc_train.reports.gate_table_and_sentences import (
-    checked_gates,
-    gated,
     sentence,
     undecided,
     verdicts_of,
 )
 from hpc_train.reports.gate_verdicts import GateInputs, verdicts
-from tests.reports.finished import empty, report
+from tests.reports.finished import report
 
 BUSBW = {"n1": 190.0, "n2": 150.0}
 
@@ -146,36 +144,3 @@ def test_a_value_is_never_written_as_the_limit_that_it_misses() -> None:
     assert only(Gates(efficiency=0.75), point(2, efficiency=0.75)).reason == (
         "efficiency 0.750 >= 0.75"
     )
-
-
-def test_the_words_name_the_gates_that_were_checked_and_why_others_were_not() -> None:
-    points = [point(1, efficiency=1.0), point(2, efficiency=0.9)]
-    found = verdicts(
-        Gates(efficiency=0.8, doubling=1.5, plausible=False),
-        points,
-        GateInputs(site_unknown="there is no profile lab7 on the search path"),
-    )
-    assert checked_gates(found) == (
-        "Gates checked: efficiency, missing. Not checked: site (there is no profile lab7 on the "
-        "search path); doubling (not decided at any point); node_counts, script, busbw, regression "
-        "(no limit set); plausible (switched off); accuracy, loss (not recorded at the baseline)."
-    )
-    made = gated(empty(), found)
-    assert checked_gates(found) in made.notes
-    assert made.summary[0] == f"Caveats: not every gate could be read. {checked_gates(found)}"
-
-
-@pytest.mark.parametrize("width", [40, 50, 58])
-def test_the_table_of_gates_is_readable_on_a_narrow_terminal(width: int) -> None:
-    points = [point(nodes, efficiency=0.4) for nodes in (1, 2, 4, 8)]
-    made = gated(empty(), verdicts(Gates(efficiency=0.5), points, GateInputs()))
-    table = text.render(made, width).partition("\nGates\n")[2].partition("\nChecks\n")[0]
-    lines = table.strip().splitlines()
-    assert max(map(len, lines)) <= width
-    assert [line.split("  ")[0].split(" ")[0] for line in lines if " of " in line] == [
-        "efficiency", "plausible", "missing",
-    ]  # fmt: skip
-    assert "0 of 3" in table
-    # A size is on one line, and no heading is cut.
-    assert [f"{n} GPUs" in table for n in (8, 16, 32)] == [True] * 3
-    assert {"gate", "limit", "met", "not", "decided", "at"} <= set(table.split())

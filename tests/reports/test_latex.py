@@ -20,16 +20,6 @@ from tests.reports.finished import report
 from tests.reports.measured import measured
 
 
-def test_it_is_a_booktabs_table() -> None:
-    lines = latex.render(report()).splitlines()
-    rules = [line.strip() for line in lines if "rule" in line]
-    assert rules == [r"\toprule", r"\midrule", r"\bottomrule"] * 3
-    layouts = re.findall(r"\\begin\{tabular\}\{@\{\}([lr]+)@\{\}\}", "\n".join(lines))
-    rows = [line for line in lines if line.endswith(r" \\")]
-    cells = {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows}
-    assert cells == {len(layout) for layout in layouts}
-
-
 def test_hostile_words_are_shown_as_words() -> None:
     shown = latex.render(report())
     line = next(line for line in shown.splitlines() if "alert" in line)
@@ -51,20 +41,6 @@ def test_hostile_words_are_shown_as_words() -> None:
 )
 def test_what_latex_obeys_is_escaped(text: str, written: str) -> None:
     assert escaped(text) == written
-
-
-def test_the_caption_is_short_and_the_notes_are_below_the_table() -> None:
-    made = msgspec.structs.replace(report(), notes=report().notes[:5])
-    first, *_ = latex.render(made).split(r"\end{table}")
-    (caption,) = re.findall(r"\\caption\{(.*)\}", first)
-    assert caption == escaped(f"{made.title}.")
-    note = first.partition(r"\end{tabular}")[2]
-    conditions = [line for line in made.summary if line.startswith(latex.CONDITIONS)]
-    below = note.count(r"\par" "\n")
-    assert below >= 8
-    shown = [*conditions, *made.notes][:below]
-    for line in shown:
-        assert escaped(line) in note
 
 
 DOCUMENT = r"""\documentclass{article}
@@ -113,18 +89,6 @@ def test_latex_accepts_the_tables_and_they_fit_the_page(tmp_path: Path, name: st
     wide = [float(size) for size in re.findall(r"Overfull \\hbox \((\d+\.\d+)pt", log)]
     assert max(wide, default=0) < 3, wide
     assert "too large for page" not in log
-
-
-def test_wide_columns_are_continued_below_the_same_sizes() -> None:
-    shown = latex.render(ten_series(wide=True))
-    floats = shown.split(r"\begin{table}")[1:]
-    points = [part for part in floats if r"\caption{ResNet-50 on Big: strong" in part]
-    assert len(points) > 4
-    assert all("launcher & " in part and " & gpus & " in part for part in points)
-    labels = re.findall(r"\\label\{(.*?)\}", shown)
-    assert len(labels) == len(set(labels)) == len(floats) > 6
-    assert "(continued)" in shown
-    assert "Columns that do not fit" not in shown
 
 
 @pytest.mark.parametrize(

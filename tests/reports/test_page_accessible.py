@@ -48,24 +48,6 @@ UNLINKED = """
 [...document.querySelectorAll("main section[id]")].map((e) => e.id)
   .filter((id) => !document.querySelector(`nav a[href="#${id}"]`))
 """
-# Regions that can be scrolled sideways without a shade at their edge.
-NO_CUE = """
-[...document.querySelectorAll("main *")].filter((e) => e.scrollWidth > e.clientWidth + 1)
-  .filter((e) => !["visible", "hidden"].includes(getComputedStyle(e).overflowX))
-  .filter((e) => getComputedStyle(e).backgroundImage.split("linear-gradient").length !== 5)
-  .map((e) => e.outerHTML.slice(0, 90))
-"""
-
-
-TABLE_CUES = """
-[...document.querySelectorAll(".scroll:has(> table)")].filter((e) => e.checkVisibility())
-  .map((e) => [e.scrollWidth > e.clientWidth + 1, e.previousElementSibling.checkVisibility(),
-               e.ariaLabel])
-"""
-CUES = """
-[...document.querySelectorAll(".drawing")].map((e) =>
-  [e.scrollWidth > e.clientWidth, e.nextElementSibling.checkVisibility()])
-"""
 
 
 def table(series: int, repetitions: int) -> str:
@@ -100,60 +82,6 @@ def test_everything_has_a_name_and_a_place(tab: Tab, shown: Path) -> None:
         "landmarks": 0, "empty": 0, "same": [], "roleless": 0, "language": "en", "title": True,
     }  # fmt: skip
     assert tab.value(UNLINKED) == []
-
-
-def test_the_first_figure_is_above_the_fold(tab: Tab, shown: Path) -> None:
-    tab.open(shown)
-    tab.call("Emulation.setDeviceMetricsOverride", width=1280, height=800, deviceScaleFactor=1,
-             mobile=False)  # fmt: skip
-    box = "document.querySelector('.drawing').getBoundingClientRect()"
-    assert tab.value(f"{box}.top") > 100
-    assert tab.value(f"{box}.bottom") <= 800
-    assert tab.value(f"{box}.height") > 300
-
-
-def test_what_can_be_scrolled_sideways_shows_it(tab: Tab, shown: Path) -> None:
-    tab.open(shown, 390)
-    assert tab.value("document.querySelector('.drawing').scrollWidth") > 390
-    assert tab.value(NO_CUE) == []
-
-
-@pytest.mark.parametrize("width", [390, 900])
-def test_only_a_figure_that_is_cut_says_how_to_see_all(tab: Tab, shown: Path, width: int) -> None:
-    tab.open(shown, width)
-    cues = tab.value(CUES)
-    assert all(cut is said for cut, said in cues)
-    assert any(cut for cut, _ in cues) is (width < 800)
-
-
-@pytest.mark.parametrize("width", [390, 1280])
-def test_only_a_table_that_is_cut_says_how_to_see_all(tab: Tab, shown: Path, width: int) -> None:
-    tab.open(shown, width)
-    # What the observer of sizes says comes with the next frame.
-    frame = "new Promise((done) => requestAnimationFrame(() => setTimeout(() => done(1), 0)))"
-    tab.call("Runtime.evaluate", expression=frame, awaitPromise=True)
-    cues = tab.value(TABLE_CUES)
-    assert all(cut is said for cut, said, _ in cues)
-    assert ["Points"] * (width == 390) == [
-        name for cut, _, name in cues if cut and name == "Points"
-    ]
-    assert not all(cut for cut, *_ in cues)
-
-
-def test_a_mark_under_an_interval_has_its_tooltip(tab: Tab, shown: Path) -> None:
-    tab.open(shown)
-    marks = "document.querySelectorAll('svg [aria-label]')"
-    assert tab.value(f"{marks}.length") > 20
-    means = f"[...{marks}].filter((e) => e.getAttribute('aria-label').includes('mean of'))"
-    tab.value("window.place = (e) => { const b = e.getBoundingClientRect();"
-              "return [b.x + b.width / 2, b.y + b.height / 2]; }")  # fmt: skip
-    missed = tab.value(
-        f"{means}.slice(0, 5).map((e) => [e, document.elementFromPoint(...place(e))])"
-        ".filter(([e, found]) => !found.closest('[aria-label*=\"mean of\"]')).length"
-    )
-    assert missed == 0
-    tab.point(*tab.value(f"place({means}[0])"))
-    assert "mean of" in tab.value("document.getElementById('hover').textContent")
 
 
 def test_paper_shows_what_is_closed_on_the_screen(tab: Tab, shown: Path) -> None:

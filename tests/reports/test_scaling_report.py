@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
-from hpc_train.reports.formats import text
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import report
-from tests.tables.studies import expected, foreign, rate, record, steps, study
+from tests.tables.studies import expected, foreign, rate, record, study
 
 
 def made(runs: Sequence[ExpectedRun], records: Sequence[Record], **fields: object) -> Report:
@@ -44,27 +43,9 @@ def test_the_summary_answers_first_and_then_says_what_to_distrust() -> None:
     )
 
 
-def test_the_baseline_is_given_in_absolute_numbers() -> None:
-    baselines = [line for line in report().summary if line.startswith("Baseline")]
-    assert len(baselines) == 3
-    assert baselines[0] == "Baseline under srun: 4 GPUs, 1010 samples/s (n=3)."
-
-
-def test_a_largest_point_that_is_not_the_best_is_named_too() -> None:
-    answer = repeated({1: [10.0], 2: [18.0], 4: [14.0]}).summary[0]
-    assert answer == (
-        "2 GPUs train 1.80 times as fast as 1 GPU (efficiency 90 %); 4 GPUs 1.40 (efficiency 35 %)."
-    )
-
-
 def test_weak_scaling_does_more_work_in_the_same_time() -> None:
     answer = repeated({1: [10.0], 2: [18.0]}, {1: 8, 2: 16}).summary[0]
     assert answer.startswith("2 GPUs do 1.80 times the work of 1 GPU in the same time")
-
-
-def test_what_is_true_of_every_point_is_said_once() -> None:
-    lines = [line for line in repeated({1: [10.0], 2: [18.0]}).summary if "n=1, so" in line]
-    assert lines == ["Caveats: n=1, so no interval: all 2 points."]
 
 
 def test_one_size_is_no_scaling() -> None:
@@ -76,12 +57,6 @@ def test_one_size_is_no_scaling() -> None:
     assert any(line.startswith("Result: 2 GPUs, 10.94 samples/s (n=3)") for line in shown.summary)
     assert "speedup" not in [column.key for column in shown.tables[0].columns]
     assert not any("batch" in line for line in shown.summary)
-
-
-def test_only_failed_runs_are_said_once() -> None:
-    runs = [expected(s, state="FAILED", axes={"nodes": 1, "launcher": s}) for s in ("a", "b")]
-    assert made(runs, []).summary[0] == "No run has a result."
-    assert made(runs, []).summary[1].startswith("Measured: 0 of 2 runs ok")
 
 
 def test_foreign_logs_are_told_apart_by_their_ranks_and_their_state_is_not_known() -> None:
@@ -98,31 +73,6 @@ def test_foreign_logs_are_told_apart_by_their_ranks_and_their_state_is_not_known
     assert any("3 of 3 logs with a result" in line for line in shown.summary)
     assert any("do not contain the state of their job" in note for note in shown.notes)
     assert not any("do not say" in note for note in report().notes)
-
-
-def test_a_table_that_is_too_wide_loses_columns_and_says_so() -> None:
-    runs = [
-        expected(f"{n}-{i}-{name}", nodes=n, axes={"nodes": n, "launcher": name})
-        for name in ("torchrun-and-numactl", "srun")
-        for n in (1, 2)
-        for i in (0, 1, 2)
-    ]
-    records = []
-    for run in runs:
-        n, i = int(run.run_id[0]), int(run.run_id[2])
-        records += steps(run.run_id, [[0.5 / n + 0.01 * i] * 25] * n)
-        records += [
-            record(run.run_id, metric, 0.7)
-            for metric in ("accuracy", "epoch_time", "time_to_train")
-        ]
-    shown = made(runs, records)
-    keys = {column.key for column in shown.tables[0].columns}
-    assert "time_to_train_s" not in keys
-    assert {"speedup", "efficiency", "accuracy"} <= keys
-    assert any("do not fit" in note and "time_to_train_s" in note for note in shown.notes)
-    lines = text.render(shown).splitlines()
-    assert max(map(len, lines)) <= 100
-    assert sum(line.startswith("torchrun-and-numactl ") for line in lines) == 2
 
 
 def test_every_run_without_a_result_is_a_row_and_nothing_is_blank() -> None:

@@ -53,27 +53,6 @@ def test_env_directives_and_modules_are_compared_and_long_values_cut() -> None:
     assert b.endswith("…")
 
 
-def test_what_a_site_gives_comes_first() -> None:
-    (one, *_) = runs("spawn")
-    other = changed(one, launcher="srun", scheduler="pbs", site="zeta")
-    recorded = [[{"torch": "2.8", "nccl": "2.20"}], [{"torch": "2.9", "nccl": "2.27"}]]
-    found = [name for name, *_ in differences([one], [other], recorded)]
-    assert found == ["site", "scheduler", "nccl", "torch", "launcher"]
-
-
-def test_decisions_come_before_variables_and_variables_before_options() -> None:
-    (one, *_) = runs("spawn")
-    other = changed(one, env=(("A", "1"),), directives=(("exclusive", ""),), site="zeta")
-    found = [name for name, *_ in differences([changed(one, env=())], [other], NOTHING)]
-    assert found == ["site", "env.A", "sbatch exclusive"]
-
-
-def test_values_of_several_runs_are_the_same_in_any_order() -> None:
-    (one, *_) = runs("spawn")
-    a, b = changed(one, site="alpha"), changed(one, site="beta")
-    assert differences([a, b], [b, a], NOTHING) == ()
-
-
 def test_secrets_are_never_shown() -> None:
     (one, *_) = runs("spawn")
     sides = [
@@ -138,16 +117,3 @@ def test_a_variable_that_the_job_changes_has_its_changed_value() -> None:
         [changed(one, env=variables)], [changed(one, env=variables, changes=changes)], NOTHING
     )
     assert found == (("env.A", "1", "2"), ("env.B", "1", "(unset)"))
-
-
-def test_three_values_of_a_side_are_shown_and_sixty_characters_of_each() -> None:
-    one = runs("spawn")[0]
-
-    def side(*sites: str) -> list[Run]:
-        return [changed(one, site=site) for site in sites]
-
-    assert differences(side("a", "b", "c"), side("d"), NOTHING) == (("site", "a / b / c", "d"),)
-    ((_, many, longest),) = differences(side("a", "b", "c", "e"), side("x" * 60), NOTHING)
-    assert (many, longest) == ("a / b / c / …", "x" * 60)
-    ((_, _, cut),) = differences(side("a"), side("x" * 61), NOTHING)
-    assert cut == "x" * 59 + "…"

@@ -53,18 +53,6 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
     pd.testing.assert_frame_equal(run_frame(asked, found), run_frame(asked, RECORDS))
 
 
-def test_texts_are_categories(tmp_path: Path) -> None:
-    (tmp_path / "r.parquet").write_bytes(parquet_bytes(packs_of(RECORDS)))
-    found = read_records(tmp_path / "r.parquet")
-    assert isinstance(found["run"].dtype, pd.CategoricalDtype)
-    assert "unit" not in found
-
-
-def test_no_records_are_an_empty_frame(tmp_path: Path) -> None:
-    (tmp_path / "r.parquet").write_bytes(parquet_bytes([]))
-    assert run_frame(study([]), read_records(tmp_path / "r.parquet")).empty
-
-
 def test_a_file_names_its_schema() -> None:
     from pyarrow import parquet
 
@@ -141,15 +129,6 @@ def test_a_foreign_file_that_is_no_table_is_refused(
 ) -> None:
     with pytest.raises(ReportError, match=message):
         read_texts(foreign(tmp_path, **columns))
-
-
-@pytest.mark.parametrize("nodes", [[1, 2, 3], [1, 2, 4]], ids=["range", "numbers"])
-def test_an_index_of_pandas_with_a_name_is_a_column(tmp_path: Path, nodes: list[int]) -> None:
-    frame = pd.DataFrame({"nodes": nodes, "step_time": [0.5, 0.3, 0.2]}).set_index("nodes")
-    frame.to_parquet(tmp_path / "t.parquet")
-    names, rows = read_texts(tmp_path / "t.parquet")
-    column = names.index("nodes")
-    assert [row[column] for row in rows] == list(map(str, nodes))
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.confidence_intervals import harmonic_means, ratio_interval
 from hpc_train.tables.group_reductions import Moments
 from hpc_train.tables.runs import run_frame
-from hpc_train.tables.speedup import COLUMNS, speedup_frame
+from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, record, study
-
-# mlcommons/training_results_v3.1@d06288b, NVIDIA, GPT-3 175B: nodes of 8 H100, batch, minutes.
-GPT3 = ((64, 2048, 58.301), (96, 3072, 40.616), (512, 2048, 8.576))
 
 
 def table(runs: Sequence[tuple[int, float]], **fields: Any) -> pd.DataFrame:
@@ -25,24 +21,6 @@ def table(runs: Sequence[tuple[int, float]], **fields: Any) -> pd.DataFrame:
     named = [(f"r{place}", nodes, value) for place, (nodes, value) in enumerate(runs)]
     asked = study([expected(name, nodes=nodes, gpus=4) for name, nodes, _ in named], **fields)
     return speedup_frame(run_frame(asked, [r for n, _, x in named for r in rate(n, x)]), asked)
-
-
-def test_time_to_train_is_compared_where_the_batch_changes() -> None:
-    asked = study([expected(f"n{nodes}", nodes=nodes, gpus=8) for nodes, *_ in GPT3])
-    records = [
-        one
-        for nodes, batch, minutes in GPT3
-        for one in (
-            record(f"n{nodes}", "time_to_train", 60 * minutes, unit="s"),
-            record(f"n{nodes}", "global_batch_size", batch),
-        )
-    ]
-    frame = speedup_frame(run_frame(asked, records), asked)
-    assert frame["speedup"].isna().all()
-    assert "2048 in n64, 3072 in n96" in frame["note"].tolist()[0]
-    assert frame["time_to_train_speedup"].tolist() == pytest.approx([1, 1.435, 6.798], abs=6e-4)
-    assert frame["time_to_train_efficiency"].tolist() == pytest.approx([1, 0.957, 0.850], abs=6e-4)
-    assert frame["is_baseline"].tolist() == [True, False, False]
 
 
 def test_one_series_that_is_mixed_does_not_spoil_another() -> None:
@@ -113,25 +91,6 @@ def test_a_billion_tokens_per_second_keep_their_small_spread() -> None:
     limits = [frame.at[0, f"samples_per_second{end}"] for end in ("", "_low", "_high")]
     times = Moments.along_axis(1 / np.array(values))
     assert limits == pytest.approx(list(map(float, harmonic_means(times, 0.95))), rel=1e-15)
-
-
-def test_columns_that_the_runs_do_not_have_are_there_without_a_value() -> None:
-    frame = table([(1, 1.0)])
-    assert tuple(frame.columns) == COLUMNS
-    assert frame[["mfu", "memory_gib", "step_p95_s", "data_share"]].isna().all(axis=None)
-
-
-def test_a_loss_is_compared_only_after_as_many_samples() -> None:
-    asked = study([expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1)])
-    records = [r for i, run in enumerate(asked.runs) for r in rate(run.run_id, 10 + i % 2)]
-    for run, loss in zip(asked.runs, (1.0, 1.01, 1.2, 1.21), strict=True):
-        records.append(record(run.run_id, "loss", loss))
-    frame = run_frame(asked, records)
-    flags = []
-    for samples in ([100.0] * 4, [100.0, 100.0, 200.0, 200.0]):
-        frame["samples_seen"] = samples
-        flags.append(speedup_frame(frame, asked)["flags"].tolist()[1])
-    assert flags == [(Flag(FlagCode.LOSS, "+0.2, noise explains 0.03"),), ()]
 
 
 def test_no_time_is_below_zero_however_few_runs_there_are() -> None:

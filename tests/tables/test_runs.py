@@ -128,12 +128,6 @@ def test_a_global_rate_printed_by_every_rank_counts_once_but_ranks_add_up() -> N
     assert frame["samples_per_second"].tolist() == [100, 100]
 
 
-def test_a_rate_of_one_rank_of_two_is_no_throughput() -> None:
-    records = [record("a", "samples_per_second", 50, scope="per_rank", rank=0)]
-    frame = run_frame(study([expected("a", gpus=2)]), records)
-    assert frame.at[0, "state"] == "UNPARSED"
-
-
 def test_the_same_step_from_two_log_files_counts_once() -> None:
     once = steps("a", [[1.0] * 20])
     frame = run_frame(study([expected("a")]), [*once, *once])
@@ -145,17 +139,6 @@ def test_a_wrong_scope_is_refused_with_its_place(metric: str, scope: str) -> Non
     wrong = record("a", metric, 1, scope=scope, line=7)
     with pytest.raises(ReportError, match=rf"job\.out:7: {metric} has scope {scope}"):
         run_frame(study([expected("a")]), [wrong])
-
-
-def test_a_rate_per_gpu_is_left_out_beside_that_of_all() -> None:
-    records = [*rate("a", 16), record("a", "samples_per_second", 2, scope="per_gpu")]
-    assert run_frame(study([expected("a")]), records).at[0, "samples_per_second"] == 16
-
-
-@pytest.mark.parametrize("variant", ["ci", "eval"])
-def test_what_is_said_beside_a_metric_is_not_the_metric(variant: str) -> None:
-    records = [*rate("a", 16), record("a", "samples_per_second", 2, variant=variant)]
-    assert run_frame(study([expected("a")]), records).at[0, "samples_per_second"] == 16
 
 
 def test_records_of_an_unlisted_run_are_refused() -> None:

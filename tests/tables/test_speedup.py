@@ -15,7 +15,6 @@ from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, record, study
 
-NODES = (1, 2, 4, 8, 16, 32)
 # NVIDIA DeepLearningExamples@729963d, PyTorch/LanguageModeling/BERT: sequences/s on DGX A100.
 BERT = {
     "fp16 s128": ((4553, 9191, 18119, 35774, 70555, 138294), (1, 2.02, 3.98, 7.86, 15.50, 30.37)),
@@ -23,14 +22,6 @@ BERT = {
     "fp16 s512": ((1648, 3291, 6464, 13005, 25570, 49663), (1, 2.00, 3.92, 7.89, 15.51, 30.13)),
     "tf32 s512": ((854, 1684, 3293, 6515, 12131, 21298), (1, 1.97, 3.86, 7.63, 14.21, 24.95)),
 }
-# Oneflow-Inc/DLPerf@c89430b, ResNet-50 fp32: (nodes, GPUs per node), images/s, speedup.
-DLPERF = (
-    ((1, 1), 367.29, 1.00),
-    ((1, 4), 1449.48, 3.95),
-    ((1, 8), 2887.65, 7.86),
-    ((2, 8), 5716.79, 15.56),
-    ((4, 8), 10917.09, 29.72),
-)
 
 
 def points(runs: list[ExpectedRun], records: list[Record], **fields: object) -> pd.DataFrame:
@@ -43,52 +34,6 @@ def repeated(values: dict[int, list[float]], **fields: object) -> pd.DataFrame:
     named = {(n, i): x for n, xs in values.items() for i, x in enumerate(xs)}
     runs = [expected(f"n{n}-{i}", nodes=n) for n, i in named]
     return points(runs, [r for (n, i), x in named.items() for r in rate(f"n{n}-{i}", x)], **fields)
-
-
-def test_bert_gives_the_24_published_speedups() -> None:
-    runs, records = [], []
-    for series, (rates, _) in BERT.items():
-        for nodes, value in zip(NODES, rates, strict=True):
-            axes = {"nodes": nodes, "case": series}
-            runs.append(expected(f"{series}-{nodes}", nodes=nodes, gpus=8, axes=axes))
-            records += rate(f"{series}-{nodes}", value, 65536)
-    frame = points(runs, records, scaling="strong")
-    assert len(frame) == 24
-    for series, (_, speedups) in BERT.items():
-        own = frame[frame["series"] == f"case={series}"]
-        # The source divided rates that it had not yet rounded.
-        assert own["speedup"].tolist() == pytest.approx(speedups, abs=0.0151)
-    assert frame["speedup_low"].isna().all()
-
-
-def test_dlperf_and_its_node_boundary() -> None:
-    runs = [expected(f"{n}x{g}", nodes=n, gpus=g) for (n, g), _, _ in DLPERF]
-    records = [r for (n, g), x, _ in DLPERF for r in rate(f"{n}x{g}", x, 128 * n * g)]
-    frame = points(runs, records, scaling="weak")
-    assert frame["speedup"].tolist() == pytest.approx([s for *_, s in DLPERF], abs=0.0051)
-    assert frame["ideal"].tolist() == [1, 4, 8, 16, 32]
-    assert set(frame["regime"]) == {"weak"}
-
-
-@pytest.mark.parametrize(("precision", "published"), [("none", 14.88), ("1", 15.35)])
-def test_ddp_against_two_baselines(precision: str, published: float) -> None:
-    # pytorch@bf69c14 benchmarks/distributed/ddp/README.md: images/s of ResNet-50, p50.
-    runs = [
-        expected("single", axes={"nodes": 1, "ddp": "none"}),
-        expected("ddp-1", axes={"nodes": 1, "ddp": "1"}),
-        expected("ddp-16", nodes=2, gpus=8, axes={"nodes": 2, "ddp": "1"}),
-    ]
-    records = rate("single", 329) + rate("ddp-1", 319) + rate("ddp-16", 16 * 306)
-    frame = points(runs, records, baseline={"nodes": 1, "ddp": precision})
-    last = frame[frame["ranks"] == 16].iloc[0]
-    assert last["speedup"] == pytest.approx(published, abs=0.0051)
-    assert frame["is_baseline"].sum() == 1
-
-
-def test_four_gpus_on_one_node_and_on_two_are_different_points() -> None:
-    runs = [expected("1x4", gpus=4), expected("2x2", nodes=2, gpus=2)]
-    frame = points(runs, rate("1x4", 10) + rate("2x2", 11))
-    assert frame[["nodes", "gpus_per_node"]].to_numpy().tolist() == [[1, 4], [2, 2]]
 
 
 @settings(deadline=None, max_examples=10)
@@ -123,23 +68,6 @@ def test_mixed_batches_give_no_speedup() -> None:
     assert frame["speedup"].isna().all()
 
 
-@pytest.mark.parametrize(
-    ("values", "code"),
-    [
-        ({1: [10.0, 10.1], 2: [19.0]}, "n=1"),
-        ({1: [10.0, 10.1], 2: [25.0, 25.1]}, "superlinear"),
-        ({1: [10.0, 10.1], 2: [14.0, 14.1]}, "gate"),
-    ],
-)
-def test_doubtful_points_are_flagged(values: dict[int, list[float]], code: str) -> None:
-    frame = repeated(values, efficiency=0.75)
-    assert [flag.code.value for flag in frame["flags"].tolist()[1]] == [code]
-
-
-def test_a_sound_point_has_no_flag() -> None:
-    assert repeated({1: [10.0, 10.1], 2: [19.0, 19.1]}, efficiency=0.75).at[1, "flags"] == ()
-
-
 def test_accuracy_is_compared_with_its_own_noise() -> None:
     runs = [expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1)]
     accuracies = {"1-0": 0.70, "1-1": 0.71, "2-0": 0.65, "2-1": 0.66}
@@ -159,17 +87,6 @@ def test_repetitions_of_one_seed_do_not_measure_the_noise_of_accuracy() -> None:
     frame = points(runs, records)
     assert frame.at[1, "accuracy_change_pp"] == pytest.approx(0.28)
     assert not any(flag.code == FlagCode.ACCURACY for flag in frame["flags"].tolist()[1])
-
-
-def test_whole_seconds_bound_the_speedup() -> None:
-    runs = [expected("a"), expected("b", nodes=8)]
-    records = [record("a", "epoch_time", 39, parser="book", step=1)]
-    records += [record("b", "epoch_time", 6, parser="book", step=1)]
-    frame = points(runs, records)
-    assert set(frame["basis"]) == {"epoch time"}
-    assert frame.at[1, "speedup"] == pytest.approx(6.5)
-    flags = map(str, frame["flags"].tolist()[1])
-    assert "whole seconds: true speedup between 5.57 and 6.67" in flags
 
 
 def test_a_series_has_one_basis() -> None:

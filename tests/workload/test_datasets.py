@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import pickle
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,8 +13,6 @@ from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: 
 from hpc_train.workload.datasets import Images, load_data  # noqa: E402
 from hpc_train.workload.loader import Loader, Order, Place  # noqa: E402
 from hpc_train.workload.process_group import launcher_of  # noqa: E402
-from hpc_train.workload.synthetic_images import synthetic_imagenet  # noqa: E402
-from hpc_train.workload.text_data import load_text  # noqa: E402
 
 CPU = Place(torch.device("cpu"), torch.float32)
 
@@ -54,39 +50,6 @@ def test_workers_change_neither_batches_nor_their_order() -> None:
 
 def test_an_epoch_continues_where_it_was_left() -> None:
     assert share(0, 1, epoch=1, first=3) == share(0, 1, epoch=1)[3:]
-
-
-def test_synthetic_imagenet_has_its_shape_and_the_same_images_at_any_place() -> None:
-    train, test = synthetic_imagenet()
-    assert (len(train), len(test), train.classes) == (1_281_167, 512, 1000)
-    images, labels = train.__getitems__([0, 1_281_166, 5])
-    assert (images.shape, images.dtype) == ((3, 3, 224, 224), torch.uint8)
-    again, label = train.__getitems__([5])
-    assert torch.equal(images[2:], again)
-    assert labels[2:] == label
-    assert not torch.equal(images[0], images[2])
-
-
-def test_text_of_the_documentation_is_in_bytes_and_targets_are_the_next_ones() -> None:
-    train, test = load_text("docs", 64)
-    inputs, targets = train.prepare(train.__getitems__([0, 7]), *CPU)
-    assert (inputs.shape, inputs.dtype) == ((2, 64), torch.int64)
-    assert torch.equal(inputs[:, 1:], targets[:, :-1])
-    assert b"# hpctrain" in bytes(test.samples.flatten().tolist())
-
-
-def test_digits_are_those_of_scikit_learn_which_is_not_imported() -> None:
-    datasets = pytest.importorskip("sklearn.datasets")
-    pixels, labels = datasets.load_digits(return_X_y=True)
-    order = np.random.RandomState(0).permutation(len(labels))
-    test, train = np.split(order, [360])
-    for found, chosen in zip(load_data("digits"), (train, test), strict=True):
-        assert isinstance(found, Images)
-        assert found.images.numpy().reshape(-1, 64).tolist() == pixels[chosen].tolist()
-        assert found.labels.tolist() == labels[chosen].tolist()
-    code = "import sys; from hpc_train.workload.datasets import load_data; load_data('digits')"
-    check = "assert not {'sklearn', 'scipy', 'pandas'} & {*sys.modules}, [*sys.modules]"
-    subprocess.run([sys.executable, "-c", f"{code}; {check}"], check=True)
 
 
 def test_digits_split_is_fixed_and_whole() -> None:

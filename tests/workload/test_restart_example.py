@@ -42,16 +42,3 @@ def test_the_example_continues_where_it_was_stopped(tmp_path: Path) -> None:
     assert (code, rest) == (0, whole)
     one, other = ((tmp_path / name / "model.pt").read_bytes() for name in ("whole", "twice"))
     assert one == other
-
-
-@pytest.mark.long
-def test_it_differs_from_the_plain_training_only_in_checkpoints(tmp_path: Path) -> None:
-    """The page shows what was added."""
-    plain, restartable = (
-        [line.strip() for line in (EXAMPLES / name).read_text().splitlines()]
-        for name in ("plain.py", "train.py")
-    )
-    changed = [line for line in plain if line not in restartable]
-    assert len(changed) <= 6, changed
-    code, lines = trained(tmp_path, "plain.py")
-    assert (code, len(lines)) == (0, EPOCHS)

@@ -48,27 +48,6 @@ def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path:
         assert after.native_id == f"1001_{number}"
 
 
-def test_a_single_run_needs_no_word_about_arrays(slurm: FakeSlurm, tmp_path: Path) -> None:
-    SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), ExecutorOptions())
-    assert slurm.calls("scontrol") == []
-
-
-def test_a_silent_slurm_has_the_usual_array_size(slurm: FakeSlurm, tmp_path: Path) -> None:
-    slurm.on("scontrol", f"echo '{BUSY}' >&2; exit 1")
-    made = runs(tmp_path, "p-r999", "p-r1000", "p-r1001")
-    SLURM.submit(tmp_path, made, ExecutorOptions())
-    assert [option(argv, "array") for argv in slurm.calls("sbatch")] == ["999,1000", None]
-
-
-def test_an_allocation_is_a_file_of_its_own(slurm: FakeSlurm, tmp_path: Path) -> None:
-    made = runs(tmp_path, "p-r1", "q-r1")
-    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
-    (path,) = (tmp_path / ALLOCATIONS).iterdir()
-    assert path.read_text() == SCRIPT.text
-    assert slurm.calls("sbatch")[0][-2:] == [str(path), str(tmp_path)]
-    assert slurm.calls("scontrol") == []
-
-
 def test_the_runs_of_an_allocation_are_one_job_in_the_queue(tmp_path: Path) -> None:
     plan = host_list.plan_of(host_list.write(tmp_path), host_list.JOB)
     single = ExecutorOptions(limits=Limits(max_submit_jobs=1))
@@ -138,26 +117,6 @@ def test_the_accounting_is_asked_since_the_oldest_of_the_forgotten_jobs(
     assert option(words, "starttime") == since.isoformat()
 
 
-def test_elements_of_an_array_stand_each_for_themselves(slurm: FakeSlurm, tmp_path: Path) -> None:
-    made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
-    SLURM.submit(tmp_path, made, ExecutorOptions())
-    slurm.becomes("1001_2", "RUNNING", nodes="n1")
-    slurm.becomes("1001_3", "FAILED", nodes="n1", reason="NonZeroExitCode")
-    assert states(*made) == {"p-r1": "PENDING", "p-r2": "RUNNING", "p-r3": "FAILED"}
-
-
-def test_runs_of_an_allocation_take_turns(slurm: FakeSlurm, tmp_path: Path) -> None:
-    made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
-    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
-    assert set(states(*made).values()) == {"PENDING"}
-    slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n[1-2]")
-    says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
-    says(made[1], started=2e5)
-    assert states(*made) == {"p-r2": "RUNNING", "p-r3": "PENDING"}
-    slurm.becomes("1001", "TIMEOUT", start="1970-01-02T00:00:00", nodes="n[1-2]")
-    assert states(*made) == {"p-r2": "TIMEOUT", "p-r3": "LOST"}
-
-
 def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2")
     SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
@@ -178,15 +137,6 @@ def test_cancelling_is_one_scancel_for_all(slurm: FakeSlurm, tmp_path: Path) -> 
     assert slurm.calls("scancel") == [["1001_1", "1001_2", "1002"]]
     assert {submission(run).state for run in made} == {JobState.CANCELLED}
     assert submission(made[0]).reason == "cancelled by the user"
-
-
-def test_cancelling_what_ended_a_moment_ago(slurm: FakeSlurm, tmp_path: Path) -> None:
-    (run,) = runs(tmp_path, "p-r1")
-    found = submitted(run, "7")
-    said = "scancel: error: Kill job error on job id 7: Invalid job id specified"
-    slurm.on("scancel", f"echo '{said}' >&2; exit 1")
-    SLURM.cancel(tmp_path, {run: found})
-    assert submission(run).state is JobState.CANCELLED
 
 
 def test_a_scancel_that_fails_cancels_nothing(slurm: FakeSlurm, tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 
 from hpc_train.errors import SubmitError
 from hpc_train.model.site import Limits
-from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm import sbatch as sbatch_module
 from hpc_train.submissions.slurm.executor import SlurmExecutor
@@ -203,39 +202,3 @@ def test_what_sbatch_took_without_an_id_is_not_sent_again(slurm: FakeSlurm, tmp_
 def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on("sbatch", "echo Welcome; echo '4711;alpha'; exit")
     assert job_id_for(sbatch(tmp_path, "p-r1")) == "4711"
-
-
-def test_nothing_of_an_outer_job_reaches_sbatch(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    outer = ("SLURM_JOB_ID", "SLURM_CPU_BIND", "PMIX_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK")
-    for name in (*outer, "RANK", "SLURM_CONF", "FOO"):
-        monkeypatch.setenv(name, "1")
-    job_id_for(
-        sbatch(tmp_path, "p-r1", options=ExecutorOptions(cluster=SlurmEndpoint(conf="/other")))
-    )
-    found = slurm.environment()
-    assert not {*outer, "RANK"} & found.keys()
-    assert (found["SLURM_CONF"], found["FOO"]) == ("1", "1")
-
-
-def test_the_sites_configuration_reaches_sbatch(slurm: FakeSlurm, tmp_path: Path) -> None:
-    job_id_for(
-        sbatch(
-            tmp_path,
-            "p-r1",
-            options=ExecutorOptions(cluster=SlurmEndpoint(conf="/site/slurm.conf")),
-        )
-    )
-    assert slurm.environment()["SLURM_CONF"] == "/site/slurm.conf"
-
-
-def test_variables_that_the_script_contradicts_do_not_reach_sbatch(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("PARTITION", "TIMELIMIT", "ACCOUNT", "WAIT", "OUTPUT", "ARRAY_INX", "EXCLUSIVE"):
-        monkeypatch.setenv(f"SBATCH_{name}", "x")
-    text = "#!/bin/sh\n#SBATCH --partition=p\n#SBATCH --time=1:00\n#SBATCH --exclusive\n"
-    job_id_for(sbatch(tmp_path, "p-r1", text=text))
-    left = {name for name in slurm.environment() if name.startswith("SBATCH_")}
-    assert left == {"SBATCH_ACCOUNT"}

@@ -10,8 +10,7 @@ import pytest
 import submitit
 from submitit.core import utils
 
-from hpc_train.errors import PlanError, SiteProfileError, SpecError, UnknownNameError
-from hpc_train.pipeline.submitit_plugin import HpctrainExecutor
+from hpc_train.errors import PlanError, SpecError, UnknownNameError
 from hpc_train.submissions.slurm.submitit_function import FunctionJob
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
@@ -100,21 +99,6 @@ def test_an_array_is_one_job_for_each(executor: submitit.AutoExecutor, slurm: Fa
     assert calls == [1, 2, 3]
 
 
-def test_a_batch_is_submitted_at_its_end(executor: submitit.AutoExecutor, slurm: FakeSlurm) -> None:
-    with settled(executor).batch():
-        jobs = [executor.submit(abs, number) for number in (-1, -2)]
-        assert slurm.calls("sbatch") == []
-    assert [job.job_id for job in jobs] == ["1001", "1002"]
-
-
-def test_parameters_may_come_one_by_one(executor: submitit.AutoExecutor) -> None:
-    executor.update_parameters(nodes=2)
-    executor.update_parameters(hpctrain_launcher="srun", timeout_min=1)
-    executor.update_parameters(hpctrain_site="slurm-generic", nodes=3)
-    found = directives(executor.submit(print))
-    assert (found["nodes"], found["time"]) == ("3", "00:01:00")
-
-
 def test_a_job_that_a_further_call_makes_fit(
     executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,33 +143,6 @@ def test_wrong_parameters_are_refused_at_once(
     assert left(tmp_path / "f") == []
 
 
-def test_the_site_may_be_in_the_environment(
-    executor: submitit.AutoExecutor, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("HPCTRAIN_SITE", "slurm-generic")
-    with pytest.raises(UnknownNameError, match="unknown launcher 'snur'"):
-        executor.update_parameters(hpctrain_launcher="snur")
-    assert directives(executor.submit(print))["nodes"] == "1"
-
-
-def test_a_job_needs_a_site(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
-    executor.update_parameters(nodes=1)
-    with pytest.raises(SpecError, match="no site was given") as failure:
-        executor.submit(print)
-    assert "hpctrain_site" in failure.value.hint
-    assert left(tmp_path / "f") == []
-
-
-def test_a_machine_without_slurm(
-    executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    settled(executor)
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SiteProfileError, match="sbatch is not on PATH"):
-        executor.submit(print)
-    assert left(tmp_path / "f") == []
-
-
 def test_an_outer_job_leaves_no_trace(
     executor: submitit.AutoExecutor, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -195,15 +152,6 @@ def test_an_outer_job_leaves_no_trace(
     found = slurm.environment()
     assert not {"SLURM_JOB_ID", "PMIX_RANK", "SBATCH_JOB_NAME"} & found.keys()
     assert found["SBATCH_NO_REQUEUE"] == "1"
-
-
-def test_submitits_own_executor_stays_the_default(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert submitit.AutoExecutor(tmp_path).cluster == "slurm"
-    assert HpctrainExecutor.affinity() < submitit.SlurmExecutor.affinity()
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert HpctrainExecutor.affinity() == -1
 
 
 def test_an_id_that_starts_again(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
