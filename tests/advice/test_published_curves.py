@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import statistics
-from pathlib import Path
 
 import pytest
 
-from tests.advice.published_curves import CURVES, Continued, continued
+from tests.advice.published_curves import CURVES, continued
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/advise.md"
 # Factor -> the largest median error.
 MOST = {2: 0.02, 4: 0.04}
 
@@ -27,33 +25,3 @@ def test_a_band_says_something() -> None:
     for times, most in ((2, 1.25), (4, 1.5)):
         widths = [one.forecast.high / one.forecast.low for one in continued(times)]
         assert statistics.median(widths) < most
-
-
-def test_the_page_has_the_tables() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for row in map(curve_row, _all()):
-        assert row in text, row
-
-
-def test_the_numbers_in_the_text_of_the_page() -> None:
-    text = " ".join(PAGE.read_text(encoding="utf-8").split())
-    found = {times: list(continued(times)) for times in MOST}
-    held = [sum(one.held for one in own) for own in found.values()]
-    assert f"in {held[0]} of 18 forecasts x2, and in {held[1]} of 18 x4" in text
-    admitted = [[one for one in own if not one.refused] for own in found.values()]
-    assert [len(own) for own in admitted] == [7, 6]
-    medians = [100 * statistics.median(abs(one.error) for one in own) for own in admitted]
-    assert f"median errors are {medians[0]:.1f} % x2 and {medians[1]:.1f} % x4" in text
-
-
-def _all() -> list[Continued]:
-    return [one for times in MOST for one in continued(times)]
-
-
-def curve_row(one: Continued) -> str:
-    """Return the row of the page for a forecast."""
-    low, high = one.forecast.low / one.rate, one.forecast.high / one.rate
-    return (
-        f"| {one.curve} | x{one.times} | {one.ranks} | {100 * one.error:+.1f} | "
-        f"{100 * low - 100:+.0f} to {100 * high - 100:+.0f} | {'no' if one.refused else 'yes'} |"
-    )

@@ -33,13 +33,3 @@ def test_published_steps_of_fewer_gpus_are_within_their_bounds() -> None:
     assert widths[-1] < 3
     text = " ".join(PAGE.read_text(encoding="utf-8").split())
     assert f"{held} of {len(found)} steps of fewer GPUs" in text
-
-
-def test_the_page_has_the_table() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    for one in compared():
-        row = (
-            f"| {one.table} | {one.baseline} | {one.ranks} | {1e3 * one.seconds:.0f} | "
-            f"{1e3 * one.bounds.low:.0f} to {1e3 * (one.bounds.high or 0):.0f} |"
-        )
-        assert row in text, row

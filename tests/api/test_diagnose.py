@@ -27,28 +27,6 @@ def test_a_log_has_a_root_cause() -> None:
     assert repr(found) == "<DiagnosedJobs gpt-32.log: failed>"
 
 
-def test_several_logs_are_several_jobs() -> None:
-    found = hpc_train.diagnose([LOGS / "gpt-8.log", LOGS / "gpt-32.log"])
-    assert sorted(job.name for job in found.jobs) == ["gpt-32.log", "gpt-8.log"]
-    assert len(found) == 2
-    assert found.outcome == "failed"
-    assert "== gpt-8.log" in found.text
-    assert len(hpc_train.diagnose(list(LOGS.glob("*.log")), one_job=True)) == 1
-
-
-@pytest.mark.process
-def test_runs_and_studies_are_diagnosed(files: Path) -> None:
-    study = hpc_train.submit("study.yaml", settings={"repetitions": 1})
-    study.wait(240)
-    assert study.diagnose().outcome == "failed"
-    assert len(study.diagnose()) == 2
-    (failed,) = [run for run in study.runs if run.state == "FAILED"]
-    assert failed.diagnose().root is not None
-    assert failed.diagnose().jobs[0].name == failed.id
-    assert failed.report().runs["state"].tolist() == ["FAILED"]
-    assert study.report().partial
-
-
 @pytest.mark.parametrize(
     ("words", "keys", "pattern"),
     [

@@ -11,7 +11,6 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 
-import hpc_train
 from hpc_train.api.blocks import (
     Block,
     Picture,
@@ -23,11 +22,8 @@ from hpc_train.api.blocks import (
     as_markdown,
     as_text,
 )
-from hpc_train.api.display import Displayed, ShownText, shown_path
+from hpc_train.api.display import shown_path
 
-ROOT = Path(__file__).resolve().parents[2]
-LOGS = ROOT / "examples" / "logs"
-FORMATS = ["text/plain", "text/markdown", "text/html"]
 HOSTILE = (
     "<script>alert(1)</script> & \"q\" 'q' `a` |b| *c* _d_ [e](javascript:f) $x^2$ ~g~ "
     "https://h.example <img src=x onerror=y> \\ # 1. \x1b[31m \u202e {{i}} @j"
@@ -106,79 +102,12 @@ def test_markdown_shows_each_text_unchanged(text: str) -> None:
     assert page.text.count(word) >= 5 or not word
 
 
-@pytest.mark.parametrize("text", [HOSTILE, "```\n<b>", "a\n````\n</pre><script>"])
-def test_markdown_shows_a_log_as_code(text: str) -> None:
-    rendered = MarkdownIt("commonmark", {"html": True}).render(as_markdown([Verbatim(text)]))
-    page = Page(rendered)
-    assert page.tags == {"pre", "code"}
-    assert page.text == one_line(text)
-
-
 def test_a_terminal_gets_no_control_characters() -> None:
     assert not re.search("[\x00-\x08\x1b\u202e]", as_text(blocks_of(HOSTILE)))
     assert as_text([Rows(("a", "b"), [("x", "1"), ("yy", "22")], right=frozenset({1}))]) == (
         "a    b\nx    1\nyy  22"
     )
     assert as_text([Rows(("a",), []), Sentences([], "None")]) == ""
-
-
-def bundle(value: object) -> dict[str, str]:
-    assert isinstance(value, (Displayed, ShownText, tuple))
-    found = value._repr_mimebundle_()  # type: ignore[union-attr]
-    assert list(found) == FORMATS
-    assert all(found.values())
-    return found
-
-
-@pytest.mark.process
-def test_runs_and_studies_show_their_states(files: Path) -> None:
-    (files / "job.yaml").write_text(
-        (files / "job.yaml")
-        .read_text()
-        .replace("os.environ.get('X'))", "'<b>'); raise SystemExit(3)")
-    )
-    run = hpc_train.submit("job.yaml", name="a.b-c")
-    assert isinstance(run, hpc_train.SubmittedRun)
-    run.wait(240)
-    shown = bundle(run)
-    assert shown["text/plain"].startswith(f"{run.id}: FAILED\n")
-    assert "exit code 3" in shown["text/plain"]
-    assert "X is &lt;b&gt;" in shown["text/html"]
-    assert "<b>" not in shown["text/html"]
-    assert str(files) not in "".join(shown.values())
-    assert repr(run) == f"SubmittedRun('results/a.b-c/{run.id}')"
-    assert "X is <b>" in bundle(run.logs())["text/plain"]
-    assert "bash" in bundle(run.script)["text/plain"]
-    assert "FAILED" in bundle(run.diagnose())["text/plain"]
-    study = hpc_train.submit("study.yaml", settings={"repetitions": 2})
-    study.wait(240)
-    shown = bundle(study)
-    assert shown["text/plain"].startswith("grid: 2 COMPLETED, 2 FAILED\n\nNotices\n")
-    assert shown["text/html"].count("<tr>") == 5
-
-
-def test_reports_show_their_conditions_and_figures() -> None:
-    report = hpc_train.report([LOGS / "gpt-8.log", LOGS / "gpt-16.log"])
-    shown = bundle(report)
-    assert shown["text/plain"].startswith(f"{report.title}\n\n{report.summary.splitlines()[0]}")
-    assert "1.88" in shown["text/html"]
-    assert "Caveats: n=1" in shown["text/html"]
-    assert "| ---: |" in shown["text/markdown"]
-    figure = bundle(report.figures[0])
-    assert 'src="data:image/png;base64,iVBOR' in figure["text/html"]
-    assert bundle(report.figures)["text/html"].count("<img") == len(report.figures)
-    assert "A is gpt-8.log" in bundle(hpc_train.compare(*report_paths()))["text/plain"]
-
-
-def report_paths() -> tuple[Path, Path]:
-    return LOGS / "gpt-8.log", LOGS / "gpt-16.log"
-
-
-def test_text_is_still_text() -> None:
-    text = ShownText("a\nb")
-    assert text == "a\nb"
-    assert text.splitlines() == ["a", "b"]
-    assert isinstance(text, str)
 
 
 def test_a_path_elsewhere_is_shown_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

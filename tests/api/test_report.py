@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -49,16 +48,6 @@ def test_the_table_has_the_numbers_of_csv(table: Path) -> None:
     assert low < value < high
 
 
-def test_each_run_is_a_row_also_an_excluded_one(table: Path) -> None:
-    (first, *_) = report(table).runs["run_id"]
-    found = report(table, exclude={first: "node 3 was down"})
-    assert len(found.runs) == 6
-    (row,) = found.runs[found.runs["run_id"] == first].to_dict("records")
-    assert row["state"] == "EXCLUDED"
-    assert "node 3 was down" in row["problem"]
-    assert found.table["n_ok"].tolist() == [2, 3]
-
-
 def test_texts_and_gates(table: Path) -> None:
     found = report(table, against="slow.csv")
     assert "2 GPUs" in found.summary
@@ -77,33 +66,6 @@ def test_figures_are_images(table: Path) -> None:
         assert figure.png.startswith(b"\x89PNG")
         assert "<svg" in figure.svg
         assert figure.caption
-
-
-def test_files_are_those_of_the_command(table: Path, hpc: Callable[..., str]) -> None:
-    found = hpc_train.report(table)
-    names = {path.name for path in found.save("page.md")}
-    assert {"page.md", "page.svg", "page.csv"} <= names
-    (page,) = found.save("page.html")
-    assert "<svg" in page.read_text()
-    (own,) = found.save("own.json")
-    hpc("report", "runs.csv", "-o", "command.json")
-    assert json.loads(own.read_text()) == json.loads(Path("command.json").read_text())
-
-
-def test_several_logs_are_one_report() -> None:
-    found = hpc_train.report(LOGS)
-    assert found.table["ranks"].tolist() == [8, 16]
-    assert found.runs["run_id"].tolist() == ["gpt-8.log", "gpt-16.log"]
-
-
-def test_a_comparison_has_a_verdict_per_point(table: Path) -> None:
-    found = hpc_train.compare(table, "slow.csv")
-    assert len(found.table) == 2
-    assert found.checks
-    assert "slow" in found.summary
-    assert found.undecided == ()
-    assert found.save("compare.html")[0].stat().st_size > 1000
-    assert compare(table, table, min_effect=0.05).checks == ()
 
 
 def test_a_point_without_a_number_has_a_missing_value(table: Path) -> None:

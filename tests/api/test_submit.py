@@ -57,22 +57,6 @@ def test_a_script_gets_its_arguments(files: Path) -> None:
 
 
 @pytest.mark.process
-def test_a_study_runs_what_is_missing(files: Path) -> None:
-    study = hpc_train.submit("study.yaml", settings={"repetitions": 1})
-    assert isinstance(study, hpc_train.SubmittedStudy)
-    assert study.wait(LIMIT_S) == {"COMPLETED": 1, "FAILED": 1}
-    failed = next(run for run in study if run.state == "FAILED")
-    assert failed.reason.endswith(": exit code 1")
-    again = hpc_train.submit("study.yaml", rerun_failed=True)
-    assert isinstance(again, hpc_train.SubmittedStudy)
-    assert again.wait(LIMIT_S) == {"COMPLETED": 2, "FAILED": 2}
-    assert len(again) == len(study.runs) == 4
-    assert study.finished
-    assert f"{failed.id}.2" in [run.id for run in again]
-    assert any("repetitions resolve about" in notice for notice in again.notices)
-
-
-@pytest.mark.process
 def test_wait_gives_up_and_the_run_goes_on(files: Path) -> None:
     run = submitted("train.py", "wait")
     with pytest.raises(WaitTimeoutError, match=r"after 0\.1 s; the runs continue") as error:
@@ -81,27 +65,6 @@ def test_wait_gives_up_and_the_run_goes_on(files: Path) -> None:
     assert not run.finished
     (files / "go").touch()
     assert run.wait(LIMIT_S) == "COMPLETED"
-
-
-@pytest.mark.process
-def test_a_run_is_cancelled_once(files: Path) -> None:
-    run = submitted("train.py", "wait")
-    run.cancel()
-    assert run.wait(LIMIT_S) == "CANCELLED"
-    assert run.reason == "cancelled by the user"
-    with pytest.raises(HpcTrainError, match="nothing to cancel"):
-        run.cancel()
-
-
-@pytest.mark.process
-def test_runs_and_studies_are_found_again(files: Path) -> None:
-    run = hpc_train.submit("job.yaml")
-    assert isinstance(run, hpc_train.SubmittedRun)
-    run.wait(LIMIT_S)
-    for word in (run.id, run.id[:-1], "demo", str(run.folder), run):
-        assert hpc_train.run(word).folder == run.folder
-    assert [one.id for one in hpc_train.study("demo")] == [run.id]
-    assert hpc_train.study("demo", results=files / "results").states == {"COMPLETED": 1}
 
 
 @pytest.mark.process
@@ -136,18 +99,4 @@ def test_a_folder_change_after_the_call_loses_no_run(
 ) -> None:
     run = hpc_train.submit("job.yaml")
     monkeypatch.chdir("/")
-    assert run.wait(LIMIT_S) == "COMPLETED"
-
-
-@pytest.mark.process
-def test_nothing_starts_on_a_login_node(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (files / "slurm.conf").write_text("ClusterName=alpha\n")
-    monkeypatch.setenv("SLURM_CONF", str(files / "slurm.conf"))
-    monkeypatch.delenv("HPCTRAIN_SITE", raising=False)
-    with pytest.raises(HpcTrainError, match="login node of the Slurm cluster alpha") as failure:
-        submitted("job.yaml")
-    assert "--site local" in failure.value.hint
-    assert not (files / "results").exists()
-    run = hpc_train.submit("job.yaml", site="local")
-    assert isinstance(run, hpc_train.SubmittedRun)
     assert run.wait(LIMIT_S) == "COMPLETED"

@@ -16,7 +16,7 @@ from hpc_train.sites.cited_sources import source_of, unknown_covers
 from hpc_train.sites.inheritance import lineage
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import Part, find
-from tests.sites.facts import FACTS, WARNINGS
+from tests.sites.facts import WARNINGS
 
 FOLDER = profile_folder()
 PROFILES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -43,21 +43,8 @@ def said(name: str, key: str) -> Any:
     return find(Part(plain, site.origins), key)[0]
 
 
-def written(value: Any) -> Any:
-    """Return a value without what is unknown."""
-    if isinstance(value, dict):
-        known = {key: written(item) for key, item in value.items()}
-        return {key: item for key, item in known.items() if item not in (None, [], {})}
-    return [written(item) for item in value] if isinstance(value, list) else value
-
-
 def test_these_are_shipped() -> None:
     assert sorted(NAMES) == PROFILES
-
-
-@pytest.mark.parametrize(("name", "key", "value"), FACTS)
-def test_a_fact(name: str, key: str, value: Any) -> None:
-    assert written(said(name, key)) == value
 
 
 @pytest.mark.parametrize(("name", "key", "word"), WARNINGS)
@@ -73,26 +60,6 @@ def test_gpus_are_asked_for_by_type(name: str, word: str) -> None:
     assert said(name, "gpu_request_typed") is True
     types = {partition.gpu_type for partition in loaded(name).value.partitions}
     assert types == {word}
-
-
-def test_lumi_binds_each_rank_to_the_cores_beside_its_gpu() -> None:
-    word = said("lumi-g", "partitions.standard-g.cpu_bind")
-    masks = [int(mask, 16) for mask in word.removeprefix("mask_cpu:").split(",")]
-    first = [(mask & -mask).bit_length() - 1 for mask in masks]
-    assert first == [49, 57, 17, 25, 1, 9, 33, 41]
-    assert {bin(mask).count("1") for mask in masks} == {7}
-
-
-def test_azure_binds_pairs_of_ranks_to_24_cores() -> None:
-    word = said("azure-cyclecloud", "partitions.*.cpu_bind")
-    masks = [int(mask, 16) for mask in word.removeprefix("mask_cpu:").split(",")]
-    assert masks == [0xFFFFFF << first for first in (24, 24, 0, 0, 72, 72, 48, 48)]
-
-
-@pytest.mark.parametrize("name", ["gcp-a3-mega", "oci", "coreweave", "nebius", "azure-cyclecloud"])
-def test_the_partitions_of_a_cloud_are_its_users(name: str) -> None:
-    assert [one.name for one in loaded(name).value.partitions] == ["*"]
-    assert said(name, "partition_choice") == "job"
 
 
 @pytest.mark.parametrize("name", ["clariden", "delta", "juwels-booster", "lumi-g", "snellius"])
