@@ -13,6 +13,7 @@ import pytest
 from hpc_train.errors import SiteProfileError
 from hpc_train.model.site import SiteProfile
 from hpc_train.sites.load import load_site
+from tests.sites.refused import refused
 
 ROOT = Path(__file__).parents[2]
 HEAD = """\
@@ -86,54 +87,7 @@ def block(keys: str) -> str:
     return f"env_blocks:\n  - {keys}\n"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (network("fabric: infinband"), "not 'infinband'; did you mean 'infiniband'?"),
-        (network("fabirc: roce"), "unknown key 'network.fabirc'; did you mean 'fabric'?"),
-        (network("{fabric: roce, gdr_level: 3}"), "3 is none of NCCL's names .* write 'PHB'"),
-        (network("{fabric: roce, gdr_level: '4'}"), "write 'SYS'"),
-        (network("{fabric: roce, gdr_level: phb}"), "did you mean 'PHB'?"),
-        (network("{fabric: roce, hcas: [=mlx5_0]}"), "network.hcas.0: '=mlx5_0' is not valid"),
-        (network("{fabric: roce, interfaces: [^lo]}"), "network.interfaces.0: '^lo' is not valid"),
-        (network("nccl: 2.20"), "2.2 is not a version.*; write it in quotes"),
-        (network("nccl: v2.21"), "'v2.21' is not a version like '2.21.5'"),
-        (network("gpus: nvdia"), "did you mean 'nvidia'?"),
-        (network("hcas: [mlx5_0]"), "network.hcas has no effect without network.fabric"),
-        (network("{fabric: efa, gdr_level: PHB}"), "no effect with fabric efa; it belongs to"),
-        (network("{fabric: roce, alt_read: true}"), "alt_read has no effect with fabric roce"),
-        (network("fabric: gcp-gib"), "fabric gcp-gib needs network.script"),
-        (network("{fabric: gcp-gib, script: env.sh}"), "network.script: 'env.sh' is not valid"),
-        (network("{fabric: roce, gid_index: 3}"), "network.nccl is not given"),
-        (network("{fabric: roce, nccl: '2.21', gid_index: 3}"), "network.nccl is 2.21"),
-        (
-            network("{fabric: efa, interfaces: [a], exclude_interfaces: [b]}"),
-            "use either",
-        ),
-        (block("when: {node: 1}"), "unknown key 'env_blocks.0.when.node'.*mean 'nodes'"),
-        (block("when: {nodes: 1-2}"), "'1-2' is not a range of node counts"),
-        (block("when: {nodes: 2.5}"), "2.5 is not a range of node counts"),
-        (block("when: {nodes: 2+}"), "did you mean '>=2'?"),
-        (block("when: {nccl: '=>2.21'}"), "did you mean '>=2.21'?"),
-        (block("when: {nccl: '>=2.21,=<2.30'}"), "did you mean '>=2.21,<=2.30'?"),
-        (block("when: {nccl: '==2.21'}"), "did you mean '2.21'?"),
-        (block("when: {nccl: new}"), "'new' is not a range of versions; write"),
-        (block("when: {nccl: 2.20}"), "2.2 is not a range of versions"),
-        (block("when: {runtime: ncll}"), "did you mean 'nccl'?"),
-        (block("{when: {launcher: srunn}, env: {A: 1}}"), "unknown launcher 'srunn'.*'srun'"),
-        (block("{when: {partition: [gpu, gpx]}, env: {A: 1}}"), "unknown partition 'gpx'"),
-        (block("{mode: prefix, env: {A: 1}}"), "mode: must be 'append' or 'default'"),
-        (block("{scope: rank, env: {A: 1}}"), "did you mean 'ranks'?"),
-        (block("{mode: append, separator: '|', env: {A: 1}}"), "separator: must be"),
-        (block("{separator: ',', env: {A: 1}}"), "separator has no effect with mode set"),
-        (block("why: nothing"), "env or unset is required"),
-        (block("{unset: [A], already_set_by: m}"), "unset has no effect with already_set_by"),
-        (block("{unset: [A-B]}"), "env_blocks.0.unset.0: 'A-B' is not valid"),
-        (block("{env: {A-B: 1}}"), "'A-B' is not a name of an environment variable"),
-        (block("{env: {API_KEY: 1}}"), "API_KEY looks like a secret"),
-        (block("{env: {A: 1}, unset: [A]}"), "sets and unsets A"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), refused("network"))
 def test_what_is_wrong_is_refused(text: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(SiteProfileError) as caught:
         loaded(text, tmp_path)

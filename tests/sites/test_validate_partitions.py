@@ -8,6 +8,7 @@ import pytest
 
 from hpc_train.errors import SiteProfileError
 from hpc_train.sites.load import load_site
+from tests.sites.refused import refused
 
 SITE = """\
 schema: 1
@@ -18,64 +19,7 @@ launchers: {default: srun, allowed: [srun]}
 """
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("partitions: [{name: a}, {name: a}]", "mine.yaml:6: partitions: duplicate name 'a'"),
-        (
-            "partitions: [{name: a, default: true}, {name: b, default: true}]",
-            "two defaults: a .* and b",
-        ),
-        ("qos: [{name: a, default: true}, {name: b, default: true}]", "two defaults: a .* and b"),
-        ("partitions: [{name: a, min_nodes: 3, max_nodes: 2}]", "min_nodes = 3, but max_nodes = 2"),
-        (
-            "partitions: [{name: a, min_time: 2h, max_time: 1h}]",
-            "min_time = 02:00:00, but max_time = 01:00:00",
-        ),
-        ("partitions: [{name: a, nodes: 3, max_nodes: 4}]", "max_nodes = 4 of 3 nodes"),
-        (
-            "partitions: [{name: a, default_time: 2h, max_time: 1h}]",
-            "default_time = 02:00:00, but max_time",
-        ),
-        (
-            "partitions: [{name: a, gpus_per_node: 4, cpus_per_node: 64, cpus_per_gpu: 20}]",
-            "cpus_per_gpu x 4 GPUs = 80, but cpus_per_node = 64",
-        ),
-        (
-            "partitions: [{name: a, gpus_per_node: 4, mem_per_node: 400G, mem_per_gpu: 120G}]",
-            "mem_per_gpu x 4 GPUs = 480G, but mem_per_node = 400G",
-        ),
-        (
-            "partitions: [{name: a, gpus_per_node: 4, gpu_order: [3, 2, 1]}]",
-            "gpu_order must name each GPU of 0 to 3 once",
-        ),
-        (
-            "partitions: [{name: a, gpus_per_node: 2, numa_cpus: ['0-3', '4-7'], gpu_numa: [0]}]",
-            "gpu_numa must have one of the 2 NUMA nodes of numa_cpus for each of the 2 GPUs",
-        ),
-        (
-            "partitions: [{name: a, gpus_per_node: 2, gpu_nics: [mlx5_0]}]",
-            "gpu_nics must have the nearest adapters of each of the 2 GPUs",
-        ),
-        (
-            "partitions: [{name: a, gpus_per_node: 1, numa_cpus: ['0-3'], gpu_numa: [1]}]",
-            "gpu_numa must have one of the 1 NUMA nodes of numa_cpus for each of the 1 GPUs",
-        ),
-        ("qos: [{name: q, partitions: [a]}]", "qos q: unknown partition 'a'; known: none"),
-        (
-            "partitions: [{name: gpu}]\nqos: [{name: q, partitions: [gpuu]}]",
-            "unknown partition 'gpuu'; did you mean 'gpu'",
-        ),
-        (
-            "partition_choice: job\npartitions: [{name: a, default: true}]",
-            "job, but a is the default",
-        ),
-        ("partition_choice: fitting", "there are no partitions to choose from"),
-        ("partitions: [{name: '*', default: true}]", "cannot be the default"),
-        ("account: {pattern: '('}", "account.pattern: invalid regular expression"),
-        ("account: {pattern: 'p[0-9]+', example: x1}", "'x1' does not match the pattern"),
-    ],
-)
+@pytest.mark.parametrize(("text", "message"), refused("partitions"))
 def test_what_contradicts_itself_is_refused(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "mine.yaml"
     path.write_text(f"{SITE}{text}\n")
