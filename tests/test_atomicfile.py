@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -50,6 +51,35 @@ def test_what_a_killed_writer_left_is_removed_by_the_next_one(tmp_path: Path) ->
     assert left.startswith(".records.jsonl.")
     write_atomic(path, b"whole")
     assert (path.read_bytes(), others(path)) == (b"whole", [])
+
+
+def test_a_link_with_the_name_of_a_stale_file_is_not_followed(tmp_path: Path) -> None:
+    path = tmp_path / "records.jsonl"
+    with writer(path) as killed:
+        killed.kill()
+    (tmp_path / "of another").touch()
+    left = tmp_path / next(name for name in others(path) if name != "of another")
+    left.unlink()
+    left.symlink_to("of another")
+    remove_stale(path)
+    assert left.is_symlink()
+
+
+def test_a_file_that_was_removed_before_it_was_locked_is_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f"
+    lock, removed = fcntl.flock, list[str]()
+
+    def late(descriptor: int, how: int) -> None:
+        if not removed:
+            removed.extend(others(path))
+            (tmp_path / removed[0]).unlink()
+        lock(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", late)
+    write_atomic(path, b"whole")
+    assert (len(removed), path.read_bytes()) == (1, b"whole")
 
 
 def test_a_live_writer_loses_nothing(tmp_path: Path) -> None:
