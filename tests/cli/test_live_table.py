@@ -56,12 +56,5 @@ def test_progress_is_below_the_table(monkeypatch: pytest.MonkeyPatch) -> None:
     assert " ".join(lines[4:]).strip() == f"progress: {PROGRESS}"
 
 
-def test_progress_of_several_runs_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    runs = [run("a"), run("b"), run("c", JobState.FAILED, "exit code 1")]
-    lines = shown(monkeypatch, runs, {"a": "step 1", "b": "step 2, loss 1[/]"})
-    assert lines[-3:] == ["run  progress", "a    step 1", "b    step 2, loss 1[/]"]
-    assert "exit code 1" in lines[-5]
-
-
 def test_without_a_measurement_there_is_the_table_only(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(shown(monkeypatch, [run("a")], {})) == 3

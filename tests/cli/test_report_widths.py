@@ -90,34 +90,3 @@ def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
     for name, key in (("samples/s", "samples_per_second"), ("step", "step_time_s")):
         assert (name in heads) is (key not in left_out), name
     assert ("Columns that do not fit are in --wide" in left_out) is (columns == 80)
-
-
-NAMES = (
-    "ddp", "fsdp_full_shard_hybrid_2d", "zero1", "zero2", "zero3_offload_activations", "hybrid",
-    "pipeline_1f1b_interleaved_v4", "tensor_parallel", "context_parallel_ring",
-    "expert_parallel_all_to_all",
-)  # fmt: skip
-
-
-@pytest.mark.parametrize("columns", [60, 80, 200])
-def test_a_report_of_ten_strategies_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
-    rows = [
-        f"{name},{n},4,{2800 * n / (1 + (0.006 + 0.004 * i) * (n - 1)) * (1 + 0.001 * k):.1f},4096"
-        for i, name in enumerate(NAMES)
-        for n in (1, 2, 4, 8, 16, 32)
-        for k in (-1, 0, 1)
-    ]
-    head = "strategy,nodes,gpus_per_node,samples_per_second,global_batch_size"
-    Path("ten.csv").write_text("\n".join((head, *rows)) + "\n")
-    words = ("ten.csv", "--check", "--target", "accuracy=0.9", "--forecast", "2")
-    done = hpctrain("report", *words, COLUMNS=f"{columns}")
-    lines = done.stdout.splitlines()
-    assert [line for line in lines if len(line) > columns] == []
-    assert {"Points", "Comparison at each size", "Laws", "Forecast"} <= set(lines)
-    joined = re.sub(r"\s", "", done.stdout)
-    assert all(name in joined for name in NAMES)
-    start = lines.index("Comparison at each size")
-    compared = " ".join(lines[start : lines.index("Laws")])
-    # 5 sizes x 9 other series and the first size, each ratio with its whole interval.
-    assert len(re.findall(r" \d\.\d{3} \[\d\.\d{3}, \d\.\d{3}\]", compared)) == 54
-    assert ("Columns that do not fit are in JSON: its samples/s." in compared) is (columns < 100)

@@ -5,13 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.pipeline.log_digests import Digests
-from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
+from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.report_provenance import NOT_RECORDED, provenance
 from hpc_train.pipeline.run_details import details
 from hpc_train.tables.record_arrays import record_arrays
@@ -64,12 +63,6 @@ def test_what_nobody_recorded_is_named_once() -> None:
     assert "adapters" not in str(said[NOT_RECORDED])
 
 
-def test_very_many_values_are_summed_up() -> None:
-    said = facts(found([run(str(n), script_digest=f"{n:064}"[::-1]) for n in range(30)]))
-    assert len(said["script"]) == 21
-    assert said["script"][-1] == ("10 other values", 10)
-
-
 def test_logs_are_named_by_their_digest(tmp_path: Path) -> None:
     one = written(tmp_path, "a", "first\n")
     before = facts(found([one]), Digests())["logs"]
@@ -79,23 +72,6 @@ def test_logs_are_named_by_their_digest(tmp_path: Path) -> None:
     assert "1 file, 6 B, sha256 " in str(before)
     assert "not digested" in str(facts(found([one]), Digests(most=5))["logs"])
     assert "logs" not in facts(found([one]))
-
-
-def test_logs_of_anybody_are_named_by_file_and_parser(tmp_path: Path) -> None:
-    log = tmp_path / "a.log"
-    log.write_text('@hpct {"samples_per_second": 10, "conditions": {"torch": "2.9"}}\n')
-    said = facts(report_inputs([str(log)], Search(root=tmp_path / "none")), Digests())
-    assert said["records by parser"] == (("events 2", 1),)
-    assert said["torch"] == (("2.9", 1),)
-    assert str(said["logs"][0]).startswith("('a.log: 65 B, sha256 ")
-
-
-def test_a_table_has_no_warm_up_and_is_the_file_of_all_its_runs(tmp_path: Path) -> None:
-    table = tmp_path / "a.csv"
-    table.write_text("nodes,step_time\n1,2.0\n2,1.0\n")
-    said = facts(report_inputs([str(table)], Search(root=tmp_path / "none")), Digests())
-    assert not {"warm-up excluded", "value of a run"} & said.keys()
-    assert str(said["logs"]).endswith(", 2),)")
 
 
 def test_details_share_scripts_and_tell_why_a_run_failed(tmp_path: Path) -> None:

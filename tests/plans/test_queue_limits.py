@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from hpc_train.errors import HpcTrainError, PlanError
 from hpc_train.model.job import JobSpec
@@ -20,6 +22,7 @@ from tests.specs.read_files import load_job
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
 
+REFUSED = yaml.safe_load((Path(__file__).parent / "refused_by_queues.yaml").read_bytes())
 PROFILE = """\
 schema: 1
 name: here
@@ -80,92 +83,14 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
     return make
 
 
-@pytest.mark.parametrize(
-    ("settings", "said", "fits"),
-    [
-        (
-            ("nodes=2", "time=3h"),
-            "--set time: time = 03:00:00, but here batch has at most 02:00:00 for <=91 nodes "
-            "(here.yaml:12)",
-            "fits: extended (64 nodes, 1-00:00:00), ratio, capped (--partition NAME)",
-        ),
-        (
-            ("nodes=100", "time=7h"),
-            "time = 07:00:00, but here batch has at most 06:00:00 for >91,<184 nodes",
-            "fits: ratio, capped (--partition NAME)",
-        ),
-        (
-            ("nodes=300",),
-            "--set nodes: nodes = 300, but here batch has at most 200 (here.yaml:9)",
-            "fits: ratio, capped",
-        ),
-        (("nodes=151",), "nodes = 151, but here qos normal has at most 150 (here.yaml:36)", ""),
-        (
-            ("partition=debug", "nodes=2", "time=50m"),
-            "time = 00:50:00, but here debug has at most 00:45:00 (90 node-minutes over 2 nodes) "
-            "(here.yaml:23)",
-            "fits: batch (150 nodes, 02:00:00), extended",
-        ),
-        (
-            ("partition=debug", "time=1m"),
-            "time = 00:01:00, but here debug wants at least 00:05:00 (here.yaml:24)",
-            "batch",
-        ),
-        (
-            ("partition=wide",),
-            "job.yaml:3: nodes = 1, but here wide wants at least 4 (here.yaml:26)",
-            "batch",
-        ),
-        (
-            ("partition=wide", "nodes=4", "gpus_per_node=2", "cpus_per_task=1"),
-            "--set gpus_per_node: GPUs of all nodes = 8, but here wide wants at least 16 "
-            "(here.yaml:27)",
-            "batch",
-        ),
-        (
-            ("qos=short", "time=1h"),
-            "--set time: time = 01:00:00, but here qos short has at most 00:30:00 (here.yaml:37)",
-            "",
-        ),
-        (
-            ("qos=short", "partition=wide", "nodes=4", "gpus_per_node=4", "cpus_per_task=1"),
-            "--set qos: partition = wide, but here qos short is for batch, debug (here.yaml:37)",
-            "fits: batch",
-        ),
-        (
-            ("qos=area", "nodes=4", "time=16m"),
-            "time = 00:16:00, but here qos area has at most 00:15:00 (60 node-minutes over 4 "
-            "nodes) (here.yaml:38)",
-            "",
-        ),
-        (
-            ("cpus_per_task=64",),
-            "--set cpus_per_task: 1 tasks x 64 cpus = 64, but here batch has 56 cores; 8 more of a "
-            "node are reserved "
-            "(here.yaml:15)",
-            "extended",
-        ),
-        (
-            ("partition=ratio", "gpus_per_node=2", "cpus_per_task=16"),
-            "--set cpus_per_task: 2 tasks x 16 cpus = 32, but here ratio gives exactly 40 with 2 "
-            "GPUs (20 each) (here.yaml:29)",
-            "batch",
-        ),
-        (
-            ("partition=capped", "gpus_per_node=1", "cpus_per_task=11"),
-            "1 tasks x 11 cpus = 11, but here capped gives at most 10 with 1 GPU (10 each) "
-            "(here.yaml:33)",
-            "batch",
-        ),
-    ],
-)
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: " ".join(row["settings"]))
 def test_what_the_queue_does_not_take(
-    asked: Jobs, here: Sourced[SiteProfile], settings: tuple[str, ...], said: str, fits: str
+    asked: Jobs, here: Sourced[SiteProfile], row: dict[str, Any]
 ) -> None:
     with pytest.raises(PlanError) as failure:
-        make_plan(asked(*settings), here)
-    assert said in failure.value.message
-    assert fits in failure.value.hint
+        make_plan(asked(*row["settings"]), here)
+    assert row["said"] in failure.value.message
+    assert row["fits"] in failure.value.hint
 
 
 @pytest.mark.parametrize(

@@ -5,11 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.submissions.slurm.reason_codes import sentence
 
+SENTENCES = yaml.safe_load((Path(__file__).parent / "reasons.yaml").read_bytes())
 # The strings of libslurm 22.05 that begin with Assoc or QOS, or end with PerAccount.
 LIMITS = (Path(__file__).parent / "answers" / "limit_reasons.txt").read_text().split()
 # man squeue 22.05, JOB REASON CODES, and the other codes of libslurm 22.05.
@@ -62,48 +64,7 @@ def test_the_nodes_that_are_missing_are_named(reason: str, tail: str) -> None:
     assert sentence(reason) == sentence("ReqNodeNotAvail") + tail
 
 
-@pytest.mark.parametrize(
-    ("reason", "said"),
-    [
-        ("Resources", "it is next, and waits for free nodes"),
-        ("Priority", "jobs of higher priority are scheduled first"),
-        ("JobHeldUser", "it is held by its user; release it with scontrol release"),
-        ("RaisedSignal:9(Killed)", "a signal killed it (9(Killed))"),
-        ("AssocGrpCPUMinutesLimit", "its account has used up its budget (minutes of cores)"),
-        ("AssocGrpWallLimit", "its account has used up its budget (time)"),
-        (
-            "AssocMaxWallDurationPerJobLimit",
-            "it requests more than its account allows for one job (time); request less",
-        ),
-        (
-            "QOSMaxCpuPerNode",
-            "it requests more than its QOS allows for one node (cores); request less",
-        ),
-        (
-            "QOSMaxJobsPerUserLimit",
-            "the user's jobs in its QOS have reached a limit (jobs); it starts when others end",
-        ),
-        (
-            "QOSMaxSubmitJobPerUserLimit",
-            "the user's jobs in its QOS have reached a limit (jobs in the queue); "
-            "it starts when others end",
-        ),
-        (
-            "AssocGrpGRESRunMinutes",
-            "the jobs of its account have reached a limit (minutes of GPUs); "
-            "it starts when others end",
-        ),
-        (
-            "QOSMinGRES",
-            "it requests less than the minimum of its QOS (GPUs); request more",
-        ),
-        (
-            "AssocGrpNewThing",
-            "the jobs of its account have reached a limit (newthing); it starts when others end",
-        ),
-        ("SomethingNew", "Slurm's reason: SomethingNew"),
-    ],
-)
+@pytest.mark.parametrize(("reason", "said"), SENTENCES.items())
 def test_sentences(reason: str, said: str) -> None:
     assert sentence(reason) == said
 
