@@ -6,8 +6,6 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 LINES = "".join(f"step {n}, loss: 2.5, dt: 5{n % 2}.00ms\n" for n in range(1, 40))
 
@@ -34,10 +32,3 @@ def test_stored_records_stay_guessed(hpctrain: Hpctrain) -> None:
     said = " ".join(done.stdout.split())
     assert "values of own.log and of 1 more run were read by the generic parser" in said
     assert "(e.g. line 1: loss 2.5)" in said
-
-
-@pytest.mark.process
-def test_a_rate_of_the_only_rank_is_that_of_the_job(hpctrain: Hpctrain) -> None:
-    Path("train.py").write_text("for n in range(30): print(f'batch {n} speed 250 img/s')\n")
-    assert hpctrain("submit", "train.py", "--site", "local", "--wait").returncode == 0
-    assert "1 rank, 250.0 samples/s (n=1)" in hpctrain("report", "train").stdout

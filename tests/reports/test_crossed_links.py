@@ -28,23 +28,6 @@ def test_a_node_and_several() -> None:
     ]
 
 
-def test_each_size_is_in_json() -> None:
-    (table,) = crossed_links_tables([2, 8], NODE)
-    assert [(one["ranks"], one["gb_per_s"]) for one in table.records] == [(2, 300), (8, 25)]
-
-
-def test_what_is_not_known_is_said() -> None:
-    unknown = replace(NODE, gpu_link=None, node_link=None)
-    (inside, between) = rows([2, 8], unknown)
-    assert inside[2:] == ["", "not known: no link of GPUs has a source"]
-    assert between[2:] == ["", "not known: state nics_per_node and nic_gbps of the partition"]
-
-
-def test_one_gpu_or_none_has_no_table() -> None:
-    assert rows([1], NODE) == []
-    assert rows([2, 4], replace(NODE, gpus_per_node=0)) == []
-
-
 def test_the_switches_of_a_tree() -> None:
     tree = replace(NODE, nodes_per_switch=2)
     assert [row[:2] for row in rows([4, 8, 16], tree)] == [
