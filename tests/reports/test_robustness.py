@@ -101,7 +101,7 @@ def test_no_value_breaks_a_table(measured: dict[str, list[float]], interval: Int
     rendered(asked, records, drawn=False)
 
 
-@pytest.mark.parametrize("odd", [nan, inf, -inf])
+@pytest.mark.parametrize("odd", [nan, -inf])
 def test_a_value_that_is_no_number_is_left_out_and_said(odd: float) -> None:
     records = [*steps("a", [[1.0, 1.0, odd, 1.0]]), *rate("b", 4), record("a", "loss", odd)]
     report = rendered(study(two()), records)
