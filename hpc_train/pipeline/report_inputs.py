@@ -4,37 +4,41 @@ from __future__ import annotations
 
 import functools
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpc_train.errors import LogParseError
+from hpc_train.errors import HpcTrainError, LogParseError
 from hpc_train.imports.duplicates import refuse_same_logs
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
+from hpc_train.model.queue_limits import partition_named
+from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.foreign_results import load_foreign
-from hpc_train.pipeline.guessed_values import guessed_values
 from hpc_train.pipeline.nccl_transport import (
     NetworkOf,
     run_transport,
     site_network,
     transport_notes,
 )
-from hpc_train.pipeline.slow_links import LinkRate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import wanted
+from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.singleton_processes import apart_warnings
 from hpc_train.runs.run_conditions import conditions_of
 from hpc_train.sites.gpu_peaks import gpu_peaks
+from hpc_train.sites.load import load_site
 from hpc_train.specs.report_options import exclusions, without
+from hpc_train.tables.largest_message_bandwidth import headline, share_of_link
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays
@@ -209,3 +213,84 @@ def _report_inputs(
             run: transport for run, transport in transports.items() if transport is not None
         },
     )
+
+
+_LONGEST = 60
+
+
+def guessed_values(records: RecordArrays, stats: ParseStats) -> str:
+    """Return which logs the generic parser read, and how it read the first value; empty if none."""
+    from hpc_train.tables.run_level_records import first_of_parser
+
+    found = first_of_parser(records, GUESSING)
+    if found is None:
+        return ""
+    first, runs = found
+    more = f" and of {runs - 1} more run{'s' * (runs > 2)}" if runs > 1 else ""
+    return (
+        f"values of {_name(first)}{more} were read by the generic parser (e.g. line {first.line}: "
+        f"{_printed(first, stats)}{first.metric} {first.value:.6g}{_unit(first)}): check them, or "
+        "give a pattern (pattern: in the study file, or report --pattern)"
+    )
+
+
+def _name(record: Record) -> str:
+    own = record.source.endswith(record.run)
+    return record.run if own else f"{record.run}: {record.source}"
+
+
+def _printed(record: Record, stats: ParseStats) -> str:
+    """Return the line of a record, if it was just read."""
+    seen = stats.known.get(GUESSING)
+    if seen is None or (seen.source, seen.line) != (record.source, record.line):
+        return ""
+    text = " ".join(seen.text.split())
+    return f"`{text[:_LONGEST]}{'…' * (len(text) > _LONGEST)}` as "
+
+
+def _unit(record: Record) -> str:
+    return "" if record.unit == "1" else f" {record.unit}"
+
+
+# Minimum fraction of its rate that an intact link carries in long messages.
+_HEALTHY, _LONG = 0.85, 1 << 16
+LinkRate = Callable[[str], float | None]
+
+
+def link_rate(run: Run | None, transport: Transport | None) -> float | None:
+    """Return the speed of an adapter [Gbit/s]: from the site's profile, else from NCCL's log."""
+    stated = [
+        speed for adapter in (transport.adapters if transport else ()) for speed in adapter.gbps
+    ]
+    return (_profile_rate(run) if run else None) or max(stated, default=None)
+
+
+def link_warnings(records: Iterable[Record], rate: LinkRate) -> tuple[str, ...]:
+    """Return a warning for each run with slow links."""
+    runs: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if record.parser == "perftest" and (record.message_size or 0) >= _LONG:
+            runs[record.run].append(record)
+    return tuple(text for run, found in runs.items() for text in _slow(run, found, rate))
+
+
+def _slow(run: str, records: list[Record], rate: LinkRate) -> Iterable[str]:
+    best, link = headline(records), rate(run)
+    share = share_of_link(best.value, link) if best and link else 1.0
+    if best and share < _HEALTHY:
+        yield (
+            f"{run}: perftest moves {best.value * 8:.3g} Gbit/s, {100 * share:.0f} % of the link's "
+            f"{link:g}; a healthy link reaches {100 * _HEALTHY:.0f} %: check its speed (`ibstat`), "
+            "the PCIe width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
+        )
+
+
+def _profile_rate(run: Run) -> float | None:
+    if run.manifest is None:
+        return None
+    try:
+        site = load_site(run.manifest.plan.site)
+    except HpcTrainError:
+        return None
+    found = partition_named(site.value, run.manifest.spec.partition)
+    return found[1].nic_gbps if found else None

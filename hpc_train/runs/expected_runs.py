@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,7 +15,6 @@ from hpc_train.model.run import Run, RunName
 from hpc_train.model.study import StudyManifest
 from hpc_train.runs.node_list import nodes_of
 from hpc_train.runs.restart_times import run_time_s, time_lost_s
-from hpc_train.runs.run_blocks import run_blocks
 from hpc_train.runs.run_folders import read_study
 
 
@@ -219,3 +219,34 @@ def _job(run: Run) -> _Job | None:
         submission.native_id,
         submission.submitted,
     )
+
+
+def run_blocks(runs: Iterable[tuple[Run, int]]) -> dict[str, str]:
+    """Return run id -> block, from runs with their repetitions.
+
+    The runs of one repetition are a block if they ran in one allocation without a run of another
+    repetition between them: they share the nodes and the time. An allocation in which repetitions
+    overlap, or in which the start of a run is not known, has no blocks.
+    """
+    allocations: dict[str, list[tuple[float, int, str]]] = {}
+    unknown: set[str] = set()
+    for run, repetition in runs:
+        submission = run.submission
+        if submission is None or not submission.shared or not submission.answered:
+            continue
+        if run.status is None:
+            unknown.add(submission.native_id)
+            continue
+        own = allocations.setdefault(submission.native_id, [])
+        own.append((run.status.started, repetition, run.folder.run_id))
+    blocks: dict[str, str] = {}
+    for job, own in allocations.items():
+        if job not in unknown and _in_turn([repetition for _, repetition, _ in sorted(own)]):
+            blocks |= {run_id: f"{job}/{repetition}" for _, repetition, run_id in own}
+    return blocks
+
+
+def _in_turn(repetitions: Sequence[int]) -> bool:
+    """Whether equal numbers are neighbours."""
+    turns = [number for number, _ in groupby(repetitions)]
+    return len(turns) == len(set(turns))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +12,8 @@ import pandas as pd
 from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
+from hpc_train.model.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_tflops
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import axis_name
 from hpc_train.model.submission import JobState
@@ -21,18 +23,16 @@ from hpc_train.tables.condition_differences import (
     with_programs,
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.group_reductions import Floats
+from hpc_train.tables.group_reductions import NAN, Floats, per_run, starts, total
 from hpc_train.tables.largest_message_bandwidth import with_bandwidths
-from hpc_train.tables.line_order import in_line_order
-from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.model_operations import computed_operations
-from hpc_train.tables.plausible_range import positive, usable
+from hpc_train.tables.measurements import KINDS, Rows, check_scopes, metric_kinds, once, stated
+from hpc_train.tables.plausible_range import bounded, known, positive, usable
 from hpc_train.tables.power_and_energy import (
     tokens_of_sample,
     use_of_hardware,
 )
-from hpc_train.tables.rate_contradictions import with_contradictions
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
+from hpc_train.tables.row_codes import packed
 from hpc_train.tables.run_columns import COUNTS, typed_column
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
@@ -49,7 +49,6 @@ from hpc_train.tables.run_values import (
     time_shares,
     whole_seconds,
 )
-from hpc_train.tables.start_up import startup_s
 from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate, summarise_steps
 
 OK = JobState.COMPLETED.value
@@ -217,3 +216,137 @@ def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None
     if strangers:
         first = min(fields.run.names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
+
+
+def startup_s(steps: StepSummary, first_step_s: Floats) -> Floats:
+    """Return the time [s] that the steps left out took beyond their number of usual steps.
+
+    Sum of (t - T) over the steps of the warm-up, T the median of the measured steps; the first
+    step took `first_step_s` if that is longer, as it includes initialisation and compilation. NaN
+    without a step left out and without a time of the first step; never below 0.
+    """
+    rows, runs = steps.left_out, len(first_step_s)
+    first = starts(rows.run)
+    beyond = (rows.value - steps.step_time_s[rows.run]) * rows.steps
+    spent = per_run(total, beyond, rows.run, runs)
+    one = np.full(runs, NAN)
+    one[rows.run[first]] = beyond[first]
+    init = first_step_s - steps.step_time_s
+    extra = np.fmax(init - np.where(np.isnan(one), 0.0, one), 0.0)
+    both = np.where(np.isnan(init), spent, np.where(np.isnan(spent), init, spent + extra))
+    return np.asarray(known(np.where(np.isnan(both), NAN, np.maximum(both, 0.0))))
+
+
+_HAND_WRITTEN = "generic"
+_REPEATED = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second")
+
+
+def in_line_order(fields: RecordArrays, rows: Rows) -> Rows:
+    """Return the rows with a number for each of several values of one metric of a log.
+
+    Such rows are `numbered`: 1 is the first value that was printed, which may be that of step 10.
+    A single value stays that of the whole run, and a log that names steps is not changed.
+    """
+    guessed = fields.parser.among([_HAND_WRITTEN])[rows.place] == 0
+    if not guessed.any():
+        return rows
+    repeated = np.isin(rows.kind, [KINDS.index(name) for name in _REPEATED])
+    own = np.flatnonzero(guessed & repeated)
+    if not len(own):
+        return rows
+    source = fields.source.codes[rows.place[own]]
+    key = pd.Series(packed(rows.kind[own], rows.run[own], rows.scope[own], source, rows.rank[own]))
+    groups = key.groupby(key, sort=False)
+    named = pd.Series(rows.stepped[own]).groupby(key, sort=False).transform("any").to_numpy()
+    chosen = (groups.transform("size").to_numpy() > 1) & ~named
+    step, numbered = rows.step.copy(), rows.numbered.copy()
+    step[own[chosen]] = 1 + groups.cumcount().to_numpy()[chosen]
+    numbered[own[chosen]] = True
+    return rows._replace(step=step, numbered=numbered)
+
+
+# Times are printed with two digits, and a mean differs from a median.
+_TOLERANCE = 1.2
+
+
+def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
+    """Return the flags of each run, with one more if its rate, step time and batch disagree.
+
+    The columns are those of `run_frame`, and `printed_rate` [samples/s]. A rate above batch / step
+    time is impossible. One below it is a contradiction only between the cells of a table: programs
+    include evaluations in their rates. The step time is the median or the mean, whichever fits.
+    """
+    own = found["conditions"]
+    stated = np.array(["parser" not in one for one in own], dtype=bool)
+    texts = pd.Series([one.get("sequence_length") for one in own], dtype=object)
+    length = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
+    median, mean = found["step_time_s"], found["step_time_mean_s"]
+    steps = np.stack([median, np.where(np.isnan(mean), median, mean)])
+    flags: list[tuple[Flag, ...]] = list(found["flags"])
+    for item, rate, work, exact in (
+        ("samples", found["printed_rate"], found["global_batch"], stated),
+        ("tokens", found["tokens_per_second"], found["global_batch"] * length, stated & False),
+    ):
+        with np.errstate(all="ignore"):
+            ratio = known(rate * steps / work)
+        wrong = (ratio.min(0) > _TOLERANCE) | (exact & (ratio.max(0) < 1 / _TOLERANCE))
+        for run in np.flatnonzero(wrong).tolist():
+            detail = (
+                f"{rate[run]:.4g} {item}/s in steps of {median[run]:.4g} s are "
+                f"{rate[run] * median[run]:.4g} {item} a step, not {work[run]:g}"
+            )
+            flags[run] = (*flags[run], Flag(FlagCode.CONTRADICTION, detail))
+    return flags
+
+
+# Of a parameter for each token: two operations forward, four backward.
+_PER_PARAMETER = 6.0
+
+
+def computed_operations(found: Mapping[str, Any], sizes: Sizes) -> dict[str, Floats]:
+    """Return TFLOP/s per GPU and MFU of the runs that state their operations, NaN for others.
+
+    TFLOP/s = flops_per_sample x samples/s; without that number 6 N x tokens/s, N the parameters
+    (Chowdhery et al., PaLM, 2022, appendix B; Narayanan et al., Megatron-LM, SC21), without the
+    attention (12 L d s per token) and without recomputed activations. MFU = TFLOP/s per GPU,
+    printed or else computed, over the peak. A run that printed the value has none computed.
+    """
+    conditions = found["conditions"]
+    per_sample = _numbers(conditions, lambda own: number_of(own.get(FLOPS)))
+    parameters = _numbers(conditions, lambda own: number_of(own.get(PARAMETERS)))
+    length = _numbers(conditions, lambda own: number_of(own.get("sequence_length")))
+    peak = _numbers(conditions, lambda own: peak_tflops(own.get(PEAK), own.get("precision")))
+    rate, tokens = found["samples_per_second"], found["tokens_per_second"]
+    gpus = np.where(sizes.gpus > 0, sizes.gpus, np.nan)
+    by_tokens = _product(_PER_PARAMETER * parameters, _either(tokens, _product(rate, length)))
+    each = _tflops(_either(_product(per_sample, rate), by_tokens), gpus)
+    printed = found["tflops_per_gpu"]
+    mfu = _share(_either(printed, each), peak)
+    return {
+        "tflops_per_gpu_computed": np.where(np.isnan(printed), each, np.nan),
+        "mfu_computed": np.where(np.isnan(found["mfu"]), mfu, np.nan),
+    }
+
+
+def _numbers(
+    conditions: Sequence[Mapping[str, str]], number: Callable[[Mapping[str, str]], float | None]
+) -> Floats:
+    return np.array([number(own) for own in conditions], dtype=np.float64)
+
+
+def _either(first: Floats, second: Floats) -> Floats:
+    return np.where(np.isnan(first), second, first)
+
+
+@bounded
+def _product(one: Any, other: Any) -> Any:
+    return one * other
+
+
+def _tflops(per_second: Floats, gpus: Floats) -> Floats:
+    return positive(_share(per_second, gpus * 1e12))
+
+
+@bounded
+def _share(part: Any, whole: Any) -> Any:
+    return part / whole

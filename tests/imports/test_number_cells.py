@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.imports.number_cells import number, whole
+from hpc_train.imports.runs_from_table import number, whole
 
 NINES = "9" * 40 + "… (400 letters)"
 LONG = {

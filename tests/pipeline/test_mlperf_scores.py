@@ -9,7 +9,7 @@ import pytest
 import hpc_train
 from hpc_train.errors import ArgumentError
 from hpc_train.model.log_selection import Search
-from hpc_train.pipeline.mlperf_scores import mlperf_notes
+from hpc_train.pipeline.foreign_results import mlperf_notes
 from hpc_train.pipeline.report_inputs import report_inputs
 
 

@@ -106,5 +106,5 @@ def test_a_report_as_text_loads_no_figures(tmp_path: Path) -> None:
     rows = (f"{n},{n},{100 * n}" for n in (1, 2, 4, 8, 16, 32))
     table.write_text("\n".join(["nodes,gpus,samples_per_second", *rows]) + "\n")
     found, _ = after(f"report {table}")
-    assert "hpc_train.tables.least_squares" in found
+    assert "hpc_train.tables.scaling_fits" in found
     assert not found & {"matplotlib", "scipy.optimize", "scipy.stats"}

@@ -13,9 +13,8 @@ from hpc_train.reports.figures import figures
 from hpc_train.reports.formats.page.render import render
 from hpc_train.reports.formats.page.tables import MOST_VALUES
 from hpc_train.reports.plain_rows import plain_rows
-from hpc_train.reports.scaling_summary import summary_lines
+from hpc_train.reports.scaling_report import MOST_LINES, summary_lines
 from hpc_train.reports.series_scaling_table import MOST_ROWS
-from hpc_train.reports.summary_limit import MOST_LINES
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.measured import measured
 from tests.reports.test_figures import inline, simple

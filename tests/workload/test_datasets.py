@@ -12,11 +12,14 @@ torch = pytest.importorskip("torch")
 
 from hpc_train.workload import WorkloadError  # noqa: E402
 from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: E402
-from hpc_train.workload.datasets import Images, load_data  # noqa: E402
-from hpc_train.workload.loader import Loader, Order, Place  # noqa: E402
+from hpc_train.workload.datasets import (  # noqa: E402
+    Images,
+    load_data,
+    synthetic_imagenet,
+)
 from hpc_train.workload.process_group import launcher_of  # noqa: E402
-from hpc_train.workload.synthetic_images import synthetic_imagenet  # noqa: E402
 from hpc_train.workload.text_data import load_text  # noqa: E402
+from hpc_train.workload.training_loop import Loader, Order, Place  # noqa: E402
 
 CPU = Place(torch.device("cpu"), torch.float32)
 
