@@ -18,12 +18,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hpc_train.lab.pbs import small_pbs
-from hpc_train.lab.pbs.placement import NodeSize
-from hpc_train.lab.ssh_hosts import start_and_stop as ssh_hosts
+import pytest
+
 from hpc_train.submissions.hosts.transport import at_once, call
 from tests.bench.comparison import Row, table
 from tests.bench.place import HPCTRAIN, ROOT
+from tests.servers.hosts import SshHosts, running_hosts
+from tests.servers.pbs import RunningPbs, running
 
 STUDY = """\
 name: study
@@ -52,21 +53,16 @@ def run(command: Sequence[str], folder: Path) -> float:
 
 
 @contextmanager
-def pbs() -> Iterator[Path]:
-    """Start a small PBS whose nodes are in use; yield a folder."""
-    with tempfile.TemporaryDirectory(prefix="hpct-") as place:
-        server = Path(place, "pbs")
-        os.environ["XDG_CONFIG_HOME"] = f"{place}/config"
-        small_pbs.up(server, NodeSize(nodes=2, ncpus=4))
-        os.environ["PATH"] = f"{server}/bin:{os.environ['PATH']}"
-        try:
-            work = Path(place, "work")
-            work.mkdir()
-            (work / "first.sh").write_text(FIRST)
-            run(["qsub", "first.sh"], work)
-            yield work
-        finally:
-            small_pbs.down(server)
+def pbs() -> Iterator[RunningPbs]:
+    """Start a small PBS whose nodes are in use."""
+    with (
+        tempfile.TemporaryDirectory(prefix="hpct-") as place,
+        pytest.MonkeyPatch.context() as patch,
+        running(Path(place), patch) as server,
+    ):
+        (server.work / "first.sh").write_text(FIRST)
+        run(["qsub", "first.sh"], server.work)
+        yield server
 
 
 def waiting_jobs(folder: Path) -> list[str]:
@@ -76,10 +72,11 @@ def waiting_jobs(folder: Path) -> list[str]:
     return [words[0] for words in lines if words[1] != "first.sh"]
 
 
-def submitting(folder: Path, jobs: int, rounds: int) -> Row:
+def submitting(server: RunningPbs, jobs: int, rounds: int) -> Row:
     """Compare one `submit` of a study with a loop of qsub."""
+    folder = server.work
     (folder / "study.yaml").write_text(STUDY.format(values=", ".join(map(str, range(jobs)))))
-    site = str(small_pbs.profile_path())
+    site = str(server.profile)
     run([*HPCTRAIN, "render", "study.yaml", "--site", site, "-o", "scripts"], folder)
     commands = {
         "hpctrain": [*HPCTRAIN, "submit", "study.yaml", "--site", site],
@@ -105,9 +102,10 @@ def submitting(folder: Path, jobs: int, rounds: int) -> Row:
     )
 
 
-def asking(folder: Path) -> Row:
+def asking(server: RunningPbs) -> Row:
     """Count the commands of PBS that one `status` starts."""
-    run([*HPCTRAIN, "submit", "study.yaml", "--site", str(small_pbs.profile_path())], folder)
+    folder = server.work
+    run([*HPCTRAIN, "submit", "study.yaml", "--site", str(server.profile)], folder)
     spies, log = folder / "spies", folder / "calls"
     spies.mkdir()
     for name in ("qstat", "pbsnodes"):
@@ -134,25 +132,21 @@ def count_row(what: str, counts: Sequence[float], beside: str) -> Row:
 
 
 @contextmanager
-def ssh() -> Iterator[ssh_hosts.SshLab]:
+def ssh() -> Iterator[SshHosts]:
     """Start two machines that ssh reaches."""
-    with tempfile.TemporaryDirectory(prefix="hpct-") as place:
-        os.environ["XDG_CONFIG_HOME"] = f"{place}/config"
-        os.environ["XDG_RUNTIME_DIR"] = place
-        done = subprocess.run([*HPCTRAIN, "lab", "up", "--ssh"], cwd=ROOT, capture_output=True)
-        lab = ssh_hosts.read()
-        if done.returncode != 0 or lab is None:
-            raise SystemExit(done.stderr.decode().strip())
-        os.environ["PATH"] = f"{lab.folder}/bin:{os.environ['PATH']}"
-        try:
-            yield lab
-        finally:
-            subprocess.run([*HPCTRAIN, "lab", "down", "--ssh"], cwd=ROOT, check=True)
+    with (
+        tempfile.TemporaryDirectory(prefix="hpct-") as place,
+        pytest.MonkeyPatch.context() as patch,
+        running_hosts() as found,
+    ):
+        patch.setenv("XDG_RUNTIME_DIR", place)
+        patch.setenv("PATH", f"{found.folder}/bin:{os.environ['PATH']}")
+        yield found
 
 
-def connecting(lab: ssh_hosts.SshLab, calls: int) -> Row:
+def connecting(lab: SshHosts, calls: int) -> Row:
     """Count the connections that each host accepts for calls, eight of them at once."""
-    logs = [Path(lab.folder, "log", f"{host.name}.out") for host in lab.hosts]
+    logs = [lab.log(host) for host in lab.hosts]
 
     def accepted() -> list[int]:
         return [log.read_text(errors="replace").count("Accepted publickey") for log in logs]
@@ -168,8 +162,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=100, help="jobs of a submission")
     parser.add_argument("--rounds", type=int, default=5)
     options = parser.parse_args()
-    with pbs() as folder:
-        rows = [submitting(folder, options.jobs, options.rounds), asking(folder)]
+    with pbs() as server:
+        rows = [submitting(server, options.jobs, options.rounds), asking(server)]
     if os.geteuid() == 0:
         with ssh() as lab:
             rows.append(connecting(lab, options.jobs))

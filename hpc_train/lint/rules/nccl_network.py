@@ -115,7 +115,7 @@ def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
 
 
 def _one_machine(subject: Subject) -> bool:
-    """Whether all nodes of the site are names of one machine, as in a small PBS."""
+    """Whether all nodes of the site are names of one machine."""
     rendezvous = subject.context.site.rendezvous if subject.context.site else None
     return rendezvous is not None and rendezvous.host == "loopback"
 

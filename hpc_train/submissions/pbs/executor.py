@@ -37,7 +37,7 @@ class PbsExecutor(Executor):
     def refuse(self, site: SourcedSite) -> None:
         """Refuse a host without qsub; see `Executor.refuse`."""
         if not shutil.which("qsub"):
-            hint = "source the file `env` of hpctrain lab up --pbs, or add PBS's bin to PATH"
+            hint = "load the module of PBS, or add its bin to PATH"
             raise SiteProfileError(
                 f"{site.value.name}: qsub is not on PATH, so this is not a login node of a PBS "
                 "cluster",

@@ -1,4 +1,4 @@
-"""Commands of hpctrain on the small PBS, as on the page docs/pbs.md."""
+"""Commands of hpctrain on the small PBS, with the ranks of a job."""
 
 from __future__ import annotations
 
@@ -10,11 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab.pbs import small_pbs
 from hpc_train.model.run import RunFolder
 from tests.end_to_end.user import ROOT, User
 from tests.pipeline.waiting import LIMIT_S, wait_for
-from tests.small_pbs import RunningPbs, pbs
+from tests.servers.pbs import RunningPbs, pbs
 
 pytestmark = pytest.mark.process
 RANKS = """\
@@ -134,23 +133,6 @@ def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.Monke
     done = user.hpctrain("submit", file, "--site", "lab-pbs", PATH="/usr/bin:/bin")
     assert done.returncode == 2
     assert "qsub is not on PATH" in done.stderr
-
-
-def test_the_lab_is_started_and_stopped_by_its_commands(user: User, tmp_path: Path) -> None:
-    folder = Path(f"/tmp/hpct-{os.getpid()}-cli")  # noqa: S108 - a socket needs a short path
-    config = {"XDG_CONFIG_HOME": str(tmp_path / "other")}
-    words = ("--dir", str(folder), "--nodes", "1", "--cpus", "2")
-    done = user.hpctrain("lab", "up", "--pbs", *words, **config)
-    assert done.returncode == 0, done.stderr
-    assert "small PBS: 1 node of 2 cores, all on this machine; started\n" in done.stdout
-    again = user.hpctrain("lab", "up", "--pbs", *words, **config)
-    assert "already running" in again.stdout
-    assert small_pbs.read(folder) is not None
-    refused = user.hpctrain("lab", "up", "--pbs", "--gpus", "2", **config)
-    assert (refused.returncode, "no option --gpus" in refused.stderr) == (2, True)
-    done = user.hpctrain("lab", "down", "--pbs", "--dir", str(folder), **config)
-    assert done.stdout == f"the small PBS in {folder} was stopped\n"
-    assert not folder.exists()
 
 
 def _sleeps(folder: Path) -> bool:

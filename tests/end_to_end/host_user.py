@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,21 +11,11 @@ from typing import Any
 
 import pytest
 
-from hpc_train.lab.run_program import must
-from hpc_train.lab.ssh_hosts import start_and_stop as hosts
-from hpc_train.lab.ssh_hosts.settings import DEFAULT_FOLDER, plug
-from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
-from tests.conftest import Hpctrain, refuse
+from tests.conftest import refuse
 from tests.end_to_end.user import Row, User, user_of
 from tests.pipeline.waiting import LIMIT_S, wait_for
+from tests.servers.hosts import SITE, SshHosts, running_hosts
 
-SITE = "lab-hosts"
-BOOT = """
-import sys
-from hpc_train.lab.ssh_hosts.start_and_stop import read, switch_on
-lab = read()
-switch_on(lab, lab.hosts[int(sys.argv[1])])
-"""
 # A rank that writes a word, and waits for the end of the test.
 WAIT = 'echo here on node "$NODE_RANK"; sleep 600'
 
@@ -35,7 +24,7 @@ WAIT = 'echo here on node "$NODE_RANK"; sleep 600'
 class HostsUser:
     """Someone with an empty folder, who may also pull cables."""
 
-    lab: SshLab
+    lab: SshHosts
     user: User
 
     def job(self, program: str, nodes: int = 2, name: str = "j", **keys: Any) -> str:
@@ -96,19 +85,11 @@ class HostsUser:
 
     def connect(self, number: int, *, connected: bool) -> None:
         """Pull or put back the cable of a host, from 0."""
-        must(plug(self.lab.hosts[number], connected=connected))
+        self.lab.plug(self.lab.hosts[number], connected=connected)
 
     def switch_off(self, number: int) -> None:
-        """Cut the power of a host: no packet says that it ended."""
-        self.connect(number, connected=False)
-        hosts.switch_off(self.lab, self.lab.hosts[number])
-
-    def switch_on(self, number: int) -> None:
-        """Boot a host."""
-        self.connect(number, connected=True)
-        # In another process, because it does not wait for the one that it starts.
-        subprocess.run([sys.executable, "-c", BOOT, str(number)], check=True, timeout=240)
-        wait_for(lambda: self.on(self.lab.hosts[number].name, "echo up") == "up\n")
+        """Cut the power of a host."""
+        self.lab.switch_off(self.lab.hosts[number])
 
     def profile(self, name: str, change: Mapping[str, str]) -> str:
         """Write a profile like that of the hosts into the folder; return its name."""
@@ -132,32 +113,23 @@ def _words(pid: int) -> set[str]:
 
 
 @pytest.fixture(scope="session")
-def no_foreign_hosts(hpctrain: Hpctrain) -> Iterator[None]:
-    """Make sure that hosts may be made here, and that none of the tests' are left."""
+def two_hosts() -> Iterator[SshHosts]:
+    """Return two hosts for all tests of this process."""
     if os.geteuid() != 0:
         refuse("hosts in namespaces need root")
-    if hosts.read() is not None:
-        refuse("hosts are up on this machine; end them with: hpctrain lab down --ssh")
-    yield
-    done = hpctrain("down", "--ssh")
-    assert done.returncode == 0, done.stderr
-    assert not Path(DEFAULT_FOLDER).exists()
+    with running_hosts() as found:
+        yield found
 
 
 @pytest.fixture
-def ssh_lab(no_foreign_hosts: None, hpctrain: Hpctrain) -> SshLab:
-    """Return two hosts that run, those of the test before if they still do."""
-    lab = hosts.read()
-    if lab is None or not hosts.is_running(lab):
-        done = hpctrain("up", "--ssh", "--nodes", "2")
-        assert done.returncode == 0, done.stderr
-        lab = hosts.read()
-    assert lab is not None
-    return lab
+def ssh_lab(two_hosts: SshHosts) -> SshHosts:
+    """Return two hosts that run, whatever the test before did to them."""
+    two_hosts.switch_on_all()
+    return two_hosts
 
 
 @pytest.fixture
-def mine(ssh_lab: SshLab, tmp_path: Path) -> Iterator[HostsUser]:
+def mine(ssh_lab: SshHosts, tmp_path: Path) -> Iterator[HostsUser]:
     """Return a user of hosts that run nothing, and leave them so."""
     environment = user_of(ssh_lab, tmp_path).environment
     environment = {**environment, "PATH": f"{ssh_lab.folder}/bin:{environment['PATH']}"}
