@@ -210,7 +210,7 @@ def _key(path: Path) -> None:
 
 def _answers(host: SshHost) -> bool:
     try:
-        socket.create_connection((host.address, 22), timeout=1.0).close()
+        socket.create_connection((host.address, 22)).close()
     except OSError:
         return False
     return True
