@@ -27,8 +27,7 @@ def site() -> None:
 
 @site.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--markdown", is_flag=True, help="Print the page docs/sites.md.")
-def list_sites(*, as_json: bool, markdown: bool) -> None:
+def list_sites(*, as_json: bool) -> None:
     """List the profiles that --site finds."""
     import msgspec
 
@@ -36,11 +35,6 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
     from hpc_train.errors import HpcTrainError
     from hpc_train.pipeline.site import show as listing
 
-    if markdown:
-        from hpc_train.pipeline.site.profile_comparison_page import site_matrix
-
-        click.echo(site_matrix(), nl=False)
-        return
     rows: list[listing.ProfileSummary] = []
     for found in listing.list_sites():
         if isinstance(found, HpcTrainError):
@@ -148,13 +142,14 @@ def _detected_json(detection: Detection, found: Found, choice: SiteChoice) -> by
 
 
 @site.command()
-@click.option("--markdown", is_flag=True, help="Print the page docs/site-reference.md instead.")
-def schema(*, markdown: bool) -> None:
+@click.option("--keys", is_flag=True, help="Print a table of the keys instead.")
+def schema(*, keys: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
-    from hpc_train.pipeline.site.show import site_keys_page, site_schema
+    from hpc_train.cli.output import echo_table
+    from hpc_train.pipeline.site.show import site_keys, site_schema
 
-    if markdown:
-        click.echo(site_keys_page(), nl=False)
+    if keys:
+        echo_table(("key", "allowed", "default", "meaning"), site_keys())
     else:
         click.echo(site_schema())
 

@@ -23,7 +23,6 @@ from hpc_train.lint.rule import (
     LintRule,
     parse_version,
 )
-from hpc_train.lint.rules_page import rules_page
 from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.plan import LaunchPlan
@@ -81,11 +80,6 @@ def rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[LintR
         UnknownNameError: no rule has an id with this prefix.
     """
     return chosen_rules(select, ignore)
-
-
-def rules_markdown() -> str:
-    """Return the page of the documentation about the rules."""
-    return rules_page()
 
 
 def make_linter(options: LintOptions) -> Linter:

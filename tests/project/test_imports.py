@@ -75,8 +75,8 @@ def test_no_heavy_library_no_signatures_and_no_other_scheduler(command: str) -> 
 
 
 def test_signatures_are_read_to_diagnose_and_not_to_collect() -> None:
-    assert "cuda.yaml" in after("diagnose docs/logs.md")[1]
-    assert after("collect docs/logs.md")[1] == set()
+    assert "cuda.yaml" in after("diagnose examples/logs/gpt-8.log")[1]
+    assert after("collect examples/logs/gpt-8.log")[1] == set()
 
 
 def test_the_package_loads_its_interface_at_the_first_use() -> None:

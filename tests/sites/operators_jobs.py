@@ -1,4 +1,4 @@
-"""The jobs that operators publish beside ours, as data and as the page docs/operators.md."""
+"""The jobs that operators publish beside ours, as data."""
 
 from __future__ import annotations
 
@@ -20,18 +20,7 @@ from hpc_train.specs.job import build_job
 
 FOLDER = Path(__file__).parent / "operators"
 NOT_FOUND = Path(__file__).parent / "no_operators_job.yaml"
-PAGE = Path(__file__).parents[2] / "docs" / "operators.md"
 _DATE = r"^(\d{4}-\d{2}(-\d{2})?|unknown)$"
-_RIGHT = {"operator": "the operator", "ours": "hpctrain", "both": "both", "open": "open"}
-_HEAD = """\
-# The operators' own PyTorch jobs beside those of hpctrain
-
-What the operator of a shipped site publishes for PyTorch or NCCL, what `hpctrain render` writes for
-two nodes of the site, which of both is right, and why. The facts are in our words, each with its
-source; the date of a source is that of publication, or of the version that was read. A test renders
-the job of each table and looks for the texts of the column hpctrain. *open* means that a fact is
-missing or that the decision is the user's.
-"""
 
 
 class Row(Value, frozen=True, kw_only=True):
@@ -87,47 +76,10 @@ def script_of(site: str, comparison: Comparison) -> str:
     return "\n".join(re.sub(" +", " ", line) for line in lines)
 
 
-def page() -> str:
-    """Return docs/operators.md."""
-    tables = comparisons()
-    toc = ", ".join(f"[{name}](#{name})" for name in tables)
-    return (
-        f"{_HEAD}\n{len(tables)} sites: {toc}\n"
-        + "".join(_table(name, one) for name, one in tables.items())
-        + _not_found()
-    )
-
-
 def not_found() -> dict[str, dict[str, str]]:
     """Return site -> where a job of its operator was looked for, and when."""
     data = yaml.safe_load(NOT_FOUND.read_text(encoding="utf-8"))
     return {site: {key: str(text) for key, text in facts.items()} for site, facts in data.items()}
-
-
-def _not_found() -> str:
-    rows = [f"- {site}: {one['looked']} ({one['date']})" for site, one in not_found().items()]
-    head = "\n## Sites without a table\n\nNo PyTorch or NCCL job of the operator was found:\n\n"
-    return head + "\n".join(rows) + "\n"
-
-
-def _table(name: str, comparison: Comparison) -> str:
-    rows = ["| about | operator | hpctrain | right | why | source |", f"|{' --- |' * 6}"]
-    for row in comparison.rows:
-        ours = ", ".join(f"`{text}`" for text in row.texts)
-        none = f"no `{row.absent}`" if row.absent else ""
-        found = "; ".join(filter(None, (ours, none)))
-        cells = (row.about, row.operator, found, _RIGHT[row.right], row.why, f"[{row.source}]")
-        rows.append(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |")
-    sources = [
-        f"{number}. {one.what}, {_date(one)}: {one.confidence}"
-        for number, one in enumerate(comparison.sources, 1)
-    ]
-    parts = (f"\n## {name}\n", f"Read: {comparison.sample}.\n", *rows, "", *sources)
-    return "\n".join(parts) + "\n"
-
-
-def _date(source: OperatorSource) -> str:
-    return "date unknown" if source.date == "unknown" else source.date
 
 
 def read_table(path: Path) -> Comparison:
