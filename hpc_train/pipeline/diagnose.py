@@ -81,9 +81,7 @@ def failures(ids: Sequence[str] = ()) -> tuple[Signature, ...]:
     known = {one.id: one for one in catalogue().signatures}
     for name in ids:
         if name not in known:
-            raise UnknownNameError(
-                "failure", name, known, hint="see hpctrain diagnose --list"
-            )
+            raise UnknownNameError("failure", name, known, hint="see hpctrain diagnose --list")
     return tuple(known[name] for name in ids or known)
 
 
