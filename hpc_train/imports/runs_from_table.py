@@ -8,15 +8,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
 from math import isfinite
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.exported_headings import is_prefixed
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
-from hpc_train.imports.run_names import run_names, table_names
-from hpc_train.imports.table_notes import table_notes
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.record import UNITS, Record, Scope
@@ -432,3 +432,121 @@ def _comma(text: str) -> str:
         both = f"{point} or {_short(text.replace(',', ''))}"
         return f"{shown} has a decimal comma, or a thousands separator; write {both}"
     return f"{shown} has a decimal comma; write {point} with a point"
+
+
+_RATES = RESULTS[:2]
+_MOST_NAMED = 6
+
+
+def table_notes(
+    table: ResultTable,
+    meanings: Sequence[TableColumn],
+    distinct: Mapping[int, int],
+    measured: Sequence[Mapping[str, float]],
+) -> Iterator[str]:
+    """Yield how the columns are read, which are not used, and what the rows lack.
+
+    `distinct` is the number of different texts of axes by their place, and `measured` the values of
+    each row by the name of their column.
+    """
+    yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
+    yield from table.notes
+    read = [
+        f"{name!r} is read as {column.name}{_unit(column)}"
+        for name, column in zip(table.names, meanings, strict=True)
+        if column.unit or (column.name in _RATES and name.strip().lower() != column.name)
+    ]
+    if read:
+        yield f"{table.path}: {'; '.join(read)}."
+    unused = [
+        name or f"column {place} (without a name)"
+        for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
+        if column.kind == "unused" and name.strip().lower() not in REPETITION
+    ]
+    if unused:
+        yield f"{table.path}: columns that are not used: {', '.join(unused)}."
+    if axes := list(_unexpected_axes(table, meanings, distinct)):
+        more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
+        yield (
+            f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
+            f"{more}; leave out a column that is a result."
+        )
+    alone = _step_times_alone(measured)
+    if alone:
+        yield (
+            f"{table.path}: {alone} of {len(table.rows)} rows have a step_time without "
+            "global_batch_size: how much was done in a step is not known, nor whether this is "
+            "strong or weak scaling; add the column global_batch_size."
+        )
+
+
+def _step_times_alone(measured: Sequence[Mapping[str, float]]) -> int:
+    """Return the number of rows with a step time from which no rate follows."""
+    others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
+    return sum("step_time" in row and others.isdisjoint(row) for row in measured)
+
+
+def _unexpected_axes(
+    table: ResultTable, meanings: Sequence[TableColumn], distinct: Mapping[int, int]
+) -> Iterator[str]:
+    """Yield the axes that a person may not have meant, with the number of their values."""
+    for place, (name, column) in enumerate(zip(table.names, meanings, strict=True)):
+        if column.kind != "axis":
+            continue
+        values = distinct[place]
+        # No two rows are in one series.
+        alone = 2 < values == len(table.rows)
+        if alone or (values > 1 and is_prefixed(name)):
+            yield f"{name!r} ({values} values)"
+
+
+def _unit(column: TableColumn) -> str:
+    return f" in {column.unit}" if column.unit else " over all ranks"
+
+
+# Columns that only tell jobs with equal names or results apart.
+REPETITION = ("repetition", "rep")
+
+
+def table_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of tables: those of their files, and of the sheets of one workbook."""
+    split = [sheet_of(path) for path in paths]
+    stems = [file.stem for file, _ in split]
+    return [
+        f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
+        for stem, (_, sheet) in zip(stems, split, strict=True)
+    ]
+
+
+def run_names(
+    table: ResultTable,
+    stated: Sequence[str | None],
+    before: str,
+    others: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Return the name of each row, after `before`; `stated` are the cells of the column `run`.
+
+    Rows with one name are distinguished by a column `repetition` among the `others`: `a-r1`,
+    `a-r2` for two rows `a`, as runs of a study are called.
+
+    Raises:
+        LogParseError: two rows have one name.
+    """
+    names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
+    counts = Counter(names)
+    for row, name in enumerate(names):
+        if counts[name] > 1 and (repetition := _repetition(others[row])):
+            names[row] = f"{name}-r{repetition}"
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if first.setdefault(name, row) != row:
+            raise LogParseError(
+                f"{table.where(row)}: a second run called {name!r}; the first is "
+                f"{table.where(first[name])}",
+                "give each row another name, or add a column `repetition`",
+            )
+    return names
+
+
+def _repetition(cells: Mapping[str, str]) -> str:
+    return next((text for name, text in cells.items() if name.strip().lower() in REPETITION), "")

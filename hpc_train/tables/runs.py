@@ -4,38 +4,53 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
+from hpc_train.model.expected_study import CONTRADICTED, ExpectedRun, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_tflops
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record
-from hpc_train.model.study import axis_name
+from hpc_train.model.study import Warmup, axis_name, series_label, size_of
 from hpc_train.model.submission import JobState
 from hpc_train.tables.condition_differences import (
+    Printed,
     conditions_of,
     printed_of,
     with_programs,
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.group_reductions import NAN, Floats, per_run, starts, total
-from hpc_train.tables.largest_message_bandwidth import with_bandwidths
-from hpc_train.tables.measurements import KINDS, Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.plausible_range import bounded, known, positive, usable
-from hpc_train.tables.power_and_energy import (
-    tokens_of_sample,
-    use_of_hardware,
+from hpc_train.tables.group_reductions import (
+    NAN,
+    Floats,
+    counts,
+    last_of,
+    mean,
+    per_run,
+    starts,
+    total,
 )
+from hpc_train.tables.largest_message_bandwidth import with_bandwidths
+from hpc_train.tables.measurements import (
+    GLOBAL,
+    KINDS,
+    PER_GPU,
+    PER_RANK,
+    Rows,
+    check_scopes,
+    metric_kinds,
+    once,
+    stated,
+)
+from hpc_train.tables.plausible_range import bounded, known, positive, usable
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
 from hpc_train.tables.row_codes import packed
 from hpc_train.tables.run_columns import COUNTS, typed_column
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
-from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
@@ -44,12 +59,23 @@ from hpc_train.tables.run_values import (
     named_ranks,
     optimiser_steps,
     reduced,
+    rows_of,
     samples_seen,
     stated_step_time_s,
     time_shares,
+    typical,
     whole_seconds,
 )
-from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate, summarise_steps
+from hpc_train.tables.step_times import (
+    StepSummary,
+    means_after_warmup,
+    measured,
+    of_last,
+    reported_rate,
+    sample_rate,
+    step_totals,
+    summarise_steps,
+)
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
@@ -350,3 +376,208 @@ def _tflops(per_second: Floats, gpus: Floats) -> Floats:
 @bounded
 def _share(part: Any, whole: Any) -> Any:
     return part / whole
+
+
+# Records -> operations, power and energy of each run, each in one scope.
+#
+# Values per rank become one of the job only if every rank has one; one GPU per rank is assumed
+# where a value is per GPU. Values that are not above 0 are unknown: a counter that is absent reads
+# 0.
+
+
+def use_of_hardware(
+    rest: RecordArrays,
+    warmup: Warmup,
+    sizes: Sizes,
+    found: Mapping[str, Any],
+    tokens: Floats,
+) -> dict[str, Floats]:
+    """Return TFLOP/s per GPU, power [W] and energy [J] of each run, NaN where unknown.
+
+    `found` has the other values of the runs, `tokens` the tokens of a sample.
+    """
+    runs = len(sizes.ranks)
+    power, energy = rows_of(rest, "power", runs), rows_of(rest, "energy", runs)
+    power_w = _power_w(power, warmup, sizes.ranks)
+    energy_j = _energy_j(energy, sizes.ranks)
+    per_step = _energy_of_step_j(energy, warmup, sizes.ranks)
+    per_sample = _per_sample(per_step, energy_j, found)
+    return {
+        "tflops_per_gpu": _tflops_per_gpu(rows_of(rest, "tflops", runs), warmup, sizes),
+        "power_w": power_w,
+        "power_per_rank_w": np.where(
+            np.isnan(power_w), _power_per_rank_w(power, warmup, runs), np.nan
+        ),
+        "energy_j": energy_j,
+        "energy_per_sample_j": per_sample,
+        "energy_per_token_j": _per_token(per_sample, per_step, tokens, found),
+        "power_per_rate_j": _ratio(power_w, found["samples_per_second"]),
+    }
+
+
+def tokens_of_sample(printed: Printed, found: Mapping[str, Any]) -> Floats:
+    """Return the printed length of a sequence, else tokens/s over samples/s; NaN without."""
+    ratio = _ratio(found["tokens_per_second"], found["samples_per_second"])
+    lengths = np.full(len(ratio), np.nan)
+    for run, text in printed.lengths.items():
+        lengths[run] = float(text)
+    return np.where(np.isnan(lengths), ratio, lengths)
+
+
+def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:
+    """Return the median of the measured steps; a total is divided by the number of GPUs."""
+    whole = typical(rows.take(rows.scope == GLOBAL), warmup, sizes.ranks)
+    each = typical(rows.take(rows.scope != GLOBAL), warmup, sizes.ranks)
+    gpus = np.where(sizes.gpus > 0, sizes.gpus, sizes.ranks)
+    return positive(np.where(np.isnan(each), _ratio(whole, gpus), each))
+
+
+def _power_w(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
+    """Return the power of all ranks: as stated of the run, else the mean of the measured steps."""
+    stepwise = _energy_measured(step_totals(rows, ranks), warmup)
+    seconds = per_run(total, stepwise.steps.astype(float), stepwise.run, len(ranks))
+    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
+    stated_values = _of_all_ranks(rows, ranks)
+    return positive(np.where(np.isnan(stated_values), _ratio(summed, seconds), stated_values))
+
+
+def _power_per_rank_w(rows: Rows, warmup: Warmup, runs: int) -> Floats:
+    """Return the mean over the ranks that printed their power."""
+    own = rows.take(rows.scope != GLOBAL)
+    kept = means_after_warmup(own, warmup.steps)
+    last = of_last(own.take(~own.stepped))
+    stated_values = per_run(mean, last.value, last.run, runs)
+    by_steps = per_run(mean, kept.value, kept.run, runs)
+    return positive(np.where(np.isnan(stated_values), by_steps, stated_values))
+
+
+def _energy_j(rows: Rows, ranks: Floats) -> Floats:
+    """Return the energy of the run: as stated, else the sum over its steps and ranks."""
+    stepwise = step_totals(rows, ranks)
+    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
+    stated_values = _of_all_ranks(rows, ranks)
+    return positive(np.where(np.isnan(stated_values), summed, stated_values))
+
+
+def _energy_of_step_j(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
+    """Return the mean energy of a measured step."""
+    kept = _energy_measured(step_totals(rows, ranks), warmup)
+    summed = per_run(total, kept.value * kept.steps, kept.run, len(ranks))
+    steps = per_run(total, kept.steps.astype(float), kept.run, len(ranks))
+    return positive(_ratio(summed, steps))
+
+
+def _of_all_ranks(rows: Rows, ranks: Floats) -> Floats:
+    """Return what is stated of the whole run: of the job, else the sum over all of its ranks."""
+    runs, rows = len(ranks), rows.take(~rows.stepped)
+    whole = rows.take(rows.scope == GLOBAL)
+    own = of_last(rows.take(rows.scope == PER_RANK))
+    summed = per_run(total, own.value, own.run, runs)
+    summed[counts(own.run, runs) != ranks] = np.nan
+    gpus = of_last(rows.take(rows.scope == PER_GPU))
+    scaled = per_run(mean, gpus.value, gpus.run, runs) * ranks
+    found = last_of(whole.value, whole.run, runs)
+    for other in (summed, scaled):
+        found = np.where(np.isnan(found), other, found)
+    return found
+
+
+def _energy_measured(stepwise: Rows, warmup: Warmup) -> Rows:
+    by_steps = Warmup(steps=warmup.steps)
+    return stepwise.take(
+        measured(stepwise.run, stepwise.step, stepwise.value * 0, stepwise.steps, by_steps)
+    )
+
+
+def _per_sample(per_step: Floats, whole_run: Floats, found: Mapping[str, Any]) -> Floats:
+    """Return J per sample of the measured steps; without steps, of the whole run."""
+    by_step = _ratio(per_step, found["global_batch"])
+    by_run = _ratio(whole_run, found["samples_seen"])
+    return positive(np.where(np.isnan(by_step), by_run, by_step))
+
+
+def _per_token(
+    per_sample: Floats, per_step: Floats, tokens: Floats, found: Mapping[str, Any]
+) -> Floats:
+    by_sample = _ratio(per_sample, tokens)
+    by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
+    return positive(np.where(np.isnan(by_sample), by_step, by_sample))
+
+
+@bounded
+def _ratio(value: Any, unit: Any) -> Any:
+    return value / np.where(np.asarray(unit) > 0, unit, np.nan)
+
+
+NAMES = ("nodes", "gpus_per_node", "tasks_per_node")
+# A larger number in a log is an error.
+_MOST_RANKS = 10**9
+
+
+class Sizes(NamedTuple):
+    """Sizes of each run, NaN if unknown.
+
+    `planned` are the ranks of the plan or those stated by a user, else NaN.
+    """
+
+    nodes: Floats
+    gpus_per_node: Floats
+    tasks_per_node: Floats
+    gpus: Floats
+    cpus_per_task: Floats
+    ranks: Floats
+    planned: Floats
+
+
+def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
+    """Return the sizes of runs.
+
+    `world` is the number of ranks that a log states, `named` the number of ranks that lines name.
+    A value stated by a user takes precedence over the log.
+    """
+    stated = [[_stated(run, name) for run in runs] for name in NAMES]
+    gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(runs, *stated, strict=True)]
+    cpus = [run.topology.cpus_per_task if run.topology else None for run in runs]
+    # Ranks that only repeated a summary have no record.
+    logged = np.maximum(named, np.array([run.ranks for run in runs], dtype=np.int64))
+    likely = (world >= 1) & (world <= _MOST_RANKS)
+    known = np.where(likely, np.floor(world), np.where(logged > 0, logged, np.nan))
+    planned = np.array([_planned(run) for run in runs], dtype=np.float64)
+    ranks = np.where(np.isnan(planned), known, planned)
+    sizes = (np.array(column, dtype=np.float64) for column in (*stated, gpus, cpus))
+    return Sizes._make([*sizes, ranks, planned])
+
+
+def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
+    """Return the name of each run's series.
+
+    Logs without a number of ranks are not assumed to have the same size.
+    """
+    alone = np.isnan(ranks) & (len(runs) > 1)
+    return [
+        run.run_id
+        if is_alone and not (run.topology or run.axes or run.sizes)
+        else series_label(run.axes)
+        for run, is_alone in zip(runs, alone.tolist(), strict=True)
+    ]
+
+
+def _stated(run: ExpectedRun, name: str) -> int | None:
+    if run.topology:
+        size: int = getattr(run.topology, name)
+        return size
+    return run.sizes[name] if name in run.sizes else size_of(run.axes, name)
+
+
+def _gpus(run: ExpectedRun, nodes: int | None, each: int | None) -> int | None:
+    if nodes is None or each is None:
+        return run.sizes.get("gpus")
+    return nodes * each
+
+
+def _planned(run: ExpectedRun) -> float:
+    if run.topology:
+        return run.topology.world_size
+    each, nodes = run.sizes.get("tasks_per_node"), run.sizes.get("nodes")
+    product = each * nodes if each and nodes else float("nan")
+    return run.sizes.get("ranks", product)

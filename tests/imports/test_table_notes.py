@@ -6,7 +6,7 @@ from pathlib import Path
 
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.imports.header import columns
-from hpc_train.imports.table_notes import table_notes
+from hpc_train.imports.runs_from_table import table_notes
 
 
 def notes(*names: str, rows: tuple[dict[str, str], ...] = ()) -> list[str]:

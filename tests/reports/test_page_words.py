@@ -10,11 +10,9 @@ import pytest
 from hpc_train.model.report import Fact
 from hpc_train.model.study import Gates
 from hpc_train.reports.figures import figures
-from hpc_train.reports.formats.page.render import render
-from hpc_train.reports.formats.page.tables import MOST_VALUES
+from hpc_train.reports.formats.page.render import MOST_VALUES, render
 from hpc_train.reports.plain_rows import plain_rows
-from hpc_train.reports.scaling_report import MOST_LINES, summary_lines
-from hpc_train.reports.series_scaling_table import MOST_ROWS
+from hpc_train.reports.scaling_report import MOST_LINES, MOST_ROWS, summary_lines
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.measured import measured
 from tests.reports.test_figures import inline, simple

@@ -8,8 +8,7 @@ import pytest
 
 from hpc_train.model.report import Report
 from hpc_train.model.study import Gates
-from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.reports.series_scaling_table import TITLE
+from hpc_train.reports.scaling_report import TITLE, scaling_report
 from tests.tables.strategies import tables
 
 
