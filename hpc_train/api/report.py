@@ -51,7 +51,7 @@ class ScalingReport(WrittenReport):
     @property
     def runs(self) -> pd.DataFrame:
         """One row per requested run, also of failed and missing ones, with `state`, `problem`."""
-        from hpc_train.pipeline.report_frames import runs_frame
+        from hpc_train.pipeline.report import runs_frame
 
         return runs_frame(self._report)
 

@@ -19,13 +19,12 @@ from hpc_train.model.log_selection import Search, StatedScope
 from hpc_train.model.record import UNITS, Pack, Record
 from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.study_runs import indexed, study_runs
-from hpc_train.records.collect import packs_in, wanted
+from hpc_train.records.collect import apart_warnings, is_apart, packs_in, wanted
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_file import csv_rows, json_lines
-from hpc_train.records.singleton_processes import apart_warnings, is_apart
 from hpc_train.specs.option_pattern import own_patterns
 
 if TYPE_CHECKING:

@@ -24,9 +24,11 @@ from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.records.find_logs import log_files, readable
 from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import is_folder, is_regular, sha256_of
+from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.provenance import run_facts
 from hpc_train.sites.gates_and_price import site_reporting
+from hpc_train.tables.row_frame import row_frame
 from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
@@ -550,3 +552,13 @@ class Digests:
 
 def _digests_shown(digest: str) -> str:
     return f", sha256 {digest}" if digest else ", not digested"
+
+
+def points_frame(report: Report) -> pd.DataFrame:
+    """Return the columns of `hpctrain report -f csv`, with all digits."""
+    return row_frame(flat_rows(report.tables[0]) if report.tables else [])
+
+
+def runs_frame(report: Report) -> pd.DataFrame:
+    """Return one row per requested run, also of failed and missing ones."""
+    return row_frame([flat_row(row) for row in report.run_rows])

@@ -39,7 +39,7 @@ from hpc_train.pipeline.nccl_transport import (
     transport_notes,
 )
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
-from hpc_train.records.collect import packs_in, wanted
+from hpc_train.records.collect import apart_warnings, packs_in, wanted
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.guessed_records import GUESSING
@@ -47,7 +47,6 @@ from hpc_train.records.mlperf_run import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
-from hpc_train.records.singleton_processes import apart_warnings
 from hpc_train.runs.run_conditions import conditions_of
 from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.sites.load import load_site

@@ -357,3 +357,27 @@ def _refuse(pack: Pack, place: int, wrong: str, census: ParseStats) -> None:
         census.refused[name] = LineSample(kind.source, pack.line[place], f"{value:g}")
     else:
         seen.lines += 1
+
+
+_WHY = (
+    "every process of nccl-tests ran a separate test, nothing was measured between them; "
+    "build it with MPI=1 and start it with `srun --mpi=pmix` or mpirun"
+)
+
+
+def is_apart(record: Record) -> bool:
+    """Whether a record shows that a process of a benchmark was connected to no other."""
+    return record.metric == "world_size" and record.variant == "apart"
+
+
+def apart_warnings(records: Iterable[Record]) -> tuple[str, ...]:
+    """Return a warning that names the first run and its place, if there is one."""
+    first: dict[str, Record] = {}
+    for record in records:
+        if is_apart(record):
+            first.setdefault(record.run, record)
+    if not first:
+        return ()
+    run, record = next(iter(first.items()))
+    more = f" and {len(first) - 1} more" if len(first) > 1 else ""
+    return (f"{run}{more}: {_WHY} ({record.source}:{record.line})",)

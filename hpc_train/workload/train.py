@@ -12,10 +12,15 @@ from typing import TYPE_CHECKING
 from hpc_train.model.strategy_checks import batch_problem, strategy_problem
 from hpc_train.model.training_strategies import GPT_SHAPES, TrainingRequest
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.batch_size import BatchSize, scale_learning_rate, share_batch
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size
-from hpc_train.workload.trainer_options import Options, parse_options
+from hpc_train.workload.trainer_options import (
+    BatchSize,
+    Options,
+    parse_options,
+    scale_learning_rate,
+    share_batch,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -19,13 +19,12 @@ from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
 from hpc_train.model.training_strategies import FIRST_PROFILED, TrainingRequest, unprofiled
 from hpc_train.workload import WorkloadError, checkpoint
-from hpc_train.workload.batch_size import BatchSize
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
 from hpc_train.workload.stop_request import keep_worker
 from hpc_train.workload.strategies.base import LocalStep, ParallelModel
-from hpc_train.workload.trainer_options import Options
+from hpc_train.workload.trainer_options import BatchSize, Options
 from hpc_train.workload.training_data import Pair, TrainingData
 from hpc_train.workload.training_progress import (
     GLOBAL_BATCH,

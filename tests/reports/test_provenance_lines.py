@@ -8,7 +8,7 @@ import msgspec
 
 from hpc_train.model.report import Fact
 from hpc_train.reports.formats import json_report, markdown, text
-from hpc_train.reports.provenance_lines import fact_lines, short_lines
+from hpc_train.reports.formats.text import fact_lines, short_lines
 from tests.reports.finished import HOSTILE, empty
 
 FACTS = (

@@ -28,7 +28,6 @@ from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm
 from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.accounts import ACCOUNT, account_settings, has_accounting, users_of_machine
-from hpc_train.lab.twins.loopback_address import add_route, free_ports, remove_route
 from hpc_train.lab.twins.partitions import (
     UNKNOWN_CPUS,
     UNKNOWN_GPUS,
@@ -43,7 +42,15 @@ from hpc_train.lab.twins.partitions import (
     stands_for_others,
     twin_partitions,
 )
-from hpc_train.lab.twins.slurm_conf import MARK, TwinPaths, slurm_conf, slurmdbd_conf
+from hpc_train.lab.twins.slurm_conf import (
+    MARK,
+    TwinPaths,
+    add_route,
+    free_ports,
+    remove_route,
+    slurm_conf,
+    slurmdbd_conf,
+)
 from hpc_train.lab.twins.state_file import RECORDS, Twin, locked, read_all
 from hpc_train.model.partition import ANY, Bound, Partition, Qos
 from hpc_train.model.regex_parts import Atom, atoms

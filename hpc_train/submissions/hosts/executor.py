@@ -25,9 +25,8 @@ from hpc_train.model.site_facilities import HostList
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.hosts.copied_files import files_to_copy
-from hpc_train.submissions.hosts.finished_run import record_end
 from hpc_train.submissions.hosts.host_states import HostState, report_of
-from hpc_train.submissions.hosts.queue_runner import HostQueue
+from hpc_train.submissions.hosts.queue_runner import HostQueue, record_end
 from hpc_train.submissions.hosts.rendezvous_check import ADVICE, Place, apart, gaps
 from hpc_train.submissions.hosts.run_on_hosts import busy_gpus, poll, stop
 from hpc_train.submissions.hosts.started_hosts import StartedHosts, read_hosts

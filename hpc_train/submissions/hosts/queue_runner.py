@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.json_files import cannot_write
+from hpc_train.json_files import cannot_write, write_file
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site_facilities import Host, HostList
@@ -29,8 +29,7 @@ from hpc_train.model.value import Value, decode_unit
 from hpc_train.regularfile import read_regular
 from hpc_train.submissions.hosts.copied_files import files_to_copy
 from hpc_train.submissions.hosts.fetched_logs import clear, fetch, fetch_all
-from hpc_train.submissions.hosts.finished_run import record_end
-from hpc_train.submissions.hosts.host_states import HostState, report_of
+from hpc_train.submissions.hosts.host_states import HostState, merged, report_of
 from hpc_train.submissions.hosts.rendezvous_check import Place, meeting_fault
 from hpc_train.submissions.hosts.run_on_hosts import (
     Taken,
@@ -382,3 +381,33 @@ def faults(hosts: Sequence[StartedHost], answers: Sequence[Answer]) -> str:
     """Return why a copy or start failed, with the names of the hosts; empty if it did not."""
     pairs = zip(hosts, answers, strict=True)
     return "; ".join(f"{host.name}: {fault(answer)}" for host, answer in pairs if fault(answer))
+
+
+# Their states need no sentence beside the exit code and the first failure in status.json.
+_PLAIN = (JobState.COMPLETED, JobState.FAILED)
+
+
+def record_end(
+    run: RunFolder,
+    started: StartedHosts,
+    states: Sequence[HostState],
+    report: JobReport,
+) -> None:
+    """Fetch the logs, then write the end; a run with a status.json has all its logs.
+
+    Then the hosts need its files no more.
+
+    Raises:
+        StoreError, OSError: something cannot be written.
+    """
+    fetch_all(run, started)
+    submission = read(run)
+    if (
+        submission is not None
+        and submission.state is None
+        and (report.state not in _PLAIN or report.reason)
+    ):
+        mark(run, submission, report.state, report.reason)
+    status = merged(states, time.time())
+    write_file(run.status, msgspec.json.encode(status) + b"\n")
+    clear(run, started)

@@ -15,7 +15,6 @@ from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
 from hpc_train.submissions.sagemaker.aws_client import client
-from hpc_train.submissions.sagemaker.job_id import JobId
 from hpc_train.submissions.sagemaker.log_streams import fetch
 from hpc_train.submissions.sagemaker.training_job import PREFIX
 
@@ -291,3 +290,23 @@ def _printed(run: RunFolder) -> Iterator[JobStatus]:
                 continue
             found[status.host] = status
     yield from found.values()
+
+
+class JobId(Value, frozen=True, kw_only=True):
+    """Region and name; written as `eu-west-1/hpct-digits-0f3a`.
+
+    Both are known before the request, so that a job whose answer was lost is found by its name.
+    """
+
+    region: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> JobId:
+        """Read an id as it is written."""
+        region, _, name = text.partition("/")
+        return cls(region=region, name=name)
+
+    def __str__(self) -> str:
+        """Write the id."""
+        return f"{self.region}/{self.name}"
