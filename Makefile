@@ -101,7 +101,7 @@ machine:
 	done
 
 lowest: $(LOWEST)/.installed ## run the tests of reports and commands with the lowest versions allowed
-	@$(LOWEST)/bin/python -m pytest -q -n 2 -m "$(QUICK)" $(LOWEST_TESTS)
+	@$(LOWEST)/bin/python -m pytest -q -n 2 -W default -m "$(QUICK)" $(LOWEST_TESTS)
 
 $(LOWEST)/.installed: $(VENV)/.dev-installed
 	@echo "installing the lowest versions into $(LOWEST)" >&2

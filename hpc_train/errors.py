@@ -12,11 +12,11 @@ from collections.abc import Iterable
 class HpcTrainError(Exception):
     """Base of every error that a user can cause; `exit_code` is that of the command.
 
-    `page` is the page of the documentation on the values that are refused.
+    `keys` is the command that describes the values that are refused.
     """
 
     exit_code = 2
-    page = ""
+    keys = ""
 
     def __init__(self, message: str, hint: str = "") -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class HpcTrainError(Exception):
 class SpecError(HpcTrainError):
     """A job file, study file or command-line setting is wrong."""
 
-    page = "files"
+    keys = "hpctrain help files"
 
 
 class ArgumentError(HpcTrainError):
@@ -42,7 +42,7 @@ class ArgumentError(HpcTrainError):
 class SiteProfileError(HpcTrainError):
     """A site profile is wrong or cannot be found."""
 
-    page = "site-reference"
+    keys = "hpctrain site schema --keys"
 
 
 class PlanError(HpcTrainError):

@@ -29,7 +29,7 @@ def decode(
         # Inspecting the types is slow, and only needed after an error.
         from hpc_train.decode_errors import explain
 
-        hint = f"hpctrain help {error.page} describes each key" if error.page else ""
+        hint = f"{error.keys} describes each key" if error.keys else ""
         raise error(explain(str(failure), data, kind, origins), hint) from None
     return Sourced(value=value, origins=dict(origins))
 

@@ -1,10 +1,11 @@
-"""Hooks of MkDocs: help of commands, docstrings, and links to files outside docs/."""
+"""Hooks of MkDocs: help of commands, docstrings, catalogues, and links to files outside docs/."""
 
 from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator
+import textwrap
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import click
@@ -13,6 +14,15 @@ from mkdocs.structure.pages import Page
 
 import hpc_train
 from hpc_train.cli.group import cli
+from hpc_train.errors import HpcTrainError
+from hpc_train.lint.rules import all_rules
+from hpc_train.model.record import UNITS
+from hpc_train.pipeline.site.show import list_sites, site_keys
+from hpc_train.records.collect import wanted
+from hpc_train.records.guessed_records import GUESSING
+from hpc_train.records.read_log import parsers_of
+from hpc_train.records.signatures.base import PACKAGED
+from hpc_train.records.signatures.catalogue import catalogue
 
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")
 _MARKED = re.compile(r"^(```\w+) .*$", re.MULTILINE)
@@ -28,8 +38,12 @@ _STYLE = """.md-typeset table:not([class]) :is(th, td) {
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the style sheet that the configuration names."""
+    """Add the style sheet that the configuration names, and the catalogues."""
     files.append(File.generated(config, "tables.css", content=_STYLE))
+    for name, (command, make) in CATALOGUES.items():
+        title, _, rest = make().partition("\n")
+        head = f"{title}\n\nThis page is what `{command}` prints.\n"
+        files.append(File.generated(config, f"{name}.md", content=head + rest))
     return files
 
 
@@ -37,13 +51,16 @@ def on_page_markdown(markdown: str, page: Page, **_: Any) -> str:
     """Replace links to files that the site does not contain by their text.
 
     A word after the language of a block is for the tests, and would not be read as a block here.
-    The page of commands continues with the help of each, which is made from the commands, and that
-    of Python with the docstrings.
+    A command that prints a catalogue is a link to its page. The page of commands continues with
+    the help of each, which is made from the commands, and that of Python with the docstrings.
     """
     if page.file.src_path == _COMMANDS:
         markdown = "\n".join([markdown, *_sections(cli, "hpctrain")])
     if page.file.src_path == _PYTHON:
         markdown = "\n".join([markdown, "## Docstrings\n", *_docstrings()])
+    for name, (command, _) in CATALOGUES.items():
+        if page.file.src_path != f"{name}.md":
+            markdown = markdown.replace(f"`{command}`", f"[`{command}`]({name}.md)")
     return _MARKED.sub(r"\1", _OUTSIDE.sub(r"\1", markdown))
 
 
@@ -99,3 +116,112 @@ def _parameters(function: Callable[..., object]) -> str:
     # `*` and `/` are no parameters; the text of a parameter contains commas.
     parts = re.split(r", (?=\*{0,2}\w+(?::|=|$)|\*, )", kept[1:-1])
     return "(\n    " + ",\n    ".join(parts) + f",\n) -> {returned}"
+
+
+_RULES = {
+    "HT0": "Header and directives",
+    "HT1": "Resources",
+    "HT2": "Launchers",
+    "HT3": "Rendezvous and devices",
+    "HT4": "Exit codes, signals, requeue, variables",
+    "HT5": "Names of variables, NCCL",
+    "HT6": "MPI and fabrics",
+    "HT7": "The site",
+    "HT8": "The answer of Slurm",
+    "HT9": "PBS",
+}
+
+
+def _lint_rules() -> str:
+    parts = ["# Lint rules\n"]
+    for start, title in _RULES.items():
+        parts.append(f"## {title}\n")
+        for rule in all_rules():
+            if rule.id.startswith(start):
+                severity = rule.severity + (", fixable" if rule.fixable else "")
+                parts.append(f"### {rule.id}: {_plain(rule.title)}\n")
+                parts.append(f"*{severity}.* {_plain(rule.why)}")
+                parts.append(f"Correction: {_plain(rule.advice)}.\n")
+    return "\n".join(parts)
+
+
+def _failures() -> str:
+    known = [one for one in catalogue().signatures if one.origin == PACKAGED]
+    parts = ["# Failure catalogue\n"]
+    for group in dict.fromkeys(one.group for one in known):
+        parts.append(f"## {group.replace('_', ' ')}\n")
+        for one in known:
+            if one.group == group:
+                role = ", consequence" if one.role == "consequence" else ""
+                title = re.sub(r"(\{\w+\})", r"`\1`", one.title.replace("{of_rank}", ""))
+                parts.append(f"### {one.id}\n\n*{one.severity}{role}.* {title}.\n")
+                parts.append(f"Why: {_plain(one.cause)}\n\nWhat to do: {_plain(one.advice)}\n")
+                parts.append(f"```text\n{_wrapped(one.example)}\n```\n")
+                parts.append(", ".join(f"<{source}>" for source in one.sources) + "\n")
+    return "\n".join(parts)
+
+
+def _logs() -> str:
+    parts = ["# Supported logs\n", "## Metrics\n", *_table(("metric", "unit"), UNITS.items())]
+    parts.append("\n## Formats\n")
+    for name, parser in (parsers_of(wanted("auto")) | parsers_of(wanted(GUESSING))).items():
+        states = ", ".join(f"`{metric}` {scope}" for metric, scope in parser.states.items())
+        parts.append(f"### {name}\n\n{parser.title}: {states}.\n")
+        parts.append(f"```text\n{parser.sample}\n```\n")
+    return "\n".join(parts)
+
+
+def _sites() -> str:
+    heads = ("Site", "What", "GPUs of a node", "Fabric", "Launchers", "Verified", "Confidence")
+    rows = [
+        (
+            one.name,
+            one.description,
+            " / ".join(one.gpus),
+            one.fabric,
+            ", ".join(one.launchers),
+            one.verified_on,
+            one.confidence,
+        )
+        for one in list_sites()
+        if not isinstance(one, HpcTrainError) and one.layer == "shipped"
+    ]
+    return "\n".join(("# The shipped sites\n", *_table(heads, rows)))
+
+
+def _site_keys() -> str:
+    heads = ("key", "allowed", "default", "meaning")
+    rows = ((f"`{key}`", *map(_plain, others)) for key, *others in site_keys())
+    return "\n".join(("# Site profiles: every key\n", *_table(heads, rows)))
+
+
+def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> list[str]:
+    every = [[cell.replace("|", "\\|") for cell in row] for row in (heads, *rows)]
+    lines = [f"| {' | '.join(row)} |" for row in every]
+    return [lines[0], "|---" * len(every[0]) + "|", *lines[1:]]
+
+
+def _wrapped(text: str) -> str:
+    """Break the lines of a block that are wider than a page."""
+    wrap = textwrap.TextWrapper(
+        100, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(map(wrap.fill, text.splitlines()))
+
+
+def _plain(text: str) -> str:
+    """Keep what Markdown would read as emphasis or HTML."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([*_<])", r"\\\1", part) for part in parts
+    )
+
+
+# Page -> the command that prints it, and what makes it.
+CATALOGUES: dict[str, tuple[str, Callable[[], str]]] = {
+    "lint": ("hpctrain lint --list", _lint_rules),
+    "failures": ("hpctrain diagnose --list", _failures),
+    "logs": ("hpctrain collect --list", _logs),
+    "sites": ("hpctrain site list", _sites),
+    "site-reference": ("hpctrain site schema --keys", _site_keys),
+}

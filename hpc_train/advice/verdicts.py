@@ -6,25 +6,20 @@ comes first; of the strategies that fit, the first in the order of preference ne
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.advice.choices import (
-    beyond,
-    budget_text,
-    choices,
-    deadline_text,
-    in_limits,
-    no_choice,
-)
-from hpc_train.advice.first_to_try import first_to_try
 from hpc_train.advice.measured_curve import forecast_refusals
-from hpc_train.advice.missing_values import missing
 from hpc_train.advice.question import DATA_PARALLEL, Question
 from hpc_train.advice.rows import CHECKPOINTED, make_rows
-from hpc_train.advice.step_time import model_flops_utilisation
-from hpc_train.model.advice import Advice, AdviceRow
+from hpc_train.advice.step_time import compute_time, model_flops_utilisation
+from hpc_train.model.advice import Advice, AdviceRow, RankMemory
+from hpc_train.model.machine_size import MOST_RANKS, MachineSize
+from hpc_train.model.program_size import ProgramSize
+from hpc_train.model.quantity_text import TIME, hours_of, quantity_text, range_text
+from hpc_train.model.value_range import Range
 
 FITS = "fits"
 # Below this efficiency the added GPUs are not worth it: the gate of most centres.
@@ -206,3 +201,240 @@ def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
     if any(row.ranks > last for row in rows):
         return f"Worth it up to {question.counted(last)}; beyond, the time has no upper bound."
     return f"Worth it up to {question.counted(last)}, the largest size asked for."
+
+
+_GIB = 2.0**30
+
+
+def first_to_try(rows: Sequence[AdviceRow], question: Question) -> str:
+    """Return the smallest size, with least memory, that may fit, and what would make it certain."""
+    row = min(rows, key=_least)
+    where, memory = f"{row.strategy} on {question.counted(row.ranks)}", row.memory
+    if memory is None:
+        return (
+            "No recommendation: without the number of parameters the memory is unknown. "
+            "Count it: --program MODULE:FUNCTION, or state it: --condition parameters=7e9."
+        )
+    needs = f"needs {_gib(memory)} GiB"
+    if question.machine.most_gib is None:
+        what = "GPU" if question.machine.gpus_per_node else "node"
+        return f"No recommendation, as the memory of the {what} is unknown: {where} {needs}."
+    return f"No strategy certainly fits. First to try: {where}, which {needs}; {_next(row, memory)}"
+
+
+def _least(row: AdviceRow) -> tuple[int, float]:
+    return row.ranks, 0.0 if row.memory is None else row.memory.whole.low
+
+
+def _gib(memory: RankMemory) -> str:
+    return range_text(memory.whole.times(1 / _GIB)).replace(">=", "at least")
+
+
+def _next(row: AdviceRow, memory: RankMemory) -> str:
+    if memory.activations.high is not None:
+        return "a run of a few steps decides: --measured RUN."
+    if row.samples is None:
+        return "the batch is unknown: --condition global_batch=512."
+    return (
+        "its activations are unknown. Count them: --program MODULE:FUNCTION, or measure a few "
+        "steps: --measured RUN."
+    )
+
+
+_COUNT = "--program MODULE:FUNCTION"
+
+
+def missing(question: Question) -> Iterator[str]:
+    """Yield what is not known, and how to get it."""
+    yield from _of_program(question)
+    yield from _assumed(question.program)
+    yield from _of_batch(question.program)
+    if question.measured and question.baseline is None:
+        yield "the batch of the measured steps, without which they cannot be compared"
+    if not question.measured:
+        yield "a measured step: run one size, then give the study or run: --measured STUDY"
+    yield from _of_machine(question.machine)
+
+
+def _of_program(question: Question) -> Iterator[str]:
+    program = question.program
+    peak = any(one.peak_memory_gib for one in question.measured)
+    if program.parameters is None:
+        yield f"the number of parameters: --condition parameters=124e6, or {_COUNT}"
+    elif program.shape is None and program.activation_bytes is None and not peak:
+        yield f"the activations of a sample: {_COUNT}, or a measured peak memory"
+    if program.flops_per_sample is None:
+        yield f"the operations of a sample: {_COUNT}, or --condition flops_per_sample=6e12"
+
+
+def _assumed(program: ProgramSize) -> Iterator[str]:
+    """Yield what a program of the user's own is taken to do, which changes memory and peak."""
+    if program.model is not None:
+        return
+    taken = {"precision": (program.precision, "bf16"), "optimizer": (program.optimizer, "sgd")}
+    for name, (value, other) in taken.items():
+        if name not in program.sources:
+            yield f"the {name}, taken as {value}; if it is another: --condition {name}={other}"
+
+
+def _of_batch(program: ProgramSize) -> Iterator[str]:
+    if program.global_batch is None and program.batch is None:
+        yield "the batch: --condition global_batch=512"
+    if program.steps is None:
+        yield "the steps of the training: --condition steps=100000"
+    elif program.global_batch is None:
+        yield (
+            "the time to the end, which needs one batch for all sizes: --condition global_batch=512"
+        )
+
+
+def _of_machine(machine: MachineSize) -> Iterator[str]:
+    if not machine.gpus_per_node:
+        return
+    if machine.most_gib is None:
+        yield f"the memory of the GPU ({machine.gpu or 'no gpu_model in the profile'})"
+    if not machine.node_link:
+        yield "the speed of the network: nics_per_node and nic_gbps of the partition"
+
+
+# A size below the usual efficiency may still be the fastest that is paid for.
+_CHOSEN = ("fits", "recommended", "not worth it")
+
+
+def choices(rows: Sequence[AdviceRow], question: Question) -> Iterator[str]:
+    """Yield a sentence for each limit that is asked for and certainly met by a row.
+
+    A row counts by its upper bounds: what it takes at most.
+    """
+    known = [row for row in rows if row.verdict in _CHOSEN and _fits(row) and _both(row)]
+    deadline, budget = question.deadline_s, question.budget_gpu_hours
+    if deadline is not None:
+        in_time = [row for row in known if _most(row.end) <= deadline]
+        yield from _best(in_time, lambda row: _most(row.gpu_hours), "Cheapest in time", question)
+    if budget is not None:
+        paid = [row for row in known if _most(row.gpu_hours) <= budget]
+        yield from _best(paid, lambda row: _most(row.end), "Fastest within the budget", question)
+
+
+def no_choice(rows: Sequence[AdviceRow], question: Question) -> str:
+    """Return why no row is recommended: none fits, none can meet the limits, or none surely does.
+
+    Only a lower bound beyond a limit makes it impossible to meet. A row that fits and meets the
+    limits may have another reason against it.
+    """
+    fitting = [row for row in rows if row.fits != "no" or row.change]
+    if not fitting:
+        return f"No strategy fits at these sizes: ask for more {_unit(question)}s (--gpus)."
+    certain = [row for row in fitting if _fits(row) and row.verdict != "not needed"]
+    met = [row for row in certain if in_limits(row, question)]
+    limits = list(_limits(question))
+    if met or not limits:
+        row = min(met or fitting, key=lambda row: row.ranks)
+        where = f"{row.strategy} on {question.counted(row.ranks)}"
+        fits = "fits, but is" if met else "is"
+        return f"No size is recommended: {where} {fits} {row.verdict} ({row.reason})."
+    asked = " and ".join(f"the {limit}" for limit in limits)
+    if all(_impossible(row, question) for row in fitting):
+        least = _ends_of(fitting, question, lambda bounds: bounds.low)
+        sizes = f"up to {question.counted(max(question.sizes))}"
+        return f"No size {sizes} can meet {asked}: it takes at least {least}.{_more_gpus(question)}"
+    most = _ends_of(fitting, question, _most)
+    if not most:
+        return (
+            f"Whether a size meets {asked} is unknown: without a measured step no time has an "
+            "upper bound. Measure one: --calibrate, or --measured STUDY."
+        )
+    return f"No size is certain to meet {asked}: the best are certain to take at most {most}."
+
+
+def in_limits(row: AdviceRow, question: Question) -> bool:
+    """Whether even the upper bounds of a row are within the deadline and the budget."""
+    limits = ((row.end, question.deadline_s), (row.gpu_hours, question.budget_gpu_hours))
+    return all(most is None or _most(bounds) <= most for bounds, most in limits)
+
+
+def beyond(bounds: Range | None, most: float | None) -> bool:
+    """Whether even the lower bound is beyond a limit."""
+    return bounds is not None and most is not None and bounds.low > most
+
+
+def _impossible(row: AdviceRow, question: Question) -> bool:
+    late = beyond(row.end, question.deadline_s)
+    return late or beyond(row.gpu_hours, question.budget_gpu_hours)
+
+
+def _limits(question: Question) -> Iterator[str]:
+    if question.deadline_s is not None:
+        yield f"deadline of {deadline_text(question)}"
+    if question.budget_gpu_hours is not None:
+        yield f"budget of {budget_text(question)}"
+
+
+def _ends_of(rows: Sequence[AdviceRow], question: Question, end: Callable[[Range], float]) -> str:
+    """Return the least time and the least GPU-hours of any row, each of its own."""
+    times = [end(row.end) for row in rows if row.end is not None]
+    hours = [end(row.gpu_hours) for row in rows if row.gpu_hours is not None]
+    if not times or not hours or min(times) == math.inf:
+        return ""
+    busy = quantity_text(min(hours), hours_of(_unit(question)))
+    return f"{quantity_text(min(times), TIME)}, and {busy}"
+
+
+def _more_gpus(question: Question) -> str:
+    """Return how many GPUs a deadline needs, if they lose nothing; empty if that is not known."""
+    program, first, asked = question.program, question.baseline, question.deadline_s
+    on_one_rank = first is None or first.ranks == 1
+    if not (asked and on_one_rank and program.global_batch and program.steps):
+        return ""
+    batch = float(program.global_batch)
+    alone = compute_time(program, question.machine, 1, batch, first).low * program.steps
+    needed = math.ceil(alone / asked)
+    if needed <= max(question.sizes):
+        return ""
+    said = f" The deadline needs at least {question.counted(needed)}"
+    most = question.machine.most_ranks
+    if needed > most:
+        return f"{said}." if most == MOST_RANKS else f"{said}; {most:,} are the most of one job."
+    return f"{said}: --gpus {needed}."
+
+
+def deadline_text(question: Question) -> str:
+    """Return the deadline with its unit."""
+    return quantity_text(question.deadline_s or 0.0, TIME)
+
+
+def budget_text(question: Question) -> str:
+    """Return the budget with its unit."""
+    return quantity_text(question.budget_gpu_hours or 0.0, hours_of(_unit(question)))
+
+
+def _unit(question: Question) -> str:
+    return "GPU" if question.machine.gpus_per_node else "rank"
+
+
+def _best(
+    rows: Sequence[AdviceRow],
+    value: Callable[[AdviceRow], float],
+    name: str,
+    question: Question,
+) -> Iterator[str]:
+    if not rows:
+        return
+    best = min(rows, key=lambda row: (value(row), row.ranks))
+    yield (
+        f"{name}: {best.strategy} on {question.counted(best.ranks)}, at most "
+        f"{quantity_text(_most(best.end), TIME)} and "
+        f"{quantity_text(_most(best.gpu_hours), hours_of(_unit(question)))}."
+    )
+
+
+def _fits(row: AdviceRow) -> bool:
+    return row.fits == "yes" or bool(row.change)
+
+
+def _both(row: AdviceRow) -> bool:
+    return all(one is not None and one.high is not None for one in (row.end, row.gpu_hours))
+
+
+def _most(bounds: Range | None) -> float:
+    return bounds.high if bounds is not None and bounds.high is not None else float("inf")

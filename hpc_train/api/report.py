@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -20,7 +20,8 @@ from hpc_train.api.arguments import (
     text_of,
     texts_of,
 )
-from hpc_train.api.figures import FigureList, ReportFigure
+from hpc_train.api.blocks import Block, Picture, as_bundle
+from hpc_train.api.display import Displayed
 from hpc_train.api.written_report import WrittenReport
 from hpc_train.errors import ArgumentError
 from hpc_train.extras import need
@@ -34,7 +35,7 @@ from hpc_train.pipeline.write_report import default_options
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.model.report import Report
+    from hpc_train.model.report import Figure, Report
 
 _SCREEN = ("svg", "png", "pdf")
 
@@ -50,7 +51,7 @@ class ScalingReport(WrittenReport):
     @property
     def runs(self) -> pd.DataFrame:
         """One row per requested run, also of failed and missing ones, with `state`, `problem`."""
-        from hpc_train.pipeline.report_frames import runs_frame
+        from hpc_train.pipeline.report import runs_frame
 
         return runs_frame(self._report)
 
@@ -152,3 +153,50 @@ def search_of(
         excluded=dict(excluded),
         allow_failed=flag_of(allow_failed, "allow_failed"),
     )
+
+
+class ReportFigure(Displayed):
+    """One figure of a report."""
+
+    def __init__(self, figure: Figure) -> None:
+        self._figure = figure
+
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return self._figure.name
+
+    @property
+    def caption(self) -> str:
+        """What it shows."""
+        return self._figure.caption
+
+    @property
+    def png(self) -> bytes:
+        """The image as PNG."""
+        return self._figure.images["png"]
+
+    @property
+    def svg(self) -> str:
+        """The image as SVG."""
+        return self._figure.images["svg"].decode()
+
+    def _blocks(self) -> Sequence[Block]:
+        return [Picture(self.caption, self.png)]
+
+    def __repr__(self) -> str:
+        """Return the class and the name."""
+        return f"ReportFigure({self.name!r})"
+
+
+class FigureList(tuple[ReportFigure, ...]):
+    """The figures of a report, the main one first."""
+
+    __slots__ = ()
+
+    def _repr_mimebundle_(
+        self, include: Container[str] | None = None, exclude: Container[str] | None = None
+    ) -> dict[str, str]:
+        """Return all figures, one below the other (IPython calls this)."""
+        blocks = [block for figure in self for block in figure._blocks()]
+        return as_bundle(blocks)

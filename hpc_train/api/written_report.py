@@ -40,7 +40,7 @@ class WrittenReport(Displayed):
         A ratio has three columns: `speedup`, `speedup_low`, `speedup_high`. Times in seconds; units
         and meaning of each column are in docs/reading-a-report.md.
         """
-        from hpc_train.pipeline.report_frames import points_frame
+        from hpc_train.pipeline.report import points_frame
 
         return points_frame(self._report)
 

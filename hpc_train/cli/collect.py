@@ -41,8 +41,9 @@ if TYPE_CHECKING:
     "--cache", type=click.Path(path_type=Path), help="Cache the records of logs in this folder."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
-@click.option("--list", "listing", is_flag=True, help="List the formats and exit.")
-@click.option("--markdown", is_flag=True, help="With --list: print the page docs/logs.md.")
+@click.option(
+    "--list", "listing", is_flag=True, help="List the formats, or explain that of --format."
+)
 def collect(
     paths: tuple[str, ...],
     results: Path,
@@ -55,7 +56,6 @@ def collect(
     cache: Path | None,
     as_json: bool,
     listing: bool,
-    markdown: bool,
 ) -> None:
     """Print the measurements in the logs of runs and studies, or in any log files.
 
@@ -66,7 +66,7 @@ def collect(
     from hpc_train.pipeline.collect import check_ending, collection, formats_text, with_patterns
 
     if listing:
-        click.echo(formats_text(markdown=markdown), nl=False)
+        click.echo(formats_text(former or form), nl=False)
         return
     if not paths:
         raise click.UsageError("name a log, a folder of logs, a run or a study")

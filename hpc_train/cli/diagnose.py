@@ -24,8 +24,12 @@ if TYPE_CHECKING:
 @click.option("--one-job", is_flag=True, help="Treat all LOGs as one job.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all findings.")
 @click.option("--benign", is_flag=True, help="Also show harmless findings.")
-@click.option("--list", "as_list", is_flag=True, help="List the known failures and exit.")
-@click.option("--markdown", is_flag=True, help="With --list: print the page docs/failures.md.")
+@click.option(
+    "--list",
+    "as_list",
+    is_flag=True,
+    help="List the known failures, or explain some by id.",
+)
 def diagnose(
     words: tuple[str, ...],
     results: Path,
@@ -33,7 +37,6 @@ def diagnose(
     as_json: bool,
     benign: bool,
     as_list: bool,
-    markdown: bool,
 ) -> None:
     """Print why a run, or the job of any log files, failed: the root cause first.
 
@@ -46,7 +49,7 @@ def diagnose(
     from hpc_train.pipeline.diagnose import diagnose as diagnose_words
 
     if as_list:
-        return _print_failures(as_json, markdown)
+        return _print_failures(words, as_json)
     if not words:
         raise click.UsageError("name a run or log files, or --list")
     show_warnings()
@@ -121,19 +124,22 @@ def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return [*map(asdict, diagnosis.earlier), {**last, **named}]
 
 
-def _print_failures(as_json: bool, markdown: bool) -> None:
+def _print_failures(ids: tuple[str, ...], as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.diagnose import failures, failures_page
+    from hpc_train.pipeline.diagnose import failures
 
-    known = failures()
-    if markdown:
-        click.echo(failures_page(), nl=False)
-    elif as_json:
+    known = failures(ids)
+    if as_json:
         names = ("id", "group", "severity", "role", "title", "cause", "advice", "example", "origin")
         rows = [{name: getattr(one, name) for name in names} for one in known]
         click.echo(msgspec.json.encode({"schema": 1, "signatures": rows}))
+    elif ids:
+        for one in known:
+            click.echo(f"{one.id} {one.severity}: {one.title}")
+            click.echo(f"    {one.cause}\n    {one.advice}")
+            click.echo("".join(f"    | {line}\n" for line in one.example.splitlines()), nl=False)
     else:
         cells = [(one.id, one.group, one.severity, one.origin, one.title) for one in known]
         echo_table(("id", "group", "severity", "from", "what happened"), cells)

@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 # The same as in hpc_train.lab.settings, which is imported only by the commands.
 _FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
-_SSH_FOLDER = "/var/tmp/hpctrain-ssh"  # noqa: S108 - the same
 
 
 @click.group()
@@ -46,38 +45,15 @@ def lab() -> None:
     help="With topology/tree: nodes of each leaf switch.",
 )
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
-@click.option("--ssh", is_flag=True, help="Hosts that ssh reaches, without Slurm.")
-@click.option("--pbs", is_flag=True, help="A small PBS, which needs no root; --dir is its own.")
-@click.option("--sagemaker", is_flag=True, help="A SageMaker instead: its API, S3 and logs.")
-@click.pass_context
-def up(ctx: click.Context, /, **given: Any) -> None:
-    """Start the lab and wait until its nodes are idle; needs root, except with --pbs."""
-    from hpc_train.cli.kind_of_lab import OPTIONS, kind_of_lab
-
-    kind = kind_of_lab(ctx)
-    if kind == "sagemaker":
-        from hpc_train.cli.lab_sagemaker import start
-
-        start()
-        return
-    if kind == "ssh":
-        from hpc_train.cli.lab_ssh import start_hosts
-
-        own = _SSH_FOLDER if given["folder"] == _FOLDER else given["folder"]
-        start_hosts(given["nodes"], own)
-        return
-    if kind == "pbs":
-        from hpc_train.cli.lab_pbs import start_small_pbs
-
-        start_small_pbs(ctx, given)
-        return
+def up(**options: Any) -> None:
+    """Start the lab and wait until its nodes are idle; needs root."""
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
     from hpc_train.pipeline.lab import start_lab
 
     begin = time.monotonic()
     with busy("starting the lab"):
-        result = start_lab({name: given[name] for name in given if name not in OPTIONS}, say)
+        result = start_lab(options, say)
     took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
     click.echo(f"lab: {_summary(result.lab.settings)}; {took}")
     click.echo(f"Slurm: {_slurm(result.lab)}")
@@ -86,29 +62,12 @@ def up(ctx: click.Context, /, **given: Any) -> None:
 
 
 @lab.command()
-@click.option("--pbs", is_flag=True, help="The small PBS.")
 @click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
-@click.option("--ssh", is_flag=True, help="The hosts that ssh reaches.")
-@click.option("--sagemaker", is_flag=True, help="The SageMaker.")
-def down(folder: str | None, ssh: bool, pbs: bool, sagemaker: bool) -> None:
+def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.lab import stop_lab, stop_ssh_hosts
+    from hpc_train.pipeline.lab import stop_lab
 
-    if sagemaker:
-        from hpc_train.cli.lab_sagemaker import stop
-
-        stop()
-        return
-    if ssh:
-        gone = stop_ssh_hosts()
-        click.echo(f"the hosts in {gone} were stopped" if gone else "there are no hosts")
-        return
-    if pbs:
-        from hpc_train.cli.lab_pbs import stop_small_pbs
-
-        stop_small_pbs(folder)
-        return
     with busy("stopping the lab"):
         gone = stop_lab(folder)
     click.echo(f"the lab in {gone} was stopped" if gone else "there is no lab")
@@ -118,11 +77,10 @@ def down(folder: str | None, ssh: bool, pbs: bool, sagemaker: bool) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
-    from hpc_train.pipeline.lab import lab_state, running_pbs, ssh_hosts, twins
+    from hpc_train.pipeline.lab import lab_state, twins
 
     found, state = lab_state() or (None, None)
     running = twins()
-    hosts = ssh_hosts()
     if as_json:
         import msgspec
 
@@ -132,20 +90,12 @@ def status(as_json: bool) -> None:
             {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
             for name, one in running.items()
         ]
-        click.echo(
-            msgspec.json.encode({**lab_json(found, state), "twins": listed, "ssh_hosts": hosts})
-        )
+        click.echo(msgspec.json.encode({**lab_json(found, state), "twins": listed}))
         return
     if found is None or state is None:
         click.echo("there is no lab; start one with: hpctrain lab up")
     else:
         _echo_state(found, state)
-    if hosts is not None:
-        state_of_hosts = "" if hosts.running else " (not all of them run)"
-        names = ", ".join(hosts.names)
-        click.echo(f"hosts by ssh: {names}{state_of_hosts}; source {hosts.folder}/env")
-    if pbs := running_pbs():
-        click.echo(f"small PBS: source {pbs.folder}/env")
     for name, one in running.items():
         click.echo(f"twin of {name}: source {one.folder}/env")
         _echo_assumptions(one.assumptions)

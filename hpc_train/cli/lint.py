@@ -26,8 +26,9 @@ if TYPE_CHECKING:
 @click.option("--ask", is_flag=True, help="Also ask Slurm: sbatch --test-only. Submits nothing.")
 @click.option("--select", multiple=True, metavar="IDS", help="Apply only these rules: HT303,HT5.")
 @click.option("--ignore", multiple=True, metavar="IDS", help="Do not apply these rules.")
-@click.option("--list", "as_list", is_flag=True, help="List all rules and exit.")
-@click.option("--markdown", is_flag=True, help="With --list: print the page docs/lint.md.")
+@click.option(
+    "--list", "as_list", is_flag=True, help="List the rules, or explain those of --select."
+)
 def lint(
     files: tuple[Path, ...],
     as_json: bool,
@@ -40,7 +41,6 @@ def lint(
     select: tuple[str, ...],
     ignore: tuple[str, ...],
     as_list: bool,
-    markdown: bool,
 ) -> None:
     """Find errors in any job script, and print what to write instead.
 
@@ -50,7 +50,7 @@ def lint(
     from hpc_train.pipeline.lint import LintOptions, make_linter, rules
 
     if as_list:
-        return _print_rules(rules(select, ignore), as_json, markdown)
+        return _print_rules(rules(select, ignore), as_json, bool(select))
     if not files:
         raise click.UsageError("name a file, or --list")
     versions = {"nccl": nccl, "openmpi": openmpi, "slurm": slurm}
@@ -136,18 +136,20 @@ def _print_text(checked: dict[Path, Checked]) -> None:
     click.echo(f"hpctrain: {', '.join(counts_text) or 'nothing found'} in {places}", err=True)
 
 
-def _print_rules(rules: tuple[LintRule, ...], as_json: bool, markdown: bool) -> None:
+def _print_rules(rules: tuple[LintRule, ...], as_json: bool, explain: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.lint import rules_markdown
 
-    if markdown:
-        click.echo(rules_markdown(), nl=False)
-    elif as_json:
+    if as_json:
         names = ("id", "severity", "title", "why", "advice", "fixable")
         rows = [{name: getattr(rule, name) for name in names} for rule in rules]
         click.echo(msgspec.json.encode({"schema": 1, "rules": rows}))
+    elif explain:
+        for rule in rules:
+            fixable = ", fixable" if rule.fixable else ""
+            click.echo(f"{rule.id} {rule.severity}{fixable}: {rule.title}")
+            click.echo(f"    {rule.why}\n    Correction: {rule.advice}.")
     else:
         cells = [(r.id, r.severity, "fixable" if r.fixable else "", r.title) for r in rules]
         echo_table(("id", "severity", "", "rule"), cells)

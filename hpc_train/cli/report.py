@@ -11,8 +11,7 @@ import click
 
 from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
-from hpc_train.cli.show_report import show_report
-from hpc_train.cli.terminal import WIDTH, columns
+from hpc_train.cli.show_report import WIDTH, columns, show_report
 from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpc_train.cli.terminal import columns
 from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
@@ -24,3 +23,15 @@ def show_report(report: Report, form: str | None, output: Path | None) -> None:
         return
     for path in write_report(report, output, form):
         click.echo(path)
+
+
+# Of a report if stdout is no terminal and $COLUMNS is not set; narrower is not readable.
+WIDTH, LEAST = 100, 40
+
+
+def columns() -> int:
+    """Return the width of a report: $COLUMNS, else that of the terminal, else 100."""
+    # `hpctrain --help` does not need it.
+    import shutil
+
+    return max(LEAST, shutil.get_terminal_size((WIDTH, 24)).columns)

@@ -2,20 +2,298 @@
 
 from __future__ import annotations
 
+import sys
+import tempfile
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpc_train.cli.complete import sites
-from hpc_train.cli.site_check import check_site_profiles
-from hpc_train.cli.site_init import init_site_profile
-from hpc_train.cli.site_test import test_site
+from hpc_train.cli.options import path_option, prepare_and_warn, results_option, setting_options
 
 if TYPE_CHECKING:
     from hpc_train.model.detected import Found
+    from hpc_train.model.live_cluster import Cluster
+    from hpc_train.model.live_pbs import LivePbs
+    from hpc_train.model.run import RunFolder
     from hpc_train.pipeline.detection.default_site import SiteChoice
     from hpc_train.pipeline.detection.detect import Detection
+    from hpc_train.pipeline.prepared import Prepared
+    from hpc_train.pipeline.site.check import ProfileCheck, ProfileFinding
+    from hpc_train.pipeline.site.init import Drafted, InitOptions
     from hpc_train.pipeline.site.show import ProfileValue
+    from hpc_train.pipeline.site.smoke_job import Smoke
+
+# Exit code of --live if Slurm, or a part of its answers, could not be read.
+_UNREAD = 3
+
+
+@click.command("check")
+@click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True, shell_complete=sites)
+@click.option("--live", is_flag=True, help="Also compare one profile with the local Slurm or PBS.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) -> None:
+    """Check the file and the sources of profiles, and that jobs can be planned with them.
+
+    With --live, one profile is also compared with the answers of the local Slurm or PBS.
+    The exit code is 1 if there are errors or differences, 2 if a file is no valid profile, and 3
+    if --live could not read something.
+    """
+    import datetime
+
+    import msgspec
+
+    from hpc_train.cli.busy import busy
+    from hpc_train.model.finding import has_errors
+    from hpc_train.pipeline.site.check import check_site
+
+    if live:
+        _check_live(names, as_json=as_json)
+        return
+    today = datetime.date.today()
+    checks: dict[str, ProfileCheck] = {}
+    with busy(lambda: f"checking profiles, {len(checks)} of {len(names)}"):
+        for name in names:
+            checks[name] = check_site(name, today)
+    if as_json:
+        rows = {
+            name: {"complaints": [_row(one) for one in check.findings], "jobs": check.jobs}
+            for name, check in checks.items()
+        }
+        click.echo(msgspec.json.encode({"schema": 1, "checks": rows}))
+    for name, check in () if as_json else checks.items():
+        for one in check.findings:
+            place = f"{one.place}: " if one.place else ""
+            click.echo(f"{one.severity}: {place}{one.message}")
+        if check.loaded:
+            click.echo(_summary(name, check))
+    if not all(check.loaded for check in checks.values()):
+        raise SystemExit(2)
+    if any(has_errors(check.findings) for check in checks.values()):
+        raise SystemExit(1)
+
+
+def _summary(name: str, check: ProfileCheck) -> str:
+    errors = sum(one.severity == "error" for one in check.findings)
+    jobs = f"{check.jobs} job{'' if check.jobs == 1 else 's'}"
+    found = f"{errors} error{'' if errors == 1 else 's'}"
+    return f"{name}: {jobs} planned, rendered and checked; {found}"
+
+
+def _row(finding: ProfileFinding) -> dict[str, str]:
+    return {"severity": finding.severity, "place": finding.place, "message": finding.message}
+
+
+def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
+    import msgspec
+
+    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import echo_table, say
+    from hpc_train.errors import ProbeError
+    from hpc_train.pipeline.site.live_check import check_live
+
+    if len(names) != 1:
+        raise click.UsageError("--live compares one profile with the local cluster")
+    try:
+        with busy("asking the scheduler"):
+            name, cluster, check = check_live(names[0])
+    except ProbeError as failure:
+        failure.exit_code = _UNREAD
+        raise
+    for unread in cluster.unread:
+        say(unread)
+    if as_json:
+        answer = {"schema": 1, "cluster": cluster.name, "version": cluster.version}
+        answer |= {
+            "unread": cluster.unread,
+            "compared": check.compared,
+            "differences": check.differences,
+        }
+        click.echo(msgspec.json.encode(answer))
+    elif check.differences:
+        rows = [(one.key, one.profile, one.cluster, one.place) for one in check.differences]
+        echo_table(("key", "profile", f"cluster {cluster.name}", "place"), rows)
+    else:
+        click.echo(_same(check.compared, name, cluster))
+    if check.differences:
+        raise SystemExit(1)
+    if cluster.unread or not check.compared:
+        raise SystemExit(_UNREAD)
+
+
+def _same(compared: int, name: str, cluster: Cluster | LivePbs) -> str:
+    if not compared:
+        return f"nothing to compare: {name} states nothing that the cluster {cluster.name} shows"
+    rest = "; the rest could not be read" if cluster.unread else ""
+    values = f"{compared} value{'' if compared == 1 else 's'}"
+    version = f"; version {cluster.version}" if cluster.version else ""
+    return f"{name} and the cluster {cluster.name} agree: {values}{rest}{version}"
+
+
+@click.command("test")
+@click.argument("site", metavar="NAME", shell_complete=sites)
+@setting_options
+@results_option
+@click.option("--update", is_flag=True, help="Replace the stored result.")
+def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
+    """Run the smoke job of a site and store its result as tests.expect of the profile.
+
+    The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
+    correct, and measures the speed and the interface of a large all-reduce. Differences from the
+    profile, or from the stored result, are printed.
+    """
+    import datetime
+
+    from hpc_train.cli.busy import busy
+    from hpc_train.cli.output import say
+    from hpc_train.pipeline.site.smoke_job import (
+        read_smoke,
+        same_kind,
+        save_result,
+        write_smoke_job,
+    )
+
+    with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
+        file = write_smoke_job(Path(folder))
+        prepared = _prepared(file, site, given)
+    profile = prepared.first.site.value
+    run = _run(prepared, results)
+    with busy("reading the logs of the job"):
+        smoke = read_smoke(run, profile, datetime.date.today().isoformat())
+    _print_result(smoke)
+    stored = profile.tests.expect if profile.tests else ()
+    if smoke.warnings and not update:
+        raise SystemExit(1)
+    if update or not any(same_kind(one, smoke.expected) for one in stored):
+        stored_in = save_result(profile, prepared.first.profile, smoke.expected)
+        say(f"stored as tests.expect in {stored_in}")
+
+
+def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
+    """Prepare the job; its file is temporary, so messages do not name it."""
+    from hpc_train.errors import HpcTrainError
+
+    try:
+        return prepare_and_warn(file, (), site, given)
+    except HpcTrainError as failure:
+        failure.message = failure.message.replace(str(file), "the smoke job")
+        raise
+
+
+def _run(prepared: Prepared, results: Path) -> RunFolder:
+    """Submit the job and follow it to its end; exit if it fails."""
+    from hpc_train.cli.busy import busy
+    from hpc_train.cli.follow_runs import follow
+    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+
+    show_warnings()
+    with busy("submitting"):
+        done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+    code = follow(done.home, {folder.run_id for folder in done.new}, {})
+    if code:
+        raise SystemExit(code)
+    return done.new[0]
+
+
+def _print_result(smoke: Smoke) -> None:
+    result = smoke.expected
+    over = (
+        f" over {result.transport or result.interface}"
+        if result.transport or result.interface
+        else ""
+    )
+    speed = f", {result.busbw_gbs} GB/s of bus bandwidth" if result.busbw_gbs else ""
+    click.echo(
+        f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {result.backend}{over}{speed}, "
+        f"started by {result.launcher}"
+    )
+    for warning in smoke.warnings:
+        click.echo(f"warning: {warning}")
+
+
+@click.command("init")
+@click.argument("name", required=False, shell_complete=sites)
+@path_option("-o", "--output", help="File to write the draft to.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--probe", is_flag=True, help="Also run a short job on one node of each kind.")
+@click.option("--partition", help="Partition of the probe job; default: all.")
+@click.option("--srun", "options", multiple=True, help="One more option of the probe job's srun.")
+@click.option(
+    "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
+)
+@click.option("--hosts", metavar="HOST,…", help="Machines that ssh reaches, instead of a cluster.")
+@click.option("--sagemaker", is_flag=True, help="The account of AWS of this shell.")
+def init_site_profile(
+    *,
+    hosts: str | None,
+    sagemaker: bool,
+    name: str | None,
+    output: Path | None,
+    force: bool,
+    probe: bool,
+    partition: str | None,
+    options: tuple[str, ...],
+    reach: str | None,
+) -> None:
+    """Write a draft of a profile: of the local Slurm or PBS, of hosts, or of an account of AWS."""
+    from hpc_train.pipeline.site.init import InitOptions
+
+    if sagemaker and (hosts is not None or probe):
+        raise click.UsageError("--sagemaker asks AWS; leave out --hosts and --probe")
+    if hosts is not None and not hosts.strip(", "):
+        raise click.UsageError("--hosts needs names that ssh knows, such as --hosts gpu1,gpu2")
+    if hosts and probe:
+        raise click.UsageError("--probe asks Slurm, --hosts asks machines by ssh; use one of them")
+    if not probe and (partition or options or reach):
+        raise click.UsageError("--partition, --srun and --reach require --probe")
+    wanted = InitOptions(
+        name=name,
+        output=output,
+        force=force,
+        probe=probe,
+        partition=partition,
+        srun=options,
+        reach=reach,
+    )
+    _say_draft(_draft(wanted, hosts, sagemaker=sagemaker))
+
+
+def _draft(wanted: InitOptions, hosts: str | None, *, sagemaker: bool) -> Drafted:
+    from hpc_train.cli.busy import busy
+
+    if sagemaker:
+        from hpc_train.pipeline.site.init_sagemaker import init_sagemaker
+
+        with busy("asking AWS"):
+            return init_sagemaker(wanted)
+    if hosts:
+        from hpc_train.pipeline.site.init_hosts import init_hosts
+
+        names = tuple(filter(None, (name.strip() for name in hosts.split(","))))
+        with busy("asking the hosts"):
+            return init_hosts(wanted, names)
+    from hpc_train.pipeline.site.init import init_site
+    from hpc_train.pipeline.site.init_pbs import init_pbs, is_pbs
+
+    if is_pbs():
+        if wanted.probe:
+            raise click.UsageError("--probe runs a job of Slurm, and this machine has PBS")
+        with busy("asking PBS"):
+            return init_pbs(wanted)
+    with busy("asking Slurm"):
+        return init_site(wanted)
+
+
+def _say_draft(drafted: Drafted) -> None:
+    for message in drafted.unread:
+        click.echo(f"hpctrain: {message}", err=True)
+    guessed = sum("# guessed" in row for row in drafted.text.splitlines())
+    questions = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
+    click.echo(f"{drafted.path}: {guessed} lines are guessed, {questions} questions are open")
+    click.echo(f"next: check the file, then hpctrain site show {drafted.path}")
+
 
 UNKNOWN = "?"
 
@@ -27,8 +305,7 @@ def site() -> None:
 
 @site.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--markdown", is_flag=True, help="Print the page docs/sites.md.")
-def list_sites(*, as_json: bool, markdown: bool) -> None:
+def list_sites(*, as_json: bool) -> None:
     """List the profiles that --site finds."""
     import msgspec
 
@@ -36,11 +313,6 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
     from hpc_train.errors import HpcTrainError
     from hpc_train.pipeline.site import show as listing
 
-    if markdown:
-        from hpc_train.pipeline.site.profile_comparison_page import site_matrix
-
-        click.echo(site_matrix(), nl=False)
-        return
     rows: list[listing.ProfileSummary] = []
     for found in listing.list_sites():
         if isinstance(found, HpcTrainError):
@@ -148,13 +420,14 @@ def _detected_json(detection: Detection, found: Found, choice: SiteChoice) -> by
 
 
 @site.command()
-@click.option("--markdown", is_flag=True, help="Print the page docs/site-reference.md instead.")
-def schema(*, markdown: bool) -> None:
+@click.option("--keys", is_flag=True, help="Print a table of the keys instead.")
+def schema(*, keys: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
-    from hpc_train.pipeline.site.show import site_keys_page, site_schema
+    from hpc_train.cli.output import echo_table
+    from hpc_train.pipeline.site.show import site_keys, site_schema
 
-    if markdown:
-        click.echo(site_keys_page(), nl=False)
+    if keys:
+        echo_table(("key", "allowed", "default", "meaning"), site_keys())
     else:
         click.echo(site_schema())
 

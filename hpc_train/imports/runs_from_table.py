@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import chain
+from math import isfinite
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 import msgspec
 
-from hpc_train.errors import LogParseError
+from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.csv_table import ResultTable
+from hpc_train.imports.exported_headings import is_prefixed
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
-from hpc_train.imports.measure_columns import RESULT_COLUMNS, measurements, value_of, with_rate
-from hpc_train.imports.number_cells import ABSENT, number, whole
-from hpc_train.imports.run_names import run_names, table_names
-from hpc_train.imports.run_state import OK, run_state
-from hpc_train.imports.same_rows import RowContents, refuse_same_rows
-from hpc_train.imports.table_notes import table_notes
 from hpc_train.imports.workbook import sheet_of
-from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.model.record import UNITS, Record
-from hpc_train.model.result_columns import complete_sizes
+from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.model.record import UNITS, Record, Scope
+from hpc_train.model.result_columns import BATCH, PER_GPU, RATES_PER_GPU, RESULTS, complete_sizes
 from hpc_train.model.study import Warmup
+from hpc_train.model.submission import JobState
 
 _T = TypeVar("_T")
 _NUMBERS = ("restarts", "wall_s")
@@ -202,3 +201,352 @@ def _with_repetitions(runs: Sequence[ExpectedRun]) -> tuple[ExpectedRun, ...]:
         counts[key] += 1
         found.append(msgspec.structs.replace(run, repetition=counts[key]))
     return tuple(found)
+
+
+RESULT_COLUMNS = (*RESULTS, *RATES_PER_GPU)
+_FRACTIONS = ("accuracy", "mfu")
+_ANY_SIGN = ("loss",)
+_SCOPES: Mapping[str, Scope] = {
+    "memory": "per_rank", "mfu": "per_gpu", **dict.fromkeys(PER_GPU, "per_gpu")
+}  # fmt: skip
+
+
+def value_of(column: TableColumn, text: str) -> float:
+    """Return the value of a cell in hpctrain's unit.
+
+    Raises:
+        ValueError: it is no number, or not one that this measurement can have.
+    """
+    name = column.name
+    ours = UNITS.get(PER_GPU.get(name, name), "s")
+    value = number(text, column.unit or ours) * column.factor
+    if name in _FRACTIONS and not 0 <= value <= 1:
+        raise ValueError(f"{text} must be a fraction, from 0 to 1")
+    if name in (*RESULT_COLUMNS, BATCH) and value <= 0:
+        raise ValueError(f"{text} must be above 0; leave the cell empty if nothing was measured")
+    if value < 0 and name not in _ANY_SIGN:
+        raise ValueError(f"{text} must not be negative")
+    return value
+
+
+def with_rate(values: dict[str, float]) -> dict[str, float]:
+    """Add samples_per_second = global_batch_size / step_time where only these two are given."""
+    if BATCH in values and "step_time" in values and "samples_per_second" not in values:
+        return {**values, "samples_per_second": values[BATCH] / values["step_time"]}
+    return values
+
+
+def measurements(values: Mapping[str, float], gpus: int) -> Iterator[tuple[str, Scope, float]]:
+    """Yield metric, scope and value of each column; `gpus` are those of the row, 0 if unknown.
+
+    A rate of one GPU is multiplied by the GPUs, unless the row has that of all.
+    """
+    for name, value in values.items():
+        metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
+        # One process may drive several GPUs.
+        if name in PER_GPU and metric != "tflops" and gpus and metric not in values:
+            yield metric, "global", value * gpus
+        else:
+            yield metric, scope, value
+
+
+OK = JobState.COMPLETED.value
+_STATES = {
+    **{state.value: state.value for state in JobState},
+    MISSING: MISSING,
+    **dict.fromkeys(
+        ("OK", "SUCCESS", "SUCCEEDED", "DONE", "FINISHED", "COMPLETE", "PASSED", "0", "0:0"), OK
+    ),
+    **dict.fromkeys(("FAIL", "FAILURE", "CRASHED", "ERROR"), JobState.FAILED.value),
+    # Weights & Biases and MLflow: a user stopped the run.
+    **dict.fromkeys(("KILLED", "STOPPED", "CANCELED"), JobState.CANCELLED.value),
+    **dict.fromkeys(("QUEUED", "SCHEDULED"), JobState.PENDING.value),
+    "OOM": JobState.OUT_OF_MEMORY.value,
+}
+_EXIT_CODE = re.compile(r"-?[0-9]{1,10}(?:\.0|:[0-9]{1,3})?")
+
+
+def run_state(cells: Mapping[str, str], place: str) -> tuple[str, str]:
+    """Return state and problem of a run; the exit code decides if no state is given.
+
+    Raises:
+        LogParseError: an unknown state, no exit code, or both contradict each other.
+    """
+    code, problem = cells.get("exit_code", "0"), cells.get("problem", "")
+    is_zero = _is_zero(code, place)
+    state = _stated(cells["state"], place) if "state" in cells else OK
+    if state == OK and not is_zero:
+        if "state" in cells:
+            raise LogParseError(
+                f"{place}: state {cells['state']!r} and exit_code {code!r} contradict each other",
+                "correct one of the two cells",
+            )
+        state = JobState.FAILED.value
+    if state == JobState.FAILED.value and not is_zero:
+        problem = problem or f"exit code {code}"
+    return state, problem
+
+
+def _is_zero(code: str, place: str) -> bool:
+    """Whether an exit code is 0; sacct writes `CODE:SIGNAL`, pandas may write `0.0`."""
+    if not _EXIT_CODE.fullmatch(code):
+        raise LogParseError(
+            f"{place}: exit_code: {code!r} is not an exit code",
+            "write a number, or CODE:SIGNAL as sacct does",
+        )
+    return not re.search("[1-9]", code)
+
+
+def _stated(text: str, place: str) -> str:
+    word = text.upper().split()[0].rstrip("+")
+    if word not in _STATES:
+        raise LogParseError(
+            f"{place}: state: {text!r} is not a state{nearest(word, _STATES)}",
+            f"allowed: {', '.join(_STATES)}; empty means ok",
+        )
+    return _STATES[word]
+
+
+# Two jobs with 2 % noise agree in six digits once in 10,000 pairs, and in two digits often.
+_DIGITS = 6
+# Digits in which the values of one job agree, whatever their unit.
+_SAME = 12
+# Settings, which repetitions share.
+_GIVEN = frozenset({BATCH, "learning_rate", "samples", "steps"})
+
+
+class RowContents(NamedTuple):
+    """A row as it counts: its place, values in hpctrain's units, sizes, texts, its stated name.
+
+    `written` are the numbers in the cells, `more` the texts of the other columns, which only
+    distinguish jobs.
+    """
+
+    place: str
+    values: Mapping[str, float]
+    written: Mapping[str, float]
+    sizes: Mapping[str, int]
+    texts: Mapping[str, str]
+    name: str | None
+    more: Mapping[str, str]
+
+
+def refuse_same_rows(rows: Sequence[RowContents]) -> None:
+    """Refuse rows that hold the same values, in one table or in several, however they are written.
+
+    Rows with different names are the same job if their results agree in six digits or more. Rows
+    without a result do not count.
+
+    Raises:
+        LogParseError: two rows are the same; the message names both places.
+    """
+    first: dict[object, int] = {}
+    for number, row in enumerate(rows):
+        digits = _digits(row.written)
+        if not digits:
+            continue
+        values = frozenset((name, f"{v:.{_SAME - 1}e}") for name, v in row.values.items())
+        texts, more = frozenset(row.texts.items()), frozenset(row.more.items())
+        key = (values, frozenset(row.sizes.items()), texts, more)
+        # A row that is less precise is only compared with those of its name.
+        keys: list[object] = [(*key, row.name)] + [key] * (digits >= _DIGITS)
+        before = [first[one] for one in keys if one in first]
+        if before:
+            raise LogParseError(
+                f"{row.place}: the same row as {rows[min(before)].place}: one job, not two "
+                "repetitions",
+                "remove it or, if they are two jobs, distinguish them by a column `repetition`",
+            )
+        first.update(dict.fromkeys(keys, number))
+
+
+def _digits(written: Mapping[str, float]) -> int:
+    """Return the significant digits of the most precise result of a row, at most six."""
+    numbers = (abs(v) for name, v in written.items() if v and name not in _GIVEN)
+    digits = (f"{v:.{_SAME - 1}e}".partition("e")[0].replace(".", "") for v in numbers)
+    return min(max((len(own.rstrip("0")) for own in digits), default=0), _DIGITS)
+
+
+ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
+MOST = 1e100
+# Letters of a cell in a message.
+_LONGEST = 40
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' \u00a0\u202f.][0-9]{3})+(?:[.,][0-9]+)?")
+_COMMA = re.compile(r"^[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
+_WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
+
+
+def number(text: str, unit: str) -> float:
+    """Return the number in a cell; `unit` is the one that its column is in.
+
+    Raises:
+        ValueError: the cell is not a finite number; the message gives the reason.
+    """
+    text = text.strip()
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(_why(text, unit))
+    value = float(text)
+    if not isfinite(value) or abs(value) > MOST:
+        raise ValueError(f"{_short(text)} is too large for a measurement; at most {MOST:g}")
+    return value
+
+
+def whole(text: str, least: int) -> int:
+    """Return the whole number in a cell.
+
+    Raises:
+        ValueError: it is not a whole number, or smaller than `least`.
+    """
+    value = number(text, "1")
+    if value != int(value) or not least <= value <= 10**9:
+        raise ValueError(f"{_short(text.strip())} must be a whole number from {least} up")
+    return int(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} letters)"
+
+
+def _why(text: str, unit: str) -> str:
+    shown = repr(_short(text))
+    if _NOT_FINITE.fullmatch(text):
+        return f"{shown} is not a measurement; leave the cell empty if nothing was measured"
+    if _COMMA.fullmatch(text):
+        return _comma(text)
+    if _GROUPED.fullmatch(text):
+        return f"{shown} has thousands separators; write the digits without them"
+    suffixed = _WITH_UNIT.fullmatch(text)
+    if suffixed and suffixed["unit"].startswith("%"):
+        return f"{shown} is in percent; write a number without a unit, a fraction of 1"
+    if suffixed:
+        column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
+        return f"{shown} has the unit {_short(suffixed['unit'])!r}; write a number alone, {column}"
+    return f"{shown} is not a number"
+
+
+def _comma(text: str) -> str:
+    shown, point = repr(_short(text)), _short(text.replace(",", "."))
+    if _GROUPED.fullmatch(text) and not text.lstrip("+-").startswith("0"):
+        both = f"{point} or {_short(text.replace(',', ''))}"
+        return f"{shown} has a decimal comma, or a thousands separator; write {both}"
+    return f"{shown} has a decimal comma; write {point} with a point"
+
+
+_RATES = RESULTS[:2]
+_MOST_NAMED = 6
+
+
+def table_notes(
+    table: ResultTable,
+    meanings: Sequence[TableColumn],
+    distinct: Mapping[int, int],
+    measured: Sequence[Mapping[str, float]],
+) -> Iterator[str]:
+    """Yield how the columns are read, which are not used, and what the rows lack.
+
+    `distinct` is the number of different texts of axes by their place, and `measured` the values of
+    each row by the name of their column.
+    """
+    yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
+    yield from table.notes
+    read = [
+        f"{name!r} is read as {column.name}{_unit(column)}"
+        for name, column in zip(table.names, meanings, strict=True)
+        if column.unit or (column.name in _RATES and name.strip().lower() != column.name)
+    ]
+    if read:
+        yield f"{table.path}: {'; '.join(read)}."
+    unused = [
+        name or f"column {place} (without a name)"
+        for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
+        if column.kind == "unused" and name.strip().lower() not in REPETITION
+    ]
+    if unused:
+        yield f"{table.path}: columns that are not used: {', '.join(unused)}."
+    if axes := list(_unexpected_axes(table, meanings, distinct)):
+        more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
+        yield (
+            f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
+            f"{more}; leave out a column that is a result."
+        )
+    alone = _step_times_alone(measured)
+    if alone:
+        yield (
+            f"{table.path}: {alone} of {len(table.rows)} rows have a step_time without "
+            "global_batch_size: how much was done in a step is not known, nor whether this is "
+            "strong or weak scaling; add the column global_batch_size."
+        )
+
+
+def _step_times_alone(measured: Sequence[Mapping[str, float]]) -> int:
+    """Return the number of rows with a step time from which no rate follows."""
+    others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
+    return sum("step_time" in row and others.isdisjoint(row) for row in measured)
+
+
+def _unexpected_axes(
+    table: ResultTable, meanings: Sequence[TableColumn], distinct: Mapping[int, int]
+) -> Iterator[str]:
+    """Yield the axes that a person may not have meant, with the number of their values."""
+    for place, (name, column) in enumerate(zip(table.names, meanings, strict=True)):
+        if column.kind != "axis":
+            continue
+        values = distinct[place]
+        # No two rows are in one series.
+        alone = 2 < values == len(table.rows)
+        if alone or (values > 1 and is_prefixed(name)):
+            yield f"{name!r} ({values} values)"
+
+
+def _unit(column: TableColumn) -> str:
+    return f" in {column.unit}" if column.unit else " over all ranks"
+
+
+# Columns that only tell jobs with equal names or results apart.
+REPETITION = ("repetition", "rep")
+
+
+def table_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of tables: those of their files, and of the sheets of one workbook."""
+    split = [sheet_of(path) for path in paths]
+    stems = [file.stem for file, _ in split]
+    return [
+        f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
+        for stem, (_, sheet) in zip(stems, split, strict=True)
+    ]
+
+
+def run_names(
+    table: ResultTable,
+    stated: Sequence[str | None],
+    before: str,
+    others: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Return the name of each row, after `before`; `stated` are the cells of the column `run`.
+
+    Rows with one name are distinguished by a column `repetition` among the `others`: `a-r1`,
+    `a-r2` for two rows `a`, as runs of a study are called.
+
+    Raises:
+        LogParseError: two rows have one name.
+    """
+    names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
+    counts = Counter(names)
+    for row, name in enumerate(names):
+        if counts[name] > 1 and (repetition := _repetition(others[row])):
+            names[row] = f"{name}-r{repetition}"
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if first.setdefault(name, row) != row:
+            raise LogParseError(
+                f"{table.where(row)}: a second run called {name!r}; the first is "
+                f"{table.where(first[name])}",
+                "give each row another name, or add a column `repetition`",
+            )
+    return names
+
+
+def _repetition(cells: Mapping[str, str]) -> str:
+    return next((text for name, text in cells.items() if name.strip().lower() in REPETITION), "")

@@ -11,8 +11,6 @@ from hpc_train.lab.slurm_programs import path_line
 from hpc_train.model.value import Value
 
 MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
-# The marks of all kinds of lab begin so.
-_MADE = "# Made by `hpctrain lab up"
 
 _PROFILE = """\
 {mark}
@@ -105,7 +103,7 @@ def profile_path() -> Path:
 
 def is_ours(path: Path) -> bool:
     """Whether a profile was written by `install`."""
-    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(_MADE)
+    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(MARK)
 
 
 def check_place(path: Path) -> None:

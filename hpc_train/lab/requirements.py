@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 
 from hpc_train.errors import LabError
@@ -28,14 +28,6 @@ _TWIN_PACKAGES = {
     "slurmctld": "slurmctld",
     **dict.fromkeys(("sbatch", "scontrol"), "slurm-client"),
     "munged": "munge",
-}
-_SSH_PACKAGES = {
-    "sshd": "openssh-server",
-    **dict.fromkeys(("ssh", "ssh-keygen"), "openssh-client"),
-    "ip": "iproute2",
-    **dict.fromkeys(("nsenter", "unshare"), "util-linux"),
-    "mount": "mount",
-    "hostname": "hostname",
 }
 _ACCOUNTING_PACKAGES = {
     "slurmdbd": "slurmdbd",
@@ -65,16 +57,6 @@ def check_machine(settings: Settings) -> None:
     """
     needed = {**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})}
     _require(needed, settings.slurm_prefix)
-    check_namespaces()
-
-
-def check_ssh_programs() -> None:
-    """Check programs and permissions for hosts that ssh reaches.
-
-    Raises:
-        LabError: something is missing; the message names all missing programs.
-    """
-    _require(_SSH_PACKAGES, "")
     check_namespaces()
 
 
@@ -141,8 +123,8 @@ def check_free(settings: Settings) -> None:
             )
 
 
-def overlap(route: str, subnets: Sequence[str] = SUBNETS) -> str:
-    """Return the network of `subnets` that overlaps with a line of `ip route`, or an empty text."""
+def overlap(route: str) -> str:
+    """Return the network of the lab that overlaps with a line of `ip route`, or an empty text."""
     words = [word for word in route.split() if word[0].isdigit()]
     if not words or route.startswith("default"):
         return ""
@@ -150,7 +132,7 @@ def overlap(route: str, subnets: Sequence[str] = SUBNETS) -> str:
         network = ipaddress.ip_network(words[0], strict=False)
     except ValueError:
         return ""
-    ours = (subnet for subnet in subnets if network.overlaps(ipaddress.ip_network(subnet)))
+    ours = (subnet for subnet in SUBNETS if network.overlaps(ipaddress.ip_network(subnet)))
     # A default route, or a VPN's /1 route, is no conflict: the lab's route is more specific.
     return next((subnet for subnet in ours if network.prefixlen >= 16), "")
 

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from msgspec.structs import replace
 
 from hpc_train.lint.control_flow import Blocks, read_blocks
 from hpc_train.lint.directives import Directive, first_command, read_directives
-from hpc_train.lint.function_calls import without_function_calls
-from hpc_train.lint.inner_lines import inner_lines, lines_of_strings
 from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
 from hpc_train.lint.pbs_directives import joined_lines, read_pbs_directives
 from hpc_train.lint.pbs_request import PbsRequest, read_pbs_request
 from hpc_train.lint.plugin_options import with_plugins
 from hpc_train.lint.requested_resources import RequestedResources, asked_of
 from hpc_train.lint.script_variables import Assignment, Values, known_values, read_assignments
-from hpc_train.lint.shell.ast import Command, HereDocument, Unclosed
-from hpc_train.lint.shell.commands import read_commands
+from hpc_train.lint.shell.ast import Command, HereDocument, Unclosed, Word
+from hpc_train.lint.shell.commands import ShellText, read_commands
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import sbatch_grammar, srun_grammar
@@ -140,3 +140,58 @@ def _task_commands(command: Command) -> tuple[Command, ...]:
 
 def _in_tasks(commands: tuple[Command, ...]) -> tuple[Assignment, ...]:
     return tuple(replace(found, inside="task") for found in read_assignments(commands))
+
+
+_TRIPLE = re.compile(r"\"{3}|'{3}")
+
+
+def inner_lines(read: ShellText) -> Iterator[int]:
+    """Yield the numbers of the lines that begin inside a here-document or a word."""
+    for document in read.documents:
+        yield from document.lines
+    for command in read.commands:
+        for word in (*command.assignments, *command.words):
+            yield from _inside(word)
+
+
+def _inside(word: Word) -> Iterator[int]:
+    # The commands of a substitution, and the words of an array, are the script's own lines.
+    if not word.items and "$(" not in word.raw and "`" not in word.raw:
+        yield from range(word.line + 1, word.line + 1 + word.raw.count("\n"))
+
+
+def lines_of_strings(lines: tuple[str, ...]) -> Iterator[int]:
+    """Yield the numbers of the lines that begin inside a triple-quoted string of Python."""
+    open_ = ""
+    for number, line in enumerate(lines, 1):
+        if open_:
+            yield number
+        for match in _TRIPLE.finditer(line):
+            open_ = "" if match[0] == open_ else open_ or match[0]
+
+
+def without_function_calls(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Replace each call of such a function by the command that it runs, in the background if so."""
+    endings = dict(_runners(commands))
+    return tuple(_run(command, endings) for command in commands) if endings else commands
+
+
+def _runners(commands: Iterable[Command]) -> Iterator[tuple[str, str]]:
+    """Yield the functions whose body has the command `"$@"`, and the operator after it."""
+    name = ""
+    for command, following in pairwise(commands):
+        if command.program == "function":
+            name = command.words[1].text if len(command.words) > 1 else ""
+        elif len(command.words) == 1 and command.ending == "(":
+            name = command.program
+        if following.words and following.words[0].raw == '"$@"' and name:
+            yield name, following.ending
+
+
+def _run(command: Command, endings: Mapping[str, str]) -> Command:
+    ending = endings.get(command.program)
+    if ending is None or len(command.words) == 1:
+        return command
+    words = command.words[1:]
+    ending = "&" if ending == "&" else command.ending
+    return replace(command, words=words, line=words[0].line, ending=ending)

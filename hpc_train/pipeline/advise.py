@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
+import msgspec
 from msgspec.structs import replace
 
 from hpc_train.advice.measured_curve import batch_of
 from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
 from hpc_train.errors import PlanError, SpecError
+from hpc_train.extras import need
 from hpc_train.model.advice import Advice
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.machine_size import MOST_RANKS, MachineSize
@@ -20,7 +23,7 @@ from hpc_train.model.report import Report
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.study import SITE_AXIS, Study
 from hpc_train.model.value import Value
-from hpc_train.pipeline.count_program import count_program
+from hpc_train.pipeline.bench import python_command
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
 from hpc_train.pipeline.earlier_steps import (
     EarlierSteps,
@@ -35,6 +38,7 @@ from hpc_train.specs.deadline_and_budget import budget_gpu_hours, deadline_s
 from hpc_train.specs.job import site_name
 from hpc_train.specs.points_of_file import points_of
 from hpc_train.specs.program_of_job import completed, parse_condition, program_identity, program_of
+from hpc_train.subprocesses import Finished, run
 from hpc_train.yamlfile import nearest_file
 
 # Without a question, so many nodes at most are looked at.
@@ -180,3 +184,45 @@ def _doublings(first: int, most: int) -> Sequence[int]:
     while found and found[-1] * 2 <= most:
         found.append(found[-1] * 2)
     return found
+
+
+_MODULE = "hpc_train.workload.count_program"
+_FORM = re.compile(r"[A-Za-z_][\w.]{0,200}:[A-Za-z_]\w{0,100}", re.ASCII)
+_LONGEST_S = 600.0
+_NOT_CONDITIONS = ("blocks", "types")
+
+
+def count_program(word: str) -> dict[str, str]:
+    """Return the counts of the model that `module:function` returns, as conditions.
+
+    The function runs in a process of its own, in the current folder, and allocates nothing.
+
+    Raises:
+        SpecError: no such function, or its model cannot be built or run without values.
+        MissingExtraError: torch is not installed.
+    """
+    if not _FORM.fullmatch(word):
+        raise SpecError(f"--program {word!r}: not MODULE:FUNCTION", "--program train:make_model")
+    need("hpctrain advise --program", "torch", only=("torch",))
+    done = run([python_command(), "-m", _MODULE, word], _LONGEST_S)
+    found = _last_line(done, word)
+    if "error" in found:
+        where = f" ({found['line']})" if found.get("line") else ""
+        raise SpecError(f"--program {word}: {found['error']}{where}", found["hint"])
+    return {key: str(value) for key, value in found.items() if key not in _NOT_CONDITIONS}
+
+
+def _last_line(done: Finished, word: str) -> dict[str, str]:
+    lines = done.stdout.strip().splitlines()
+    try:
+        return msgspec.json.decode(lines[-1], type=dict)
+    except (IndexError, msgspec.DecodeError):
+        _refuse(done, word)
+
+
+def _refuse(done: Finished, word: str) -> NoReturn:
+    last = next(reversed(done.stderr.strip().splitlines()), "it printed nothing")
+    raise SpecError(
+        f"--program {word}: its process ended with {done.returncode}: {last}",
+        f"{python_command()} -m {_MODULE} {word}",
+    ) from None

@@ -16,20 +16,21 @@ from hpc_train.extras import need
 from hpc_train.json_files import write_file
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search, StatedScope
-from hpc_train.model.record import Pack, Record
+from hpc_train.model.record import UNITS, Pack, Record
 from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.study_runs import indexed, study_runs
-from hpc_train.records.collect import packs_in, wanted
+from hpc_train.records.collect import apart_warnings, is_apart, packs_in, wanted
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_file import csv_rows, json_lines
-from hpc_train.records.singleton_processes import apart_warnings, is_apart
 from hpc_train.specs.option_pattern import own_patterns
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from hpc_train.records.parsing.log_parser import LogParser
 
 
 class Collection:
@@ -123,15 +124,19 @@ def _nonempty(
     yield from packs
 
 
-def formats_text(*, markdown: bool) -> str:
-    """Return the supported formats: a line each, or the page about them."""
+def formats_text(form: str = "auto") -> str:
+    """Return the supported formats, a line each, or what one of them states, with a sample."""
+    if form != "auto":
+        return "".join(_explained(name, one) for name, one in parsers_of(wanted(form)).items())
     parsers = parsers_of(wanted("auto")) | parsers_of(wanted(GUESSING))
-    if markdown:
-        from hpc_train.records.logs_page import supported_markdown
-
-        return supported_markdown(parsers)
     width = max(map(len, parsers))
     return "".join(f"{name:{width}}  {parser.title}\n" for name, parser in parsers.items())
+
+
+def _explained(name: str, parser: LogParser) -> str:
+    states = [f"    {metric} [{UNITS[metric]}]: {scope}" for metric, scope in parser.states.items()]
+    sample = [f"    | {line}" for line in parser.sample.splitlines()]
+    return "\n".join([f"{name}: {parser.title}", *states, *sample]) + "\n"
 
 
 def _counted(number: int, word: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hpc_train.errors import LogParseError, StoreError
+from hpc_train.errors import LogParseError, StoreError, UnknownNameError
 from hpc_train.model.diagnosis import Diagnosis, FirstFailure, JobEnd
 from hpc_train.model.node_names import node_number
 from hpc_train.model.run import Run
@@ -27,7 +27,6 @@ from hpc_train.records.foreign_logs_by_run import files_of, refuse_empty
 from hpc_train.records.log_file import unreadable_kind
 from hpc_train.records.nccl.read_transport import transport_in
 from hpc_train.records.nccl.tally import Tally
-from hpc_train.records.signatures import failures_page as catalogue_page
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.regularfile import is_folder
@@ -73,14 +72,17 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
     return found
 
 
-def failures() -> tuple[Signature, ...]:
-    """Return the known failures: those of the package, and those of the site search path."""
-    return tuple(catalogue().signatures)
+def failures(ids: Sequence[str] = ()) -> tuple[Signature, ...]:
+    """Return the known failures, or those with these ids, of the package and of the search path.
 
-
-def failures_page() -> str:
-    """Return the page of the documentation about the known failures."""
-    return catalogue_page.failures_page(catalogue().signatures)
+    Raises:
+        UnknownNameError: there is no failure of this id.
+    """
+    known = {one.id: one for one in catalogue().signatures}
+    for name in ids:
+        if name not in known:
+            raise UnknownNameError("failure", name, known, hint="see hpctrain diagnose --list")
+    return tuple(known[name] for name in ids or known)
 
 
 def _last_attempts(home: Path) -> Iterator[Run]:

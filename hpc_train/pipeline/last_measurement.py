@@ -15,7 +15,7 @@ from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.read_log import Log, Reading, extend
 from hpc_train.records.slow_ranks import slow_ranks
 from hpc_train.regularfile import is_regular, open_regular
-from hpc_train.runs.restart_times import run_time_s
+from hpc_train.runs.expected_runs import run_time_s
 from hpc_train.runs.run_folders import read_study
 
 # In this order; the first one of each group that was printed is shown.

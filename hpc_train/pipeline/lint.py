@@ -13,7 +13,7 @@ from hpc_train.errors import SpecError
 from hpc_train.json_files import cannot_write, write_file
 from hpc_train.lint.fabric_of_site import fabric_of
 from hpc_train.lint.job_script import read_script
-from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
+from hpc_train.lint.lint_script import chosen_rules, lint_script, read_suppressions, repair_script
 from hpc_train.lint.refused_options import without_repetition
 from hpc_train.lint.rule import (
     NCCL,
@@ -23,8 +23,6 @@ from hpc_train.lint.rule import (
     LintRule,
     parse_version,
 )
-from hpc_train.lint.rules_page import rules_page
-from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
@@ -81,11 +79,6 @@ def rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[LintR
         UnknownNameError: no rule has an id with this prefix.
     """
     return chosen_rules(select, ignore)
-
-
-def rules_markdown() -> str:
-    """Return the page of the documentation about the rules."""
-    return rules_page()
 
 
 def make_linter(options: LintOptions) -> Linter:

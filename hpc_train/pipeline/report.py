@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import hashlib
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
-from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.report import Report
+from hpc_train.errors import HpcTrainError, ReportError
+from hpc_train.json_files import to_json
+from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.record import Record
+from hpc_train.model.report import Fact, Report
 from hpc_train.model.report_options import Paper, ReportOptions, Target
-from hpc_train.pipeline.log_digests import Digests
-from hpc_train.pipeline.report_gates import with_gate_results, with_site_gates
+from hpc_train.model.run import Run
+from hpc_train.model.study import Gates, Regression, Warmup
+from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs
-from hpc_train.pipeline.report_provenance import provenance
+from hpc_train.records.find_logs import log_files, readable
+from hpc_train.registry import find_batch_system
+from hpc_train.regularfile import is_folder, is_regular, sha256_of
+from hpc_train.reports.formats.csv_table import flat_row, flat_rows
+from hpc_train.runs.log_result_cache import read_cache, write_cache
+from hpc_train.runs.provenance import run_facts
+from hpc_train.sites.gates_and_price import site_reporting
+from hpc_train.tables.row_frame import row_frame
+from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -157,3 +174,391 @@ def _with_target(
     from hpc_train.tables.time_to_accuracy_by_point import target_rows
 
     return with_target(report, target_rows(inputs.records, *frames, target), target)
+
+
+# CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.
+RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
+RULE_WORDS = {
+    "csc": "Rule csc: for access to Mahti's large partition CSC Finland requires results at 3 node "
+    "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the job "
+    "script."
+}
+
+OF_REGRESSION = "reference of the regression gate: "
+SITE_UNKNOWN = "The gates, the price and the network of the site are not known: {why}."
+
+
+class Reference(NamedTuple):
+    """The reference of the regression gate: rows of its runs, and lines on implausible values."""
+
+    runs: pd.DataFrame
+    implausible: tuple[str, ...]
+
+
+def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
+    """Return the study with options, gates, and the price of its site.
+
+    The command line takes precedence over the study, and the study over the site. If the runs are
+    from several sites, no price is used.
+    """
+    site, unknown = site_reporting(inputs.own)
+    study = msgspec.structs.replace(
+        inputs.study,
+        site_unknown=inputs.study.site_unknown or unknown,
+        allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
+        interval=options.interval or inputs.study.interval,
+        bands=options.bands,
+    )
+    gates = merged_gates(study.gates, site.gates)
+    if options.against is not None:
+        tolerance = gates.regression.tolerance if gates.regression else 0.05
+        regression = Regression(against=options.against, tolerance=tolerance)
+        gates = msgspec.structs.replace(gates, regression=regression)
+    if study.price_per_gpu_hour is not None:
+        return msgspec.structs.replace(study, gates=gates)
+    return msgspec.structs.replace(
+        study, gates=gates, price_per_gpu_hour=site.price_per_gpu_hour, currency=site.currency
+    )
+
+
+def merged_gates(*layers: Gates) -> Gates:
+    """Return the gates of several layers, in order of precedence; a rule follows its layer."""
+    values: dict[str, Any] = {}
+    for layer in layers:
+        for gates in (layer, RULES[layer.rule] if layer.rule else Gates()):
+            stated = msgspec.structs.asdict(gates).items()
+            values = {**{name: v for name, v in stated if v is not None}, **values}
+    return Gates(**values)
+
+
+def with_gate_results(
+    report: Report,
+    study: ExpectedStudy,
+    tables: Sequence[pd.DataFrame],
+    inputs: ReportInputs,
+    options: ReportOptions,
+) -> Report:
+    """Return the report with a verdict on each gate; `tables` are its runs and its points.
+
+    Raises:
+        ReportError: the reference of the regression gate on the command line cannot be read.
+    """
+    from hpc_train.reports.gate_table_and_sentences import gated
+    from hpc_train.reports.gate_verdicts import OF_RUN, GateInputs, verdicts
+    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.plausible_gate import reference_caveats
+    from hpc_train.tables.deciding_runs import deciding
+    from hpc_train.tables.largest_message_bandwidth import largest_busbw
+
+    runs, points = tables
+    report = msgspec.structs.replace(report, notes=(*report.notes, *_notes(study)))
+    old, unknown = _reference_or_reason(study, options)
+    changes, implausible = _changes(old, runs, study), old.implausible if old else ()
+    if study.gates.regression is not None:
+        named = reference_caveats(study.gates.regression.against, implausible, changes)
+        report = msgspec.structs.replace(report, summary=(*named, *report.summary))
+    scripts = sum(is_regular(run.folder.script) for run in inputs.own)
+    gate_inputs = GateInputs(
+        scripts=(len(inputs.own), scripts),
+        busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
+        runs=tuple(plain_rows(deciding(runs)[[name for name in OF_RUN if name in runs]])),
+        site_unknown=study.site_unknown,
+        changes=changes,
+        implausible=implausible,
+        reference_unknown=unknown,
+    )
+    return gated(report, verdicts(study.gates, plain_rows(points), gate_inputs))
+
+
+def _notes(study: ExpectedStudy) -> Iterator[str]:
+    if study.gates.rule:
+        yield RULE_WORDS[study.gates.rule]
+    if study.site_unknown:
+        yield SITE_UNKNOWN.format(why=study.site_unknown)
+
+
+def _reference_or_reason(
+    study: ExpectedStudy, options: ReportOptions
+) -> tuple[Reference | None, str]:
+    """Return the reference of the regression gate, or why it cannot be read.
+
+    Raises:
+        ReportError: it was named on the command line.
+    """
+    try:
+        return _reference(study, options), ""
+    except ReportError as failure:
+        if options.against is not None:
+            raise
+        return None, failure.message.removeprefix(OF_REGRESSION)
+
+
+def _reference(study: ExpectedStudy, options: ReportOptions) -> Reference | None:
+    """Return the regression gate's reference.
+
+    Raises:
+        ReportError: it does not exist.
+    """
+    from hpc_train.reports.caveats import implausible_of_side
+
+    if study.gates.regression is None or options.search is None:
+        return None
+    word = study.gates.regression.against
+    try:
+        old = side(word, options.search, study.allow_mixed)
+    except HpcTrainError as failure:
+        raise ReportError(f"{OF_REGRESSION}{failure.message}", failure.hint) from None
+    return Reference(old.runs, tuple(implausible_of_side(old.points)))
+
+
+def _changes(
+    old: Reference | None, runs: pd.DataFrame, study: ExpectedStudy
+) -> tuple[dict[str, Any], ...]:
+    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.tables.comparison import Demands, comparison_frame
+
+    if old is None:
+        return ()
+    demands = Demands(allow_mixed=study.allow_mixed)
+    return tuple(plain_rows(comparison_frame(old.runs, runs, demands)))
+
+
+# Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
+# recorded if no run has them.
+WANTED = (
+    *(
+        "jobs",
+        "partition",
+        "qos",
+        "account",
+        "nodes",
+        "gpu",
+        "driver",
+        "power cap",
+        "cuda",
+        "torch",
+    ),
+    *("nccl", "plugin", "adapters", "mpi", "slurm", "container", "modules", "commit", "model"),
+    *("data", "seed", "precision", "layout", "profile", "template", "script"),
+)
+# Other names of the same fact.
+_ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
+_MOST = 20
+NOT_RECORDED = "not recorded"
+
+
+def provenance(inputs: ReportInputs, digests: Digests | None = None) -> tuple[Fact, ...]:
+    """Return the facts about the runs, each value with the number of runs that have it.
+
+    With `digests`, those of the logs are included. Secrets are not recorded.
+    """
+    by_name: dict[str, Counter[str]] = defaultdict(Counter)
+    for of_run, count in _facts_of_runs(inputs):
+        for name, value in of_run.items():
+            by_name[name][value] += count
+    facts = [
+        *_times(inputs.own),
+        *(Fact(name=name, values=_counted(values)) for name, values in by_name.items()),
+        *_analysis(inputs),
+        *_sources(inputs, digests),
+    ]
+    known = {fact.name for fact in facts}
+    missing = [n for n in WANTED if not known.intersection((n, *_ALSO.get(n, ())))]
+    if missing and by_name:
+        facts.append(
+            Fact(name=NOT_RECORDED, values=((", ".join(missing), len(inputs.study.runs)),))
+        )
+    return tuple(facts)
+
+
+def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], int]]:
+    """Yield the recorded facts of runs; those that the job printed take precedence.
+
+    The number of runs follows: nothing but its conditions is recorded of a run in a table.
+    """
+    own = {run.folder.run_id: run for run in inputs.own}
+    from hpc_train.tables.run_level_records import run_level_records
+
+    printed = _printed(run_level_records(inputs.records, ("condition", "seed")))
+    if not (own or inputs.transports or printed):
+        yield from ((_shown(run.conditions), 1) for run in inputs.study.runs)
+        return
+    for expected in inputs.study.runs:
+        name = expected.run_id
+        run, transport = own.get(name), inputs.transports.get(name)
+        conditions = _shown({**expected.conditions, **printed.get(name, {})})
+        yield {**run_facts(run, transport), **conditions}, 1
+
+
+def _shown(conditions: Mapping[str, str]) -> dict[str, str]:
+    """Return the conditions that are facts; each variable is a separate fact."""
+    return {name: value for name, value in conditions.items() if name != "variables"}
+
+
+def _printed(records: Iterable[Record]) -> dict[str, dict[str, str]]:
+    """Return the conditions and the seed that each run printed."""
+    printed: dict[str, dict[str, str]] = defaultdict(dict)
+    for record in records:
+        if record.metric == "condition":
+            name, _, value = record.variant.partition("=")
+            printed[record.run].setdefault(name, value)
+        elif record.metric == "seed":
+            printed[record.run].setdefault("seed", f"{record.value:g}")
+    return printed
+
+
+def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """Return the values, the most frequent first; if there are many, the number of the rest."""
+    ranked = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+    if len(ranked) <= _MOST:
+        return tuple(ranked)
+    rest = ranked[_MOST:]
+    return (*ranked[:_MOST], (f"{len(rest)} other values", sum(count for _, count in rest)))
+
+
+def _times(runs: Sequence[Run]) -> Iterator[Fact]:
+    statuses = [run.status for run in runs if run.status]
+    moments: dict[str, list[float | None]] = {
+        "submitted": [_moment(run.submission.submitted) for run in runs if run.submission],
+        "started": [status.started for status in statuses],
+        "ended": [status.ended for status in statuses],
+    }
+    jobs = [job for run in runs if (job := _job(run))]
+    if jobs:
+        yield Fact(name="jobs", values=((_span(sorted(set(jobs), key=_order)), len(jobs)),))
+    for name, values in moments.items():
+        known = sorted(moment for moment in values if moment is not None)
+        if known:
+            days = list(dict.fromkeys(_utc(moment) for moment in (known[0], known[-1])))
+            yield Fact(name=name, values=((" … ".join(days), len(known)),))
+
+
+def _job(run: Run) -> str:
+    """Return the scheduler's id of a run; a process id has no meaning later."""
+    if run.submission is None or find_batch_system(run.submission.executor).this_machine:
+        return ""
+    return (run.status.job if run.status else "") or run.submission.native_id
+
+
+def _order(job: str) -> tuple[int, str]:
+    number = job.partition("_")[0]
+    return (int(number) if number.isdecimal() else 0, job)
+
+
+def _span(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{words[0]} … {words[-1]} ({len(words)} jobs)"
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _utc(moment: float) -> str:
+    return datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _analysis(inputs: ReportInputs) -> Iterator[Fact]:
+    from hpc_train.tables.run_level_records import has_step_times
+
+    study, count = inputs.study, len(inputs.study.runs)
+    if has_step_times(inputs.records):
+        yield Fact(name="warm-up excluded", values=((_warmup(study.warmup), count),))
+        yield Fact(name="value of a run", values=(("median step time of the slowest rank", count),))
+    yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over runs", count),))
+    yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
+    if study.allow_mixed:
+        yield Fact(name="allowed to differ", values=((", ".join(study.allow_mixed), count),))
+
+
+def _warmup(warmup: Warmup) -> str:
+    seconds = f", and {warmup.seconds:g} s" if warmup.seconds else ""
+    return f"{warmup.steps} steps{seconds}"
+
+
+def _sources(inputs: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
+    from hpc_train.tables.run_level_records import parsers_of
+
+    parsers = parsers_of(inputs.records)
+    if parsers:
+        ranked = [f"{name} {count}" for name, count in _counted(parsers)]
+        yield Fact(name="records by parser", values=((", ".join(ranked), len(inputs.study.runs)),))
+    if digests is None:
+        return
+    logs = [line for run in inputs.own if (line := digests.of_run(run))]
+    logs += digests.of_files(_named(inputs.files))
+    if logs:
+        count = len(inputs.study.runs) if len(logs) == 1 else 1
+        yield Fact(name="logs", values=tuple((line, count) for line in logs))
+
+
+def _named(files: Sequence[Path]) -> Sequence[tuple[str, Path]]:
+    names = Counter(path.name for path in files)
+    return [(path.name if names[path.name] == 1 else path.as_posix(), path) for path in files]
+
+
+# Stored in the run folder, in case the logs are deleted.
+_FILE = "logs.json"
+_DIGESTS_MOST = 1 << 30
+_decode = msgspec.json.Decoder(str).decode
+
+
+class Digests:
+    """Digests of files, up to a GiB in total: after that, sizes only."""
+
+    def __init__(self, most: int = _DIGESTS_MOST) -> None:
+        self._left = most
+
+    def of_run(self, run: Run) -> str:
+        """Return a line for all logs of a run or, if they are deleted, the stored line.
+
+        The line of a finished run is stored in logs.json. The digest is that of the output of
+        `sha256sum` for all logs, called in the run's folder and sorted by name.
+
+        Raises:
+            LogParseError: the stored file is damaged.
+        """
+        folder = run.folder
+        if not is_folder(folder.logs):
+            return read_cache(folder.path / _FILE, _decode) or ""
+        files = log_files([folder.logs])
+        size = sum(path.stat().st_size for path in files)
+        lines = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
+        complete = not any(line.startswith("-") for line in lines)
+        digest = hashlib.sha256("".join(map(readable, lines)).encode()).hexdigest()
+        count = f"{len(files)} file{'s' * (len(files) != 1)}"
+        line = f"{folder.run_id}: {count}, {size} B{_digests_shown(digest if complete else '')}"
+        if run.state.finished:
+            write_cache(folder.path / _FILE, to_json(line))
+        return line
+
+    def of_files(self, files: Iterable[tuple[str, Path]]) -> Iterator[str]:
+        """Yield a line for each file: its name, size, and digest."""
+        for name, path in files:
+            if path.is_file():
+                size, digest = path.stat().st_size, self._of(path).removeprefix("-")
+                yield f"{readable(name)}: {size} B{_digests_shown(digest)}"
+
+    def _of(self, path: Path) -> str:
+        """Return a file's digest; `-` if there are too many bytes, or they cannot be read."""
+        try:
+            self._left -= path.stat().st_size
+            return "-" if self._left < 0 else sha256_of(path)
+        except OSError:
+            return "-"
+
+
+def _digests_shown(digest: str) -> str:
+    return f", sha256 {digest}" if digest else ", not digested"
+
+
+def points_frame(report: Report) -> pd.DataFrame:
+    """Return the columns of `hpctrain report -f csv`, with all digits."""
+    return row_frame(flat_rows(report.tables[0]) if report.tables else [])
+
+
+def runs_frame(report: Report) -> pd.DataFrame:
+    """Return one row per requested run, also of failed and missing ones."""
+    return row_frame([flat_row(row) for row in report.run_rows])

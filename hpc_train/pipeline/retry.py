@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from hpc_train.errors import StoreError
+from hpc_train.data_folders import template_path
+from hpc_train.errors import SpecError, StoreError
 from hpc_train.json_files import exclusive
-from hpc_train.model.run import PROFILE, RETRY_OF, Run, RunFolder, RunName
-from hpc_train.model.study import StudyManifest
-from hpc_train.model.submission import JobState
-from hpc_train.model.value import Value
+from hpc_train.model.job import SourcedJob
+from hpc_train.model.run import PROFILE, RESUMES_FROM, RETRY_OF, Manifest, Run, RunFolder, RunName
+from hpc_train.model.study import Point, StudyManifest
+from hpc_train.model.submission import JobState, Script
+from hpc_train.model.value import Value, encode_unit
 from hpc_train.pipeline.failure_causes import explain
-from hpc_train.pipeline.retry_entry import RetryTarget, manifest_of, retry_entry
+from hpc_train.pipeline.prepared import Prepared, PreparedSite
+from hpc_train.pipeline.render import prepare_points
 from hpc_train.pipeline.run_states import combine, read_runs, runs_below
+from hpc_train.pipeline.submission_checks import check_start
+from hpc_train.pipeline.submit import profile_facts, single_run_id
 from hpc_train.pipeline.submit_by_site import (
     SiteBatch,
     batch_of,
@@ -25,11 +33,17 @@ from hpc_train.pipeline.submit_by_site import (
     submit_batches,
     without_failed_nodes,
 )
-from hpc_train.pipeline.submit_runs import Submitted
+from hpc_train.pipeline.submit_runs import Entry, Submitted
+from hpc_train.regularfile import read_regular
 from hpc_train.runs.expected_runs import latest_attempts
+from hpc_train.runs.job_starts import CHECKPOINTS
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import is_run, read_study
 from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import find_profile
+from hpc_train.specs.job import build_job
+from hpc_train.specs.override import Override, key_paths, parse_setting
 
 
 class RetryOptions(Value, frozen=True, kw_only=True):
@@ -211,3 +225,198 @@ def _has_no_result(run: Run) -> bool:
 def _states(runs: Sequence[Run]) -> str:
     states = sorted({run.state.value for run in runs})
     return f"{len(runs)} run{'s' if len(runs) != 1 else ''} {', '.join(states)}"
+
+
+class RetryTarget(Value, frozen=True, kw_only=True):
+    """A run to retry; `model` is its last attempt, or another run of its point if that was removed.
+
+    `repeats` is the run id of the previous attempt. If `ready`, the model itself is submitted and
+    no folder is created: a command that created its folder was killed before the submission.
+    """
+
+    model: Run
+    repetition: int
+    attempt: int
+    repeats: str = ""
+    ready: bool = False
+
+
+def manifest_of(run: Run) -> Manifest:
+    """Return the manifest of a run.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    if run.manifest is None:
+        raise StoreError(
+            f"{run.folder.path}: {run.problem}", "remove the folder, then submit the study again"
+        )
+    return run.manifest
+
+
+def retry_entry(
+    target: RetryTarget,
+    facts: dict[str, object],
+    settings: Sequence[str],
+    say: Callable[[str], None],
+) -> Entry:
+    """Return the next attempt of a run: unchanged or, with `settings`, planned again.
+
+    Raises:
+        StoreError: a file of the run is damaged, or it cannot be changed because it is of a study.
+        HpcTrainError: the changed job is wrong, or does not fit the site.
+    """
+    old = manifest_of(target.model)
+    if settings:
+        return _changed(target, facts, changed_job(target.model.folder, old, settings), say)
+    if target.ready:
+        return old, _script(target.model, old)
+    facts = {**facts, **_resumed(target.model), RETRY_OF: target.repeats}
+    now = datetime.now(timezone.utc)
+    name = RunName.parse(old.run_id)
+    run_id = (
+        str(RunName(stem=name.stem, repetition=target.repetition, attempt=target.attempt))
+        if name
+        else single_run_id(now, old.run_id.rpartition("-")[2])
+    )
+    manifest = msgspec.structs.replace(
+        old,
+        run_id=run_id,
+        repetition=target.repetition,
+        attempt=target.attempt,
+        created=now.isoformat(timespec="seconds"),
+        provenance={**old.provenance, **facts},
+    )
+    _say_of_checkpoints(target.model, manifest, say)
+    return manifest, _script(target.model, old)
+
+
+def _resumed(old: Run) -> dict[str, object]:
+    """Return where a scheduler keeps the checkpoints of a run; one of a study is measured anew."""
+    kept = old.submission.checkpoints if old.submission else ""
+    return {RESUMES_FROM: kept} if kept and manifest_of(old).study is None else {}
+
+
+def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> None:
+    """Say which checkpoints a new run has, unless the job names their folder."""
+    if CHECKPOINTS in dict(new.plan.env):
+        return
+    if kept := new.provenance.get(RESUMES_FROM):
+        say(f"{new.run_id} resumes from {kept}; hpctrain submit starts a job anew")
+        return
+    step = old.starts[-1].step if old.starts else 0
+    if not step:
+        return
+    say(f"{new.run_id} begins at step 0: {old.folder.run_id} has a checkpoint of step {step}")
+    if new.study is None:
+        setting = shlex.quote(f"env.{CHECKPOINTS}={old.folder.path.absolute()}/checkpoints")
+        say(f"  to go on from it: hpctrain cancel {new.run_id}, then")
+        say(f"  hpctrain retry {new.run_id} --set {setting}")
+
+
+def _changed(
+    target: RetryTarget,
+    facts: dict[str, object],
+    prepared: Prepared,
+    say: Callable[[str], None],
+) -> Entry:
+    for warning in prepared.warnings:
+        say(f"warning: {warning}")
+    (point,) = prepared.points
+    old, now = manifest_of(target.model), datetime.now(timezone.utc)
+    manifest = msgspec.structs.replace(
+        old,
+        run_id=single_run_id(now, point.stem),
+        attempt=target.attempt,
+        created=now.isoformat(timespec="seconds"),
+        spec=point.job.value,
+        plan=point.plan,
+        script_digest=point.script.digest,
+        template_digest=point.script.template_digest,
+        provenance={
+            **old.provenance,
+            **facts,
+            **profile_facts(point.place.profile),
+            **_resumed(target.model),
+            RETRY_OF: target.repeats,
+        },
+    )
+    _say_of_checkpoints(target.model, manifest, say)
+    return manifest, point.script
+
+
+def _script(run: Run, manifest: Manifest) -> Script:
+    try:
+        text = read_regular(run.folder.script).decode()
+    except OSError as failure:
+        raise StoreError(f"{run.folder.script}: {failure.strerror or failure}") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"{run.folder.script}: damaged: not UTF-8 text") from None
+    return Script(
+        text=text, digest=manifest.script_digest, template_digest=manifest.template_digest
+    )
+
+
+def changed_job(folder: RunFolder, manifest: Manifest, settings: Sequence[str]) -> Prepared:
+    """Plan the job of a run again for its site, with other values of some keys.
+
+    Raises:
+        StoreError: the run is one of a study, or the setting is the name of its folder.
+        HpcTrainError: a wrong setting, or a job that `submit` would refuse.
+    """
+    options = " ".join(f"--set {shlex.quote(text)}" for text in settings)
+    if manifest.study is not None:
+        raise StoreError(
+            f"{manifest.run_id}: --set cannot change a run of a study: it would have another job "
+            "than the other runs of its point",
+            f"hpctrain submit STUDY.yaml {options} submits each changed point as new runs",
+        )
+    overrides = [parse_setting(text) for text in settings]
+    if any(override.key == "name" for override in overrides):
+        raise SpecError(
+            f"--set name: a retry stays in the folder {folder.path.parent}",
+            "hpctrain submit FILE --name NAME submits into another one",
+        )
+    job = _job_of(folder, manifest, overrides)
+    prepared = _prepare(job, _profile(manifest))
+    check_start(prepared)
+    return prepared
+
+
+def _job_of(folder: RunFolder, manifest: Manifest, overrides: Sequence[Override]) -> SourcedJob:
+    data = _stated(manifest.spec)
+    paths = (path for key, value in data.items() for path in key_paths(key, value))
+    origins = dict.fromkeys(paths, str(folder.manifest))
+    return build_job(data, origins, overrides, folder.manifest, manifest.plan.site)
+
+
+def _stated(value: Value) -> dict[str, Any]:
+    """Return the values that are not defaults, as a file would state them."""
+    return {
+        field.name: _stated(inner)
+        if isinstance(inner, Value)
+        else msgspec.json.decode(msgspec.json.encode(inner, enc_hook=encode_unit))
+        for field in msgspec.structs.fields(value)
+        if (inner := getattr(value, field.name)) != field.default
+    }
+
+
+def _profile(manifest: Manifest) -> Path:
+    """Return the profile that the run was planned with, or by name if the file was removed."""
+    file = str(manifest.provenance.get(PROFILE, ""))
+    return Path(file) if file and Path(file).is_file() else find_profile(manifest.plan.site)
+
+
+def _prepare(job: SourcedJob, profile: Path) -> Prepared:
+    folders = template_path(profile)
+    site = PreparedSite(profile=profile.absolute(), site=load_site(profile), folders=folders)
+    point = Point(axes={}, job=job)
+    points, _ = prepare_points((point,), {"": site}, nested=False, plain=False)
+    plan = points[0].plan
+    return Prepared(
+        name=plan.name,
+        sites=(site,),
+        study=None,
+        points=points,
+        warnings=tuple(dict.fromkeys(plan.warnings)),
+    )

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+import msgspec
 
 from hpc_train.errors import ProbeError
-from hpc_train.model.hardware import Gpu, Hardware, ProcessLimits
+from hpc_train.model.hardware import (
+    Disk,
+    Gpu,
+    Hardware,
+    Layer,
+    Link,
+    Port,
+    ProcessLimits,
+    Software,
+    Torch,
+)
 from hpc_train.model.node_topology import NodeTopology
 from hpc_train.probe.gpu_tools import nvidia_gpus, rocm_gpus
-from hpc_train.probe.local_disks import disks, file_systems
-from hpc_train.probe.network_interfaces import links, ports
 from hpc_train.probe.probe_script import TOPOLOGY, Section, probe_script, sections
 from hpc_train.probe.processor import processor
 from hpc_train.probe.read_topology import read_topology
 from hpc_train.probe.run_program import answer_of, environment, printable, whole
-from hpc_train.probe.software import setting, software
 from hpc_train.subprocesses import run
 
 _PATIENCE_S = 240.0
@@ -114,3 +125,193 @@ def _unread(
         words = printable((section.text.strip().splitlines() or ["no answer"])[-1])
         said.append(f"could not be read: nvidia-smi: {words}")
     return tuple(said)
+
+
+_KINDS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs")
+_SYSTEM = (
+    "/boot",
+    "/efi",
+    "/etc",
+    "/home",
+    "/nix",
+    "/opt",
+    "/proc",
+    "/root",
+    "/run",
+    "/snap",
+    "/srv",
+    "/sys",
+    "/usr",
+    "/var/lib",
+    "/var/log",
+    "/var/spool",
+    "/var/cache",
+)
+
+
+def disks(text: str) -> tuple[Disk, ...]:
+    """Return the mounted disks, without those of the operating system."""
+    return tuple(
+        disk
+        for disk in file_systems(text)
+        if disk.kind in _KINDS and disk.path not in ("/", "/var") and not _is_system(disk.path)
+    )
+
+
+def file_systems(text: str) -> tuple[Disk, ...]:
+    """Read all lines: device, type, sizes in KiB, percentage used, mount point."""
+    rows = (line.split(None, 6) for line in text.splitlines())
+    return tuple(
+        Disk(path=row[6], kind=row[1], size_mib=size // 1024, free_mib=free // 1024)
+        for row in rows
+        if len(row) == 7 and row[6].startswith("/")
+        if (size := whole(row[2])) is not None and (free := whole(row[4])) is not None
+    )
+
+
+def _is_system(path: str) -> bool:
+    return path.startswith(tuple(f"{folder}/" for folder in _SYSTEM)) or path in _SYSTEM
+
+
+_SOFTWARE_EMPTY = Section(text="", returncode=1)
+_OPEN_MPI = re.compile(r"\(Open MPI\) (\d+(?:\.\d+)*)")
+_NAME = re.compile(r"[a-z][a-z0-9-]*")
+
+
+def software(found: Mapping[str, Section]) -> Software:
+    """Read the sections of the probe script on software."""
+    programs = found.get("programs", _SOFTWARE_EMPTY).text.split()
+    version = _OPEN_MPI.search(found.get("mpirun", _SOFTWARE_EMPTY).text)
+    return Software(
+        programs=tuple(name for name in programs if _NAME.fullmatch(name)),
+        modules=_modules(setting(found, "modules")),
+        pyxis=_count(found.get("pyxis", _SOFTWARE_EMPTY)) > 0,
+        mpirun=version[1] if version else "",
+        mpirun_knows_slurm=_knows_slurm(found.get("ompi_info", _SOFTWARE_EMPTY)),
+        torch=torch(found.get("torch", _SOFTWARE_EMPTY).text),
+    )
+
+
+def setting(found: Mapping[str, Section], name: str) -> str:
+    """Return a value of the section `settings`."""
+    for line in found.get("settings", _SOFTWARE_EMPTY).text.splitlines():
+        key, _, value = line.partition(" ")
+        if key == name:
+            return value.strip()
+    return ""
+
+
+def torch(text: str) -> Torch | None:
+    """Read the last line of the output on torch; warnings may precede it."""
+    lines = text.strip().splitlines()
+    try:
+        report: Any = msgspec.json.decode(lines[-1].encode() if lines else b"")
+        return msgspec.convert(report, Torch)
+    except (msgspec.DecodeError, msgspec.ValidationError):
+        return None
+
+
+def _modules(text: str) -> str:
+    lmod, _, home = text.partition("|")
+    if lmod:
+        return f"Lmod {lmod}"
+    return f"environment modules in {home}" if home else ""
+
+
+def _knows_slurm(section: Section) -> bool | None:
+    """Read the count of grep, whose exit code is 1 if the count is 0."""
+    count = whole(section.text.strip())
+    return None if count is None else count > 0
+
+
+def _count(section: Section) -> int:
+    return whole(section.text.strip()) or 0
+
+
+LinkKind = Literal["ethernet", "infiniband", "loopback", "other"]
+
+_INTERFACES_KINDS: dict[str, LinkKind] = {
+    "ether": "ethernet",
+    "1": "ethernet",
+    "infiniband": "infiniband",
+    "32": "infiniband",
+    "loopback": "loopback",
+    "772": "loopback",
+}
+_MADE_UP = re.compile(
+    r"(docker|veth|virbr|br-|cni|flannel|cali|tun|tap|dummy|ifb|lxc|podman|kube|vxlan|tailscale|wg)"
+)
+# They combine physical interfaces.
+_JOINED = ("bond", "team")
+_RATE = re.compile(r"^([0-9]+)(\.[0-9]+)? Gb/sec")
+
+
+def links(addresses: str, interfaces: str) -> tuple[Link, ...]:
+    """Combine the output of `ip` and /sys, which may differ inside a network namespace."""
+    known = {line.split()[0]: line.split() for line in interfaces.splitlines() if line.strip()}
+    known = {name: cells for name, cells in known.items() if len(cells) == 5}
+    found = [_from_ip(item, known.get(str(item.get("ifname")))) for item in _items(addresses)]
+    return tuple(found) or tuple(_from_sys(*cells) for cells in known.values())
+
+
+def ports(text: str) -> tuple[Port, ...]:
+    """Read one line for each port: adapter|number|state|rate|link_layer|driver."""
+    rows = (line.split("|") for line in text.splitlines())
+    return tuple(_port(row) for row in rows if len(row) == 6)
+
+
+def _port(row: list[str]) -> Port:
+    adapter, number, state, rate, layer, driver = row
+    known: dict[str, Layer] = {"InfiniBand": "InfiniBand", "Ethernet": "Ethernet"}
+    speed = _RATE.match(rate)
+    return Port(
+        adapter=adapter,
+        number=whole(number) or 1,
+        active="ACTIVE" in state,
+        gbps=whole(speed[1]) if speed else None,
+        layer=known.get(layer, "other"),
+        driver=driver,
+    )
+
+
+def _items(text: str) -> Iterator[dict[str, Any]]:
+    try:
+        document: Any = msgspec.json.decode(text.encode())
+    except msgspec.DecodeError:
+        return
+    for item in document if isinstance(document, list) else ():
+        # Some versions print an empty object for filtered interfaces.
+        if isinstance(item, dict) and isinstance(item.get("ifname"), str):
+            yield item
+
+
+def _from_ip(item: dict[str, Any], known: list[str] | None) -> Link:
+    name, flags = item["ifname"], item.get("flags") or ()
+    given = item.get("addr_info") or ()
+    local = [str(one["local"]) for one in given if isinstance(one, dict) and "local" in one]
+    return Link(
+        name=name,
+        # A tunnel or a loopback has no state.
+        up=item.get("operstate") == "UP" or (item.get("operstate") == "UNKNOWN" and "UP" in flags),
+        kind=_INTERFACES_KINDS.get(str(item.get("link_type")), "other"),
+        addresses=tuple(local),
+        mbps=_speed(known[3]) if known else None,
+        virtual=_MADE_UP.match(name) is not None,
+    )
+
+
+def _from_sys(name: str, kind: str, state: str, speed: str, virtual: str) -> Link:
+    return Link(
+        name=name,
+        up=state in ("up", "unknown"),
+        kind=_INTERFACES_KINDS.get(kind, "other"),
+        mbps=_speed(speed),
+        virtual=(virtual == "1" and not name.startswith(_JOINED))
+        or _MADE_UP.match(name) is not None,
+    )
+
+
+def _speed(text: str) -> int | None:
+    """Return the speed; -1, or 2**32 - 1, means that no cable is connected."""
+    speed = whole(text)
+    return speed if speed and speed < 10_000_000 else None

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from contextlib import suppress
+from datetime import datetime
+
+import msgspec
 
 from hpc_train.job_state import current, decide, has_ended
 from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import Failure, JobStatus, Run
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there, read_regular
-from hpc_train.runs.earlier_start import earlier_start, with_earlier_start
+from hpc_train.restart_table import signal_of
 from hpc_train.runs.run_folders import RunFiles
 
 _SENTENCES = {
@@ -130,3 +133,41 @@ def _first_failure(failure: Failure) -> str:
     lost = ", after it lost another rank" if failure.lost_peer else ""
     asked = ", which asks for another start" if failure.exit_code == RESUBMIT else ""
     return f"{rank} on {failure.host}: exit code {failure.exit_code}{asked}{lost}"
+
+
+# status.json of a job that waits again -> what ended its earlier start.
+#
+# Slurm's queue gives such a job the reason BeginTime, as if its user had requested a later start.
+# Only the accounting knows more, and not every cluster has one.
+
+
+def earlier_start(status: JobStatus | None, report: JobReport | None) -> JobStatus | None:
+    """Return status.json if it is that of a start before the job was requeued."""
+    return status if current(status, report) is None else None
+
+
+def with_earlier_start(report: JobReport | None, earlier: JobStatus | None) -> JobReport | None:
+    """Add to the reason of a waiting job what ended its earlier start, unless it is known."""
+    if report is None or earlier is None or report.history or report.state is not JobState.PENDING:
+        return report
+    reason = "; ".join(filter(None, (_end_of(earlier), report.reason)))
+    return msgspec.structs.replace(report, reason=reason, history=True)
+
+
+def _end_of(earlier: JobStatus) -> str:
+    nodes = earlier.nodes or earlier.host
+    where = f"it ran on {nodes}" if nodes else "it ran"
+    if earlier.ended is None or earlier.exit_code is None:
+        return (
+            f"{where} from {_clock(earlier.started)} and recorded no end: its node was lost, or "
+            "its script was killed before it could"
+        )
+    if earlier.failure is not None and earlier.failure.exit_code == RESUBMIT:
+        asked = "its ranks saved a checkpoint and asked to be queued again"
+        return f"{where} until {_clock(earlier.ended)}, when {asked}"
+    until = f"{where} until {_clock(earlier.ended)}, when its script ended"
+    return f"{until} with exit code {earlier.exit_code}{signal_of(earlier.exit_code)}"
+
+
+def _clock(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).strftime("%Y-%m-%d %H:%M:%S")

@@ -1,4 +1,4 @@
-"""Keys of input files: JSON Schema for editors, and the page on the keys of a profile."""
+"""Keys of input files: JSON Schema for editors, and a table of them."""
 
 from __future__ import annotations
 
@@ -50,33 +50,19 @@ def _unit_schema(kind: type) -> dict[str, Any]:
     return {"type": types, "examples": examples[kind]}
 
 
-_HEAD = """\
-# Site profiles: every key
-
-Each key that a profile may have, in the order of the schema. This page is written by
-`hpctrain site schema --markdown`; `hpctrain site schema` prints the same as JSON Schema, for
-editors. Lists of mappings are written `partitions[]`, free names `<name>`.
-
-| key | allowed | default | meaning |
-|---|---|---|---|
-"""
 _WORDS = {"int": "whole number", "float": "number", "str": "text", "bool": "true, false"}
 _UNITS = {
     "Duration": "duration",
     "Memory": "size",
-    "GdrLevel": "`LOC`, `PIX`, `PXB`, `PHB`, `SYS`",
+    "GdrLevel": "LOC, PIX, PXB, PHB, SYS",
     "Version": "version in quotes",
-    "VersionBounds": '`">=2.21,<2.30"`',
-    "NodeBounds": '`1`, `">1"`, `">=2,<16"`',
+    "VersionBounds": '">=2.21,<2.30"',
+    "NodeBounds": '1, ">1", ">=2,<16"',
 }
 
 
-def site_reference() -> str:
-    """Return the page of all keys of a site profile, in Markdown."""
-    return _HEAD + "".join(f"{row}\n" for row in _rows(SiteProfile, ""))
-
-
-def _rows(kind: type, prefix: str) -> Iterator[str]:
+def key_rows(kind: type, prefix: str = "") -> Iterator[tuple[str, str, str, str]]:
+    """Yield key, allowed values, default and meaning; lists are `a[]`, free names `<name>`."""
     info = kinds.type_info(kind)
     if not isinstance(info, kinds.StructType):
         raise AssertionError(kind)
@@ -86,9 +72,9 @@ def _rows(kind: type, prefix: str) -> Iterator[str]:
         inner, ending = _inside(plain)
         if inner is not None and not meaning:
             meaning = _sentence(inner)
-        yield f"| `{key}{ending}` | {_allowed(plain)} | {_default(field)} | {_cell(meaning)} |"
+        yield key + ending, _allowed(plain), _default(field), meaning
         if inner is not None:
-            yield from _rows(inner, f"{key}{ending}.")
+            yield from key_rows(inner, f"{key}{ending}.")
 
 
 def _bare(info: kinds.Type) -> tuple[kinds.Type, str]:
@@ -123,7 +109,7 @@ def _allowed(info: kinds.Type) -> str:
     info = _bare(info)[0]
     match info:
         case kinds.LiteralType():
-            words = ", ".join(f"`{value}`" for value in info.values)
+            words = ", ".join(map(str, info.values))
         case kinds.UnionType():
             words = " or ".join(dict.fromkeys(map(_allowed, info.types)))
         case kinds.VarTupleType():
@@ -156,12 +142,8 @@ def _default(field: kinds.Field) -> str:
     if value in ((), {}, ""):
         return ""
     text = msgspec.json.encode(value, enc_hook=encode_unit).decode()
-    return f"`{text.strip(chr(34))}`"
+    return text.strip(chr(34))
 
 
 def _sentence(kind: type) -> str:
     return (kind.__doc__ or "").partition("\n")[0]
-
-
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|").replace("<", "\\<").replace("*", "\\*")

@@ -16,8 +16,8 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from hpc_train.tables.comparison import matched
 from hpc_train.tables.group_reductions import Floats, numbers
-from hpc_train.tables.matched_points import matched
 from hpc_train.tables.points import KEY, Grouped, bases_of, grouped, rates_of
 from hpc_train.tables.record_arrays import Mask
 from hpc_train.tables.runs import OK

@@ -3,20 +3,84 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
+from math import isnan
 from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.tables.accuracy_changes import accuracy_change, accuracy_limits
-from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, ratio_interval
-from hpc_train.tables.group_reductions import NAN
-from hpc_train.tables.matched_points import SIZES, Key, matched
+from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, noise_limit, ratio_interval
+from hpc_train.tables.group_reductions import NAN, Moments
 from hpc_train.tables.paired_runs import paired_interval
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
+
+Key = tuple[Any, ...]
+SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
+
+
+class MatchedPoints(NamedTuple):
+    """Both tables with a column `key`, and by key the runs of each point in both, in order.
+
+    A key is the name of the series, empty if only sizes are compared, and the values of SIZES.
+    """
+
+    sides: list[pd.DataFrame]
+    points: dict[Key, list[pd.DataFrame]]
+
+
+def matched(a: pd.DataFrame, b: pd.DataFrame) -> MatchedPoints:
+    """Match the points of two tables of `run_frame`.
+
+    By nodes, GPUs and tasks per node (by ranks where those are unknown), and by the name of their
+    series; where each side has one series only, by size alone.
+    """
+    alone = all(side["series"].nunique() <= 1 for side in (a, b))
+    same = set(a["series"]) == set(b["series"])
+    both = [_keyed(side, by_series=same or not alone) for side in (a, b)]
+    groups = [_points(side) for side in both]
+    keys = _ordered(list(dict.fromkeys(chain(*groups))))
+    pairs = {
+        key: [group.get(key, side.iloc[:0]) for group, side in zip(groups, both, strict=True)]
+        for key in keys
+    }
+    return MatchedPoints(both, pairs)
+
+
+def _points(runs: pd.DataFrame) -> dict[Key, pd.DataFrame]:
+    places: dict[Key, list[int]] = {}
+    for place, key in enumerate(runs["key"]):
+        places.setdefault(key, []).append(place)
+    return {key: runs.iloc[own] for key, own in places.items()}
+
+
+def _keyed(runs: pd.DataFrame, *, by_series: bool) -> pd.DataFrame:
+    """Add the key of each run's point: its series, and its sizes, -1 if unknown."""
+    sizes = runs[list(SIZES)].astype("Int64").fillna(-1).astype("int64")
+    known = (sizes["nodes"] > 0) & (sizes["tasks_per_node"] > 0)
+    # With nodes and tasks the number of ranks is redundant; a log may not name all ranks.
+    sizes["ranks"] = sizes["ranks"].where(~known, sizes["nodes"] * sizes["tasks_per_node"])
+    series = runs["series"].astype(str) if by_series else [""] * len(runs)
+    keyed: pd.DataFrame = runs.assign(
+        key=pd.Series(list(zip(series, *(sizes[name] for name in SIZES), strict=True)),
+                      index=runs.index, dtype=object)
+    )  # fmt: skip
+    return keyed
+
+
+def _ordered(keys: Sequence[Key]) -> list[Key]:
+    """Sort points by size within their series; keep the order of the series."""
+    order = {name: i for i, name in enumerate(dict.fromkeys(key[0] for key in keys))}
+
+    def place(key: Key) -> tuple[int, ...]:
+        series, nodes, gpus, tasks, ranks = key
+        return order[series], max(nodes, 0) * max(gpus, 0), ranks, nodes, gpus, tasks
+
+    return sorted(keys, key=place)
+
 
 SIDES = ("a", "b")
 # Fields without which a ratio of speeds has no meaning; other conditions may be compared.
@@ -208,3 +272,29 @@ def _verdict(low: float, high: float | None, effect: float | None) -> str:
     if high is not None and high < 1 - _ROUNDING:
         return WORSE
     return "no difference seen at this n"
+
+
+def accuracy_change(ok: Sequence[pd.DataFrame]) -> dict[str, Any]:
+    """Return the change from A to B [percentage points], and the moments of both sides.
+
+    There are no moments if a side has fewer than two values.
+    """
+    a, b = (side["accuracy"].dropna().to_numpy(dtype=np.float64) for side in ok)
+    return {
+        "accuracy_change_pp": 100 * (b.mean() - a.mean()) if len(a) and len(b) else NAN,
+        "accuracies": [Moments.along_axis(x) for x in (a, b)] if min(len(a), len(b)) > 1 else None,
+    }
+
+
+def accuracy_limits(rows: Sequence[Mapping[str, Any]], confidence: float) -> list[float]:
+    """Return the change [percentage points] that noise explains at each point; NaN if not known.
+
+    The limits are Student's, corrected for the number of points, as the verdicts on speed are.
+    """
+
+    def limits(level: float) -> list[float]:
+        both = [row["accuracies"] for row in rows]
+        return [100 * float(noise_limit(one[0], one[1], level)) if one else NAN for one in both]
+
+    tests = sum(not isnan(limit) for limit in limits(confidence))
+    return limits(corrected(confidence, tests))

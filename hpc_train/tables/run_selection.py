@@ -49,8 +49,8 @@ def selected(runs: pd.DataFrame, wanted: Mapping[str, str], name: str) -> pd.Dat
 def _values(runs: pd.DataFrame, key: str) -> pd.Series[str] | None:
     for column in (f"axis.{key}", key):
         if column in runs and (column != key or key in _SIZES):
-            found = runs[column]
-            return found.map(str, na_action="ignore")
+            # As objects: pandas 2.2 maps counts with a missing one as floats.
+            return runs[column].astype(object).map(str, na_action="ignore")
     if key in _conditions(runs):
         return runs["conditions"].map(lambda own: (own or {}).get(key))
     return None

@@ -3,39 +3,54 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
+from hpc_train.model.expected_study import CONTRADICTED, ExpectedRun, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
+from hpc_train.model.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_tflops
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record
-from hpc_train.model.study import axis_name
+from hpc_train.model.study import Warmup, axis_name, series_label, size_of
 from hpc_train.model.submission import JobState
 from hpc_train.tables.condition_differences import (
+    Printed,
     conditions_of,
     printed_of,
     with_programs,
 )
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.group_reductions import Floats
-from hpc_train.tables.largest_message_bandwidth import with_bandwidths
-from hpc_train.tables.line_order import in_line_order
-from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.model_operations import computed_operations
-from hpc_train.tables.plausible_range import positive, usable
-from hpc_train.tables.power_and_energy import (
-    tokens_of_sample,
-    use_of_hardware,
+from hpc_train.tables.group_reductions import (
+    NAN,
+    Floats,
+    counts,
+    last_of,
+    mean,
+    per_run,
+    starts,
+    total,
 )
-from hpc_train.tables.rate_contradictions import with_contradictions
+from hpc_train.tables.largest_message_bandwidth import with_bandwidths
+from hpc_train.tables.measurements import (
+    GLOBAL,
+    KINDS,
+    PER_GPU,
+    PER_RANK,
+    Rows,
+    check_scopes,
+    metric_kinds,
+    once,
+    stated,
+)
+from hpc_train.tables.plausible_range import bounded, known, positive, usable
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
+from hpc_train.tables.row_codes import packed
 from hpc_train.tables.run_columns import COUNTS, typed_column
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
-from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
@@ -44,13 +59,23 @@ from hpc_train.tables.run_values import (
     named_ranks,
     optimiser_steps,
     reduced,
+    rows_of,
     samples_seen,
     stated_step_time_s,
     time_shares,
+    typical,
     whole_seconds,
 )
-from hpc_train.tables.start_up import startup_s
-from hpc_train.tables.step_times import StepSummary, reported_rate, sample_rate, summarise_steps
+from hpc_train.tables.step_times import (
+    StepSummary,
+    means_after_warmup,
+    measured,
+    of_last,
+    reported_rate,
+    sample_rate,
+    step_totals,
+    summarise_steps,
+)
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
@@ -217,3 +242,342 @@ def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None
     if strangers:
         first = min(fields.run.names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
+
+
+def startup_s(steps: StepSummary, first_step_s: Floats) -> Floats:
+    """Return the time [s] that the steps left out took beyond their number of usual steps.
+
+    Sum of (t - T) over the steps of the warm-up, T the median of the measured steps; the first
+    step took `first_step_s` if that is longer, as it includes initialisation and compilation. NaN
+    without a step left out and without a time of the first step; never below 0.
+    """
+    rows, runs = steps.left_out, len(first_step_s)
+    first = starts(rows.run)
+    beyond = (rows.value - steps.step_time_s[rows.run]) * rows.steps
+    spent = per_run(total, beyond, rows.run, runs)
+    one = np.full(runs, NAN)
+    one[rows.run[first]] = beyond[first]
+    init = first_step_s - steps.step_time_s
+    extra = np.fmax(init - np.where(np.isnan(one), 0.0, one), 0.0)
+    both = np.where(np.isnan(init), spent, np.where(np.isnan(spent), init, spent + extra))
+    return np.asarray(known(np.where(np.isnan(both), NAN, np.maximum(both, 0.0))))
+
+
+_HAND_WRITTEN = "generic"
+_REPEATED = ("step_time", "epoch_time", "samples_per_second", "tokens_per_second")
+
+
+def in_line_order(fields: RecordArrays, rows: Rows) -> Rows:
+    """Return the rows with a number for each of several values of one metric of a log.
+
+    Such rows are `numbered`: 1 is the first value that was printed, which may be that of step 10.
+    A single value stays that of the whole run, and a log that names steps is not changed.
+    """
+    guessed = fields.parser.among([_HAND_WRITTEN])[rows.place] == 0
+    if not guessed.any():
+        return rows
+    repeated = np.isin(rows.kind, [KINDS.index(name) for name in _REPEATED])
+    own = np.flatnonzero(guessed & repeated)
+    if not len(own):
+        return rows
+    source = fields.source.codes[rows.place[own]]
+    key = pd.Series(packed(rows.kind[own], rows.run[own], rows.scope[own], source, rows.rank[own]))
+    groups = key.groupby(key, sort=False)
+    named = pd.Series(rows.stepped[own]).groupby(key, sort=False).transform("any").to_numpy()
+    chosen = (groups.transform("size").to_numpy() > 1) & ~named
+    step, numbered = rows.step.copy(), rows.numbered.copy()
+    step[own[chosen]] = 1 + groups.cumcount().to_numpy()[chosen]
+    numbered[own[chosen]] = True
+    return rows._replace(step=step, numbered=numbered)
+
+
+# Times are printed with two digits, and a mean differs from a median.
+_TOLERANCE = 1.2
+
+
+def with_contradictions(found: Mapping[str, Any]) -> list[tuple[Flag, ...]]:
+    """Return the flags of each run, with one more if its rate, step time and batch disagree.
+
+    The columns are those of `run_frame`, and `printed_rate` [samples/s]. A rate above batch / step
+    time is impossible. One below it is a contradiction only between the cells of a table: programs
+    include evaluations in their rates. The step time is the median or the mean, whichever fits.
+    """
+    own = found["conditions"]
+    stated = np.array(["parser" not in one for one in own], dtype=bool)
+    texts = pd.Series([one.get("sequence_length") for one in own], dtype=object)
+    length = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=np.float64)
+    median, mean = found["step_time_s"], found["step_time_mean_s"]
+    steps = np.stack([median, np.where(np.isnan(mean), median, mean)])
+    flags: list[tuple[Flag, ...]] = list(found["flags"])
+    for item, rate, work, exact in (
+        ("samples", found["printed_rate"], found["global_batch"], stated),
+        ("tokens", found["tokens_per_second"], found["global_batch"] * length, stated & False),
+    ):
+        with np.errstate(all="ignore"):
+            ratio = known(rate * steps / work)
+        wrong = (ratio.min(0) > _TOLERANCE) | (exact & (ratio.max(0) < 1 / _TOLERANCE))
+        for run in np.flatnonzero(wrong).tolist():
+            detail = (
+                f"{rate[run]:.4g} {item}/s in steps of {median[run]:.4g} s are "
+                f"{rate[run] * median[run]:.4g} {item} a step, not {work[run]:g}"
+            )
+            flags[run] = (*flags[run], Flag(FlagCode.CONTRADICTION, detail))
+    return flags
+
+
+# Of a parameter for each token: two operations forward, four backward.
+_PER_PARAMETER = 6.0
+
+
+def computed_operations(found: Mapping[str, Any], sizes: Sizes) -> dict[str, Floats]:
+    """Return TFLOP/s per GPU and MFU of the runs that state their operations, NaN for others.
+
+    TFLOP/s = flops_per_sample x samples/s; without that number 6 N x tokens/s, N the parameters
+    (Chowdhery et al., PaLM, 2022, appendix B; Narayanan et al., Megatron-LM, SC21), without the
+    attention (12 L d s per token) and without recomputed activations. MFU = TFLOP/s per GPU,
+    printed or else computed, over the peak. A run that printed the value has none computed.
+    """
+    conditions = found["conditions"]
+    per_sample = _numbers(conditions, lambda own: number_of(own.get(FLOPS)))
+    parameters = _numbers(conditions, lambda own: number_of(own.get(PARAMETERS)))
+    length = _numbers(conditions, lambda own: number_of(own.get("sequence_length")))
+    peak = _numbers(conditions, lambda own: peak_tflops(own.get(PEAK), own.get("precision")))
+    rate, tokens = found["samples_per_second"], found["tokens_per_second"]
+    gpus = np.where(sizes.gpus > 0, sizes.gpus, np.nan)
+    by_tokens = _product(_PER_PARAMETER * parameters, _either(tokens, _product(rate, length)))
+    each = _tflops(_either(_product(per_sample, rate), by_tokens), gpus)
+    printed = found["tflops_per_gpu"]
+    mfu = _share(_either(printed, each), peak)
+    return {
+        "tflops_per_gpu_computed": np.where(np.isnan(printed), each, np.nan),
+        "mfu_computed": np.where(np.isnan(found["mfu"]), mfu, np.nan),
+    }
+
+
+def _numbers(
+    conditions: Sequence[Mapping[str, str]], number: Callable[[Mapping[str, str]], float | None]
+) -> Floats:
+    return np.array([number(own) for own in conditions], dtype=np.float64)
+
+
+def _either(first: Floats, second: Floats) -> Floats:
+    return np.where(np.isnan(first), second, first)
+
+
+@bounded
+def _product(one: Any, other: Any) -> Any:
+    return one * other
+
+
+def _tflops(per_second: Floats, gpus: Floats) -> Floats:
+    return positive(_share(per_second, gpus * 1e12))
+
+
+@bounded
+def _share(part: Any, whole: Any) -> Any:
+    return part / whole
+
+
+# Records -> operations, power and energy of each run, each in one scope.
+#
+# Values per rank become one of the job only if every rank has one; one GPU per rank is assumed
+# where a value is per GPU. Values that are not above 0 are unknown: a counter that is absent reads
+# 0.
+
+
+def use_of_hardware(
+    rest: RecordArrays,
+    warmup: Warmup,
+    sizes: Sizes,
+    found: Mapping[str, Any],
+    tokens: Floats,
+) -> dict[str, Floats]:
+    """Return TFLOP/s per GPU, power [W] and energy [J] of each run, NaN where unknown.
+
+    `found` has the other values of the runs, `tokens` the tokens of a sample.
+    """
+    runs = len(sizes.ranks)
+    power, energy = rows_of(rest, "power", runs), rows_of(rest, "energy", runs)
+    power_w = _power_w(power, warmup, sizes.ranks)
+    energy_j = _energy_j(energy, sizes.ranks)
+    per_step = _energy_of_step_j(energy, warmup, sizes.ranks)
+    per_sample = _per_sample(per_step, energy_j, found)
+    return {
+        "tflops_per_gpu": _tflops_per_gpu(rows_of(rest, "tflops", runs), warmup, sizes),
+        "power_w": power_w,
+        "power_per_rank_w": np.where(
+            np.isnan(power_w), _power_per_rank_w(power, warmup, runs), np.nan
+        ),
+        "energy_j": energy_j,
+        "energy_per_sample_j": per_sample,
+        "energy_per_token_j": _per_token(per_sample, per_step, tokens, found),
+        "power_per_rate_j": _ratio(power_w, found["samples_per_second"]),
+    }
+
+
+def tokens_of_sample(printed: Printed, found: Mapping[str, Any]) -> Floats:
+    """Return the printed length of a sequence, else tokens/s over samples/s; NaN without."""
+    ratio = _ratio(found["tokens_per_second"], found["samples_per_second"])
+    lengths = np.full(len(ratio), np.nan)
+    for run, text in printed.lengths.items():
+        lengths[run] = float(text)
+    return np.where(np.isnan(lengths), ratio, lengths)
+
+
+def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:
+    """Return the median of the measured steps; a total is divided by the number of GPUs."""
+    whole = typical(rows.take(rows.scope == GLOBAL), warmup, sizes.ranks)
+    each = typical(rows.take(rows.scope != GLOBAL), warmup, sizes.ranks)
+    gpus = np.where(sizes.gpus > 0, sizes.gpus, sizes.ranks)
+    return positive(np.where(np.isnan(each), _ratio(whole, gpus), each))
+
+
+def _power_w(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
+    """Return the power of all ranks: as stated of the run, else the mean of the measured steps."""
+    stepwise = _energy_measured(step_totals(rows, ranks), warmup)
+    seconds = per_run(total, stepwise.steps.astype(float), stepwise.run, len(ranks))
+    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
+    stated_values = _of_all_ranks(rows, ranks)
+    return positive(np.where(np.isnan(stated_values), _ratio(summed, seconds), stated_values))
+
+
+def _power_per_rank_w(rows: Rows, warmup: Warmup, runs: int) -> Floats:
+    """Return the mean over the ranks that printed their power."""
+    own = rows.take(rows.scope != GLOBAL)
+    kept = means_after_warmup(own, warmup.steps)
+    last = of_last(own.take(~own.stepped))
+    stated_values = per_run(mean, last.value, last.run, runs)
+    by_steps = per_run(mean, kept.value, kept.run, runs)
+    return positive(np.where(np.isnan(stated_values), by_steps, stated_values))
+
+
+def _energy_j(rows: Rows, ranks: Floats) -> Floats:
+    """Return the energy of the run: as stated, else the sum over its steps and ranks."""
+    stepwise = step_totals(rows, ranks)
+    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
+    stated_values = _of_all_ranks(rows, ranks)
+    return positive(np.where(np.isnan(stated_values), summed, stated_values))
+
+
+def _energy_of_step_j(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
+    """Return the mean energy of a measured step."""
+    kept = _energy_measured(step_totals(rows, ranks), warmup)
+    summed = per_run(total, kept.value * kept.steps, kept.run, len(ranks))
+    steps = per_run(total, kept.steps.astype(float), kept.run, len(ranks))
+    return positive(_ratio(summed, steps))
+
+
+def _of_all_ranks(rows: Rows, ranks: Floats) -> Floats:
+    """Return what is stated of the whole run: of the job, else the sum over all of its ranks."""
+    runs, rows = len(ranks), rows.take(~rows.stepped)
+    whole = rows.take(rows.scope == GLOBAL)
+    own = of_last(rows.take(rows.scope == PER_RANK))
+    summed = per_run(total, own.value, own.run, runs)
+    summed[counts(own.run, runs) != ranks] = np.nan
+    gpus = of_last(rows.take(rows.scope == PER_GPU))
+    scaled = per_run(mean, gpus.value, gpus.run, runs) * ranks
+    found = last_of(whole.value, whole.run, runs)
+    for other in (summed, scaled):
+        found = np.where(np.isnan(found), other, found)
+    return found
+
+
+def _energy_measured(stepwise: Rows, warmup: Warmup) -> Rows:
+    by_steps = Warmup(steps=warmup.steps)
+    return stepwise.take(
+        measured(stepwise.run, stepwise.step, stepwise.value * 0, stepwise.steps, by_steps)
+    )
+
+
+def _per_sample(per_step: Floats, whole_run: Floats, found: Mapping[str, Any]) -> Floats:
+    """Return J per sample of the measured steps; without steps, of the whole run."""
+    by_step = _ratio(per_step, found["global_batch"])
+    by_run = _ratio(whole_run, found["samples_seen"])
+    return positive(np.where(np.isnan(by_step), by_run, by_step))
+
+
+def _per_token(
+    per_sample: Floats, per_step: Floats, tokens: Floats, found: Mapping[str, Any]
+) -> Floats:
+    by_sample = _ratio(per_sample, tokens)
+    by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
+    return positive(np.where(np.isnan(by_sample), by_step, by_sample))
+
+
+@bounded
+def _ratio(value: Any, unit: Any) -> Any:
+    return value / np.where(np.asarray(unit) > 0, unit, np.nan)
+
+
+NAMES = ("nodes", "gpus_per_node", "tasks_per_node")
+# A larger number in a log is an error.
+_MOST_RANKS = 10**9
+
+
+class Sizes(NamedTuple):
+    """Sizes of each run, NaN if unknown.
+
+    `planned` are the ranks of the plan or those stated by a user, else NaN.
+    """
+
+    nodes: Floats
+    gpus_per_node: Floats
+    tasks_per_node: Floats
+    gpus: Floats
+    cpus_per_task: Floats
+    ranks: Floats
+    planned: Floats
+
+
+def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
+    """Return the sizes of runs.
+
+    `world` is the number of ranks that a log states, `named` the number of ranks that lines name.
+    A value stated by a user takes precedence over the log.
+    """
+    stated = [[_stated(run, name) for run in runs] for name in NAMES]
+    gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(runs, *stated, strict=True)]
+    cpus = [run.topology.cpus_per_task if run.topology else None for run in runs]
+    # Ranks that only repeated a summary have no record.
+    logged = np.maximum(named, np.array([run.ranks for run in runs], dtype=np.int64))
+    likely = (world >= 1) & (world <= _MOST_RANKS)
+    known = np.where(likely, np.floor(world), np.where(logged > 0, logged, np.nan))
+    planned = np.array([_planned(run) for run in runs], dtype=np.float64)
+    ranks = np.where(np.isnan(planned), known, planned)
+    sizes = (np.array(column, dtype=np.float64) for column in (*stated, gpus, cpus))
+    return Sizes._make([*sizes, ranks, planned])
+
+
+def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
+    """Return the name of each run's series.
+
+    Logs without a number of ranks are not assumed to have the same size.
+    """
+    alone = np.isnan(ranks) & (len(runs) > 1)
+    return [
+        run.run_id
+        if is_alone and not (run.topology or run.axes or run.sizes)
+        else series_label(run.axes)
+        for run, is_alone in zip(runs, alone.tolist(), strict=True)
+    ]
+
+
+def _stated(run: ExpectedRun, name: str) -> int | None:
+    if run.topology:
+        size: int = getattr(run.topology, name)
+        return size
+    return run.sizes[name] if name in run.sizes else size_of(run.axes, name)
+
+
+def _gpus(run: ExpectedRun, nodes: int | None, each: int | None) -> int | None:
+    if nodes is None or each is None:
+        return run.sizes.get("gpus")
+    return nodes * each
+
+
+def _planned(run: ExpectedRun) -> float:
+    if run.topology:
+        return run.topology.world_size
+    each, nodes = run.sizes.get("tasks_per_node"), run.sizes.get("nodes")
+    product = each * nodes if each and nodes else float("nan")
+    return run.sizes.get("ranks", product)

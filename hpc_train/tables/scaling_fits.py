@@ -20,16 +20,20 @@ Capacity Planning, Springer 2007, chapter 4, also for q*. E. C. Fieller, J. R. S
 
 from __future__ import annotations
 
+from functools import cache
+from itertools import combinations
+from typing import Any, NamedTuple
+
 import msgspec
 import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.scaling_fit import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
-from hpc_train.tables.fitted_sizes import FittedSizes, fitted_sizes, with_size_and_speedup
-from hpc_train.tables.group_reductions import Floats
-from hpc_train.tables.law_selection import aicc, lack_of_fit, misfit, noise_of, selected
-from hpc_train.tables.least_squares import Solution, basis, half_width, ratio, solve
+from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Law, Parameter
+from hpc_train.tables.confidence_intervals import CONFIDENCE, fieller_limits, students_t
+from hpc_train.tables.group_reductions import Floats, numbers
+from hpc_train.tables.probability_distributions import f_above
+from hpc_train.tables.record_arrays import Ints, Mask
 
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
 CURVE_POINTS = 65
@@ -208,3 +212,277 @@ def _notes(own: FittedSizes, reach: float) -> tuple[str, ...]:
     if reach > 1 and own.on_one_node.all():
         notes.append("measured on one node: the network between nodes is not included")
     return tuple(notes)
+
+
+# No machine is larger; products of six such numbers are still numbers.
+LARGEST = 1e20
+
+
+class FittedSizes(NamedTuple):
+    """Columns of points: size and speedup, their runs and the variation between them.
+
+    `above`: the speedup is above the ideal one. A missing number of nodes is not one node.
+    """
+
+    q: Floats
+    speedup: Floats
+    runs: Floats
+    variation: Floats
+    above: Mask
+    on_one_node: Mask
+
+    def at(self, places: Ints) -> FittedSizes:
+        """Return some of the points."""
+        return FittedSizes._make(column[places] for column in self)
+
+
+def with_size_and_speedup(points: pd.DataFrame) -> pd.DataFrame:
+    """Return the points with a size and a speedup that can be computed with."""
+    found: pd.DataFrame = points.loc[_countable(points["ideal"]) & _countable(points["speedup"])]
+    return found
+
+
+def fitted_sizes(points: pd.DataFrame) -> FittedSizes:
+    """Return the columns of points of any series."""
+    return FittedSizes(
+        q=numbers(points, "ideal"),
+        speedup=numbers(points, "speedup"),
+        runs=numbers(points, "n_ok"),
+        variation=numbers(points, "cv"),
+        above=_superlinear(points),
+        on_one_node=numbers(points, "nodes") == 1,
+    )
+
+
+def _superlinear(points: pd.DataFrame) -> Mask:
+    """Return which points are above the ideal speedup, by the rule of the flag `superlinear`."""
+    q, value, low, high = (
+        numbers(points, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
+    )
+    rounded = np.round(value / q, 3)
+    larger = np.where(np.isnan(low), rounded, low / q) > 1
+    smaller = np.where(np.isnan(high), rounded, high / q) < 1
+    above: Mask = np.where(q > 1, larger, (q < 1) & smaller)
+    return above
+
+
+def _countable(sizes: pd.Series[float]) -> Mask:
+    found: Mask = ((sizes >= 1 / LARGEST) & (sizes <= LARGEST)).to_numpy(dtype=bool)
+    return found
+
+
+# Residuals of the laws of a series, and the noise between its runs -> the law that is shown.
+#
+# With repetitions, an F test of lack of fit decides whether a law fits; without them, the residual
+# does. Of several laws that fit, the one with the lowest AICc is shown.
+
+LEVEL = 0.05
+# Without repetitions, a larger residual is not taken for noise.
+MOST_RESIDUAL = 0.1
+# Squares of larger numbers are not needed to refuse a law.
+_MOST = 1e100
+
+
+class Noise(NamedTuple):
+    """Runs of each point, and the noise between them: relative sum of squares and its freedom."""
+
+    runs: Floats
+    squares: float
+    freedom: float
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there are repetitions; equal digits in each of them are no noise."""
+        return self.freedom > 0 and self.squares > self.freedom * LEAST_SCATTER**2
+
+    @property
+    def relative(self) -> float:
+        """The standard deviation between runs of a point, relative to their mean."""
+        return float(np.sqrt(self.squares / self.freedom)) if self.freedom > 0 else float("nan")
+
+
+def noise_of(runs: Floats, variation: Floats) -> Noise:
+    """Return the noise between the runs of some points, from their columns `n_ok` and `cv`."""
+    runs = np.maximum(np.nan_to_num(runs, nan=1.0), 1.0)
+    variation = np.minimum(variation, _MOST)
+    known = (runs > 1) & ~np.isnan(variation)
+    squares = float(np.sum((runs[known] - 1) * variation[known] ** 2))
+    return Noise(runs, squares, float(np.sum(runs[known] - 1)))
+
+
+def lack_of_fit(solved: Solution, noise: Noise) -> float | None:
+    """Return the probability p of residuals this large if the law holds; None without repetitions.
+
+    F = (sum n r^2/(m - k))/(sum (n - 1) s^2/(N - m)) for m points of n runs, N in all, residuals r,
+    relative standard deviations s between runs, and k coefficients; p is the upper tail of F with
+    m - k and N - m degrees of freedom (N. R. Draper and H. Smith, Applied Regression Analysis,
+    Wiley 1998, section 2.1).
+    """
+    freedom = len(solved.residuals) - len(solved.c)
+    if not noise.is_measured or freedom < 1:
+        return None
+    squares = float(np.sum(noise.runs * np.minimum(np.abs(solved.residuals), _MOST) ** 2))
+    ratio = (squares / freedom) / (noise.squares / noise.freedom)
+    return f_above(freedom, noise.freedom, min(ratio, _MOST))
+
+
+def aicc(solved: Solution, noise: Noise) -> float | None:
+    """Return N ln(R/N) + 2 k + 2 k (k + 1)/(N - k - 1); None if N is k + 1 or less.
+
+    R is the residual sum of squares of N runs (of N points without repetitions), k the number of
+    coefficients and one for the variance (C. M. Hurvich and C.-L. Tsai, Biometrika 76, 1989).
+    """
+    runs = noise.runs if noise.is_measured else np.ones_like(noise.runs)
+    within = noise.squares if noise.is_measured else 0.0
+    squares = within + float(np.sum(runs * np.minimum(np.abs(solved.residuals), _MOST) ** 2))
+    n, k = float(runs.sum()), len(solved.c) + 1
+    if n <= k + 1:
+        return None
+    # Digits beyond the sixth are no evidence for a law.
+    variance = max(squares / n, LEAST_SCATTER**2)
+    return float(n * np.log(variance) + 2 * k + 2 * k * (k + 1) / (n - k - 1))
+
+
+def misfit(solved: Solution, noise: Noise) -> str:
+    """Return why a law does not fit; empty if it does."""
+    p, shown = lack_of_fit(solved, noise), f"residual {100 * solved.rms:.2g} %"
+    if p is None:
+        limit = f"more than {100 * MOST_RESIDUAL:g} %, without repetitions"
+        return f"does not fit: {shown}, {limit}" if solved.rms > MOST_RESIDUAL else ""
+    if p >= LEVEL:
+        return ""
+    small = f"p {p:.1g}" if p >= 0.001 else "p < 0.001"
+    return f"does not fit: {shown}, {100 * noise.relative:.2g} % between runs (F test, {small})"
+
+
+def selected(fits: tuple[Fit, ...]) -> tuple[Fit, ...]:
+    """Refuse each law of a series that fits, but has a higher AICc than another one."""
+    known = [fit for fit in fits if not fit.refused]
+    if len(known) < 2:
+        return fits
+    # The first one of equal ones has fewer coefficients.
+    best = min(known, key=lambda fit: np.inf if fit.aicc is None else fit.aicc)
+    return tuple(fit if fit is best or fit.refused else _second(fit, best) for fit in fits)
+
+
+def _second(fit: Fit, best: Fit) -> Fit:
+    by = "" if None in (fit.aicc, best.aicc) else f" by {(fit.aicc or 0) - (best.aicc or 0):.2g}"
+    why = f"{LAW_NAMES[best.law]} has a lower AICc{by}"
+    return Fit(
+        series=fit.series,
+        law=fit.law,
+        points=fit.points,
+        largest_q=fit.largest_q,
+        rms=fit.rms,
+        lack_of_fit_p=fit.lack_of_fit_p,
+        aicc=fit.aicc,
+        refused=why,
+    )
+
+
+# A law of scaling that is linear in its coefficients -> its solution by least squares.
+#
+# Squares of relative residuals are least, and no coefficient is below 0 (C. L. Lawson and R. J.
+# Hanson, Solving Least Squares Problems, Prentice-Hall 1974, chapter 23). `scaling_fits` describes
+# the coefficients of each law.
+
+# Digits beyond the sixth are not significant: a perfect fit by chance gives no bounds.
+LEAST_SCATTER = 1e-6
+
+
+class Solution(NamedTuple):
+    """Coefficients, their covariance, Student's t of the interval, and the relative residuals.
+
+    `rms` is the root mean square of the residuals.
+    """
+
+    law: Law
+    c: Floats
+    covariance: Floats
+    t: float
+    residuals: Floats
+    rms: float
+
+
+def _not_negative(columns: Floats, inverse: Floats, wanted: Floats) -> Floats:
+    """Return the coefficients of 0 or above with the least squares.
+
+    They are the plain solution for those that are above 0; `inverse` is the pseudo-inverse of all
+    columns. A law has three at most, so that each choice of them is tried, unless all are clearly
+    above 0; the import of scipy.optimize takes longer than a whole report.
+    """
+    count = columns.shape[1]
+    every: Floats = inverse @ wanted
+    if every.min() > LEAST_SCATTER * every.max():
+        return every
+    best, least = np.zeros(count), float(wanted @ wanted)
+    for size in range(1, count + 1):
+        for chosen in map(list, combinations(range(count), size)):
+            found = every if size == count else _plain(columns[:, chosen], wanted)
+            rest = wanted - columns[:, chosen] @ found
+            if (found >= 0).all() and float(rest @ rest) < least:
+                best, least = np.zeros(count), float(rest @ rest)
+                best[chosen] = found
+    return best
+
+
+def _plain(columns: Floats, wanted: Floats) -> Floats:
+    if columns.shape[1] == 1:
+        # The columns have the length 1.
+        found: Floats = wanted @ columns
+        return found
+    return np.asarray(np.linalg.lstsq(columns, wanted, rcond=None)[0], dtype=np.float64)
+
+
+def basis(law: Law, q: Floats) -> Floats:
+    """Return the design matrix of a law, a row for each size."""
+    columns = [np.ones_like(q), q - 1, q * (q - 1)] if law == "usl" else [np.ones_like(q), q]
+    return np.stack(columns, axis=-1)
+
+
+def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> Solution:
+    """Minimise the relative residuals with all coefficients at 0 or above.
+
+    `runs` is the number of runs of each point: the variance of their mean is inverse to it.
+    """
+    target = speedup if law == "gustafson" else q / speedup
+    weight = np.ones_like(q) if runs is None else np.sqrt(runs / runs.mean())
+    relative = basis(law, q) / target[:, np.newaxis]
+    weighted = relative * weight[:, np.newaxis]
+    # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
+    length = np.linalg.norm(weighted, axis=0)
+    columns = weighted / length
+    inverse = np.linalg.pinv(columns)
+    c = _not_negative(columns, inverse, weight) / length
+    freedom = len(q) - len(c)
+    residuals = relative @ c - 1
+    scatter = max(float(np.linalg.norm(weight * residuals) / np.sqrt(freedom)), LEAST_SCATTER)
+    covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
+    t = _t_of(freedom)
+    rms = float(np.sqrt(np.mean(residuals**2)))
+    return Solution(law, c, covariance, t, residuals, rms)
+
+
+# Most series have the same number of sizes.
+@cache
+def _t_of(freedom: int) -> float:
+    return float(students_t(freedom, CONFIDENCE))
+
+
+def ratio(solved: Solution, over: Any, under: Any) -> tuple[float, float | None, float | None]:
+    """Return the ratio of two sums of coefficients, with Fieller's limits, none of them below 0."""
+    u, v = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
+    c, covariance = solved.c, solved.covariance
+    variances = (u @ covariance @ u, v @ covariance @ v, u @ covariance @ v)
+    low, high = (float(x) for x in fieller_limits(u @ c, v @ c, variances, solved.t))
+    if not np.isfinite(high):
+        return float(u @ c / (v @ c)), None, None
+    return float(u @ c / (v @ c)), max(low, 0.0), max(high, 0.0)
+
+
+def half_width(solved: Solution, sums: Floats) -> Floats:
+    """Return the half widths of intervals of sums of coefficients."""
+    variance = np.einsum("...j,jk,...k->...", sums, solved.covariance, sums)
+    # Rounding can make the variance of an exactly known sum slightly negative.
+    half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
+    return half

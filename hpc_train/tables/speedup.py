@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.metrics import BASES, POINT_METRICS
+from hpc_train.model.expected_study import ExpectedStudy, IntervalKind
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.baseline_and_half_size_points import baselines, halves, refused
 from hpc_train.tables.caveats import in_one_session
 from hpc_train.tables.comparable_series import common_baselines, comparable_series
-from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, divided
+from hpc_train.tables.confidence_intervals import (
+    CONFIDENCE,
+    LEAST_FOR_MEAN,
+    IntervalArrays,
+    bootstrap,
+    corrected,
+    divided,
+    fieller,
+    noise_limit,
+    welch,
+)
 from hpc_train.tables.efficiency_and_cost_formulas import (
     doubling_efficiency,
     karp_flatt,
     price_per_million,
 )
-from hpc_train.tables.group_reductions import NAN, Floats, moments
-from hpc_train.tables.point_flags import point_flags
+from hpc_train.tables.group_reductions import NAN, Floats, Moments, moments
+from hpc_train.tables.paired_runs import Differences, block_codes, of_bases
 from hpc_train.tables.points import (
     KEY,
     Grouped,
@@ -32,7 +44,6 @@ from hpc_train.tables.points import (
     sizes_of,
     variation,
 )
-from hpc_train.tables.rate_ratios import Samples, samples
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.scaling_regime import regimes
 
@@ -246,3 +257,230 @@ def _change(accuracy: Floats, base: Ints) -> Floats:
 
 def _pick(values: Floats, points: Ints) -> Floats:
     return np.append(values, NAN)[points]
+
+
+class Samples(NamedTuple):
+    """The rates of the runs, for each basis, and the point of each run; `basis` is each point's.
+
+    `of_basis` are moments of logarithms for Welch's interval, of times (1/rate) for the others.
+    `block` is the block of each run, -1 if it is not known.
+    """
+
+    rates: tuple[Floats, ...]
+    point: Ints
+    block: Ints
+    basis: Ints
+    interval: IntervalKind
+    of_basis: tuple[Moments, ...]
+
+    def of(self, points: Ints) -> Moments:
+        """Return the samples of other points, each in the basis of the point that it is compared "
+        "with."""
+        each = [own.of(points) for own in self.of_basis]
+        return Moments(*(np.choose(self.basis, columns) for columns in zip(*each, strict=True)))
+
+    def ratio(self, other: Ints, level: Floats) -> IntervalArrays:
+        """Return how many times as fast each point is as the corresponding other point.
+
+        `level` is the level of each interval, NaN for none.
+        """
+        own, theirs = self.of(np.arange(len(self.basis))), self.of(other)
+        if self.interval == "welch":
+            return self.pairs(other).instead_of(welch(own, theirs, level), level)
+        if self.interval == "fieller":
+            return fieller(theirs, own, level)
+        return self._resampled(other, theirs.mean / own.mean, level)
+
+    def pairs(self, other: Ints) -> Differences:
+        """Return the differences of each point from the other one within the blocks."""
+        return of_bases(self.rates, self.basis, self.point, self.block, other)
+
+    def fewest(self, others: Iterable[Ints]) -> Floats:
+        """Return the smallest number of runs on a side of a point's ratios; NaN without any."""
+        every = np.arange(len(self.basis))
+        own, least = self.of(every).number, np.full(len(every), np.inf)
+        for other in others:
+            pair = np.minimum(own, self.of(other).number)
+            least = np.where((pair > 0) & (other != every), np.minimum(least, pair), least)
+        return np.where(np.isinf(least), NAN, least)
+
+    def _resampled(self, other: Ints, value: Floats, level: Floats) -> IntervalArrays:
+        low, high = np.full((2, len(value)), NAN)
+        enough = np.minimum(self.of(np.arange(len(value))).number, self.of(other).number)
+        for point in np.flatnonzero((enough >= LEAST_FOR_MEAN) & ~np.isnan(value + level)).tolist():
+            rates = self.rates[self.basis[point]]
+            times, base = (1 / _known(rates[self.point == p]) for p in (point, other[point]))
+            found = bootstrap(base, times, float(level[point]))
+            low[point], high[point] = found[1:]
+        return IntervalArrays(value, low, high)
+
+
+def samples(
+    rates: Iterable[Floats], groups: Grouped, basis: Ints, interval: IntervalKind
+) -> Samples:
+    """Return the samples of points from the rates of runs by basis; NaN is no rate."""
+    each, size, point = tuple(rates), len(basis), groups.point
+    scaled = [np.log(rate) if interval == "welch" else 1 / rate for rate in each]
+    of_basis = tuple(moments(values, point, size) for values in scaled)
+    return Samples(each, point, block_codes(groups.runs), basis, interval, of_basis)
+
+
+def _known(values: Floats) -> Floats:
+    found: Floats = values[~np.isnan(values)]
+    return found
+
+
+_OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
+# Same tolerance as the gate: a point that meets it is not flagged.
+_ROUNDING = 1e-9
+# Caches and memory explain less: superlinear speedups in the literature are below 1.3.
+IMPLAUSIBLE_EFFICIENCY = 1.5
+# Rounding of the mean of equal values.
+_SAME_VALUE = 1e-12
+
+
+_ONE_SESSION = Flag(
+    FlagCode.ONE_SESSION,
+    "no interval; each size ran at a time of its own, and a change of the machine in between looks "
+    "like scaling; run the sizes in turns, as submit does",
+)
+
+
+class _Sample(NamedTuple):
+    """The ok runs of a point with a value: number, mean and variance."""
+
+    n: float
+    mean: float
+    variance: float
+
+
+def point_flags(
+    groups: Grouped, columns: Mapping[str, Any], base: Ints, gate: float | None
+) -> list[tuple[Flag, ...]]:
+    """Return the flags of each point from its columns; `base` is its baseline.
+
+    Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
+    baseline with the basis, `fewest`, the smallest number of runs of a resampled interval, and
+    `in_one_session` of `tables.caveats`.
+    """
+    names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
+             "efficiency", "efficiency_low", "samples_seen", "fewest",
+             "in_one_session")  # fmt: skip
+    lists = [np.asarray(columns[name]).tolist() for name in names]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
+    seen = _of_runs(groups)
+    outcomes = _outcomes(groups, rows, base)
+    times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
+    flags = []
+    for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
+        own = [*_alone(row, seen[point]), *_equal(times[row["basis"]][point]), *_ratio(row, gate)]
+        if first >= 0 and not row["is_baseline"]:
+            if row["n_ok"] > 1 and row["base_usable"] == 1:
+                own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
+            if row["in_one_session"]:
+                own.append(_ONE_SESSION)
+            own += outcomes.get(point, [])
+            if row["whole_seconds"]:
+                of_basis = times[row["basis"]]
+                own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
+        flags.append(tuple(own))
+    return flags
+
+
+def _samples(groups: Grouped, name: str) -> list[_Sample]:
+    found: Moments = moments(groups.ok_only(name), groups.point, groups.size)
+    return [_Sample(*each) for each in zip(*(column.tolist() for column in found), strict=True)]
+
+
+def _of_runs(groups: Grouped) -> list[set[Flag]]:
+    """Return the flags of each point's ok runs, and of those without a result for their unit."""
+    seen: list[set[Flag]] = [set() for _ in range(groups.size)]
+    runs = zip(groups.point.tolist(), groups.ok.tolist(), groups.runs["flags"], strict=True)
+    for point, ok, flags in runs:
+        if flags and (ok or any(flag.code == FlagCode.UNIT for flag in flags)):
+            seen[point].update(flags)
+    return seen
+
+
+def _alone(row: Mapping[str, Any], of_runs: set[Flag]) -> list[Flag]:
+    flags = [Flag(FlagCode.ONE_RUN, "no interval")] if row["n_ok"] == 1 else []
+    flags += sorted(of_runs)
+    missing = row["n_ok"] - row["usable"]
+    if missing:
+        flags.append(Flag(FlagCode.UNMEASURED, f"{missing:g} without {row['basis']}"))
+    return flags
+
+
+def _equal(runs: _Sample) -> list[Flag]:
+    """Flag repetitions without any spread: copies, or values printed with too few digits."""
+    if runs.n < 2 or runs.variance > (_SAME_VALUE * runs.mean) ** 2:
+        return []
+    return [Flag(FlagCode.NO_SPREAD, f"{runs.n:g} equal values")]
+
+
+def _ratio(row: Mapping[str, Any], gate: float | None) -> Sequence[Flag]:
+    flags = []
+    if row["fewest"] < LEAST_FOR_MEAN:
+        detail = f"needs {LEAST_FOR_MEAN} runs, there are {row['fewest']:g}"
+        flags.append(Flag(FlagCode.BOOTSTRAP, detail))
+    # Without an interval, a value that the table shows as more than 1.
+    low = row["efficiency_low"]
+    if row["efficiency"] > IMPLAUSIBLE_EFFICIENCY:
+        detail = f"{100 * row['efficiency']:.4g} %; check units, batch and baseline"
+        flags.append(Flag(FlagCode.EFFICIENCY, detail))
+    elif (round(row["efficiency"], 3) if isnan(low) else low) > 1:
+        flags.append(Flag(FlagCode.SUPERLINEAR, "check cache, batch, clocks"))
+    if gate is not None and row["efficiency"] < gate - _ROUNDING:
+        flags.append(Flag(FlagCode.GATE, f"efficiency {row['efficiency']:.3f} < {gate:g}"))
+    return flags
+
+
+def _same_samples(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    """Whether both processed the same number of samples, because the loss depends on it."""
+    own, first = row["samples_seen"], base["samples_seen"]
+    return bool(abs(own - first) <= 0.01 * first)
+
+
+def _outcomes(
+    groups: Grouped, rows: Sequence[Mapping[str, Any]], base: Ints
+) -> dict[int, list[Flag]]:
+    """Return a flag for each accuracy and loss that noise does not explain, by point.
+
+    Each point is compared with its baseline by Student's t. The level is corrected for the number
+    of tests in the whole table, so that at most one study in twenty has a false flag.
+    """
+    compared = (base >= 0) & ~np.array([row["is_baseline"] for row in rows], dtype=bool)
+    same = compared.copy()
+    for point in np.flatnonzero(compared).tolist():
+        same[point] = _same_samples(rows[point], rows[base[point]])
+    tests = []
+    for code, tested in zip(_OUTCOMES, (compared, same), strict=True):
+        own = moments(groups.ok_only(code.value), groups.point, groups.size)
+        first = own.of(base)
+        # Repetitions of one seed can agree to the last digit; then the noise was not measured.
+        measured = tested & ~np.isnan(noise_limit(own, first, CONFIDENCE))
+        tests.append((code, own, first, measured))
+    level = corrected(CONFIDENCE, sum(int(measured.sum()) for *_, measured in tests))
+    found: dict[int, list[Flag]] = {}
+    for code, own, first, measured in tests:
+        limit, change = noise_limit(own, first, level), own.mean - first.mean
+        for point in np.flatnonzero(measured & (np.abs(change) > limit)).tolist():
+            flag = _changed(code, float(change[point]), float(limit[point]))
+            found.setdefault(point, []).append(flag)
+    return found
+
+
+def _changed(code: FlagCode, change: float, limit: float) -> Flag:
+    if code == FlagCode.ACCURACY:
+        return Flag(code, f"{100 * change:+.2f} points, noise explains {100 * limit:.2f}")
+    return Flag(code, f"{change:+.4g}, noise explains {limit:.2g}")
+
+
+def _whole_seconds(own: float, first: float) -> list[Flag]:
+    """Bound the speedup when both times were cut to whole seconds: each is up to 1 s longer."""
+    if isnan(first):
+        return []
+    if not own > 0:
+        return [Flag(FlagCode.WHOLE_SECONDS, "a time of 0 s is less than 1 s")]
+    low, high = first / (own + 1), (first + 1) / own
+    return [Flag(FlagCode.WHOLE_SECONDS, f"true speedup between {low:.2f} and {high:.2f}")]

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor, distributed, nn
 from torch.distributed import ProcessGroup
 from torch.distributed.tensor import DTensor
-
-from hpc_train.workload.gradient_norm import clip_gradients
 
 Parameters = Iterable[nn.Parameter]
 # One kernel for all parameters; torch has them for these.
@@ -96,3 +94,23 @@ class Updates:
             self.grad_norm = clip_gradients(mine, self.choice.clip_norm, self.stages)
         self.scaler.step(self.optimizer)
         self.scaler.update()
+
+
+def clip_gradients(
+    parameters: Sequence[nn.Parameter], most: float, stages: ProcessGroup | None = None
+) -> Tensor:
+    """Scale all gradients so that their 2-norm is at most `most`; return the norm before.
+
+    The parameters of a rank are all whole, or all divided over the same mesh, whose ranks then sum
+    the squares. `stages` are the ranks with the other layers. Every rank must call it.
+    """
+    gradients = [p.grad for p in parameters if p.grad is not None]
+    norm = nn.utils.get_total_norm(gradients)
+    if isinstance(norm, DTensor):
+        norm = norm.full_tensor()
+    if stages is not None:
+        squares = norm.square()
+        distributed.all_reduce(squares, group=stages)
+        norm = squares.sqrt()
+    nn.utils.clip_grads_with_norm_(parameters, most, norm)
+    return norm

@@ -7,21 +7,24 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
-from hpc_train.model.training_strategies import TrainingRequest, unprofiled
+import torch
+from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
+
+from hpc_train.model.training_strategies import FIRST_PROFILED, TrainingRequest, unprofiled
 from hpc_train.workload import WorkloadError, checkpoint
-from hpc_train.workload.batch_size import BatchSize
 from hpc_train.workload.emit import emit, write_line
-from hpc_train.workload.exposed_communication import ExposedCommunication
-from hpc_train.workload.loader import Loader, Order, Place
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
+from hpc_train.workload.stop_request import keep_worker
 from hpc_train.workload.strategies.base import LocalStep, ParallelModel
-from hpc_train.workload.trainer_options import Options
+from hpc_train.workload.trainer_options import BatchSize, Options
 from hpc_train.workload.training_data import Pair, TrainingData
 from hpc_train.workload.training_progress import (
     GLOBAL_BATCH,
@@ -30,6 +33,9 @@ from hpc_train.workload.training_progress import (
     Stopped,
     check_global_batch,
 )
+
+if TYPE_CHECKING:
+    from torch.autograd.profiler_util import FunctionEvent
 
 NODE = (os.environ.get("SLURMD_NODENAME") or socket.gethostname()).partition(".")[0]
 
@@ -228,3 +234,172 @@ class Trainer:
 def _finish_checkpoint() -> None:
     with suppress(checkpoint.CheckpointError):  # it was printed
         checkpoint.finish()
+
+
+# Batches of a data-parallel rank: read by worker processes, ahead of the step that needs them.
+#
+# Workers matter where a sample is decoded or made; samples that are in memory need none.
+
+_PREFETCHED = 2  # batches of each worker
+
+
+class Order:
+    """The indexes of each batch of a data-parallel rank in an epoch, all of the same size.
+
+    `place` is its number and the number of such ranks. The global batches, as sets, do not depend
+    on the number of ranks.
+    """
+
+    def __init__(self, size: int, batch_size: int, place: tuple[int, int], seed: int) -> None:
+        rank, ranks = place
+        self.sampler: DistributedSampler[int] = DistributedSampler(
+            cast("Any", range(size)), num_replicas=ranks, rank=rank, seed=seed, drop_last=True
+        )
+        self.batches = BatchSampler(cast("Iterable[int]", self.sampler), batch_size, drop_last=True)
+        self.first = 0
+
+    def begin(self, epoch: int, first: int) -> None:
+        """Continue with batch `first` of an epoch."""
+        self.sampler.set_epoch(epoch)
+        self.first = first
+
+    def __iter__(self) -> Iterator[list[int]]:
+        return islice(iter(self.batches), self.first, None)
+
+    def __len__(self) -> int:
+        return len(self.batches) - self.first
+
+
+class Place(NamedTuple):
+    """Where batches go, and the type of images there."""
+
+    device: torch.device
+    dtype: torch.dtype
+
+
+class Loader:
+    """Reads the batches of one rank; on CUDA into pinned memory, copied while the GPU computes."""
+
+    def __init__(self, data: TrainingData, order: Order, place: Place, workers: int) -> None:
+        self.data, self.order, self.place = data, order, place
+        self.batches: DataLoader[Pair] = DataLoader(
+            cast("Any", data),
+            batch_sampler=cast("Any", order),
+            collate_fn=as_it_is,
+            num_workers=workers,
+            prefetch_factor=_PREFETCHED if workers else None,
+            persistent_workers=workers > 0,
+            worker_init_fn=keep_worker,
+            pin_memory=place.device.type == "cuda",
+        )
+
+    def epoch(self, epoch: int, first: int = 0) -> Iterator[Pair]:
+        """Yield inputs and targets of each batch of an epoch from `first` on, on the device."""
+        self.order.begin(epoch, first)
+        for pair in self.batches:
+            yield self.data.prepare(pair, *self.place)
+
+
+def as_it_is(batch: Any) -> Any:
+    """Return a batch, which the data set has already joined."""
+    return batch
+
+
+_MICRO = 1e-6
+# What torch names the work of a backend on the CPU; NCCL's kernels are on the GPU.
+_ON_CPU = ("gloo:", "mpi:")
+_KERNEL = "nccl"
+_OPERATION = "aten::"
+_WAIT = "wait_tensor"
+
+
+class Span(NamedTuple):
+    """A time, from `start` to `end` [µs]."""
+
+    start: float
+    end: float
+
+
+class ExposedCommunication:
+    """Profiles as many steps as asked, from the third on."""
+
+    def __init__(self, steps: int, device: torch.device) -> None:
+        self._numbers = range(FIRST_PROFILED, FIRST_PROFILED + steps)
+        self._exposed = self._seconds = 0.0
+        kinds = torch.profiler.ProfilerActivity
+        self._activities = [kinds.CPU, *([kinds.CUDA] if device.type == "cuda" else [])]
+
+    @contextmanager
+    def step(self, number: int) -> Iterator[None]:
+        """Run a step of the training inside; it is profiled if it is one of those asked for."""
+        if number not in self._numbers:
+            yield
+            return
+        with torch.profiler.profile(activities=self._activities) as profile:
+            started = time.perf_counter()
+            yield
+            self._seconds += time.perf_counter() - started
+        self._exposed += exposed_seconds(*spans(profile.events() or ()))
+
+    def share(self) -> float | None:
+        """Return the share of the profiled time, 0..1; None if no step was profiled."""
+        return min(self._exposed / self._seconds, 1.0) if self._seconds else None
+
+
+def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span]]:
+    """Return the spans of communication and of computation, of the GPU if there are any.
+
+    On a CPU a collective lasts from its call to its end.
+    """
+    known = list(events)
+    on_gpu = [one for one in known if one.device_type.name == "CUDA"]
+    if on_gpu:
+        computation = [_span(one) for one in on_gpu if not one.name.startswith(_KERNEL)]
+        return [_span(one) for one in on_gpu if one.name.startswith(_KERNEL)], computation
+    return [_span(one) for one in known if one.name.startswith(_ON_CPU)], _operations(known)
+
+
+def _operations(events: Sequence[FunctionEvent]) -> list[Span]:
+    """Return when the thread computes that has most operations: gloo's own copy what they send.
+
+    An operation of a DTensor may wait for a collective, which is no computation.
+    """
+    found = [one for one in events if one.name.startswith(_OPERATION)]
+    threads = Counter(one.thread for one in found)
+    main = max(threads, key=lambda thread: threads[thread], default=None)
+    waits = [_span(one) for one in events if one.name.endswith(_WAIT) and one.thread == main]
+    computed = [_span(one) for one in found if one.thread == main]
+    for wait in waits:
+        computed = [part for span in computed for part in _outside(span, wait)]
+    return computed
+
+
+def _outside(span: Span, other: Span) -> Iterator[Span]:
+    """Yield the parts of a span before and after another one."""
+    before, after = (
+        Span(span.start, min(span.end, other.start)),
+        Span(max(span.start, other.end), span.end),
+    )
+    if span.end <= other.start or other.end <= span.start:
+        yield span
+    else:
+        yield from (part for part in (before, after) if part.start < part.end)
+
+
+def _span(event: FunctionEvent) -> Span:
+    return Span(event.time_range.start, event.time_range.end)
+
+
+def exposed_seconds(communication: Iterable[Span], computation: Iterable[Span]) -> float:
+    """Return how long there is communication and no computation [s]."""
+    computed = list(computation)
+    return _MICRO * (_covered([*communication, *computed]) - _covered(computed))
+
+
+def _covered(some: Iterable[Span]) -> float:
+    """Return how long there is at least one of the spans [µs]."""
+    total, end = 0.0, float("-inf")
+    for span in sorted(some):
+        total += max(0.0, span.end - max(span.start, end))
+        end = max(end, span.end)
+    return total

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from hpc_train.advice.communication_time import communication_time
 from hpc_train.advice.rank_memory import GIB, rank_memory
+from hpc_train.advice.rows import communication_time
 from hpc_train.advice.step_time import (
     compute_time,
     model_flops_utilisation,

@@ -13,7 +13,7 @@ import pytest
 
 import hpc_train
 from hpc_train.errors import HpcTrainError
-from hpc_train.pipeline.report_frames import points_frame
+from hpc_train.pipeline.report import points_frame
 from hpc_train.tables.row_frame import row_frame
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -25,7 +25,7 @@ CALL = re.compile(r"\b(?:stat|lstat|fstat|newfstatat|statx|open|openat)\(")
 # Arguments -> the most stat and open calls.
 GOALS = {
     "--help": 450,
-    # The four libraries alone: 1,226 (results/toolkit/startup.md).
+    # The four libraries alone: 1,226.
     "render examples/digits/job.yaml": 2000,
     "report results/studies/digits-two-cores": 5000,
 }

@@ -18,10 +18,10 @@ import torch
 from torch.utils.data import DataLoader, DistributedSampler
 
 from hpc_train.workload import train as program
-from hpc_train.workload.job_checks import batch_of, training_request
 from hpc_train.workload.process_group import RankGroup, joined
 from hpc_train.workload.strategies import load_strategy
 from hpc_train.workload.strategies.base import Setup
+from hpc_train.workload.train import batch_of, training_request
 from hpc_train.workload.trainer_options import parse_options
 from hpc_train.workload.training_loop import Trainer
 from tests.bench.hand_written import ddp, fsdp, network

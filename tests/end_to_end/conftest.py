@@ -11,12 +11,12 @@ import pytest
 
 from hpc_train.lab.state_file import Lab
 from tests.conftest import Hpctrain, Slurm, pointed_at, refuse
+from tests.end_to_end.host_user import mine, ssh_lab, two_hosts
 from tests.end_to_end.queue import wait_until_idle
-from tests.end_to_end.ssh_hosts import mine, no_foreign_hosts, ssh_lab
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import wait_for
 
-__all__ = ["mine", "no_foreign_hosts", "ssh_lab"]
+__all__ = ["mine", "ssh_lab", "two_hosts"]
 
 
 @pytest.fixture

@@ -83,8 +83,19 @@ def kill_node(node: str) -> None:
     while new := set(members([namespace(node)])) - stopped:
         _signal(new, signal.SIGSTOP)
         stopped |= new
-    _signal(stopped, signal.SIGKILL)
+    # The eldest first: when slurmd has ended, Linux lets its stopped slurmstepd go on, which would
+    # see the end of its tasks.
+    _signal(sorted(stopped, key=_age), signal.SIGKILL)
     wait_for(lambda: not members([namespace(node)]))
+
+
+def _age(pid: int) -> tuple[int, int]:
+    """Return when a process was started, in ticks, and its number."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return 0, pid
+    return int(stat.rpartition(")")[2].split()[19]), pid
 
 
 def _signal(pids: Iterable[int], sign: signal.Signals) -> None:

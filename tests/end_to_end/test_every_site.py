@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -14,12 +12,15 @@ from typing import Any
 
 import pytest
 
-from hpc_train.lab.sagemaker.start_and_stop import FOLDER
-from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
 from hpc_train.lab.state_file import Lab
-from tests.conftest import ROOT, Hpctrain, Slurm
+from tests.conftest import ROOT, Slurm
 from tests.end_to_end.user import Row, User, user_of
 from tests.pipeline.waiting import LIMIT_S, wait_for
+from tests.servers.hosts import SshHosts
+from tests.servers.pbs import RunningPbs, pbs
+from tests.servers.sagemaker import PROFILE, TrainingService, serving
+
+__all__ = ["pbs"]
 
 pytestmark = [pytest.mark.slurm, pytest.mark.ssh]
 
@@ -34,24 +35,10 @@ SMALLER = (
 
 
 @pytest.fixture
-def pbs(hpctrain: Hpctrain) -> Iterator[Path]:
-    """Return the folder of a small PBS; its socket needs a short path."""
-    folder = Path(tempfile.mkdtemp(prefix="hpct-"), "pbs")
-    done = hpctrain("up", "--pbs", "--nodes", "2", "--cpus", "2", "--dir", str(folder))
-    assert done.returncode == 0, done.stderr
-    yield folder
-    assert hpctrain("down", "--pbs", "--dir", str(folder)).returncode == 0
-    folder.parent.rmdir()
-
-
-@pytest.fixture
-def sagemaker(hpctrain: Hpctrain) -> Iterator[dict[str, str]]:
-    """Return the variables of a SageMaker on this machine."""
-    pytest.importorskip("boto3")
-    done = hpctrain("up", "--sagemaker")
-    assert done.returncode == 0, done.stderr
-    yield dict(re.findall(r"(AWS_\w+)=(\S+)", Path(FOLDER, "env").read_text()))
-    assert hpctrain("down", "--sagemaker").returncode == 0
+def sagemaker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TrainingService]:
+    """Return a SageMaker on this machine."""
+    with serving(tmp_path / "aws", monkeypatch) as service:
+        yield service
 
 
 @pytest.fixture
@@ -63,13 +50,20 @@ def slurm_lab(lab: Lab, slurm: Slurm) -> Iterator[Lab]:
 
 @pytest.fixture
 def everywhere(
-    slurm_lab: Lab, ssh_lab: SshLab, pbs: Path, sagemaker: dict[str, str], tmp_path: Path
+    slurm_lab: Lab,
+    ssh_lab: SshHosts,
+    pbs: RunningPbs,
+    sagemaker: TrainingService,
+    tmp_path: Path,
 ) -> User:
     """Return someone who may submit to all of them."""
     shutil.copytree(ROOT / "examples/digits", tmp_path / "examples/digits")
+    for profile in (ssh_lab.profile, pbs.profile):
+        shutil.copy(profile, tmp_path)
+    (tmp_path / "sagemaker.yaml").write_text(PROFILE)
     user = user_of(slurm_lab, tmp_path)
-    path = os.pathsep.join([f"{ssh_lab.folder}/bin", f"{pbs}/bin", user.environment["PATH"]])
-    environment = {**user.environment, **sagemaker, "PATH": path}
+    path = f"{ssh_lab.folder}/bin{os.pathsep}{user.environment['PATH']}"
+    environment = {**user.environment, **sagemaker.environment, "PATH": path}
     return User(folder=tmp_path, environment=environment, profile=user.profile)
 
 

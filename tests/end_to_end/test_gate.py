@@ -105,7 +105,9 @@ def test_an_array_has_a_run_for_each_repetition(user: User) -> None:
 def test_a_job_that_asks_for_it_is_queued_again(user: User) -> None:
     first = user.until("again", lambda row: row["restarts"] != [])
     starts_again(first["job"])
-    row = user.wait("again", "COMPLETED")
+    user.wait("again", "COMPLETED")
+    # The script adds its start to the list after it has recorded its end.
+    row = user.until("again", lambda row: len(row["restarts"]) == 2)
     assert (row["restart_count"], row["job"]) == (1, first["job"])
     assert [end["exit_code"] for end in row["restarts"]] == [75, 0]
     assert "start 1" in user.logs("again")["rank-0.out"]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,32 +10,9 @@ import pytest
 
 from hpc_train.data_folders import data_file
 from hpc_train.sites.load import load_site
-from tests.end_to_end.ssh_hosts import WAIT, HostsUser
-from tests.pipeline.waiting import LIMIT_S, wait_for
+from tests.end_to_end.host_user import WAIT, HostsUser
 
 pytestmark = [pytest.mark.ssh]
-# Ranks without torch, below agents that have it: each round needs both.
-ROUNDS = """\
-import os, pathlib, socket, time
-stop = pathlib.Path.home() / "stop"
-if os.environ["RANK"] == "0":
-    with socket.create_server(("", 41234)) as server:
-        peer, _ = server.accept()
-    while not stop.exists():
-        peer.sendall(b"round")
-        peer.recv(5)
-        print("round", flush=True)
-        time.sleep(0.1)
-else:
-    while True:
-        try:
-            peer = socket.create_connection((os.environ["MASTER_ADDR"], 41234))
-            break
-        except OSError:
-            time.sleep(0.1)
-    while said := peer.recv(5):
-        peer.sendall(said)
-"""
 
 
 @pytest.fixture
@@ -48,30 +24,13 @@ def runtime(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-@pytest.mark.parametrize(
-    ("file", "message"),
-    [
-        ("key", "Permission denied"),
-        pytest.param("known_hosts", "Host key verification failed", marks=pytest.mark.long),
-        pytest.param("port", "Connection refused", marks=pytest.mark.long),
-    ],
-)
 def test_a_host_that_refuses_is_named_before_anything_is_written(
-    mine: HostsUser, runtime: Path, file: str, message: str
+    mine: HostsUser, runtime: Path
 ) -> None:
-    lab, folder = Path(mine.lab.folder), mine.user.folder
-    config = (lab / "ssh_config").read_text()
-    if file == "port":
-        config = f"Port 2222\n{config}"
-    else:
-        # Another key than that of the user or of the host.
-        text = (lab / "host1" / "key").read_text()
-        if file == "known_hosts":
-            key = (lab / "authorized_keys").read_text()
-            text = "".join(f"{host.name},{host.address} {key}" for host in mine.lab.hosts)
-        (folder / file).write_text(text)
-        (folder / file).chmod(0o600)
-        config = config.replace(f"{lab}/{file}\n", f"{folder}/{file}\n")
+    lab, folder = mine.lab.folder, mine.user.folder
+    # Another key than that of the user.
+    shutil.copy(lab / "host1" / "key", folder / "key")
+    config = (lab / "ssh_config").read_text().replace(f"{lab}/key\n", f"{folder}/key\n")
     (folder / "ssh_config").write_text(config)
     (folder / "ssh").write_text(f'#!/bin/sh\nexec /usr/bin/ssh -F {folder}/ssh_config "$@"\n')
     (folder / "ssh").chmod(0o755)
@@ -80,9 +39,7 @@ def test_a_host_that_refuses_is_named_before_anything_is_written(
     done = mine.user.hpctrain(*words, PATH=path, XDG_RUNTIME_DIR=str(runtime))
     assert done.returncode == 2
     assert "2 hosts are needed, and 0 of 2 can be used" in done.stderr
-    assert f"{message}" in done.stderr
-    assert "host2: " in done.stderr
-    assert "cost" not in done.stderr
+    assert "host2: " in done.stderr and "Permission denied" in done.stderr
     assert not (folder / "results").exists()
 
 
@@ -114,17 +71,6 @@ def small(mine: HostsUser) -> Iterator[HostsUser]:
     mine.user.hpctrain("cancel", "j")
     mine.nothing_left()
     mine.on("host2", "umount -l ~/small")
-
-
-@pytest.mark.long
-def test_files_that_do_not_fit_on_a_host_fail_the_run(small: HostsUser) -> None:
-    site = small.profile("small", {"poll: 2s\n": "poll: 2s\nworkdir: ~/small\n"})
-    (small.user.folder / "data").write_bytes(b"x" * 100_000)
-    small.submit(small.job("true"), site=site)
-    row = small.wait("FAILED")
-    assert "host2: " in row["problem"]
-    assert "No space left on device" in row["problem"]
-    small.nothing_left()
 
 
 def test_a_disk_that_fills_up_during_a_run_fails_it(small: HostsUser) -> None:
@@ -182,29 +128,3 @@ def test_a_host_that_does_not_answer_is_no_part_of_a_draft(mine: HostsUser) -> N
     assert done.returncode == 1
     assert "nowhere: ssh: Could not resolve hostname nowhere" in done.stderr
     assert not (mine.user.folder / "two.yaml").exists()
-
-
-def test_a_cable_that_is_out_for_five_seconds_ends_no_run(mine: HostsUser, torch: None) -> None:
-    (mine.user.folder / "rounds.py").write_text(ROUNDS)
-    resources = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "time": "30m"}
-    job = {"name": "j", "command": ["python", "rounds.py"], "resources": resources}
-    mine.submit(mine.user.write("j.yaml", job))
-
-    def rounds() -> int:
-        found = "find ~/hpctrain -name rank-0.out -exec cat {} + 2>/dev/null"
-        return int(mine.on("host1", f"{found} | grep -c round") or 0)
-
-    mine.user.until("j", lambda row: rounds() > 0, 5 * LIMIT_S)
-    mine.connect(1, connected=False)
-    time.sleep(1)
-    out = rounds()
-    time.sleep(4)
-    # Each round needs both ranks.
-    assert rounds() == out
-    mine.connect(1, connected=True)
-    wait_for(lambda: rounds() > out + 20)
-    mine.on("host1", "touch ~/stop")
-    row = mine.wait("COMPLETED")
-    mine.on("host1", "rm ~/stop")
-    assert row["problem"] == ""
-    mine.nothing_left()

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.end_to_end.ssh_hosts import WAIT, HostsUser
+from tests.end_to_end.host_user import HostsUser
 
 pytestmark = [pytest.mark.ssh]
 
@@ -68,23 +68,6 @@ def test_a_gpu_in_use_is_refused(programs: HostsUser) -> None:
     assert "ssh host2 nvidia-smi" in said
 
 
-@pytest.mark.long
-def test_a_gpu_that_someone_uses_while_a_run_waits_is_waited_for(programs: HostsUser) -> None:
-    site = programs.profile("gpus", _GPUS)
-    install(programs, "nvidia-smi", "echo 0, $(cat ~/used), 81920")
-    programs.on("host2", "echo 0 >~/used")
-    programs.submit(programs.job(WAIT, name="first"))
-    programs.begun("first")
-    programs.submit(programs.job("echo done", resources={"gpus_per_node": 1}), site=site)
-    programs.user.until("j", lambda row: "is in use by" in row["reason"])
-    programs.on("host2", "echo 71680 >~/used")
-    assert programs.user.hpctrain("cancel", "first").returncode == 0
-    programs.user.until("j", lambda row: "host2 has 70.0 of 80.0 GiB of GPU 0" in row["reason"])
-    assert programs.row()["state"] == "PENDING"
-    programs.on("host2", "echo 0 >~/used")
-    programs.wait("COMPLETED")
-
-
 def test_a_host_that_would_end_the_run_with_the_connection(programs: HostsUser) -> None:
     linger = "[ -e ~/lingers ] && echo Linger=yes"
     install(
@@ -109,20 +92,3 @@ def test_an_address_that_the_others_do_not_reach_is_named(mine: HostsUser) -> No
     said = refused(mine, mine.job("true"), site)
     assert "host2: cannot connect to 10.79.9.9:" in said
     assert "check the address of the host in the profile" in said
-
-
-@pytest.mark.long
-def test_a_network_that_is_cut_while_a_run_waits_fails_it(mine: HostsUser) -> None:
-    mine.submit(mine.job(WAIT, name="first", nodes=1))
-    mine.begun("first", logs=1)
-    mine.submit(mine.job("true"))
-    mine.user.until("j", lambda row: "host1 is in use by" in row["reason"])
-    mine.on("host2", "ip route add blackhole 10.79.0.1/32")
-    try:
-        assert mine.user.hpctrain("cancel", "first").returncode == 0
-        problem = mine.wait("FAILED")["problem"]
-    finally:
-        mine.on("host2", "ip route del blackhole 10.79.0.1/32")
-    assert "host2 cannot connect to 10.79.0.1:" in problem
-    assert "check the address of the host in the profile" in problem
-    mine.nothing_left()

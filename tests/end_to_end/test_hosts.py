@@ -7,12 +7,13 @@ import os
 import shutil
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.end_to_end.ssh_hosts import WAIT, HostsUser
+from tests.end_to_end.host_user import WAIT, HostsUser
 from tests.pipeline.waiting import LIMIT_S, wait_for
 
 pytestmark = [pytest.mark.ssh]
@@ -69,20 +70,21 @@ def test_a_run_waits_for_a_host_in_use_and_says_whose_it_is(mine: HostsUser) -> 
     assert mine.row("first")["state"] == "CANCELLED"
 
 
-@pytest.mark.long
-def test_runs_on_one_host_share_the_list(mine: HostsUser) -> None:
-    mine.submit(mine.job(WAIT, nodes=1, name="first"))
-    mine.begun("first", logs=1)
-    mine.submit(mine.job("echo done", nodes=1, name="second"), "--wait")
-    assert mine.row("second")["nodes"] == "host2"
-
-
 def test_the_first_failure_ends_all_hosts(mine: HostsUser) -> None:
-    program = f'[ "$NODE_RANK" = 0 ] || exit 3\n{WAIT}'
-    mine.submit(mine.job(program))
-    row = mine.wait("FAILED")
-    assert "a rank on host2: exit code 3" in row["problem"]
+    mine.submit(mine.job(f'[ "$NODE_RANK" = 0 ] || exit 3\n{WAIT}'))
+    assert "a rank on host2: exit code 3" in mine.wait("FAILED")["problem"]
     mine.nothing_left()
+
+
+def test_a_short_silence_ends_no_run(mine: HostsUser) -> None:
+    mine.submit(mine.job(WAIT))
+    mine.begun()
+    mine.connect(1, connected=False)
+    # Longer than the pause between two looks at the hosts.
+    time.sleep(5)
+    mine.connect(1, connected=True)
+    mine.wait("RUNNING")
+    assert mine.left("host1") and mine.left("host2")
 
 
 def test_ranks_in_sessions_of_their_own_are_ended_too(mine: HostsUser) -> None:
@@ -121,23 +123,6 @@ def test_a_run_that_ends_without_a_supervisor_is_recorded(mine: HostsUser) -> No
     assert "done" in mine.user.logs("j")["node-0.out"]
 
 
-@pytest.mark.long
-def test_the_logs_of_a_run_that_is_cancelled_without_a_supervisor(mine: HostsUser) -> None:
-    late = 'until [ -e "$HOME/go" ]; do sleep 0.1; done; rm "$HOME/go"; echo late'
-    mine.submit(mine.job(f"echo here; {late}; touch $HOME/late; {WAIT}"))
-    mine.begun()
-    os.kill(mine.supervisor(), signal.SIGKILL)
-    both = ("host1", "host2")
-    for host in both:
-        mine.on(host, "touch ~/go")
-    wait_for(lambda: all("late" in mine.on(host, "ls ~") for host in both))
-    done = mine.user.hpctrain("cancel", "j")
-    assert done.returncode == 0, done.stderr
-    assert mine.row()["state"] == "CANCELLED"
-    assert "late" in mine.user.logs("j")["node-1.out"]
-    assert "No such file" in mine.on("host2", "rm ~/late; find ~/hpctrain/runs/j -type f 2>&1")
-
-
 def test_a_silent_host_is_unknown_until_it_answers(mine: HostsUser) -> None:
     # With one host, no other can tell whether it is lost.
     mine.submit(mine.job(WAIT, nodes=1))
@@ -161,7 +146,7 @@ def test_a_host_without_power_ends_the_run_on_the_others(mine: HostsUser) -> Non
         assert row["problem"].endswith(" s, nor does host1 reach it")
         assert not mine.left("host1")
     finally:
-        mine.switch_on(1)
+        mine.lab.switch_on_all()
 
 
 @pytest.mark.long
@@ -169,7 +154,7 @@ def test_a_host_that_was_restarted_ends_the_run(mine: HostsUser) -> None:
     mine.submit(mine.job(WAIT))
     mine.begun()
     mine.switch_off(1)
-    mine.switch_on(1)
+    mine.lab.switch_on_all()
     row = mine.wait("NODE_FAIL")
     assert row["problem"] == "host2 was restarted during the run"
     mine.nothing_left()
@@ -206,16 +191,6 @@ def test_a_secret_reaches_the_ranks_and_no_file(mine: HostsUser) -> None:
         assert mine.on(host, f"grep -rl {WORD} ~ /tmp") == ""
     results = [path for path in (mine.user.folder / "results").rglob("*") if path.is_file()]
     assert results and not any(WORD.encode() in path.read_bytes() for path in results)
-
-
-def test_retry_runs_a_failed_job_again(mine: HostsUser) -> None:
-    mine.submit(mine.job('[ -e "$HOME/second" ] && exec rm "$HOME/second"; exit 3'))
-    mine.wait("FAILED")
-    for host in ("host1", "host2"):
-        mine.on(host, "touch ~/second")
-    done = mine.user.hpctrain("retry", "j", "--wait")
-    assert done.returncode == 0, done.stderr
-    assert "COMPLETED" in {row["state"] for row in mine.user.runs("j").values()}
 
 
 @pytest.fixture

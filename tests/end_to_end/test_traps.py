@@ -100,7 +100,7 @@ def test_two_jobs_on_one_node_do_not_share_a_port(user: User, slurm: Slurm) -> N
     for name in ("first", "second"):
         file = job(user, name, LISTEN, "srun")
         assert user.submit(file, site="few").returncode == 0
-        user.says(name, "", "rank-0.out")
+        user.says(name, "\n", "rank-0.out")
         # A number in between is used up.
         slurm("sbatch", "--hold", "--output=/dev/null", "--wrap=true")
     (user.folder / "go").touch()

@@ -16,11 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from hpc_train.lab.ssh_hosts.start_and_stop import SshLab
 from hpc_train.lab.state_file import Lab
 from hpc_train.model.submission import JobState
 from tests.cli.preloaded import LIBRARIES, Preloaded
 from tests.pipeline.waiting import LIMIT_S, wait_for
+from tests.servers.hosts import SshHosts
 
 ROOT = Path(__file__).resolve().parents[2]
 Done = subprocess.CompletedProcess[str]
@@ -198,7 +198,7 @@ def commands() -> Preloaded:
     return process
 
 
-def user_of(lab: Lab | SshLab, folder: Path) -> User:
+def user_of(lab: Lab | SshHosts, folder: Path) -> User:
     """Return a user of a lab, with nothing of an outer job or site in the environment."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
     environment = {

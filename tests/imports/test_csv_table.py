@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import is_comment
-from hpc_train.imports.number_cells import number
+from hpc_train.imports.runs_from_table import number
 from hpc_train.imports.table_file import is_result_table, read_table
 
 

@@ -9,8 +9,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.json_table import parse_json
-from hpc_train.imports.table_file import is_result_table, read_table
+from hpc_train.imports.table_file import is_result_table, parse_json, read_table
 
 T = Path("t.json")
 
@@ -91,7 +90,7 @@ def test_what_is_no_table_is_refused_with_its_line(text: str, message: str) -> N
 
 
 def test_rows_without_common_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hpc_train.imports.json_table._MOST_CELLS", 8)
+    monkeypatch.setattr("hpc_train.imports.table_file._MOST_CELLS", 8)
     assert parse_json(T, '{"a": 1, "b": 1}\n{"a": 1}\n{"b": 2}')
     with pytest.raises(LogParseError, match="3 rows with 3 different keys"):
         parse_json(T, '{"a": 1}\n{"b": 1}\n{"c": 2}')

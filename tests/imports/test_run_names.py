@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.run_names import table_names
-from hpc_train.imports.runs_from_table import table_study
+from hpc_train.imports.runs_from_table import table_names, table_study
 from hpc_train.imports.table_file import read_table
 
 

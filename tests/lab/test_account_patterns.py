@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.lab.twins.account_patterns import lua_patterns
+from hpc_train.lab.twins.start_and_stop import lua_patterns
 
 
 @pytest.mark.parametrize(

@@ -210,7 +210,7 @@ def test_down_leaves_nothing(
         "hpctrain: no lab in /nope",
     )
     assert json.loads(hpctrain("status", "--json").stdout) == {
-        "schema": 1, "up": False, "twins": [], "ssh_hosts": None,
+        "schema": 1, "up": False, "twins": [],
     }  # fmt: skip
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab.twins.job_submit_plugin import job_submit
+from hpc_train.lab.twins.start_and_stop import job_submit
 from hpc_train.sites.load import load_site
 from tests.conftest import refuse
 from tests.lab.test_twin_text import profile

@@ -8,11 +8,9 @@ from hpc_train.errors import SpecError, UnknownNameError
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, parse_version
-from hpc_train.lint.rules_page import rules_page
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.version_ranges import Version
 from tests.lint.conftest import SITE, site
-from tests.project.test_docs import DOCS
 
 PORT = "export MASTER_PORT=29500"
 
@@ -221,8 +219,3 @@ def test_nccl_names_do_not_contradict() -> None:
     assert set(known.deprecated) <= read
     assert set(known.documented) & set(known.undocumented) == set()
     assert set(known.values) <= set(known.documented)
-
-
-def test_the_page_is_what_the_rules_say() -> None:
-    """Write it anew with `hpctrain lint --list --markdown > docs/lint.md`."""
-    assert (DOCS / "lint.md").read_text(encoding="utf-8") == rules_page()

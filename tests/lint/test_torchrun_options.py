@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.lint.rules.torchrun_options import OPTIONS
+from hpc_train.lint.rules.torchrun import OPTIONS
 
 
 def test_each_option_of_the_installed_torchrun_is_known() -> None:

@@ -9,8 +9,7 @@ import pytest
 import hpc_train
 from hpc_train.errors import ArgumentError
 from hpc_train.model.log_selection import Search
-from hpc_train.pipeline.mlperf_scores import mlperf_notes
-from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.pipeline.report_inputs import mlperf_notes, report_inputs
 
 
 def event(ms: int, key: str, rest: str) -> str:

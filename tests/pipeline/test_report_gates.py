@@ -8,8 +8,7 @@ import pytest
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates
-from hpc_train.pipeline.report import build_report, unreadable_gates
-from hpc_train.pipeline.report_gates import merged_gates, with_site_gates
+from hpc_train.pipeline.report import build_report, merged_gates, unreadable_gates, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.reports.gate_table_and_sentences import verdicts_of

@@ -9,9 +9,8 @@ from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Adapter, Transport
-from hpc_train.pipeline.log_digests import Digests
+from hpc_train.pipeline.report import NOT_RECORDED, Digests, provenance
 from hpc_train.pipeline.report_inputs import ReportInputs
-from hpc_train.pipeline.report_provenance import NOT_RECORDED, provenance
 from hpc_train.pipeline.run_details import details
 from hpc_train.tables.record_arrays import record_arrays
 from tests.pipeline.runs_of import run, written

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -17,7 +15,7 @@ from hpc_train.pipeline.retry import RetryOptions, retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from tests.pipeline.waiting import wait_for
-from tests.sagemaker_service import Served, serving
+from tests.servers.sagemaker import TrainingService, serving
 from tests.submissions.sagemaker.jobs import JOB, profile
 
 pytest.importorskip("boto3")
@@ -27,9 +25,8 @@ SPOT = ("  bucket", "  spot: true\n  bucket")
 class Account:
     """A service whose jobs all fail for lack of capacity, and a folder with a job."""
 
-    def __init__(self, folder: Path, served: Served) -> None:
-        self.folder = folder
-        self.service, self.calls = served
+    def __init__(self, folder: Path, service: TrainingService) -> None:
+        self.folder, self.service = folder, service
         (folder / "train.py").touch()
         (folder / "job.yaml").write_text(JOB)
         profile(folder, SPOT)
@@ -45,8 +42,7 @@ class Account:
     def checkpoints(self, run: RunFolder) -> str:
         """Return the folder of checkpoints that AWS was asked for."""
         name = read_json(run.submission, Submission).native_id.partition("/")[2]
-        request: dict[str, Any] = self.service.jobs[name].request
-        return str(request.get("CheckpointConfig", {}).get("S3Uri", ""))
+        return str((self.service.jobs[name].request.checkpoint_config or {}).get("S3Uri", ""))
 
 
 @pytest.fixture
@@ -54,10 +50,9 @@ def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Account
     work = tmp_path / "work"
     work.mkdir()
     monkeypatch.chdir(work)
-    with serving(tmp_path / "aws", monkeypatch) as served:
-        (tmp_path / "aws" / "s3" / "my-bucket").mkdir()
-        (tmp_path / "aws" / "faults.json").write_text(json.dumps({"capacity": 99}))
-        yield Account(work, served)
+    with serving(tmp_path / "aws", monkeypatch) as service:
+        service.faults["capacity"] = 99
+        yield Account(work, service)
 
 
 def test_each_retry_has_the_checkpoints_of_the_first_job(account: Account) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import datetime
-import time
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest
@@ -30,7 +28,7 @@ def test_the_code_of_several_runs_is_uploaded_once(account: Account) -> None:
         "name: s\njob: job.yaml\naxes: {nodes: [1, 2]}\nscaling: strong\nrepetitions: 2\n"
     )
     account.submit("study.yaml")
-    uploads = [call for call in account.calls if call.startswith("/my-bucket/")]
+    uploads = [call for call in account.service.calls if call.startswith("/my-bucket/")]
     assert len([call for call in uploads if "/code/" in call]) == 1
     assert len([call for call in uploads if call.endswith("/job.sh")]) == 4
 
@@ -38,16 +36,14 @@ def test_the_code_of_several_runs_is_uploaded_once(account: Account) -> None:
 def test_a_request_without_an_answer_may_have_been_accepted(
     account: Account, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def lost(_: dict[str, Any]) -> dict[str, Any]:
-        raise ConnectionResetError
-
-    monkeypatch.setattr(account.service, "_create", lost)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_SAGEMAKER", "http://127.0.0.1:1")
     monkeypatch.setattr(aws_client, "_ATTEMPTS", 1)
     request = Request(path=account.folder / "job.yaml", site=str(account.folder / "aws.yaml"))
     results = account.folder / "results"
     with pytest.raises(SubmitError, match="AWS does not answer") as failure:
         submit(prepare(request), results, [])
     assert failure.value.transient
+    monkeypatch.delenv("AWS_ENDPOINT_URL_SAGEMAKER")
     (run,) = runs_below(next(path for path in results.iterdir() if path.is_dir()))
     # Its name is kept, so that it is found if AWS created it.
     assert run.submission is not None and "/hpct-resnet" in run.submission.native_id
@@ -70,7 +66,8 @@ def test_an_end_whose_last_lines_may_still_come_is_not_recorded(account: Account
     submission = msgspec.structs.replace(read_json(run.submission, Submission), state=None)
     job = account.service.jobs[submission.native_id.partition("/")[2]]
     for ago_s, recorded in ((0.0, ""), (100.0, submission.native_id)):
-        job.started = job.ended = time.time() - ago_s
+        then = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(seconds=ago_s)
+        job.request.training_start_time = job.request.training_end_time = then
         (report,) = SageMakerExecutor().query({run: submission}).values()
         assert (report.state, report.job) == (JobState.NODE_FAIL, recorded)
         assert run.status.exists() == bool(recorded)

@@ -15,7 +15,7 @@ from hpc_train.model.site_network import When
 from hpc_train.model.value import Sourced, decode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
-from hpc_train.plans.env_blocks import meets
+from hpc_train.plans.environment import meets
 from hpc_train.plans.network_context import network_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
 

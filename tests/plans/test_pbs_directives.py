@@ -12,8 +12,7 @@ from hpc_train.model.job import Elastic
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.plans.build import make_plan
 from hpc_train.registry import find_batch_system
-from hpc_train.sites.validate_names import check_words
-from hpc_train.sites.validate_network import check_rendezvous
+from hpc_train.sites.load import check_rendezvous, check_words
 from tests.plans.conftest import Job, Site
 from tests.plans.launchers.made import words
 

@@ -8,12 +8,10 @@ import pytest
 from hpc_train.model.hardware import Link
 from hpc_train.model.node_topology import nearest_nics
 from hpc_train.probe.gpu_tools import rocm_gpus
-from hpc_train.probe.hardware import read_hardware
+from hpc_train.probe.hardware import disks, links, read_hardware
 from hpc_train.probe.infer_settings import gpu_order, guess, usable
-from hpc_train.probe.local_disks import disks
-from hpc_train.probe.network_interfaces import links
 from hpc_train.probe.nvidia_topology import nvidia_topology
-from hpc_train.probe.rocm_topology import rocm_topology
+from hpc_train.probe.read_topology import rocm_topology
 from tests.probe.machines import fixture, output
 
 

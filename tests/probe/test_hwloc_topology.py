@@ -6,8 +6,7 @@ import pytest
 
 from hpc_train.model.node_topology import nearest_nics
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.hwloc_topology import HwlocTopology, hwloc_topology
-from hpc_train.probe.sysfs_topology import distance
+from hpc_train.probe.read_topology import HwlocTopology, distance, hwloc_topology
 from tests.probe.machines import fixture, output
 
 

@@ -15,8 +15,7 @@ import pytest
 from hpc_train.model.node_topology import NodeTopology, nearest_nics
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.nvidia_topology import nvidia_topology
-from hpc_train.probe.rocm_topology import rocm_topology
-from hpc_train.probe.sysfs_topology import distance, numa_nodes, pci_devices
+from hpc_train.probe.read_topology import distance, numa_nodes, pci_devices, rocm_topology
 from tests.probe.machines import fixture, output
 
 # A switch with two GPUs and an adapter, one behind a further switch, one beside, one elsewhere.

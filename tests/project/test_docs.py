@@ -13,10 +13,10 @@ import pytest
 from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.site.check import check_site
-from hpc_train.records.signatures.signature_file import read_own
+from hpc_train.records.signatures.catalogue import read_own
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job, is_study
-from hpc_train.specs.study import build_study
+from hpc_train.specs.sizes_option import build_study
 from hpc_train.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -1,4 +1,4 @@
-"""The documentation as a site: it is built, and has the commands and the docstrings."""
+"""The documentation as a site: it has the commands, the docstrings and the catalogues."""
 
 from __future__ import annotations
 
@@ -8,14 +8,30 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
 
 import hpc_train
 from hpc_train.cli.commands import COMMANDS
+from hpc_train.data_folders import profile_folder
+from hpc_train.lint.rules import all_rules
+from hpc_train.pipeline.site.show import site_keys
+from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
+CATALOGUES: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {
+    "lint": ("hpctrain lint --list", lambda: [one.id for one in all_rules()]),
+    "failures": ("hpctrain diagnose --list", lambda: [one.id for one in catalogue().signatures]),
+    "logs": ("hpctrain collect --list", lambda: BUILT_IN["parsers"]),
+    "sites": (
+        "hpctrain site list",
+        lambda: [one.stem for one in profile_folder().glob("*.yaml")],
+    ),
+    "site-reference": ("hpctrain site schema --keys", lambda: [row[0] for row in site_keys()]),
+}
 LOADED = re.compile(r"<(?:script|img|iframe|link)\b[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*>")
 
 
@@ -30,7 +46,11 @@ def test_the_site_is_complete(tmp_path: Path) -> None:
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
     pages = {path.stem: path.read_text(encoding="utf-8") for path in tmp_path.glob("*.html")}
-    assert pages.keys() - {"404"} == {path.stem for path in (ROOT / "docs").glob("*.md")}
+    written = {path.stem for path in (ROOT / "docs").glob("*.md")}
+    assert pages.keys() - {"404"} == written | CATALOGUES.keys()
+    for name, (command, entries) in CATALOGUES.items():
+        assert command in pages[name]
+        assert [one for one in entries() if f">{html.escape(one)}" not in pages[name]] == []
     assert [name for name in COMMANDS if f"Usage: hpctrain {name}" not in pages["commands"]] == []
     text = html.unescape(re.sub(r"<[^<>]+>", "", pages["python"]))
     for name in hpc_train.__all__:

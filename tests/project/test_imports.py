@@ -75,8 +75,8 @@ def test_no_heavy_library_no_signatures_and_no_other_scheduler(command: str) -> 
 
 
 def test_signatures_are_read_to_diagnose_and_not_to_collect() -> None:
-    assert "cuda.yaml" in after("diagnose docs/logs.md")[1]
-    assert after("collect docs/logs.md")[1] == set()
+    assert "cuda.yaml" in after("diagnose examples/logs/gpt-8.log")[1]
+    assert after("collect examples/logs/gpt-8.log")[1] == set()
 
 
 def test_the_package_loads_its_interface_at_the_first_use() -> None:
@@ -106,5 +106,5 @@ def test_a_report_as_text_loads_no_figures(tmp_path: Path) -> None:
     rows = (f"{n},{n},{100 * n}" for n in (1, 2, 4, 8, 16, 32))
     table.write_text("\n".join(["nodes,gpus,samples_per_second", *rows]) + "\n")
     found, _ = after(f"report {table}")
-    assert "hpc_train.tables.least_squares" in found
+    assert "hpc_train.tables.scaling_fits" in found
     assert not found & {"matplotlib", "scipy.optimize", "scipy.stats"}

@@ -12,13 +12,13 @@ from hpc_train.data_folders import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.option_values import value_forms
-from hpc_train.lint.rules.slurm_variables import slurm_variables
+from hpc_train.lint.rules.variable_names import slurm_variables
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 from hpc_train.submissions.slurm.reason_codes import sentence
-from hpc_train.submissions.slurm.refusals import advice
+from hpc_train.submissions.slurm.sbatch import advice
 
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {

@@ -1,4 +1,4 @@
-"""The pages about logs: the one written from the registry, and the guide whose code works."""
+"""The page about parsers: its code works."""
 
 from __future__ import annotations
 
@@ -7,21 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import registry
 from hpc_train.records.collect import collect
-from hpc_train.records.logs_page import supported_markdown
-from hpc_train.records.run_parsers import maker
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CODE = re.compile(r"```python\n# my_parsers/(?P<name>\w+)\.py\n(?P<text>.*?)```", re.DOTALL)
-
-
-def test_page_is_current() -> None:
-    parsers = {name: maker(name)() for name in registry.BUILT_IN["parsers"]}
-    page = supported_markdown(parsers)
-    assert (DOCS / "logs.md").read_text(encoding="utf-8") == page, (
-        "hpctrain collect --list --markdown >docs/logs.md"
-    )
 
 
 def modules() -> dict[str, str]:

@@ -1,16 +1,20 @@
-"""Every published study: its report is made anew from its records, and says the same."""
+"""Every published study: its report is made anew from its records, and says the same.
+
+Sums, logarithms and matrices differ in the last bits from processor to processor: of the digits
+that a report writes, only the last can change by that.
+"""
 
 from __future__ import annotations
 
 import os
 import re
 import shutil
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
 
 from tests.command_line import run_command
-from tests.project.same_result import differences, plain
 
 ROOT = Path(__file__).resolve().parents[2]
 STUDIES = sorted((ROOT / "results" / "studies").iterdir())
@@ -19,8 +23,11 @@ PARAMS = [
     for path in STUDIES
 ]
 PROFILE = re.compile(r'"profile": ?"(?=/)')
-PICTURE = re.compile(r"<svg.*?</svg>", re.DOTALL)
 
+# Numbers, but not those in a name, a colour or an address (1-0a24032a-r3, #4c47f5, v2.1.0).
+_NUMBER = re.compile(r"(?<![\w.#-])[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?(?![\w.]*\w)", re.ASCII)
+# What is left of a difference of equal numbers near 1 or 100.
+_NOTHING = Decimal("1e-11")
 
 # What they draw takes as long as a process.
 pytestmark = pytest.mark.process
@@ -40,37 +47,51 @@ def pair(
     for manifest in copy.glob("*/run.json"):
         # Who has a lab on this machine has a file where the profile of the runs was.
         manifest.write_text(PROFILE.sub(r"\g<0>/nowhere", manifest.read_text()))
-    for name in ("report.md", "report.html"):
-        words = ("report", str(copy), "-o", str(copy / name))
-        done = run_command(words, dict(os.environ), copy.parent)
-        assert done.returncode == 0, done.stderr
+    words = ("report", str(copy), "-o", str(copy / "report.md"))
+    done = run_command(words, dict(os.environ), copy.parent)
+    assert done.returncode == 0, done.stderr
     if os.environ.get("HPCTRAIN_WRITE_GOLDEN") == "1":
         for path in stored.glob("report*"):
             path.unlink()
-        for path in copy.glob("report*"):
+        for path in (*copy.glob("report*.md"), *copy.glob("report*.svg")):
             shutil.copy(path, stored)
     return stored, copy
 
 
-def names(study: Path, ending: str) -> list[str]:
-    return sorted(path.name for path in study.glob(f"report*{ending}"))
+@pytest.mark.parametrize("ending", [".md", ".svg"])
+def test_the_stored_files_are_those_of_a_report(pair: tuple[Path, Path], ending: str) -> None:
+    first, second = (sorted(path.name for path in one.glob(f"report*{ending}")) for one in pair)
+    assert first == second != []
 
 
-def test_the_files_are_those_that_a_report_has(pair: tuple[Path, Path]) -> None:
-    stored, again = pair
-    assert names(again, "") == names(stored, "")
-
-
-@pytest.mark.parametrize("ending", [".md", ".csv"])
-def test_the_numbers_follow_from_the_records(pair: tuple[Path, Path], ending: str) -> None:
-    stored, again = pair
-    assert names(stored, ending)
-    for name in names(stored, ending):
-        assert not differences((again / name).read_text(), (stored / name).read_text()), name
-
-
-def test_the_words_of_the_page_follow_from_the_records(pair: tuple[Path, Path]) -> None:
-    pages = [(study / "report.html").read_text() for study in pair]
-    assert all(len(PICTURE.findall(page)) > 2 for page in pages)
-    stored, again = (plain(PICTURE.sub("", page)) for page in pages)
+def test_the_numbers_follow_from_the_records(pair: tuple[Path, Path]) -> None:
+    stored, again = ((study / "report.md").read_text() for study in pair)
     assert not differences(again, stored)
+
+
+def differences(one: str, other: str) -> list[str]:
+    """Return what differs in two texts: their words, or numbers by more than the last digit.
+
+    Whole numbers are counts, and equal.
+    """
+    words = [_NUMBER.sub("#", text) for text in (one, other)]
+    if words[0] != words[1]:
+        pairs = zip(*(text.splitlines() for text in words), strict=False)
+        return next(([f"{a} | {b}"] for a, b in pairs if a != b), ["one text is longer"])
+    pairs = zip(*(_NUMBER.findall(text) for text in (one, other)), strict=True)
+    return [f"{a} | {b}" for a, b in pairs if not _same(a, b)]
+
+
+def _same(one: str, other: str) -> bool:
+    first, second = Decimal(one), Decimal(other)
+    last = min(_place(first), _place(second))
+    if last >= 0:
+        return first == second
+    return abs(first - second) <= max(Decimal(1).scaleb(last), _NOTHING)
+
+
+def _place(number: Decimal) -> int:
+    """Return the power of ten of the last digit."""
+    place = number.as_tuple().exponent
+    assert isinstance(place, int)
+    return place

@@ -54,7 +54,8 @@ def test_the_list_says_where_each_is_from(site: Path) -> None:
     assert rows[1].split()[:4] == ["mysite_quota_frozen", "site", "fatal", f"{file}:4"]
     assert rows[2].split()[:4] == ["mysite_prolog_failed", "site", "fatal", f"{file}:13"]
     assert {row.split()[3] for row in rows[3:]} == {"hpctrain"}
-    assert f"From `{file}:4`." in hpctrain(site, "diagnose", "--list", "--markdown").stdout
+    explained = hpctrain(site, "diagnose", "--list", "mysite_quota_frozen").stdout
+    assert explained.startswith("mysite_quota_frozen fatal: Project {project}")
 
 
 def test_the_mistake_of_the_page_is_that_of_the_command(site: Path) -> None:

@@ -13,8 +13,7 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
-from hpc_train.records.event_file import EventLines, _masked
-from hpc_train.records.event_message import scalars
+from hpc_train.records.event_file import EventLines, _masked, scalars
 from hpc_train.records.foreign_logs_by_run import foreign_runs
 from hpc_train.records.parse_stats import ParseStats
 

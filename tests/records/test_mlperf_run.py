@@ -11,8 +11,8 @@ from hpc_train.errors import LogParseError
 from hpc_train.records.collect import collect
 from hpc_train.records.mlperf_run import mlperf_run, scaling_factor
 from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.parsers.mlperf import events_in
 from hpc_train.records.parsing.log_parser import Unreadable
-from hpc_train.records.parsing.mlperf_event import events_in
 
 LOGS = Path(__file__).parents[1] / "logs" / "mlperf"
 

@@ -16,8 +16,13 @@ from hpc_train.records import signature_matcher
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.signatures import catalogue as catalogues
 from hpc_train.records.signatures.base import PACKAGED
-from hpc_train.records.signatures.catalogue import catalogue, packaged
-from hpc_train.records.signatures.signature_file import check, read_own, read_signatures
+from hpc_train.records.signatures.catalogue import (
+    catalogue,
+    check,
+    packaged,
+    read_own,
+    read_signatures,
+)
 from tests.records.sighted import ids, sighted
 
 FOLDER = data_file("signatures")

@@ -15,10 +15,8 @@ from hpc_train.records.signature_matcher import SymptomReader
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import explain
-from hpc_train.records.signatures.failures_page import failures_page
 from tests.records.sighted import ids, sighted
 
-DOCS = Path(__file__).parents[2] / "docs"
 SIGNATURES = packaged()
 BY_ID = {signature.id: signature for signature in SIGNATURES}
 EXPECTED = {
@@ -122,11 +120,6 @@ def test_a_part_of_a_box_is_not_the_box() -> None:
     for line, _ in dispatch(io.BytesIO(log.encode()), [reader]):
         reader.read(line)
     assert reader.counts == {"torchrun_child_failed_rank": 250}
-
-
-def test_the_page_is_what_the_catalogue_says() -> None:
-    """Write it anew with `hpctrain diagnose --list --markdown > docs/failures.md`."""
-    assert (DOCS / "failures.md").read_text(encoding="utf-8") == failures_page(SIGNATURES)
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.records.timestamps import Clock
+from hpc_train.records.signature_matcher import Clock
 
 SHORT = "[E0131 12:00:00.123 file.cpp:1] text"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from hpc_train.model.machine_size import MachineSize
-from hpc_train.reports.crossed_links_table import crossed_links_tables, switch_notes
+from hpc_train.reports.advice_report import crossed_links_tables, switch_notes
 
 # JUWELS Booster: four A100 with NVLink3, four adapters of 200 Gbit/s.
 NODE = MachineSize(

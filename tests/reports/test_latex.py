@@ -11,7 +11,7 @@ import pytest
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.fit_and_forecast_tables import with_laws
 from hpc_train.reports.formats import latex
-from hpc_train.reports.formats.latex_text import escaped, printed_width
+from hpc_train.reports.formats.latex import escaped, printed_width
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.table_layout import all_columns
 from hpc_train.tables.fastest_series import fastest_frame

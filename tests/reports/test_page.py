@@ -16,8 +16,7 @@ import pytest
 
 from hpc_train.model.report import Report, RunDetail
 from hpc_train.pipeline.write_report import check_format, default_options, write_report
-from hpc_train.reports.formats.page.render import render
-from hpc_train.reports.formats.page.run_details import MOST_ENDS
+from hpc_train.reports.formats.page.render import MOST_ENDS, render
 from tests.reports.finished import HOSTILE, empty, report
 from tests.reports.whole import SCRIPT, TURNED, WORDS, whole
 

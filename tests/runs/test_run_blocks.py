@@ -8,7 +8,7 @@ import msgspec
 
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobState, Submission
-from hpc_train.runs.run_blocks import run_blocks
+from hpc_train.runs.expected_runs import run_blocks
 
 
 def nested_run(run_id: str, started: float | None, job: str) -> Run:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hpc_train.errors import RenderError
 from hpc_train.model.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
-from hpc_train.scripts.export_lines import exports
+from hpc_train.scripts.jinja_environment import exports
 from hpc_train.scripts.quote_filters import (
     command,
     comment,

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import msgspec
 import pytest
 
 from hpc_train.data_folders import profile_folder
-from tests.sites.operators_page import (
+from tests.sites.operators_jobs import (
     FOLDER,
-    PAGE,
     comparisons,
     not_found,
-    page,
     read_table,
     script_of,
 )
@@ -61,14 +58,3 @@ def test_a_source_without_a_date_is_refused(tmp_path: Path) -> None:
     assert path.read_text() != text
     with pytest.raises(msgspec.ValidationError, match="required field `date`"):
         read_table(path)
-
-
-def test_an_unknown_date_is_shown() -> None:
-    assert "public job scripts, date unknown: medium" in page()
-
-
-def test_the_page_is_what_the_data_say() -> None:
-    """With HPCTRAIN_WRITE_GOLDEN=1 the page is written anew."""
-    if os.environ.get("HPCTRAIN_WRITE_GOLDEN") == "1":
-        PAGE.write_text(page(), encoding="utf-8")
-    assert PAGE.read_text(encoding="utf-8") == page()

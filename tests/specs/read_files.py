@@ -11,7 +11,7 @@ from hpc_train.model.study import Study
 from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job
 from hpc_train.specs.override import Override
-from hpc_train.specs.study import build_study
+from hpc_train.specs.sizes_option import build_study
 from hpc_train.yamlfile import read
 
 

@@ -16,7 +16,7 @@ from hpc_train.submissions.hosts.started_hosts import StartedHost, StartedHosts,
 from hpc_train.submissions.local_queue import FOLDER, LocalQueue, take
 from hpc_train.submissions.sagemaker.training_job import PREFIX
 from hpc_train.submissions.slurm.squeue import FIELD, RECORD
-from tests.sagemaker_service import REGION, serving
+from tests.servers.sagemaker import REGION, serving
 from tests.submissions.slurm.fake_slurm import Fake, programs
 
 RUNS = 1000
@@ -106,18 +106,18 @@ def test_sagemaker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made) 
     runs = made("sagemaker", lambda number: f"{REGION}/{PREFIX}p-{number:012x}")
     names = [one.native_id.partition("/")[2] for one in runs.values()]
     with serving(tmp_path / "aws", monkeypatch) as served:
-        for name in names:
-            served.service.jobs[name] = served.service.new_job({"TrainingJobName": name})
+        served.add(names)
+        served.calls.clear()
         assert states(query("sagemaker", runs)) == {JobState.PENDING}
-        assert served.calls == ["SageMaker.ListTrainingJobs"] * (RUNS // 100)
+        assert served.calls == ["ListTrainingJobs"] * (RUNS // 100)
         served.calls.clear()
         last = list(runs)[-1]
         assert query("sagemaker", {last: runs[last]})
-        assert served.calls == ["SageMaker.ListTrainingJobs"]
+        assert served.calls == ["ListTrainingJobs"]
         served.calls.clear()
         # The newest jobs are on the first page, and no other one is asked for.
         assert query("sagemaker", {run: runs[run] for run in list(runs)[-2:]})
-        assert served.calls == ["SageMaker.ListTrainingJobs"]
+        assert served.calls == ["ListTrainingJobs"]
 
 
 def test_local(put: Fake, tmp_path: Path, made: Made) -> None:

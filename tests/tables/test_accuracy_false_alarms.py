@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.tables.accuracy_changes import accuracy_limits
+from hpc_train.tables.comparison import accuracy_limits
 from hpc_train.tables.confidence_intervals import corrected, noise_limit
 from hpc_train.tables.group_reductions import Moments
 from hpc_train.tables.runs import run_frame

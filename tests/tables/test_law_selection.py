@@ -9,9 +9,7 @@ from numpy.typing import NDArray
 
 from hpc_train.model.scaling_fit import Fit
 from hpc_train.tables.group_reductions import numbers
-from hpc_train.tables.law_selection import aicc, lack_of_fit, noise_of
-from hpc_train.tables.least_squares import solve
-from hpc_train.tables.scaling_fits import fits
+from hpc_train.tables.scaling_fits import aicc, fits, lack_of_fit, noise_of, solve
 from tests.tables import true_laws
 
 Floats = NDArray[np.float64]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from hpc_train.model.scaling_fit import Law
-from hpc_train.tables.least_squares import basis, solve
+from hpc_train.tables.scaling_fits import basis, solve
 
 LAWS: st.SearchStrategy[Law] = st.sampled_from(["amdahl", "gustafson", "usl"])
 SIZES = st.lists(

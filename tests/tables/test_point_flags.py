@@ -11,16 +11,16 @@ from hypothesis import strategies as st
 
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.group_reductions import moments
-from hpc_train.tables.point_flags import (
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import (
     _changed,
     _equal,
     _ratio,
     _same_samples,
     _Sample,
     _whole_seconds,
+    speedup_frame,
 )
-from hpc_train.tables.runs import run_frame
-from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, study
 
 

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.record import Record
-from hpc_train.tables.rate_contradictions import with_contradictions
-from hpc_train.tables.runs import run_frame
+from hpc_train.tables.runs import run_frame, with_contradictions
 from tests.tables.studies import expected, record, study
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from hpc_train.tables.run_sizes import series_of, sizes_of
+from hpc_train.tables.runs import series_of, sizes_of
 from tests.tables.studies import expected, foreign
 
 NAN = float("nan")

@@ -11,8 +11,8 @@ torch = pytest.importorskip("torch")
 from hpc_train.workload import WorkloadError  # noqa: E402
 from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: E402
 from hpc_train.workload.datasets import Images, load_data  # noqa: E402
-from hpc_train.workload.loader import Loader, Order, Place  # noqa: E402
 from hpc_train.workload.process_group import launcher_of  # noqa: E402
+from hpc_train.workload.training_loop import Loader, Order, Place  # noqa: E402
 
 CPU = Place(torch.device("cpu"), torch.float32)
 

@@ -37,8 +37,8 @@ def main(names: list[str]) -> None:
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
-    from hpc_train.workload.forward_time import ForwardTime
     from hpc_train.workload.spawn_ranks import leave
+    from hpc_train.workload.strategies.base import ForwardTime
 
     class Layer(nn.Linear):
         def forward(self, value: torch.Tensor) -> torch.Tensor:

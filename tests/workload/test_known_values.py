@@ -9,8 +9,7 @@ pytest.importorskip("torch")
 import torch
 
 from hpc_train.model.collectives import COLLECTIVES, DTYPES
-from hpc_train.workload.collectives.calls import TENSOR_TYPES
-from hpc_train.workload.collectives.known_values import count_wrong, fill
+from hpc_train.workload.collectives.sweep import TENSOR_TYPES, count_wrong, fill
 
 PART = 24
 ROOT = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.collectives import COLLECTIVES, message_of
-from hpc_train.workload.collectives.nccl_tests_format import (
+from hpc_train.workload.collectives.sweep import (
     NcclTestsTable,
     Placement,
     RankDevice,

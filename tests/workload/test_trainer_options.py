@@ -3,8 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.batch_size import scale_learning_rate, share_batch
-from hpc_train.workload.trainer_options import parse_options
+from hpc_train.workload.trainer_options import parse_options, scale_learning_rate, share_batch
 from tests.workload.launching import finish, start, trainer
 
 BATCH = ("--global-batch-size", "128")

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from hpc_train.errors import LabError
+from hpc_train.lab.accounting import answers, install_database, mariadbd
 from hpc_train.lab.daemons import (
     Daemon,
     end,
@@ -23,14 +27,35 @@ from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.slurm_programs import chosen_prefix, shell_lines, slurm
 from hpc_train.lab.twins import state_file
-from hpc_train.lab.twins.accounts import account_settings, has_accounting, users_of_machine
-from hpc_train.lab.twins.assumptions import assumptions
-from hpc_train.lab.twins.job_submit_plugin import job_submit
-from hpc_train.lab.twins.loopback_address import add_route, free_ports, remove_route
-from hpc_train.lab.twins.mariadb_server import start_database, stop_database
-from hpc_train.lab.twins.slurm_conf import MARK, TwinPaths, slurm_conf, slurmdbd_conf
-from hpc_train.lab.twins.state_file import Twin
+from hpc_train.lab.twins.accounts import ACCOUNT, account_settings, has_accounting, users_of_machine
+from hpc_train.lab.twins.partitions import (
+    UNKNOWN_CPUS,
+    UNKNOWN_GPUS,
+    default_queue,
+    features,
+    known_nodes,
+    most,
+    pools,
+    queue_name,
+    queues,
+    shape_of,
+    stands_for_others,
+    twin_partitions,
+)
+from hpc_train.lab.twins.slurm_conf import (
+    MARK,
+    TwinPaths,
+    add_route,
+    free_ports,
+    remove_route,
+    slurm_conf,
+    slurmdbd_conf,
+)
+from hpc_train.lab.twins.state_file import RECORDS, Twin, locked, read_all
+from hpc_train.model.partition import ANY, Bound, Partition, Qos
+from hpc_train.model.regex_parts import Atom, atoms
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 from hpc_train.registry import find_batch_system
 
@@ -201,3 +226,357 @@ def _clear(twin: Twin) -> None:
         stop_database()
     if not state_file.read_all():
         remove_route()
+
+
+_FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew
+# It is not Slurm's, so it has neither ports nor a prefix.
+_PLACE = TwinPaths(folder=_FOLDER, port=0, dbd_port=0)
+_SOCKET = f"{_FOLDER}/data/socket"
+# The name of a twin does not begin with a point.
+_RECORD = RECORDS / ".database.json"
+
+
+def start_database(database: str) -> str:
+    """Start the database server unless it runs, and drop a database; return the socket.
+
+    Raises:
+        LabError: it does not start.
+    """
+    with locked("database"):
+        running = _read()
+        if running is None or not is_alive(running):
+            _start()
+    # It may be left from an earlier twin with the same port.
+    ask((*_admin(), "--force", "drop", database))
+    return _SOCKET
+
+
+def stop_database() -> None:
+    """Stop the database server if no twin needs it any more.
+
+    Raises:
+        LabError: it does not end.
+    """
+    with locked("database"):
+        running = _read()
+        if running is None or any(twin.place.dbd_port for twin in read_all()):
+            return
+        if not end(lambda: {running.pid} if is_alive(running) else set(), 5.0):
+            raise LabError(f"process {running.pid}, {running.name}, cannot be ended")
+        shutil.rmtree(_FOLDER, ignore_errors=True)
+        _RECORD.unlink(missing_ok=True)
+
+
+def _start() -> None:
+    folder = Path(_FOLDER)
+    if folder.exists() and (folder.is_symlink() or folder.stat().st_uid != os.geteuid()):
+        raise LabError(f"{folder} belongs to another user", "remove it")
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "log").mkdir(parents=True)
+    folder.chmod(0o700)
+    data = str(folder / "data")
+    must(install_database(data), 60)
+    daemon = start_daemon(_PLACE, "mariadbd", mariadbd(data, _SOCKET))
+    _RECORD.write_bytes(msgspec.json.encode(daemon))
+    wait_for(_FOLDER, daemon, lambda: answers(_SOCKET), 60)
+
+
+def _read() -> Daemon | None:
+    try:
+        return msgspec.json.decode(_RECORD.read_bytes(), type=Daemon)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _admin() -> tuple[str, ...]:
+    return ("mariadb-admin", f"--socket={_SOCKET}", "--user=root")
+
+
+def assumptions(profile: SiteProfile) -> tuple[str, ...]:
+    """Return one sentence for each assumption."""
+    partitions = twin_partitions(profile)
+    return (
+        _accounts(profile),
+        *_partitions(profile),
+        *_sizes(profile, partitions),
+        *_limits(partitions),
+        *_qos(profile),
+    )
+
+
+def _accounts(profile: SiteProfile) -> str:
+    pattern = profile.account.pattern
+    if pattern is None:
+        return "accounts: the profile has no pattern; any account is accepted"
+    if lua_patterns(pattern) is None:
+        return f"accounts: any account is accepted; the twin cannot compare it with {pattern}"
+    return f"accounts: any account that matches {pattern} is accepted"
+
+
+def _partitions(profile: SiteProfile) -> Iterator[str]:
+    unnamed = [one for one in twin_partitions(profile) if stands_for_others(one)]
+    if unnamed:
+        yield f"partitions: the profile names none; the twin has one, {queue_name(unnamed[0])}"
+    elif any(map(stands_for_others, profile.partitions)):
+        yield "partitions: the site has more than the profile names; the twin refuses the others"
+
+
+def _sizes(profile: SiteProfile, partitions: tuple[Partition, ...]) -> Iterator[str]:
+    found = pools(profile)
+    counts: dict[int, list[Partition]] = {}
+    for one in partitions:
+        if known_nodes(one) is None:
+            counts.setdefault(found[shape_of(one, profile)].count, []).append(one)
+    for count, entries in counts.items():
+        yield f"nodes of {_names(entries)}: number unknown; the twin has {count}"
+    cores = [one for one in partitions if one.cpus_per_node is None]
+    for cpus in sorted({shape_of(one, profile).cpus for one in cores}):
+        mine = [one for one in cores if shape_of(one, profile).cpus == cpus]
+        why = "from the cores per GPU" if cpus > UNKNOWN_CPUS else "unknown"
+        yield f"cores of a node of {_names(mine)}: {why}; the twin has {cpus}"
+    gpus = [one for one in partitions if one.gpus_per_node is None]
+    if gpus and profile.gpu_request != "none":
+        yield f"GPUs of a node of {_names(gpus)}: unknown; the twin has {UNKNOWN_GPUS}"
+    memory = [one for one in partitions if one.mem_per_node is None]
+    if memory:
+        yield f"memory of a node of {_names(memory)}: unknown; not limited"
+
+
+def _limits(partitions: tuple[Partition, ...]) -> Iterator[str]:
+    """Name the partitions whose jobs only the qualities of service limit."""
+    times = [one for one in partitions if most(one, "time") is None and not one.max_node_minutes]
+    if times:
+        yield f"time limit of {_names(times)}: unknown; not limited by the partition"
+
+
+def _qos(profile: SiteProfile) -> Iterator[str]:
+    listed = [qos for qos in profile.qos if qos.name != ANY]
+    free = [q.name for q in listed if not (q.max_time or q.max_nodes or q.max_gpus)]
+    if free:
+        yield f"limits of qos {', '.join(free)}: unknown; not limited"
+    if listed and len(listed) < len(profile.qos):
+        yield "qos: the site has more than the profile lists; the twin refuses the others"
+
+
+def _names(partitions: list[Partition]) -> str:
+    return ", ".join(queue_name(one) if one.name == ANY else one.name for one in partitions)
+
+
+_PLUGIN = Path(__file__).with_name("job_submit.lua")
+_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+_CORES = ("cpus-per-task", "cpus-per-gpu")
+Queues = dict[str, tuple[Partition, ...]]
+
+
+def job_submit(profile: SiteProfile) -> str:
+    """Return job_submit.lua: the profile's limits as a table, then the code that applies them."""
+    rules = {
+        "site": profile.name,
+        "default": default_queue(profile),
+        "required": _required(profile),
+        "forbidden": dict(_forbidden(profile)),
+        "account_like": profile.account.example or profile.account.pattern or "NAME",
+        "account_pattern": profile.account.pattern,
+        "account_patterns": lua_patterns(profile.account.pattern or ".*"),
+        "charged": ACCOUNT if has_accounting(profile) else None,
+        "entries": [
+            _entry(one, queues(profile)) for one in twin_partitions(profile) if profile.partitions
+        ],
+        "qos": [_plugin_qos(qos) for qos in profile.qos if qos.name != ANY],
+    }
+    return f"rules = {lua(rules)}\n\n{_PLUGIN.read_text(encoding='utf-8')}"
+
+
+def lua(value: Any) -> str:
+    """Return a value in Lua's notation."""
+    if isinstance(value, Mapping):
+        pairs = (f"[{lua(key)}] = {lua(item)}" for key, item in value.items() if item is not None)
+        return f"{{{', '.join(pairs)}}}"
+    if isinstance(value, (list, tuple)):
+        return f"{{{', '.join(lua(item) for item in value)}}}"
+    if isinstance(value, bool):
+        return str(value).lower()
+    return str(int(value)) if isinstance(value, int) else _quoted(str(value))
+
+
+def _quoted(text: str) -> str:
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\0": "\\0"}
+    return f'"{"".join(escapes.get(letter, letter) for letter in text)}"'
+
+
+def _required(profile: SiteProfile) -> list[str]:
+    account = ("account",) if profile.account.required else ()
+    mem = ("mem",) if profile.mem_request == "required" else ()
+    return list(dict.fromkeys((*profile.required, *account, *mem)))
+
+
+def _forbidden(profile: SiteProfile) -> Iterator[tuple[str, str]]:
+    if profile.mem_request == "forbidden":
+        yield from ((option, "memory is given with the nodes, GPUs or cores") for option in _MEMORY)
+    if profile.cpu_request == "forbidden":
+        yield from ((option, "cores are given with the nodes or GPUs") for option in _CORES)
+    yield from ((option.lstrip("-"), why) for option, why in profile.forbidden.items())
+
+
+def _entry(partition: Partition, known: Queues) -> dict[str, Any]:
+    select, queue = partition.select, queue_name(partition)
+    # slurmctld enforces the limits of a partition that also exists in Slurm.
+    shared = len(known[queue]) > 1 or bool(partition.bounds)
+    return {
+        **(_native(partition) if shared else {}),
+        "name": partition.name,
+        "any": partition.name == ANY and not (select and select.partition),
+        "queue": queue,
+        "features": features(partition),
+        "qos": select.qos if select else None,
+        "suffix": select.account_suffix if select else None,
+        "most_nodes": partition.max_nodes or partition.nodes,
+        "node_gpus": partition.gpus_per_node,
+        "min_gpus": partition.min_gpus,
+        "max_gpus": partition.max_gpus,
+        "min_minutes": partition.min_time and partition.min_time // 60,
+        "cpus_per_node": partition.cpus_per_node,
+        "cpus_per_gpu": partition.cpus_per_gpu,
+        "cpu_rule": partition.cpu_rule,
+        "bounds": [_bound(bound) for bound in partition.bounds],
+        "max_node_minutes": partition.max_node_minutes,
+    }
+
+
+def _native(partition: Partition) -> dict[str, Any]:
+    """Return the limits in slurm.conf of a partition that no other shares."""
+    return {
+        "min_nodes": partition.min_nodes,
+        "max_nodes": partition.max_nodes,
+        "max_minutes": _minutes(partition.max_time),
+        "nodes": partition.nodes,
+        "gpus_per_node": partition.gpus_per_node,
+    }
+
+
+def _plugin_qos(qos: Qos) -> dict[str, Any]:
+    """Return the limits of a QOS that slurmdbd does not enforce."""
+    return {
+        "name": qos.name,
+        "default": qos.default,
+        "partitions": {name: True for name in qos.partitions} or None,
+        "max_node_minutes": qos.max_node_minutes,
+    }
+
+
+def _bound(bound: Bound) -> dict[str, Any]:
+    return {
+        "for_nodes": bound.nodes,
+        "for_account": bound.account,
+        "max_nodes": bound.max_nodes,
+        "max_gpus": bound.max_gpus,
+        "max_minutes": _minutes(bound.max_time),
+    }
+
+
+def _minutes(time: Duration | None) -> int | None:
+    return None if time is None else -(-time // 60)
+
+
+# `(a|b)(c|d)` is four patterns in Lua, which has no alternatives.
+_MOST = 64
+_TIMES = re.compile(r"\{(\d+)(?:,(\d*))?\}")
+_MOST_TIMES = 32
+Texts = tuple[str, ...]
+
+
+class _NotInLuaError(Exception):
+    """Lua has no pattern for a regular expression."""
+
+
+def lua_patterns(regex: str) -> Texts | None:
+    """Return patterns of which one matches wherever the regex matches a whole account.
+
+    None if Lua cannot express the regex, such as one with a repeated group.
+    """
+    try:
+        found = _choices(list(atoms(regex)))
+    except _NotInLuaError:
+        return None
+    return tuple(f"^{text}$" for text in found)
+
+
+def _choices(parts: list[Atom]) -> Texts:
+    """Return the texts of the alternatives of a regex; the list is consumed up to a `)`."""
+    done: Texts = ()
+    texts: Texts = ("",)
+    while parts:
+        atom = parts.pop(0)
+        if atom.kind == "close":
+            if atom.repeat:
+                raise _NotInLuaError
+            break
+        if atom.kind == "bar":
+            done, texts = (*done, *texts), ("",)
+            continue
+        following = _texts(atom, parts)
+        texts = tuple(text + more for text in texts for more in following)
+        if len(texts) + len(done) > _MOST:
+            raise _NotInLuaError
+    return (*done, *texts)
+
+
+def _texts(atom: Atom, rest: list[Atom]) -> Texts:
+    if atom.kind == "open":
+        if atom.text not in ("(", "(?:") and not atom.text.startswith("(?P<"):
+            raise _NotInLuaError
+        return _choices(rest)
+    if atom.text in ("^", "$"):
+        return ("",)
+    return ("".join(_repeated(_one(atom), atom.repeat)),)
+
+
+def _one(atom: Atom) -> str:
+    """Return Lua's text for one character."""
+    if atom.kind == "escape":
+        return _escape(atom.text[1:], inside=False)
+    if atom.kind == "set":
+        body = atom.text[1:-1]
+        sign = "^" if body.startswith("^") else ""
+        if not body.isascii():
+            raise _NotInLuaError
+        parts = re.findall(r"\\.|.", body[len(sign) :])
+        letters = (_escape(p[1:], inside=True) if p[0] == "\\" else _plain_in_set(p) for p in parts)
+        return f"[{sign}{''.join(letters)}]"
+    if atom.kind in ("plain", "any") and atom.text.isascii():
+        return atom.text if atom.text == "." or atom.text.isalnum() else f"%{atom.text}"
+    raise _NotInLuaError
+
+
+def _escape(letter: str, *, inside: bool) -> str:
+    if letter in ("w", "W"):
+        if inside and letter == "W":
+            raise _NotInLuaError
+        return "%w_" if inside else f"[{'^' if letter == 'W' else ''}%w_]"
+    if letter in ("d", "D", "s", "S"):
+        return f"%{letter}"
+    if len(letter) > 1 or letter.isalnum():
+        raise _NotInLuaError
+    return f"%{letter}"
+
+
+def _plain_in_set(letter: str) -> str:
+    return letter if letter.isalnum() or letter == "-" else f"%{letter}"
+
+
+def _repeated(one: str, repeat: str) -> Iterator[str]:
+    """Yield one character as often as a repeat says."""
+    if repeat[:1] in ("", "*", "+", "?"):
+        if repeat[1:] == "+":
+            raise _NotInLuaError
+        yield one + repeat[:1]
+        return
+    found = _TIMES.fullmatch(repeat)
+    if found is None or max(int(found[1]), int(found[2] or 0)) > _MOST_TIMES:
+        raise _NotInLuaError
+    least = int(found[1])
+    yield one * least
+    if found[2] == "":
+        yield f"{one}*"
+    elif found[2]:
+        yield f"{one}?" * (int(found[2]) - least)

@@ -7,8 +7,11 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.directives import MARKER
+from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.placeholders import is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+from hpc_train.lint.shell.ast import Command
 from hpc_train.model.finding import Severity
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
@@ -225,3 +228,198 @@ def not_utf8(subject: Subject) -> Iterator[RuleHit]:
 def unclosed(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.unclosed[:1]:
         yield RuleHit(line=found.line, message=f"{found.opening} is never closed")
+
+
+_CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
+_CUT = re.compile(r"(?<!\\)(?:\\\\)*\\[ \t]+(#.*)?$")
+# A blank is no argument of these.
+_STARTERS = (
+    "srun",
+    "mpirun",
+    "mpiexec",
+    "torchrun",
+    "python",
+    "python3",
+    "accelerate",
+    "deepspeed",
+)
+
+
+def _commands(subject: Subject) -> tuple[Command, ...]:
+    return (*subject.script.commands, *subject.script.task_commands)
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
+
+
+@fixable
+@rule(
+    "HT415",
+    "error",
+    "whitespace after a backslash at the end of a line",
+    why="The backslash then protects the whitespace instead of the line's end: the command ends "
+    "here, and the next line runs as a command of its own.",
+    advice="remove the whitespace after the backslash",
+)
+def blank_behind_backslash(subject: Subject) -> Iterator[RuleHit]:
+    lines = subject.script.lines
+    for command in _commands(subject):
+        number = command.last_line
+        cut = _CUT.search(lines[number - 1]) if 0 < number < len(lines) else None
+        if cut is None or not command.words[-1:] or not _continues(command, lines):
+            continue
+        if _protects_blank(command):
+            line = lines[number - 1]
+            edit = None if cut[1] else Edit(line=number, before=line, after=line.rstrip())
+            what = "a comment" if cut[1] else "whitespace"
+            message = f"{what} after the backslash: line {number + 1} is a command of its own"
+            yield RuleHit(line=number, message=message, edit=edit)
+
+
+def _protects_blank(command: Command) -> bool:
+    """Whether the last backslash is before a blank; a # directly behind that begins no comment."""
+    before_hash = any(
+        word.line == command.last_line and re.match(r"\\[ \t]#", word.raw) for word in command.words
+    )
+    return before_hash or command.words[-1].raw.endswith(("\\ ", "\\\t"))
+
+
+def _continues(command: Command, lines: tuple[str, ...]) -> bool:
+    """Whether the next line looks like the rest of a command: an option, or further indented."""
+    following = lines[command.last_line]
+    text = following.strip()
+    deeper = _indent(following) > _indent(lines[command.line - 1])
+    rest = deeper or text.startswith("-") or command.program in _STARTERS
+    return bool(text) and not text.startswith("#") and rest
+
+
+@rule(
+    "HT416",
+    "error",
+    "comment inside a continued command",
+    why="A comment ends at its line's end, also with a backslash there, and so does the command: "
+    "the lines below the comment run as a command of their own.",
+    advice="move the comment above the command, and delete the option that is not wanted",
+)
+def comment_inside(subject: Subject) -> Iterator[RuleHit]:
+    lines = subject.script.lines
+    for command in _commands(subject):
+        first = command.line - 1
+        comment = first - 1
+        while comment >= 0 and lines[comment].lstrip().startswith("#"):
+            comment -= 1
+        if comment < 0 or comment == first - 1 or not _CONTINUED.search(lines[comment]):
+            continue
+        if lines[comment].lstrip().startswith("#") or not _is_rest(command, lines, comment + 1):
+            continue
+        message = f"the command ends here: line {command.line} is a command of its own"
+        yield RuleHit(line=comment + 2, message=message)
+
+
+def _is_rest(command: Command, lines: tuple[str, ...], comment: int) -> bool:
+    """Whether a command below a comment is meant to belong to the command above it."""
+    program = command.words[0].text if command.words else ""
+    text = lines[command.line - 1]
+    if not text.lstrip().startswith(program or " "):
+        return False
+    if program.startswith("-"):
+        return True
+    begin = _begin(lines, comment - 1)
+    aligned = _indent(text) == _indent(lines[comment]) > _indent(begin)
+    starts = begin.split()[:1] == ["srun"] and _indent(text) > _indent(begin)
+    return starts or (aligned and bool(_CONTINUED.search(lines[comment])))
+
+
+def _begin(lines: tuple[str, ...], number: int) -> str:
+    """Return the first line of a continued command."""
+    while number > 0 and _CONTINUED.search(lines[number - 1]):
+        number -= 1
+    return lines[number]
+
+
+_JOB_ID = re.compile(r"(?<!%)%\d{0,3}[jAJ]")
+# `7`, `7-7`, `7%1`
+_ONE_ELEMENT = re.compile(r"(\d{1,9})(?:-\1)?(?:[:%]\d{1,9})*")
+_SERVERS = ("jupyter", "jupyter-lab", "jupyter-notebook", "jupyterhub-singleuser", "code-server")
+_NO_SERVERS = ("echo", "printf", "pip", "conda", "mamba", "module", "which", "pkill", "")
+
+
+@rule(
+    "HT019",
+    "warning",
+    "log folder created by the job",
+    why="Slurm opens the log before the script runs; a mkdir in the script runs too late. Before "
+    "Slurm 23.02, the job then fails at once and writes no log; later versions create the folder.",
+    advice="create the folder before sbatch, or write the log into an existing folder",
+)
+def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
+    asked = subject.script.asked
+    for name in ("output", "error"):
+        folder = (asked.value(name) or "").rpartition("/")[0]
+        if _JOB_ID.search(folder):
+            message = f"{folder} contains the job id, so that it cannot exist before the job"
+            yield RuleHit(line=asked.line(name), message=message)
+            return
+        if not folder or "%" in folder:
+            continue
+        for command in subject.script.runs("mkdir"):
+            if folder in [word.text.rstrip("/").removeprefix("./") for word in command.words]:
+                line = asked.line(name)
+                yield RuleHit(
+                    line=line,
+                    message=f"{folder} is created in line {command.line}: too late",
+                )
+                return
+
+
+@rule(
+    "HT111",
+    "warning",
+    "elements of a job array write to one log",
+    why="Without %a (or %j) in --output, all elements of an array write to one file and overwrite "
+    "its contents.",
+    advice="write --output=…-%A_%a.out",
+)
+def array_log(subject: Subject) -> Iterator[RuleHit]:
+    asked = subject.script.asked
+    for name in ("output", "error"):
+        value = asked.value(name) or ""
+        single = _ONE_ELEMENT.fullmatch(asked.value("array") or "")
+        if asked.has("array") and not single and value and not value.startswith("/dev/"):
+            if not any(pattern in value for pattern in ("%a", "%j", "%J")):
+                yield RuleHit(line=asked.line(name), message=f"--{name}={value} has no %a")
+
+
+def _is_notebook(script: JobScript) -> bool:
+    """Whether the job is a notebook server: the address and token of an earlier one are stale."""
+    served = (
+        word.text.rpartition("/")[2]
+        for command in (*script.commands, *script.task_commands)
+        if command.program not in _NO_SERVERS
+        for word in command.words
+    )
+    return any(name in _SERVERS for name in served) and not any(rank_launches(script))
+
+
+@rule(
+    "HT112",
+    "warning",
+    "requeue without --open-mode=append",
+    why="A requeued job truncates its log: the output of the failed attempt is lost.",
+    advice="add #SBATCH --open-mode=append",
+)
+def requeue_truncates(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    asked = script.asked
+    if asked.has("open-mode") or asked.value("output") == "/dev/null" or _is_notebook(script):
+        return
+    if asked.has("requeue"):
+        yield RuleHit(
+            line=asked.line("requeue"), message="--requeue erases the log of each attempt"
+        )
+        return
+    for command in (*script.runs("scontrol"), *script.task_commands):
+        if asked.batch and [word.text for word in command.words[:2]] == ["scontrol", "requeue"]:
+            yield RuleHit(line=command.line, message="the requeued job erases its log")
+            return

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.job_script import JobScript
+from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches
 from hpc_train.model.version_ranges import older
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
@@ -115,7 +117,7 @@ def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
 
 
 def _one_machine(subject: Subject) -> bool:
-    """Whether all nodes of the site are names of one machine, as in a small PBS."""
+    """Whether all nodes of the site are names of one machine."""
     rendezvous = subject.context.site.rendezvous if subject.context.site else None
     return rendezvous is not None and rendezvous.host == "loopback"
 
@@ -227,3 +229,243 @@ def _inside(mounts: str) -> list[str]:
 
 def _within(path: str, root: str) -> bool:
     return path == root or path.startswith(f"{root.rstrip('/')}/")
+
+
+_OBSOLETE = {
+    "RDMAV_FORK_SAFE": "for kernels before 5.13",
+    "FI_EFA_FORK_SAFE": "for kernels before 5.13",
+    "FI_EFA_USE_DEVICE_RDMA": "for libfabric before 1.18",
+    "FI_EFA_SET_CUDA_SYNC_MEMOPS": "for old versions of aws-ofi-nccl",
+}
+
+
+@rule(
+    "HT620",
+    "info",
+    "UCX_TLS=tcp",
+    why="MPI then uses TCP only, not InfiniBand.",
+    advice="leave UCX_TLS out; UCX selects InfiniBand by default",
+)
+def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
+    infiniband = subject.context.fabric == "infiniband"
+    evidence = infiniband or any(
+        found.name.startswith("NCCL_IB_") and found.name != "NCCL_IB_DISABLE"
+        for found in subject.script.assignments
+    )
+    for found in subject.script.settings("UCX_TLS"):
+        kinds = set(found.value.split(","))
+        if "tcp" in kinds and kinds <= {"tcp", "self", "sm", "cuda", "cuda_copy", "cuda_ipc"}:
+            where = " although the nodes have InfiniBand" if evidence else ""
+            yield RuleHit(
+                line=found.line,
+                message=f"UCX_TLS={found.value} selects TCP only{where}",
+                severity="warning" if evidence else None,
+            )
+
+
+@rule(
+    "HT621",
+    "info",
+    "UCX_TLS without GPU memory",
+    why="A list in UCX_TLS is complete: without cuda (or rocm) MPI cannot send from GPU memory: "
+    "such a call fails or crashes.",
+    advice="add cuda (or rocm) to the list, or leave UCX_TLS out",
+)
+def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    gpus = script.asked.has("gpus-per-node", "gpus", "gpus-per-task") or "gpu" in (
+        script.asked.value("gres") or ""
+    )
+    for found in script.settings("UCX_TLS"):
+        value = found.value
+        if gpus and found.literal and value not in ("all", "") and not value.startswith("^"):
+            if not re.search(r"cuda|rocm|gpu", value):
+                yield RuleHit(
+                    line=found.line, message=f"UCX_TLS={value} has no transport for GPU memory"
+                )
+
+
+@rule(
+    "HT622",
+    "warning",
+    "GPU-aware MPICH beside NCCL",
+    why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both use the GPU, and may deadlock.",
+    advice="set it to 0 unless the program sends GPU buffers with MPI",
+)
+def gpu_aware_mpich(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    nccl = any(found.name.startswith("NCCL_") for found in script.assignments) or any(
+        launch.starter == "torchrun" for launch in rank_launches(script)
+    )
+    for found in script.settings("MPICH_GPU_SUPPORT_ENABLED"):
+        if found.value == "1" and nccl:
+            yield RuleHit(
+                line=found.line, message="MPICH_GPU_SUPPORT_ENABLED=1 in a job that uses NCCL"
+            )
+
+
+@rule(
+    "HT623",
+    "error",
+    "alt_read without disable_rdzv_get",
+    why="FI_CXI_RDZV_PROTO=alt_read works only in a job or step that was started with "
+    "--network=disable_rdzv_get; otherwise libfabric fails at its start.",
+    advice="add #SBATCH --network=disable_rdzv_get, or pass it to srun",
+)
+def alt_read(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    options = [launch.option("network") for launch in script.launches]
+    networks = [script.asked.value("network"), *(option.value for option in options if option)]
+    if any("disable_rdzv_get" in (network or "") for network in networks):
+        return
+    for found in script.settings("FI_CXI_RDZV_PROTO"):
+        if found.value == "alt_read":
+            message = "FI_CXI_RDZV_PROTO=alt_read without --network=disable_rdzv_get"
+            yield RuleHit(line=found.line, message=message)
+
+
+@rule(
+    "HT624",
+    "info",
+    "workaround that is no longer needed",
+    why="It was needed with old kernels or libraries; today it has no effect, or costs speed.",
+    advice="leave it out",
+)
+def obsolete(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.settings(*_OBSOLETE):
+        yield RuleHit(line=found.line, message=f"{found.name} is {_OBSOLETE[found.name]}")
+
+
+@rule(
+    "HT625",
+    "warning",
+    "memhooks with NCCL",
+    why="On Slingshot the memhooks monitor of libfabric deadlocks with NCCL and RCCL, which "
+    "allocate memory from several threads.",
+    advice="write FI_MR_CACHE_MONITOR=userfaultfd, or kdreg2 if the kernel provides it",
+)
+def memhooks(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.settings("FI_MR_CACHE_MONITOR"):
+        if found.value == "memhooks":
+            yield RuleHit(
+                line=found.line, message="FI_MR_CACHE_MONITOR=memhooks may hang with NCCL"
+            )
+
+
+@rule(
+    "HT523",
+    "warning",
+    "NCCL_DEBUG left on",
+    why="INFO prints hundreds of lines a rank and TRACE every call: logs become large, the start "
+    "slow, and relevant lines hard to find.",
+    advice="write NCCL_DEBUG=WARN, or keep INFO and write one file per process "
+    "(NCCL_DEBUG_FILE=…%h.%p), or limit it (NCCL_DEBUG_SUBSYS=INIT,NET)",
+)
+def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    limited = script.sets("NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS")
+    for found in subject.script.exported_values("NCCL_DEBUG"):
+        level = found.value.upper()
+        if level == "TRACE" or (level == "INFO" and not limited):
+            yield RuleHit(
+                line=found.line,
+                message=f"NCCL_DEBUG={found.value}",
+                severity="info" if level == "INFO" else None,
+            )
+    for found in subject.script.exported_values("NCCL_DEBUG_SUBSYS"):
+        if found.value.upper() == "ALL":
+            yield RuleHit(line=found.line, message="NCCL_DEBUG_SUBSYS=ALL prints each collective")
+
+
+@rule(
+    "HT524",
+    "warning",
+    "NCCL_ALGO or NCCL_PROTO",
+    why="NCCL selects the algorithm for each message size and topology; a fixed choice suits only "
+    "the case that was measured, disables the tuner of AWS's plug-in, and forcing LL128 can "
+    "corrupt data on hardware that does not guarantee the order of 128-byte stores.",
+    advice="leave it out; to forbid one protocol write NCCL_PROTO=^LL128",
+)
+def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
+    efa = subject.context.fabric == "efa" or any(
+        found.value == "efa" for found in subject.script.settings("FI_PROVIDER")
+    )
+    for found in subject.script.exported_values("NCCL_ALGO", "NCCL_PROTO"):
+        if found.value.startswith("^") and not efa:
+            continue
+        dangerous = found.name == "NCCL_PROTO" and "LL128" in found.value.upper()
+        reason = "disables AWS's tuner" if efa else "replaces NCCL's own choice"
+        reason = "can corrupt data" if dangerous and not efa else reason
+        yield RuleHit(
+            line=found.line,
+            message=f"{found.name}={found.value} {reason}",
+            severity=None if efa or dangerous else "info",
+        )
+
+
+@rule(
+    "HT525",
+    "info",
+    "NCCL level as a number",
+    why="The numbers of NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL have changed their meaning between "
+    "versions; the names have not.",
+    advice="write the name: LOC, PIX, PXB, PHB or SYS (NVL for P2P)",
+)
+def level_as_number(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.exported_values("NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
+        if found.value.isdigit():
+            yield RuleHit(line=found.line, message=f"{found.name}={found.value} is a number")
+
+
+@rule(
+    "HT531",
+    "warning",
+    "value that NCCL does not accept",
+    why="NCCL ignores a value that it cannot parse, or reads it as 0.",
+    advice="write one of the allowed values",
+)
+def wrong_value(subject: Subject) -> Iterator[RuleHit]:
+    values = nccl_variables().values
+    for found in subject.script.exported_values(*values):
+        allowed = values[found.name]
+        if found.value.upper() not in allowed:
+            words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
+            yield RuleHit(
+                line=found.line,
+                message=f"{found.name}={found.value}; allowed: {', '.join(words)}",
+            )
+
+
+@rule(
+    "HT532",
+    "warning",
+    "NCCL_DEBUG_FILE for all ranks",
+    why="Without %h (host) and %p (process) all ranks write to one file and overwrite its "
+    "contents.",
+    advice="write NCCL_DEBUG_FILE=/path/nccl.%h.%p",
+)
+def debug_file(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.settings("NCCL_DEBUG_FILE"):
+        ranked = "%p" in found.value or "PROCID" in found.value or "RANK" in found.value
+        if found.exported and found.value and not ranked and not found.value.startswith("/dev/"):
+            yield RuleHit(line=found.line, message=f"NCCL_DEBUG_FILE={found.value} has no %p")
+
+
+@rule(
+    "HT533",
+    "info",
+    "ulimit -s unlimited",
+    why="With an unlimited stack, NCCL before 2.28 gives its helper threads 2 MiB only, "
+    "which can crash the initialization of multi-node NVLink.",
+    advice="leave it out, or ulimit -s 8192",
+)
+def unlimited_stack(subject: Subject) -> Iterator[RuleHit]:
+    version = subject.context.nccl
+    for command in subject.script.runs("ulimit"):
+        texts = [word.text for word in command.words]
+        stack = any(re.fullmatch(r"-[SH]*s[SH]*", text) for text in texts)
+        if stack and "unlimited" in texts and (version is None or older(version, "2.28")):
+            message = f"with it, threads of NCCL {version or 'before 2.28'} have a small stack"
+            yield RuleHit(
+                line=command.line, message=message, severity="warning" if version else None
+            )

@@ -5,11 +5,21 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.launch_commands import LaunchCommand
+from hpc_train.lint.option_parser import Option
+from hpc_train.lint.option_values import is_unknown, srun_value_forms
+from hpc_train.lint.plugin_options import with_plugins
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
+from hpc_train.lint.rules.directive_syntax import NO_LIMIT, unknown_names
+from hpc_train.lint.rules.option_values import ambiguities, missing_or_extra, refusals
+from hpc_train.lint.rules.rank_and_node_counts import rank_launches, starts_several, tasks_of
 from hpc_train.lint.shell.ast import Command, Word
+from hpc_train.model.finding import Severity
+from hpc_train.model.units import slurm_seconds
+from hpc_train.slurm_options import srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 
 _MPI_PROGRAM = re.compile(r"\b(?:mpi4py|horovod|backend[= ]mpi)\b", re.IGNORECASE)
@@ -213,3 +223,110 @@ def command_in_one_word(subject: Subject) -> Iterator[RuleHit]:
         if _is_command(word):
             message = f"srun takes {word.text!r} for the name of a program"
             yield RuleHit(line=word.line, message=message)
+
+
+def _options(subject: Subject) -> Iterator[Option]:
+    """Yield the options of srun commands whose names the shell does not change."""
+    for launch in subject.script.launches:
+        if launch.outer == "srun":
+            yield from (one for one in launch.options if not is_unknown(one.spelled))
+
+
+@rule(
+    "HT211",
+    "error",
+    "value that srun refuses",
+    why="srun checks these values before it starts a step and exits: no rank starts.",
+    advice="write one of the allowed values; `man srun` explains them",
+)
+def refused(subject: Subject) -> Iterator[RuleHit]:
+    for option in _options(subject):
+        # An empty value may be a placeholder, --nodes=<n>, that the shell takes for a redirection.
+        if option.known and option.value != "":
+            yield from missing_or_extra(option, "srun", srun_grammar())
+            yield from refusals(option, "srun", srun_value_forms())
+            yield from _unreadable_time(option)
+
+
+def _unreadable_time(option: Option) -> Iterator[RuleHit]:
+    value = option.value or ""
+    if option.name not in ("time", "time-min") or not value or is_unknown(value):
+        return
+    if slurm_seconds(value) is None and value.upper() not in NO_LIMIT:
+        yield RuleHit(
+            line=option.line,
+            message=f"srun cannot parse {value!r} as a time",
+            advice="write hours:minutes:seconds, e.g. --time=04:00:00",
+        )
+
+
+@rule(
+    "HT212",
+    "warning",
+    "unknown or ambiguous option of srun",
+    why="srun exits at an option that neither Slurm nor a plug-in of the site defines, and at the "
+    "beginning of a name that fits several options.",
+    advice="write the whole name; `srun --help` lists all options, including those of the site's "
+    "plug-ins, which a site profile declares in plugin_options",
+)
+def unknown(subject: Subject) -> Iterator[RuleHit]:
+    site = subject.context.site
+    known = with_plugins(srun_grammar(), site).long
+    for option in _options(subject):
+        yield from unknown_names(option, known, site)
+        for hit in ambiguities(option):
+            yield replace(hit, severity="error")
+
+
+# A job that is shorter ends before anyone looks at it.
+_SHORT_S = 600
+_GPUS = ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
+_COLLECTIVES = re.compile(
+    r"torch|nccl|rccl|cuda|rocm|nvidia|accelerate|deepspeed|megatron|lightning|MASTER_ADDR",
+    re.IGNORECASE,
+)
+_MPI = re.compile(r"mpi4py|[-_]mpi\.py|\bmpi[-_]", re.IGNORECASE)
+
+
+@rule(
+    "HT202",
+    "warning",
+    "srun without --kill-on-bad-exit",
+    why="When one rank fails, the other ranks hang in their next collective, and srun waits for "
+    "them until the time limit. MPI itself ends the ranks of most of its programs.",
+    advice="write srun --kill-on-bad-exit=1 (add --wait=60 for ranks that end early with 0)",
+)
+def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if script.sets("SLURM_KILL_BAD_EXIT"):
+        return
+    for launch in rank_launches(script):
+        if launch.outer != "srun" or launch.opaque or launch.option("kill-on-bad-exit"):
+            continue
+        if starts_several(launch, script):
+            hangs = _trains(launch, script) and not _is_short(script)
+            severity: Severity | None = None if hangs else "info"
+            yield RuleHit(line=launch.line, message="no --kill-on-bad-exit", severity=severity)
+
+
+def _is_short(script: JobScript) -> bool:
+    seconds = slurm_seconds(script.asked.value("time") or "")
+    return seconds is not None and 0 < seconds < _SHORT_S
+
+
+def _trains(launch: LaunchCommand, script: JobScript) -> bool:
+    """Whether the ranks depend on each other without MPI, as those of PyTorch do."""
+    if launch.starter != "python" or _COLLECTIVES.search(script.text) or not script.asked.batch:
+        return True
+    return _has_gpus(launch, script) and _MPI.search(script.text) is None
+
+
+def _has_gpus(launch: LaunchCommand, script: JobScript) -> bool:
+    asked = script.asked
+    words = [asked.value(name) or "" for name in ("gres", "partition", "constraint")]
+    words += [option.value or "" for option in launch.options if option.name == "gres"]
+    return (
+        asked.has(*_GPUS)
+        or launch.option(*_GPUS) is not None
+        or any("gpu" in word.lower() for word in words)
+    )

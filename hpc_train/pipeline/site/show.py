@@ -15,7 +15,7 @@ from hpc_train.registry import find_batch_system
 from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
-from hpc_train.specs.json_schema_and_keys import json_schema, site_reference
+from hpc_train.specs.json_schema_and_keys import json_schema, key_rows
 
 _WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 
@@ -112,9 +112,9 @@ def site_schema() -> bytes:
     return json_schema("site")
 
 
-def site_keys_page() -> str:
-    """Return the page of the documentation about the keys of a profile."""
-    return site_reference()
+def site_keys() -> list[tuple[str, str, str, str]]:
+    """Return key, allowed values, default and meaning of each key of a profile."""
+    return list(key_rows(SiteProfile))
 
 
 def show_site(site: SourcedSite, *, defaults: bool = False) -> tuple[ProfileValue, ...]:

@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterable, Sequence
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from heapq import merge
+from itertools import islice
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
+from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.attempts import AGAIN, Observed, Start, StartReader
 from hpc_train.records.diagnosis.collective_timeouts import CollectiveReader, Progress, Wait
-from hpc_train.records.diagnosis.end_markers import Ending, EndingReader
+from hpc_train.records.diagnosis.end_markers import LONGEST, Ending, EndingKind, EndingReader
 from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, cause_level
-from hpc_train.records.diagnosis.training_completed import EpochReader, StepReader
-from hpc_train.records.diagnosis.work_after_error import look_again
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.line import Line
 from hpc_train.records.line_dispatch import dispatch
-from hpc_train.records.log_blocks import blocks
+from hpc_train.records.log_blocks import Block, blocks
 from hpc_train.records.log_file import open_log
 from hpc_train.records.nccl.read_nccl_lines import TransportReader
 from hpc_train.records.nccl.tally import Tally
@@ -148,3 +150,211 @@ def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
         and not text.startswith(_OWN)
     ]
     return tuple(found[-lines:])
+
+
+# Losses, rates and bars: lines that show that the work continues.
+_WORK = re.compile(
+    rb"(?i)\b(?:loss|ppl|acc\w{0,8})\b['\"]?[ :=]{1,4}\(?-?\d"
+    rb"|\d ?(?:it|s|ms|sec|samples?|tokens?|tok|imgs?|images?|examples)/(?:s\b|it\b|sec|step|iter)"
+    rb"|\d%\|[^|\r\n]{0,80}\| {0,8}\d{1,12}/\d"
+)
+# Lines of this form are repeated within a job.
+_TROUBLE = re.compile(rb"(?i)error|warn|fail|abort|traceback|^\s|deprecat|kill")
+_LINE = re.compile(rb"[^\n]+")
+_LETTER = re.compile(rb"[A-Za-z]")
+_LAST = 3
+_ERROR_TAIL = 1 << 16
+_FIRST_LINES = 3
+_SHORTEST = 12
+
+
+class WorkAfterError(Value, frozen=True, kw_only=True):
+    """`work_after` [B] is the amount of log between a line and the last lines of work, if any.
+
+    `begins` are the numbers of lines that repeat one of the first lines.
+    """
+
+    work_after: dict[int, int]
+    begins: tuple[int, ...] = ()
+
+
+def look_again(path: Path, lines: Sequence[int]) -> WorkAfterError:
+    """Read a log again for the offsets of some lines; a pipe can be read only once."""
+    look = _Look(lines)
+    with suppress(LogParseError):
+        if path.is_file():
+            with open_log(path) as stream:
+                for data, end in blocks(stream):
+                    look.read(bytes(memoryview(data)[:end]))
+    return look.result()
+
+
+class _Look:
+    def __init__(self, lines: Sequence[int]) -> None:
+        self._wanted = deque(sorted(set(lines)))
+        self._places: dict[int, int] = {}
+        self._work: deque[int] = deque(maxlen=_LAST)
+        self._first: tuple[tuple[bytes, int], ...] | None = None
+        self._begins: list[int] = []
+        self._line, self._offset = 1, 0
+
+    def read(self, text: bytes) -> None:
+        if self._first is None:
+            self._first = tuple(_first_lines(text))
+        self._begins += (self._line + text.count(b"\n", 0, at) for at in self._repeated(text))
+        self._work.extend(self._offset + at for at in _last_work(text))
+        count = text.count(b"\n")
+        self._place(text, count)
+        self._line += count
+        self._offset += len(text)
+
+    def _place(self, text: bytes, count: int) -> None:
+        """Record the offsets of the requested lines."""
+        line, at = self._line, 0
+        while self._wanted and self._wanted[0] <= self._line + count:
+            while line < self._wanted[0]:
+                at = text.find(b"\n", at) + 1
+                line += 1
+            self._places[self._wanted.popleft()] = self._offset + at
+
+    def _repeated(self, text: bytes) -> Iterator[int]:
+        for first, behind in self._first or ():
+            # The first part contains the line itself.
+            at = text.find(first, 0 if self._offset else behind)
+            while at >= 0:
+                end = at + len(first)
+                if text[at - 1 : at] in (b"", b"\n") and text[end : end + 1] in (b"", b"\n", b"\r"):
+                    yield at
+                at = text.find(first, end)
+
+    def result(self) -> WorkAfterError:
+        reached = self._work[0] if len(self._work) == _LAST else -1
+        after = {line: reached - at for line, at in self._places.items() if reached > at}
+        return WorkAfterError(work_after=after, begins=tuple(sorted(set(self._begins))))
+
+
+def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield the first lines that may start an attempt, each with the offset of its end."""
+    written = (line for line in _LINE.finditer(text) if not line[0].isspace())
+    for line in islice(written, _FIRST_LINES):
+        content = line[0].rstrip()
+        if len(_LETTER.findall(content)) >= _SHORTEST and not _TROUBLE.search(content):
+            yield content, line.end()
+
+
+def _last_work(text: bytes) -> list[int]:
+    """Return the offsets of the last lines of work; most are near the end of each block."""
+    for size in (_ERROR_TAIL, len(text)):
+        start = max(0, len(text) - size)
+        found = [match.start() for match in _WORK.finditer(text, start)][-_LAST:]
+        if len(found) == _LAST or start == 0:
+            return found
+    return []
+
+
+# `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`. Every step of a long training is
+# such a line, so the search is in bytes, where a pattern that begins with a word is fast.
+_STEPS = (
+    re.compile(rb"iteration:? {1,12}(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
+    re.compile(rb"\[step=(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
+)
+_LAST_STEPS = tuple(re.compile(step.pattern.replace(rb"(\d{1,12})\b", rb"\1\b")) for step in _STEPS)
+_WORD = re.compile(rb"\w")
+# `Epoch 35/35, Train Loss: 0.57`; `Epoch 35/35` with the finished bar of Keras below it.
+_EPOCH = re.compile(
+    rb"poch[ :]{1,2}\[?(?P<epoch>\d{1,6}) ?/ ?(?P<of>\d{1,6})\b(?P<rest>[^\r\n]{0,300})"
+)
+_COMPLETED_LAST = re.compile(rb"poch[ :]{1,2}\[?0{0,5}(\d{1,6}) ?/ ?0{0,5}\1\b")
+_RESULT = re.compile(rb"(?i)(?:loss|acc|acc[a-z]{1,5}|ppl|f1|auc|m[as]e)['\"]?[ :=]{1,4}\(?-?\d")
+# A line of this form is one of many in its epoch.
+_INNER = re.compile(rb"(?i)\d ?/ ?\d|\d%\||it/s|step|batch|iter")
+_BAR = re.compile(
+    rb"\b(\d{1,9})/\1 (?:\[={1,60}\] - |(?:\xe2\x94\x81){1,60} )\d{1,6}m?s "
+    rb"[^\r\n]{0,60}(?:loss|acc)"
+)
+_CLOSED = re.compile(rb"[\]:,. ]{0,4}$")
+
+
+class StepReader:
+    """Finds the last step in one log, by blocks, and the later steps that cancel it."""
+
+    literals = (b"iteration ", b"iteration: ", b"[step=")
+
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+        self._done = False
+
+    def read_block(self, block: Block, number: int) -> None:
+        """Note the last steps; if a lower step follows, the last step was only that of an epoch."""
+        text = bytes(memoryview(block.data)[: block.end])
+        if not self._done and not any(last.search(text) for last in _LAST_STEPS):
+            return
+        stop = counted = 0
+        for step in merge(*(one.finditer(text) for one in _STEPS), key=re.Match.start):
+            at = step.start()
+            # The first step on a line is used.
+            if at < stop or (text[at] != ord("[") and _WORD.match(text[at - 1 : at])):
+                continue
+            stop = len(text) if (end := text.find(b"\n", at)) < 0 else end
+            stop = end if (end := text.find(b"\r", at, stop)) >= 0 else stop
+            last = step[1] == step[2]
+            if last or self._done:
+                start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
+                number += text.count(b"\n", counted, start)
+                counted = start
+                shown = Line(text[start:stop]).text[:LONGEST]
+                kind: EndingKind = "work" if last else "restart"
+                self.endings.append(Ending(kind=kind, line=number, text=shown))
+            self._done = last
+
+
+class EpochReader:
+    """Finds the last epoch in one log, by blocks, and the later epochs that cancel it.
+
+    The last epoch counts only after the one before it, and if its line occurs once: ranks or steps
+    may repeat the same line.
+    """
+
+    literals = (b"poch ", b"poch: ", b"poch:")
+
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+        self._before = (0, 0)
+        self._done = False
+
+    def read_block(self, block: Block, number: int) -> None:
+        """Note the last epoch, and one that follows it."""
+        text = bytes(memoryview(block.data)[: block.end])
+        start = 0 if self._done or _COMPLETED_LAST.search(text) else max(0, text.rfind(b"poch"))
+        for match in _EPOCH.finditer(text, start):
+            epoch = int(match["epoch"]), int(match["of"])
+            if self._done:
+                self._take_back(match, number, again=epoch == self._before)
+            elif epoch == (self._before[0] + 1, self._before[1]) and _is_last(match, text):
+                self._note(match, number, "part")
+                self._done = True
+            self._before = epoch
+
+    def _take_back(self, match: re.Match[bytes], number: int, *, again: bool) -> None:
+        self._done = False
+        if again:
+            self.endings.pop()
+        else:
+            self._note(match, number, "restart")
+
+    def _note(self, match: re.Match[bytes], number: int, kind: EndingKind) -> None:
+        text, at = match.string, match.start()
+        start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
+        line = number + text.count(b"\n", 0, start)
+        shown = Line(text[start : match.end()]).text[:LONGEST]
+        self.endings.append(Ending(kind=kind, line=line, text=shown))
+
+
+def _is_last(match: re.Match[bytes], text: bytes) -> bool:
+    if int(match["epoch"]) != int(match["of"]):
+        return False
+    rest = match["rest"]
+    if _CLOSED.fullmatch(rest):
+        following = text.find(b"poch", match.end())
+        return bool(_BAR.search(text, match.end(), following if following >= 0 else len(text)))
+    return bool(_RESULT.search(rest)) and not _INNER.search(rest)

@@ -2,14 +2,74 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
 from hpc_train.model.site_network import Fabric, Network
-from hpc_train.model.transport import Transport, TransportFinding
-from hpc_train.records.nccl.hardware_checks import link_layers, link_speeds, p2p_disabled
-from hpc_train.records.nccl.transport_labels import GDR, SOCKET, fabric_of, network_names, word_of
+from hpc_train.model.transport import Adapter, Transport, TransportFinding
+
+_SHOWN = 12
+
+
+def link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find InfiniBand and Ethernet adapters used together."""
+    layers = {adapter.link_layer for adapter in facts.adapters}
+    if len(layers) < 2 or facts.nodes == 1:
+        return
+    listed = ", ".join(f"{a.name}/{a.link_layer}" for a in facts.adapters[:_SHOWN])
+    yield TransportFinding(
+        id="nccl_mixed_link_layers",
+        severity="warning",
+        message=f"NCCL uses adapters of different link layers together: {listed}",
+        advice="name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
+        evidence=facts.places("adapter"),
+    )
+
+
+def link_speeds(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find links of one layer with different speeds: collectives wait for the slowest."""
+    if facts.nodes == 1:
+        return
+    for layer in sorted({adapter.link_layer for adapter in facts.adapters}):
+        alike = [one for one in facts.adapters if one.link_layer == layer and one.gbps]
+        if len({speed for one in alike for speed in one.gbps}) < 2:
+            continue
+        listed = ", ".join(map(_at, alike[:_SHOWN]))
+        yield TransportFinding(
+            id="nccl_mixed_link_speeds",
+            severity="warning",
+            message=f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
+            advice="a link that came up slow shows in `ibstat`, `ethtool` and at its cable; "
+            "exclude the adapters of another network in NCCL_IB_HCA",
+            evidence=facts.places("speed", "adapter"),
+        )
+
+
+def _at(adapter: Adapter) -> str:
+    return f"{adapter.name} {'/'.join(f'{speed:g}' for speed in adapter.gbps)}"
+
+
+def p2p_disabled(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find channels through host memory between GPUs of one node."""
+    shared = facts.channels.get("SHM", 0)
+    direct = sum(n for kind, n in facts.channels.items() if kind.startswith("P2P/"))
+    if not shared:
+        return
+    off = facts.environment.get("NCCL_P2P_DISABLE") == "1"
+    some = f", {direct} do not" if direct else ""
+    yield TransportFinding(
+        id="nccl_p2p_disabled",
+        # Between CPU sockets of a node with PCIe only, NCCL uses host memory by default.
+        severity="warning" if off or facts.nvlink or not direct else "info",
+        message=f"{shared} channels inside the nodes go through the host's memory (SHM){some}",
+        advice="take NCCL_P2P_DISABLE=1 out of the environment"
+        if off
+        else "look at `nvidia-smi topo -p2p r`; ACS or an IOMMU that is on, and containers that do "
+        "not share /proc and the devices, keep GPUs apart",
+        evidence=facts.places("SHM"),
+    )
+
 
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
 # Fabrics for which NCCL needs a plug-in; without it, NCCL uses sockets.
@@ -195,3 +255,74 @@ _RULES: tuple[TransportRule, ...] = (
     _sockets, _plugin, _provider, _no_gdr, _some_gdr, _mixed_networks, _unexpected, link_layers,
     link_speeds, p2p_disabled,
 )  # fmt: skip
+
+
+SOCKET = "NET/Socket"
+GDR = "/GDRDMA"
+MIXED = "mixed"
+_PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OFI tcp"}
+
+
+def word_of(facts: Transport) -> str:
+    """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
+
+    Between nodes, the label is that of the network alone. `P2P` is GPU to GPU over an unknown link.
+    `mixed` is more than one transport. The label is empty if no line contains the transport.
+    """
+    if facts.between_nodes:
+        # NVLink connects some of the nodes, the network the others.
+        networks = [kind for kind in facts.between_nodes if kind.startswith("NET/")]
+        return _only(_network_word(kind, facts) for kind in networks or facts.between_nodes)
+    inside = {kind for kind, number in facts.channels.items() if number}
+    if facts.nodes == 1 or (inside and not facts.using_network):
+        return _inside(inside, facts)
+    if facts.nodes and facts.nodes > 1:
+        return _only(_network_word(f"NET/{name}", facts) for name in facts.using_network)
+    return _inside(inside, facts)
+
+
+def network_names(facts: Transport) -> Mapping[str, int]:
+    """Return the networks between nodes, `IB`, `Socket`: by channels, else as selected."""
+    counts: dict[str, int] = {}
+    for kind, number in facts.between_nodes.items():
+        name = kind.removesuffix(GDR).partition("/")[2]
+        counts[name] = counts.get(name, 0) + number
+    if counts or facts.nodes is None or facts.nodes < 2 or facts.channels:
+        return counts
+    return facts.using_network
+
+
+def _only(words: Iterable[str]) -> str:
+    different = list(dict.fromkeys(words))
+    return different[0] if len(different) == 1 else MIXED if different else ""
+
+
+def _network_word(kind: str, facts: Transport) -> str:
+    if kind.startswith(SOCKET):
+        return "sockets"
+    if kind.startswith("P2P/"):
+        return "NVLink"
+    name = fabric_of(kind.removesuffix(GDR).removeprefix("NET/"), facts)
+    if not facts.between_nodes:
+        return name
+    return f"{name}+GDR" if kind.endswith(GDR) else f"{name}, no GDR"
+
+
+def fabric_of(name: str, facts: Transport) -> str:
+    """Return the common name of a network of NCCL: `RoCE` for `IB` over Ethernet, `EFA`."""
+    if name == "IB" or name.startswith(("IBext", "NCCL RDMA")):
+        return "RoCE" if {a.link_layer for a in facts.adapters} == {"RoCE"} else "IB"
+    if name.endswith("Libfabric") or name.startswith("OFI"):
+        provider = facts.provider.partition(";")[0].partition("-")[0]
+        return _PROVIDERS.get(provider, "OFI")
+    return name
+
+
+def _inside(kinds: set[str], facts: Transport) -> str:
+    if not kinds:
+        return ""
+    if any(kind.startswith("P2P/") for kind in kinds):
+        link = "xGMI" if facts.rccl else "NVLink"
+        way = link if facts.nvlink else "P2P"
+        return f"{way}+SHM" if "SHM" in kinds else way
+    return "SHM" if kinds == {"SHM"} else _only(_network_word(kind, facts) for kind in kinds)

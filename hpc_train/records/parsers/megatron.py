@@ -19,16 +19,93 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.key_value_fields import fields
+from hpc_train.records.parsing.key_value_fields import Field, fields
 from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.megatron_metrics import FIELDS, MOST, reading
-from hpc_train.records.parsing.megatron_setup_and_memory import MODEL, SETUP, memory, model, setup
-from hpc_train.records.parsing.megatron_timers import Table, phases
 from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import Intervals
+
+# Sizes that Megatron prints beside its iterations: of the job, the model and the memory.
+#
+# | line | metric | scope |
+# |---|---|---|
+# | `global_batch_size ..... 8` and other arguments and banners | the argument | global |
+# | ` > number of parameters on (tensor, pipeline) ... (0, 1): 5120` | parameters | per rank |
+# | `[Rank 3] (after 20 iterations) memory (MB) \| ...` | memory | per rank |
+#
+# Parameters: one line for each model-parallel rank, printed by rank 0 of its data-parallel group;
+# the variant is `tensor 0, pipeline 1`. Memory: once per run; the first releases name no rank. `MB`
+# are MiB, the newer `GB` (`mem-max-allocated-gigabytes`) are 1e9 B. Of memory, only the maxima that
+# tensors (`allocated`) and the allocator (`reserved`) held are read; current values are ignored.
+
+# With more than one dot, Hyperscan takes a second to compile them.
+SETUP = (
+    b" global_batch_size .",
+    b" log_interval .",
+    b" seq_length .",
+    b"world_size .",
+    b" global_num_gpus .",
+    b"using world size: ",
+    b"> global batch size",
+)
+_METRICS = {"seq_length": "sequence_length", "global_num_gpus": "world_size"}
+_ARGUMENT = re.compile(
+    r"^\s*(global_batch_size|global_num_gpus|log_interval|seq_length|world_size) \.{3,60} "
+    r"(\d{1,12})(?:\.{0,60}(?:updated|default))?"
+)
+_WORLD = re.compile(r"^\s*(?:> ?)?using world size: (\d{1,9})(?:,.*| and .*)?")
+_BATCH = re.compile(r"^\s*> ?global batch size ?[:=] ?(\d{1,12})")
+MODEL = (b"> number of parameters on (tensor, pipeline)",)
+_MODEL_PART = re.compile(
+    r"> number of parameters on \(tensor, pipeline\) model parallel rank "
+    r"\((\d{1,6}), (\d{1,6})\): (\d{1,15})(?!\S)"
+)
+_MEMORY_HEAD = re.compile(
+    r"(?:\[Rank (\d{1,7})\] \()?after (\d{1,15}) iterations\)? memory \((MB|GB)\) \|([^\[]*)"
+)
+# No bar ends the last field: it was cut where it has no decimals.
+_SIZE = re.compile(r"\d{1,15}\.\d{1,20}")
+_SCALES = {"MB": 2.0**-10, "GB": 1e9 / 2**30}
+_VARIANTS = {
+    "max allocated": "max_allocated",
+    "max reserved": "max_reserved",
+    "max cached": "max_reserved",
+    "mem max allocated gigabytes": "max_allocated",
+    "mem max reserved gigabytes": "max_reserved",
+}
+
+
+def memory(text: str) -> Iterator[Hit]:
+    """Yield the maxima of each report on the line; ranks write several into one."""
+    for rank, step, unit, rest in _MEMORY_HEAD.findall(text):
+        for key, value in fields(rest + "|")[0]:
+            variant = _VARIANTS.get(key)
+            if variant and _SIZE.fullmatch(value):
+                size = float(value) * _SCALES[unit]
+                who = int(rank) if rank else OF_LINE
+                yield Hit("memory", size, "per_rank", int(step), who, variant=variant)
+
+
+def model(text: str) -> Iterator[Hit]:
+    """Yield the parameters of each part of the model that a line names."""
+    for tensor, pipeline, count in _MODEL_PART.findall(text):
+        part = f"tensor {int(tensor)}, pipeline {int(pipeline)}"
+        yield Hit("parameters", float(count), "per_rank", variant=part, once=part)
+
+
+def setup(text: str) -> list[tuple[str, int]]:
+    """Return the metric, or `log_interval`, and the number that the line states."""
+    if match := _ARGUMENT.fullmatch(text):
+        return [(_METRICS.get(match[1], match[1]), int(match[2]))]
+    if match := _WORLD.fullmatch(text):
+        return [("world_size", int(match[1]))]
+    if match := _BATCH.fullmatch(text):
+        return [("global_batch_size", int(match[1]))]
+    return []
+
 
 _HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
 # GPT-NeoX starts the line with this field.
@@ -167,3 +244,129 @@ def _validation(match: re.Match[str]) -> Iterator[Hit]:
         value = number(text) if key in _LOSSES else None
         if value is not None:
             yield Hit("loss", value, "global", step, variant="validation")
+
+
+# Times of the parts of a step [ms], as the timers of Megatron and DeepSpeed print them.
+#
+# | line | scope | variant |
+# |---|---|---|
+# | `time (ms) \| forward-compute: 306.62 \| ...` | per rank | the name |
+# | `(min, max) time across ranks (ms):`, then `name ...: (1.20, 3.40)` | global | name min, max |
+# | `max time across ranks (ms):`, then `name ...: 3.40` | global | name max |
+
+_TIMERS_HEAD = re.compile(r"(?:^|\s)time \(ms\) \|")
+# Timers have two decimals: with fewer, the line was cut.
+_ONE = re.compile(r"^\s*([\w/.-]{1,80}(?: [\w/.-]{1,20}){0,5}): (\d{1,15}\.\d\d)\s*")
+_TABLE = re.compile(r"(?:^|\s)(\(min, max\)|max) time across ranks \(ms\):\s*$")
+_ROW = re.compile(
+    r"^\s+(?P<name>[\w/-]{1,80}) ?\.*: "
+    r"(?:\((?P<least>\d{1,15}\.\d\d), (?P<most>\d{1,15}\.\d\d)\)|(?P<one>\d{1,15}\.\d\d))"
+)
+
+
+def phases(text: str, step: int | None) -> Iterator[Hit]:
+    """Yield the parts that a `time (ms)` line names."""
+    # A search for a literal costs a tenth of that for the pattern.
+    head = _TIMERS_HEAD.search(text) if "time (ms) |" in text else None
+    for part in text[head.end() :].split("|") if head else ():
+        if match := _ONE.fullmatch(part):
+            yield from _hit(match[2], match[1], step, "")
+
+
+class Table:
+    """The rows that follow `time across ranks`."""
+
+    def __init__(self) -> None:
+        self.open = False
+
+    def start(self, text: str) -> None:
+        """Open the table if the line is the head of one."""
+        self.open = "time across ranks" in text and _TABLE.search(text) is not None
+
+    def row(self, text: str, step: int | None) -> list[Hit]:
+        """Return the values of a row; a line that is not a row closes the table."""
+        match = _ROW.fullmatch(text)
+        self.open = match is not None
+        if match is None:
+            return []
+        name = match["name"]
+        least, most = match["least"], match["most"] or match["one"]
+        return [*_hit(least, name, step, " min"), *_hit(most, name, step, " max")]
+
+
+def _hit(text: str | None, name: str, step: int | None, suffix: str) -> Iterator[Hit]:
+    value = None if text is None else number(text)
+    if value is not None:
+        scope: Scope = "global" if suffix else "per_rank"
+        yield Hit("phase_time", scaled(value, 1e-3), scope, step, variant=name + suffix)
+
+
+_TFLOPS = Field("tflops", "per_gpu", mean=True)
+_TOKENS_OF_GPU = Field("tokens_per_second", "per_gpu", mean=True)
+_TOKENS = Field("tokens_per_second", "global", mean=True)
+_SAMPLES = Field("samples_per_second", "global", mean=True)
+_LOSS = Field("loss", "global", mean=True)
+_MEMORY = Field("memory", "per_rank")
+
+FIELDS = {
+    "elapsed time per iteration ms": Field("step_time", "global", 1e-3, mean=True),
+    "elapsed time per iteration s": Field("step_time", "global", mean=True),
+    "throughput per gpu tflop s gpu": _TFLOPS,
+    "compute per gpu tflop s gpu": _TFLOPS,
+    "approx flops per gpu": _TFLOPS,
+    "tflops": _TFLOPS,
+    "lm tflops": _TFLOPS,
+    "ds tflops": _TFLOPS._replace(variant="deepspeed"),
+    "tokens per gpu tokens s gpu": _TOKENS_OF_GPU,
+    "tokens per gpu per second tgs": _TOKENS_OF_GPU,
+    "tokens per gpu per second": _TOKENS_OF_GPU,
+    "tokens s gpu inst harmonic mean": _TOKENS_OF_GPU,
+    "tokens s gpu": _TOKENS_OF_GPU,
+    "tokens sec gpu": _TOKENS_OF_GPU,
+    "tokens per second per gpu": _TOKENS_OF_GPU,
+    "tokens per second per device": _TOKENS_OF_GPU,
+    "throughput token sec gpu": _TOKENS_OF_GPU,
+    "tokens per second": _TOKENS,
+    "tokens sec": _TOKENS,
+    "tokens per sec": _TOKENS,
+    "samples per second": _SAMPLES,
+    "samples sec": _SAMPLES,
+    "samples per sec": _SAMPLES,
+    "speed samples min gpu": Field("samples_per_second", "per_gpu", 1 / 60, mean=True),
+    "energy per gpu j iter gpu": Field("energy", "per_gpu", mean=True),
+    "power per gpu w gpu": Field("power", "per_gpu", mean=True),
+    "hip mem usage free total usage ratio": _MEMORY,
+    "rocm mem usage free total usage ratio": _MEMORY,
+    "memory gib": _MEMORY,
+    "learning rate": Field("learning_rate", "global"),
+    "global batch size": Field("global_batch_size", "global"),
+    "lm loss": _LOSS,
+    "loss": _LOSS,
+    "grad norm": Field("grad_norm", "global"),
+}
+
+_VALUE = re.compile(
+    rf"^(?P<number>{NUMBER}|-?(?:nan|inf))"
+    r" ?(?:(?P<prefix>[KMGTPEZ])?FLOPS|Gi?B)?"
+    r"(?:/[-+.\w%]{1,24}){0,3}(?: \(avg [-+.\w]{1,24}\))?"
+)
+# Compared with TFLOP/s.
+_PREFIXES = {"K": 1e-9, "M": 1e-6, "G": 1e-3, "T": 1.0, "P": 1e3, "E": 1e6, "Z": 1e9}
+MOST = 1e100
+
+
+class FieldValue(NamedTuple):
+    """The value of a field; no number if it is not finite."""
+
+    number: float | None
+
+
+def reading(text: str) -> FieldValue | None:
+    """Return the first number of a value; None if the text does not have the form of one."""
+    match = _VALUE.fullmatch(text)
+    if match is None:
+        return None
+    value = number(match["number"])
+    if value is None or abs(value) > MOST:
+        return FieldValue(None)
+    return FieldValue(value * _PREFIXES.get(match["prefix"] or "", 1.0))

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
 from rich.cells import cell_len
 
-from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.provenance_lines import short_lines
+from hpc_train.model.report import Fact, Report, ReportTable
 from hpc_train.reports.table_layout import Layout, laid_out
 from hpc_train.reports.value_format import one_line
 
@@ -83,3 +83,48 @@ def _padded(text: str, size: int, right: bool) -> str:
 def _places(text: str) -> int:
     """Return the columns of a terminal that a text takes: two for a Chinese character."""
     return len(text) if text.isascii() else cell_len(text)
+
+
+# Each line of the short block, and the facts on it.
+_SHORT = {
+    "when": ("jobs", "started", "ended"),
+    "where": ("site", "partition", "qos", "account", "nodes", "exclusive"),
+    "hardware": ("gpu", "gpu_type", "device", "adapters", "transport"),
+    "versions": ("torch", "cuda", "rocm", "nccl", "plugin", "container", "modules", "hpctrain"),
+    "training": ("model", "data", "precision", "layout", "seed"),
+    "code": ("commit", "config", "template", "profile"),
+    "not recorded": ("not recorded",),
+}
+_SHOWN = 3
+_LISTED = 20
+
+
+def fact_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
+    """Return a line for each fact; if values differ, with the number of runs with each."""
+    return tuple(f"{fact.name}: {_values(fact, _LISTED)}" for fact in facts)
+
+
+def short_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
+    """Return about eight lines with the most important facts."""
+    return tuple(_short({fact.name: fact for fact in facts}))
+
+
+def _short(facts: dict[str, Fact]) -> Iterator[str]:
+    for heading, names in _SHORT.items():
+        shown = [facts[name] for name in names if name in facts and _says(facts[name])]
+        if heading in names:
+            yield from (f"{heading}: {_values(fact, _SHOWN)}" for fact in shown)
+        elif shown:
+            parts = (f"{fact.name} {_values(fact, _SHOWN)}" for fact in shown)
+            yield f"{heading}: {'; '.join(parts)}"
+
+
+def _says(fact: Fact) -> bool:
+    return any(text != "none" for text, _ in fact.values)
+
+
+def _values(fact: Fact, most: int) -> str:
+    alone = len(fact.values) == 1 or all(count == 1 for _, count in fact.values)
+    texts = [text if alone else f"{text} ({count}x)" for text, count in fact.values[:most]]
+    more = len(fact.values) - most
+    return ", ".join(texts) + (f" and {more} more" if more > 0 else "")

@@ -2,5 +2,5 @@
 
 Here: calls of the commands of PBS Professional and OpenPBS for jobs of hpctrain, and the meaning of
 their answers.
-Not here: directives in a script (`plans`), a PBS for tests (`lab.pbs`).
+Not here: directives in a script (`plans`).
 """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import shutil
 import time
 from collections import defaultdict
@@ -14,13 +15,13 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.model.value import Value
 from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.submissions.pbs.find_job import search
 from hpc_train.submissions.pbs.job_arrays import QsubCall, qsub_calls
 from hpc_train.submissions.pbs.job_states import ENDING, job_reports
-from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of
+from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of, transient
 from hpc_train.submissions.pbs.qsub import quoted, submit
-from hpc_train.submissions.pbs.server_settings import server_settings
 from hpc_train.submissions.submission_file import mark
 
 # Messages about jobs that have ended in the meantime.
@@ -37,7 +38,7 @@ class PbsExecutor(Executor):
     def refuse(self, site: SourcedSite) -> None:
         """Refuse a host without qsub; see `Executor.refuse`."""
         if not shutil.which("qsub"):
-            hint = "source the file `env` of hpctrain lab up --pbs, or add PBS's bin to PATH"
+            hint = "load the module of PBS, or add its bin to PATH"
             raise SiteProfileError(
                 f"{site.value.name}: qsub is not on PATH, so this is not a login node of a PBS "
                 "cluster",
@@ -156,3 +157,40 @@ def _await_end(jobs: Collection[str]) -> None:
 def _has_left(report: JobReport) -> bool:
     """Whether a job has ended or is ending; False if its state is unknown."""
     return report.state.finished or report.reason == ENDING
+
+
+# Of a server that does not say: PBS's default of max_array_size (pbs_server_attributes(7B)).
+_ARRAY_SIZE = 10_000
+# `%N`, a limit of running subjobs: openpbs pull request 2038 of September 2020, after version 19.
+_WITH_LIMIT = 20
+
+
+class ServerSettings(Value, frozen=True, kw_only=True):
+    """The largest number of subjobs of an array, and the version; empty if it is unknown."""
+
+    max_array_size: int = _ARRAY_SIZE
+    version: str = ""
+
+    @property
+    def limits_running(self) -> bool:
+        """Whether qsub accepts a limit of running subjobs, `-J 1-9%N`."""
+        major = re.match(r"[0-9]{1,9}", self.version)
+        return major is None or int(major[0]) >= _WITH_LIMIT
+
+
+def server_settings() -> ServerSettings:
+    """Query the server.
+
+    Raises:
+        SubmitError: it does not answer.
+    """
+    done = call_pbs("qstat", "-B", "-f")
+    if done.returncode != 0 and transient(done.stderr):
+        hint = "qstat -B answers when the server does; submit again then"
+        raise SubmitError(f"PBS does not answer: {message_of(done)}", hint)
+    text = done.stdout
+    size = re.search(r"^ {4}max_array_size = ([0-9]{1,9})$", text, re.MULTILINE)
+    version = re.search(r"^ {4}pbs_version = (\S{1,64})$", text, re.MULTILINE)
+    return ServerSettings(
+        max_array_size=int(size[1]) if size else _ARRAY_SIZE, version=version[1] if version else ""
+    )

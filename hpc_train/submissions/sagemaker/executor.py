@@ -17,8 +17,7 @@ from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.sagemaker.account_check import check_owner
 from hpc_train.submissions.sagemaker.aws_client import check_credentials, client, region_of
 from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain
-from hpc_train.submissions.sagemaker.job_id import JobId
-from hpc_train.submissions.sagemaker.job_reports import job_reports
+from hpc_train.submissions.sagemaker.job_reports import JobId, job_reports
 from hpc_train.submissions.sagemaker.log_streams import fetch
 from hpc_train.submissions.sagemaker.service_limits import check_limits
 from hpc_train.submissions.sagemaker.submit_jobs import submit_jobs

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import datetime
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from hpc_train.errors import StoreError
-from hpc_train.model.run import RunFolder
+from hpc_train.json_files import to_json, write_file
+from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.model.value import Value
 from hpc_train.submissions.sagemaker.aws_client import client
-from hpc_train.submissions.sagemaker.bill import write_bill
-from hpc_train.submissions.sagemaker.host_status import write_status
-from hpc_train.submissions.sagemaker.job_id import JobId
-from hpc_train.submissions.sagemaker.job_words import state_of
 from hpc_train.submissions.sagemaker.log_streams import fetch
 from hpc_train.submissions.sagemaker.training_job import PREFIX
 
@@ -105,3 +105,208 @@ def _not_listed(submission: Submission) -> JobReport:
         return JobReport(state=JobState.UNKNOWN, reason=reason)
     reason = "SageMaker has no job of this name: it never received it, or the job was deleted"
     return JobReport(state=JobState.LOST, reason=reason)
+
+
+FILE = "bill.json"
+
+
+class Bill(Value, frozen=True, kw_only=True):
+    """Billed seconds are those of one instance; a price is that of `instances` of them.
+
+    `saved` is the share of the training time that spare capacity did not cost, 0 to 1.
+    """
+
+    job: str
+    instance_type: str
+    instances: int
+    billable_s: int
+    training_s: int
+    saved: float
+
+    @property
+    def instance_hours(self) -> float:
+        """Return the billed hours of all instances."""
+        return self.billable_s * self.instances / 3600
+
+
+def bill_of(job: dict[str, Any]) -> Bill | None:
+    """Return the bill of a job as DescribeTrainingJob describes it; None before it is known."""
+    billable, training = job.get("BillableTimeInSeconds"), job.get("TrainingTimeInSeconds")
+    if billable is None:
+        return None
+    resources = job["ResourceConfig"]
+    return Bill(
+        job=job["TrainingJobName"],
+        instance_type=resources.get("InstanceType", ""),
+        instances=resources.get("InstanceCount", 1),
+        billable_s=billable,
+        training_s=training or 0,
+        saved=max(0.0, 1 - billable / training) if training else 0.0,
+    )
+
+
+def write_bill(run: RunFolder, job: dict[str, Any]) -> None:
+    """Write bill.json, if AWS states what it bills.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    bill = bill_of(job)
+    if bill is not None:
+        write_file(run.path / FILE, to_json(bill))
+
+
+_WAITS = {
+    "Starting": "it waits for instances",
+    "Pending": "it waits for capacity",
+    "LaunchingMLInstances": "instances are started",
+    "PreparingTrainingStack": "instances are prepared",
+    "Downloading": "data are downloaded",
+    "DownloadingTrainingImage": "the image is downloaded",
+    "Interrupted": "spare capacity was taken away",
+    "Restarting": "it starts again, after spare capacity was taken away",
+}
+_RUNS = ("Training", "Uploading", "Updating")
+_LIMITS = {
+    "MaxRuntimeExceeded": "the time limit was reached",
+    "MaxWaitTimeExceeded": "sagemaker.max_wait was reached",
+}
+# Failures of AWS, not of the program: another attempt may succeed.
+_OF_AWS = ("CapacityError", "InternalServerError", "Internal server error", "InternalServiceError")
+
+
+def state_of(job: dict[str, Any]) -> tuple[JobState, str]:
+    """Return state and reason for a job as ListTrainingJobs or DescribeTrainingJob describe it.
+
+    An unknown word is not final.
+    """
+    status, secondary = job.get("TrainingJobStatus", ""), job.get("SecondaryStatus", "")
+    if status == "InProgress":
+        return _active(secondary)
+    if status == "Completed":
+        return JobState.COMPLETED, ""
+    if status == "Failed":
+        return _failed(secondary, " ".join(str(job.get("FailureReason", "")).split()))
+    if status == "Stopped" and secondary in _LIMITS:
+        return JobState.TIMEOUT, _LIMITS[secondary]
+    if status in ("Stopping", "Stopped"):
+        return JobState.CANCELLED, "stopped, not by hpctrain"
+    return JobState.UNKNOWN, f"unknown status of SageMaker: {status} / {secondary}"
+
+
+def _active(secondary: str) -> tuple[JobState, str]:
+    if secondary in _RUNS:
+        return JobState.RUNNING, ""
+    if secondary in _WAITS:
+        return JobState.PENDING, _WAITS[secondary]
+    if secondary in ("Stopping", *_LIMITS):
+        return JobState.RUNNING, "it is ending"
+    return JobState.UNKNOWN, f"unknown status of SageMaker: InProgress / {secondary}"
+
+
+def _failed(secondary: str, reason: str) -> tuple[JobState, str]:
+    if secondary in _LIMITS:
+        return JobState.TIMEOUT, _LIMITS[secondary]
+    if reason.startswith(_OF_AWS):
+        return JobState.NODE_FAIL, f"{reason}; hpctrain retry submits it again"
+    return JobState.FAILED, reason or "SageMaker gives no reason"
+
+
+_LINE = b"hpctrain: status "
+# Printed at the end of a script, behind at most the reports of a launcher.
+_LAST_BYTES = 1 << 20
+_LATE_S = 60.0
+
+
+def write_status(run: RunFolder, job: dict[str, Any], now: float) -> bool:
+    """Write status.json for a job that has ended, as DescribeTrainingJob describes it.
+
+    Returns False if the last lines of a host may still arrive, at the time `now`: CloudWatch has
+    them some seconds after the end. Nothing is written then.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    hosts = tuple(_printed(run))
+    ended = job.get("TrainingEndTime") or job["LastModifiedTime"]
+    if len(hosts) < job["ResourceConfig"].get("InstanceCount", 1):
+        started = job.get("TrainingStartTime") is not None
+        if started and now - ended.timestamp() < _LATE_S:
+            return False
+    found = status_of_job(hosts, job)
+    if found is not None:
+        write_file(run.status, to_json(found))
+    return True
+
+
+def status_of_job(hosts: Sequence[JobStatus], job: dict[str, Any]) -> JobStatus | None:
+    """Combine the ends of the hosts; the host that failed first has the cause.
+
+    Hosts whose script was killed printed nothing: then times are SageMaker's, and so is the end.
+    None if the job never started.
+    """
+    name, completed = job["TrainingJobName"], job.get("TrainingJobStatus") == "Completed"
+    failed = sorted(
+        (one for one in hosts if one.exit_code),
+        key=lambda one: (one.failure is None, _failed_at(one)),
+    )
+    if completed and hosts and not failed:
+        ends = [one.ended for one in hosts if one.ended is not None]
+        first = min(hosts, key=lambda one: one.started)
+        return msgspec.structs.replace(first, job=name, ended=max(ends, default=None))
+    if failed and not completed:
+        started = min(one.started for one in hosts)
+        return msgspec.structs.replace(failed[0], job=name, started=started)
+    began, ended = job.get("TrainingStartTime"), job.get("TrainingEndTime")
+    if began is None:
+        return None
+    return JobStatus(
+        started=began.timestamp(),
+        ended=(ended or job["LastModifiedTime"]).timestamp(),
+        exit_code=0 if completed else 1,
+        job=name,
+    )
+
+
+def _failed_at(status: JobStatus) -> float:
+    time = status.failure.time if status.failure else None
+    return time or status.ended or status.started
+
+
+def _printed(run: RunFolder) -> Iterator[JobStatus]:
+    """Yield the last end that each host printed."""
+    path = run.logs / "job.out"
+    if not path.is_file():
+        return
+    with path.open("rb") as stream:
+        stream.seek(max(0, path.stat().st_size - _LAST_BYTES))
+        lines = stream.read().split(b"\n")
+    found: dict[str, JobStatus] = {}
+    for line in lines:
+        if line.startswith(_LINE):
+            try:
+                status = msgspec.json.decode(line[len(_LINE) :], type=JobStatus)
+            except msgspec.DecodeError:
+                continue
+            found[status.host] = status
+    yield from found.values()
+
+
+class JobId(Value, frozen=True, kw_only=True):
+    """Region and name; written as `eu-west-1/hpct-digits-0f3a`.
+
+    Both are known before the request, so that a job whose answer was lost is found by its name.
+    """
+
+    region: str
+    name: str
+
+    @classmethod
+    def parse(cls, text: str) -> JobId:
+        """Read an id as it is written."""
+        region, _, name = text.partition("/")
+        return cls(region=region, name=name)
+
+    def __str__(self) -> str:
+        """Write the id."""
+        return f"{self.region}/{self.name}"

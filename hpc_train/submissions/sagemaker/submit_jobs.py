@@ -24,7 +24,7 @@ from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.sagemaker.aws_client import client, region_of
 from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain, message_of
 from hpc_train.submissions.sagemaker.code_archive import CodeArchive, pack
-from hpc_train.submissions.sagemaker.job_id import JobId
+from hpc_train.submissions.sagemaker.job_reports import JobId
 from hpc_train.submissions.sagemaker.service_limits import check_limits
 from hpc_train.submissions.sagemaker.training_job import (
     CODE_FILE,

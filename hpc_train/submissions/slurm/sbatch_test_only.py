@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpc_train.model.slurm_answer import ShellVariable, SlurmAnswer
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.submissions.slurm.refusals import advice, refusal_of
+from hpc_train.submissions.slurm.sbatch import advice, refusal_of
 from hpc_train.submissions.slurm.sbatch_environment import (
     environment_changes,
     option_of,

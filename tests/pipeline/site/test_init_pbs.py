@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,12 +10,11 @@ from click.testing import CliRunner
 
 from hpc_train.cli.group import cli
 from hpc_train.errors import ProbeError
-from hpc_train.lab.pbs import small_pbs
-from hpc_train.lab.pbs.placement import NodeSize
 from hpc_train.model.live_pbs import LivePbs, PbsQueue
 from hpc_train.pipeline.site import init_pbs
 from hpc_train.sites.load import load_site
-from tests.small_pbs import RunningPbs, running
+from tests.servers.pbs import RunningPbs, running
+from tests.servers.pbs_jobs import NodeSize
 
 
 @pytest.fixture
@@ -46,31 +43,12 @@ def test_the_draft_says_what_the_server_says(pbs: RunningPbs) -> None:
 
 
 @pytest.mark.process
-def test_a_job_runs_with_the_draft(pbs: RunningPbs) -> None:
-    assert init("mine")[0] == 0
-    Path("job.yaml").write_text(
-        "name: first\ncommand: [hostname]\nlauncher: single\n"
-        "resources: {nodes: 1, cpus_per_task: 1, gpus_per_node: 0, time: 1m}\n"
-    )
-    words = ["submit", "job.yaml", "--site", "mine", "--wait"]
-    done = CliRunner().invoke(cli, words, catch_exceptions=False)
-    assert done.exit_code == 0, done.output
-
-
-@pytest.mark.process
 def test_broken_json_makes_the_same_draft(pbs: RunningPbs) -> None:
     assert init("mine")[0] == 0
     pbs.fault("broken-json")
     assert init("other")[0] == 0
     texts = [Path(f"site_profiles/{name}.yaml").read_text() for name in ("mine", "other")]
     assert texts[0].replace("mine", "other") == texts[1]
-
-
-@pytest.mark.process
-def test_a_time_above_the_limit_of_the_queue_is_refused_by_qsub(pbs: RunningPbs) -> None:
-    done = pbs.command("qsub", "-l", "walltime=1:00:01", pbs.script("true"))
-    assert done.returncode == 188
-    assert "violates queue and/or server resource limits" in done.stderr
 
 
 def run(*words: str) -> tuple[int, str]:
@@ -103,9 +81,7 @@ def test_a_server_without_an_open_queue_is_told(
 @pytest.mark.process
 def test_a_server_that_is_down_is_told(pbs: RunningPbs) -> None:
     init("mine")
-    found = small_pbs.read(pbs.folder)
-    assert found is not None
-    os.kill(found.server.pid, signal.SIGKILL)
+    pbs.server.end()
     with pytest.raises(ProbeError, match="cannot connect to server") as failure:
         run("site", "check", "./site_profiles/mine.yaml", "--live")
     assert failure.value.exit_code == 3

@@ -12,17 +12,24 @@ from click.testing import CliRunner
 from hpc_train.cli.group import cli
 from hpc_train.errors import HpcTrainError
 from hpc_train.sites.load import load_site
-from tests.sagemaker_service import serving
+from tests.servers.sagemaker import REGION, TrainingService, serving
 
 pytest.importorskip("boto3")
 OWN = "sagemaker-eu-west-1-123456789012"
 
 
 @pytest.fixture
-def account(profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Return the folder of the service: its buckets are folders of s3."""
-    with serving(tmp_path / "aws", monkeypatch):
-        yield tmp_path / "aws"
+def account(
+    profiles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[TrainingService]:
+    """Return an account with a bucket, two roles and quotas."""
+    with serving(tmp_path / "aws", monkeypatch) as service:
+        yield service
+
+
+def make_bucket(service: TrainingService, name: str) -> None:
+    place = {"LocationConstraint": REGION}
+    service.client("s3").create_bucket(Bucket=name, CreateBucketConfiguration=place)
 
 
 def run(*words: str) -> tuple[int, str]:
@@ -36,9 +43,9 @@ def init(*words: str) -> str:
     return output
 
 
-def test_the_draft_has_what_the_account_says(account: Path) -> None:
-    (account / "s3" / OWN).mkdir()
-    (account / "s3" / "another").mkdir()
+def test_the_draft_has_what_the_account_says(account: TrainingService) -> None:
+    make_bucket(account, OWN)
+    make_bucket(account, "another")
     assert "site_profiles/aws-eu-west-1.yaml" in init()
     site = load_site("aws-eu-west-1").value
     section = site.sagemaker
@@ -55,8 +62,10 @@ def test_the_draft_has_what_the_account_says(account: Path) -> None:
     assert run("render", "job.yaml", "--site", "aws-eu-west-1")[0] == 0
 
 
-def test_what_the_user_may_not_read_is_a_question(account: Path) -> None:
-    (account / "faults.json").write_text(json.dumps({"denied": 99}))
+def test_what_the_user_may_not_read_is_a_question(account: TrainingService) -> None:
+    for call in ("ListRoles", "DescribeInstanceTypes"):
+        text = f"User: arn:aws:iam::123456789012:user/lab may not {call}"
+        account.refused[call] = (9, "AccessDenied", text)
     output = init("mine")
     assert "AWS denies iam:ListRoles: User" in output
     assert "AWS denies ec2:DescribeInstanceTypes" in output
@@ -71,7 +80,7 @@ def test_what_the_user_may_not_read_is_a_question(account: Path) -> None:
     [("AWS_REGION", "no region: this shell has none"), ("AWS_ACCESS_KEY_ID", "no credentials")],
 )
 def test_an_incomplete_shell_writes_nothing(
-    account: Path, monkeypatch: pytest.MonkeyPatch, variable: str, message: str
+    account: TrainingService, monkeypatch: pytest.MonkeyPatch, variable: str, message: str
 ) -> None:
     monkeypatch.delenv(variable)
     with pytest.raises(HpcTrainError, match=message):
@@ -79,14 +88,16 @@ def test_an_incomplete_shell_writes_nothing(
     assert not Path("site_profiles").exists()
 
 
-def test_sagemaker_is_one_kind_of_draft(account: Path) -> None:
+def test_sagemaker_is_one_kind_of_draft(account: TrainingService) -> None:
     code, output = run("site", "init", "--sagemaker", "--hosts", "a")
     assert code == 2 and "--sagemaker asks AWS" in output
 
 
 @pytest.mark.process
-def test_doctor_examines_shell_and_profile(account: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (account / "s3" / OWN).mkdir()
+def test_doctor_examines_shell_and_profile(
+    account: TrainingService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_bucket(account, OWN)
     init("mine")
     monkeypatch.setenv("HPCTRAIN_SITE", "mine")
     code, output = run("doctor", "--json")

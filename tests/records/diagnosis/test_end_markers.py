@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from hpc_train.records.diagnosis.end_markers import EndingReader
-from hpc_train.records.diagnosis.training_completed import EpochReader, StepReader
+from hpc_train.records.diagnosis.scan_logs import EpochReader, StepReader
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.log_blocks import Block, blocks
 

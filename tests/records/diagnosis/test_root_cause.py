@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_train.model.diagnosis import FirstFailure
-from hpc_train.records.diagnosis.conclude import _after
+from hpc_train.records.diagnosis.diagnose import _after
 from hpc_train.records.diagnosis.root_cause import (
     CAUSE,
     CONSEQUENCE,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.diagnosis.work_after_error import look_again
+from hpc_train.records.diagnosis.scan_logs import look_again
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.errors import HostsError
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.submissions.hosts.checked_hosts import check_hosts
+from hpc_train.submissions.hosts.executor import check_hosts
 from hpc_train.submissions.hosts.queue_runner import HostQueue, candidates
 from tests.sites.test_host_list import JOB, plan_of, write
 from tests.sites.test_host_list import SITE as TWO

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.submissions.hosts.copy_to_hosts import Copy, put
+from hpc_train.submissions.hosts.queue_runner import Copy, put
 from hpc_train.submissions.hosts.run_on_hosts import fault
 from hpc_train.submissions.hosts.started_hosts import StartedHost
 from tests.submissions.hosts.test_transport import ssh, write

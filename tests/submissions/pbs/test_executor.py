@@ -17,8 +17,8 @@ from hpc_train.submissions.pbs import find_job, pbs_commands
 from hpc_train.submissions.pbs import qsub as qsub_module
 from hpc_train.submissions.pbs.executor import PbsExecutor
 from tests.pipeline.waiting import wait_for
+from tests.servers.pbs import RunningPbs, running
 from tests.sites.test_host_list import JOB, plan_of, write
-from tests.small_pbs import RunningPbs, running
 
 Make = Callable[..., RunFolder]
 OPTIONS = ExecutorOptions(cluster=SlurmEndpoint())
@@ -80,13 +80,6 @@ def test_runs_are_cancelled(pbs: RunningPbs, make: Make) -> None:
     assert pbs.command("qselect").stdout == ""
 
 
-def test_a_run_that_has_ended_is_cancelled_without_an_error(pbs: RunningPbs, make: Make) -> None:
-    run = make("true")
-    submit(run)
-    wait_for(lambda: state(run).state is JobState.COMPLETED)
-    EXECUTOR.cancel(run.path.parent, {run: submission(run)})
-
-
 def test_a_killed_submission_is_found_by_its_mark(pbs: RunningPbs, make: Make) -> None:
     run = make()
     submit(run)
@@ -110,12 +103,6 @@ def test_a_refusal_without_advice_says_that_the_rest_is_missing(
     with pytest.raises(SubmitError, match="1 of 2 runs were submitted, then: qsub: ill") as failure:
         submit(good, bad)
     assert failure.value.hint == "submit again for the rest"
-
-
-def test_a_refused_run_leaves_no_submission(pbs: RunningPbs, make: Make) -> None:
-    good, bad = make(name="good"), make("#PBS -q nowhere", name="bad")
-    with pytest.raises(SubmitError, match="1 of 2 runs were submitted, then: qsub: Unknown queue"):
-        submit(good, bad)
     assert (good.submission.exists(), bad.submission.exists()) == (True, False)
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Limits
 from hpc_train.model.submission import JobReport, JobState, Submission
@@ -16,7 +15,7 @@ from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.pbs.executor import PbsExecutor
 from hpc_train.submissions.pbs.job_arrays import array_of, qsub_calls, subjob
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import RunningPbs
+from tests.servers.pbs import RunningPbs
 from tests.submissions.pbs.test_executor import pbs
 from tests.submissions.slurm.made import runs as make
 
@@ -119,19 +118,6 @@ def test_a_held_array_says_so(pbs: RunningPbs, tmp_path: Path) -> None:
     assert {one.reason for one in reports(made)} == {"it is held by its owner; qrls releases it"}
 
 
-@pytest.mark.parametrize("fault", ["broken-json", "only-first"])
-def test_states_of_subjobs_despite_json_that_is_broken(
-    pbs: RunningPbs, tmp_path: Path, fault: str
-) -> None:
-    made = runs(tmp_path, "sleep 300", "p-r1", "p-r2", "q-r1")
-    submit(made)
-    wait_for(lambda: states(made) == ["RUNNING"] * 3)
-    pbs.fault(fault)
-    assert states(made) == ["RUNNING"] * 3
-    assert states(made[1:2]) == ["RUNNING"]
-    assert ids(made) == ["1[1].pbs", "1[2].pbs", "2.pbs"]
-
-
 def test_a_lost_answer_finds_the_array(pbs: RunningPbs, tmp_path: Path) -> None:
     pbs.fault("lost-answer")
     made = runs(tmp_path, "sleep 300", "p-r1", "p-r2")
@@ -150,14 +136,6 @@ def test_a_killed_submission_finds_its_subjob(pbs: RunningPbs, tmp_path: Path) -
     found = EXECUTOR.query(lost)
     assert [found[run].job for run in made] == ["1[1].pbs", "1[2].pbs"]
     assert {found[run].state.active for run in made} == {True}
-
-
-def test_without_a_history_the_files_decide(pbs: RunningPbs, tmp_path: Path) -> None:
-    made = runs(tmp_path, "true", "p-r1", "p-r2")
-    submit(made)
-    wait_for(lambda: states(made) == ["COMPLETED"] * 2)
-    pbs.fault("history-gone")
-    assert states(made) == ["LOST"] * 2
 
 
 def test_sizes_of_the_profile_and_of_the_server(pbs: RunningPbs, tmp_path: Path) -> None:
@@ -181,14 +159,6 @@ def test_an_old_pbs_has_no_limit_of_running_subjobs(
     assert caplog.messages == [
         "PBS 19.1.3 cannot limit running subjobs: max_array_running has no effect"
     ]
-
-
-def test_a_refused_array_leaves_no_submission(pbs: RunningPbs, tmp_path: Path) -> None:
-    good = runs(tmp_path, "true", "a-r1", "a-r2")
-    bad = runs(tmp_path, "#PBS -q nowhere", "b-r1", "b-r2")
-    with pytest.raises(SubmitError, match="2 of 4 runs were submitted, then: qsub: Unknown queue"):
-        submit(good + bad)
-    assert [run.submission.exists() for run in good + bad] == [True, True, False, False]
 
 
 def answers(pbs: RunningPbs, line: str) -> None:

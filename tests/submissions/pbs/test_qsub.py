@@ -14,20 +14,10 @@ from hpc_train.model.submission import JobState
 from hpc_train.submissions.pbs import find_job, pbs_commands
 from hpc_train.submissions.pbs import qsub as qsub_module
 from tests.pipeline.waiting import wait_for
-from tests.small_pbs import RunningPbs
+from tests.servers.pbs import RunningPbs
 from tests.submissions.pbs.test_executor import Make, jobs, make, pbs, state, submission, submit
 
 __all__ = ["make", "pbs"]
-
-
-def test_a_lost_answer_is_found_and_the_job_is_not_submitted_twice(
-    pbs: RunningPbs, make: Make
-) -> None:
-    pbs.fault("lost-answer")
-    run = make()
-    submit(run)
-    assert jobs(pbs) == ["1.pbs"]
-    assert submission(run).native_id == "1.pbs"
 
 
 def test_a_lost_answer_is_found_in_an_answer_that_is_no_json(pbs: RunningPbs, make: Make) -> None:

@@ -14,7 +14,7 @@ from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.sagemaker import aws_client
 from hpc_train.submissions.sagemaker.account_check import check_account, check_owner, uses_aws
 from hpc_train.submissions.sagemaker.executor import SageMakerExecutor
-from tests.sagemaker_service import serving
+from tests.servers.sagemaker import serving
 from tests.submissions.sagemaker.jobs import site
 
 pytest.importorskip("boto3")
@@ -23,7 +23,6 @@ pytest.importorskip("boto3")
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     with serving(tmp_path / "aws", monkeypatch):
-        (tmp_path / "aws" / "s3" / "my-bucket").mkdir()
         yield tmp_path
 
 

@@ -11,7 +11,7 @@ import pytest
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.submissions.sagemaker import job_reports
-from hpc_train.submissions.sagemaker.bill import bill_of
+from hpc_train.submissions.sagemaker.job_reports import bill_of
 
 pytest.importorskip("botocore")
 

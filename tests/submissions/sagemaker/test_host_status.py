@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from hpc_train.model.run import JobStatus, RunFolder
-from hpc_train.submissions.sagemaker.host_status import write_status
+from hpc_train.submissions.sagemaker.job_reports import write_status
 
 STARTED, ENDED = 1000.0, 1100.0
 LATER = ENDED + 3600

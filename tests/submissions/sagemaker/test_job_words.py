@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.submission import JobState
-from hpc_train.submissions.sagemaker.job_words import state_of
+from hpc_train.submissions.sagemaker.job_reports import state_of
 
 
 @pytest.mark.parametrize(

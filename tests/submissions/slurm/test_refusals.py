@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.lint.rules import all_rules
 from hpc_train.slurm_options import sbatch_grammar
-from hpc_train.submissions.slurm.refusals import (
+from hpc_train.submissions.slurm.sbatch import (
     advice,
     known_refusals,
     named_options,

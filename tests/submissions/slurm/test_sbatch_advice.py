@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.submissions.slurm.refusals import advice
+from hpc_train.submissions.slurm.sbatch import advice
 
 
 @pytest.mark.parametrize(

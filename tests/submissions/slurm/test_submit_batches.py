@@ -8,8 +8,8 @@ import pytest
 
 from hpc_train.errors import SubmitError
 from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.slurm.executor import _MANY, submit_batches
 from hpc_train.submissions.slurm.job_arrays import batches
-from hpc_train.submissions.slurm.submit_batches import _MANY, submit_batches
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 from tests.submissions.slurm.made import runs, submission
 

@@ -1,0 +1,155 @@
+"""Commands of hpctrain on the small PBS, with the ranks of a job."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.run import RunFolder
+from tests.end_to_end.user import ROOT, User
+from tests.pipeline.waiting import LIMIT_S, wait_for
+from tests.servers.pbs import RunningPbs, pbs
+
+pytestmark = pytest.mark.process
+RANKS = """\
+import os, sys
+import torch.distributed as dist
+dist.init_process_group("gloo")
+print("rank", dist.get_rank(), "of", dist.get_world_size(), os.environ["HPCTRAIN_NODE"])
+dist.barrier()
+sys.exit(int(sys.argv[1]) if dist.get_rank() == 3 else 0)
+"""
+JOB = """\
+name: {name}
+command: [{command}]
+resources: {{nodes: 2, tasks_per_node: 2, cpus_per_task: 1, time: 10m}}
+"""
+
+__all__ = ["pbs"]
+
+
+@pytest.fixture
+def user(pbs: RunningPbs) -> User:
+    (pbs.work / "ranks.py").write_text(RANKS)
+    return User(folder=pbs.work, environment=dict(os.environ), profile=pbs.profile)
+
+
+def job(user: User, name: str, *command: str) -> str:
+    words = ", ".join(f'"{word}"' for word in command)
+    (user.folder / f"{name}.yaml").write_text(JOB.format(name=name, command=words))
+    return f"{name}.yaml"
+
+
+def submit(user: User, file: str, *words: str) -> str:
+    done = user.submit(file, *words, site="lab-pbs")
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def runs(user: User, name: str) -> list[dict[str, str]]:
+    done = user.hpctrain("status", name, "--json")
+    found: list[dict[str, str]] = json.loads(done.stdout)["runs"]
+    return found
+
+
+def test_two_nodes_train_together_and_the_logs_are_read(user: User) -> None:
+    submit(user, job(user, "two", "python", "ranks.py", "0"), "--wait")
+    (run,) = runs(user, "two")
+    assert (run["state"], run["nodes"]) == ("COMPLETED", "pbs1,pbs2")
+    logs = user.hpctrain("logs", "two").stdout
+    assert {f"rank {rank} of 4 pbs{rank // 2 + 1}" for rank in range(4)} <= {
+        line.partition(": ")[2] or line for line in logs.splitlines()
+    } | set(logs.splitlines())
+
+
+def test_a_rank_that_fails_is_named_and_its_run_is_retried(user: User) -> None:
+    fails = "[ $RANK != 3 ] || exit 9; exec sleep 600"
+    done = user.submit(job(user, "bad", "bash", "-c", fails), "--wait", site="lab-pbs")
+    assert done.returncode == 1
+    (run,) = runs(user, "bad")
+    assert run["state"] == "FAILED"
+    assert "rank 3" in user.hpctrain("status", "bad").stdout
+    assert user.hpctrain("retry", "bad").returncode == 0
+    wait_for(
+        lambda: [one["state"] for one in runs(user, "bad")] == ["FAILED", "FAILED"], every_s=0.3
+    )
+
+
+def test_a_running_job_is_cancelled_and_leaves_no_process(user: User, pbs: RunningPbs) -> None:
+    submit(user, job(user, "long", "sleep", "3001"))
+    user.wait("long", "RUNNING")
+    wait_for(lambda: _sleeps(pbs.folder))
+    done = user.hpctrain("cancel", "long")
+    assert done.returncode == 0, done.stderr
+    assert runs(user, "long")[0]["state"] == "CANCELLED"
+    wait_for(lambda: not _sleeps(pbs.folder))
+
+
+@pytest.mark.long
+def test_the_repetitions_of_the_example_are_arrays(
+    user: User, pbs: RunningPbs, torch: None
+) -> None:
+    shutil.copytree(ROOT / "examples/digits", user.folder / "examples/digits")
+    words = ("axes.launcher=[torchrun]", "repetitions=2", "command.8=1")
+    settings = [word for text in words for word in ("--set", text)]
+    submit(user, "examples/digits/study.yaml", *settings)
+    rows = user.wait_all("digits-strong", "COMPLETED", within_s=2 * LIMIT_S)
+    jobs = sorted((row["axes"]["tasks_per_node"], row["job"]) for row in rows.values())
+    assert jobs == [(1, "1[1].pbs"), (1, "1[2].pbs"), (2, "2[1].pbs"), (2, "2[2].pbs")]
+    report = json.loads(user.hpctrain("report", "digits-strong", "-f", "json").stdout)
+    assert [point["tasks_per_node"] for point in report["rows"]] == [1, 2]
+    assert "4 of 4 runs ok" in user.hpctrain("report", "digits-strong").stdout
+    assert {row["nodes"] for row in rows.values()} <= {"pbs1", "pbs2"}
+
+
+def test_a_job_of_an_array_that_pbs_starts_again_ends(user: User, pbs: RunningPbs) -> None:
+    name = job(user, "twice", "true")
+    study = {"name": "both", "job": name, "scaling": "weak", "axes": {"nodes": [2]}}
+    submit(user, user.write("both.yaml", {**study, "repetitions": 2}), "--wait")
+    (run, _) = user.runs("both").values()
+    folder = user.folder / run["folder"]
+    before = (folder / "status.json").read_bytes()
+    done = subprocess.run(
+        ["bash", RunFolder(path=folder).script],
+        env={**user.environment, "HPCTRAIN_RUN": str(folder), "PBS_ARRAY_INDEX": "1"},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 1
+    assert "PBS started this job again" in done.stderr
+    assert (folder / "status.json").read_bytes() == before
+
+
+def test_a_host_without_qsub_and_a_dry_run(user: User, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = job(user, "dry", "python", "ranks.py", "0")
+    done = user.submit(file, "--dry-run", site="lab-pbs")
+    assert (done.returncode, "#PBS -l select=2:ncpus=2\n" in done.stdout) == (0, True)
+    done = user.hpctrain("submit", file, "--site", "lab-pbs", PATH="/usr/bin:/bin")
+    assert done.returncode == 2
+    assert "qsub is not on PATH" in done.stderr
+
+
+def _sleeps(folder: Path) -> bool:
+    """Whether a job of a small PBS has its program."""
+    processes = (path for path in Path("/proc").iterdir() if path.name.isdigit())
+    return any("3001" in _words(path) and _is_of(path, str(folder)) for path in processes)
+
+
+def _words(path: Path) -> list[str]:
+    try:
+        return (path / "cmdline").read_bytes().decode(errors="replace").split("\0")
+    except OSError:
+        return []
+
+
+def _is_of(path: Path, folder: str) -> bool:
+    try:
+        return f"PBS_NODEFILE={folder}/".encode() in (path / "environ").read_bytes()
+    except OSError:
+        return False
