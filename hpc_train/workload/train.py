@@ -238,10 +238,6 @@ def _refuse(error: WorkloadError) -> int:
     return 2
 
 
-if __name__ == "__main__":
-    leave(exit_code_of(main))
-
-
 IMAGES = ("digits", "synthetic-imagenet")
 
 
@@ -344,3 +340,7 @@ def _expected_device(options: Options) -> str:
     """Return the type of the device without torch, which the parent of the ranks does not need."""
     gpus = any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/kfd").exists()
     return "cuda" if gpus and options.device != "cpu" else "cpu"
+
+
+if __name__ == "__main__":
+    leave(exit_code_of(main))

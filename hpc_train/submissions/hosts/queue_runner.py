@@ -190,10 +190,6 @@ def _copied(started: StartedHosts, copy: Copy) -> list[Answer]:
     return [one.result() for one in copies]
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:3])
-
-
 # Watches a run on its hosts until no process of it is left, and records the end.
 #
 # The first host on which it fails, or that is lost, ends it on all: ranks may wait for others up to
@@ -411,3 +407,7 @@ def record_end(
     status = merged(states, time.time())
     write_file(run.status, msgspec.json.encode(status) + b"\n")
     clear(run, started)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:3])
