@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 744,
-    "lines of modules": 94_970,
-    "modules with a single importer": 185,
-    "per cent of lines that are imports": 8.3,
+    "modules": 726,
+    "lines of modules": 94_771,
+    "modules with a single importer": 173,
+    "per cent of lines that are imports": 8.2,
     "imports inside functions": 439,
     "value classes": 533,
-    "lines of tests": 83_055,
+    "lines of tests": 83_047,
     "test files": 648,
-    "words of docs": 68_382,
+    "words of docs": 67_302,
     "lines of templates": 1_780,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
