@@ -14,13 +14,13 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 726,
-    "lines of modules": 94_771,
-    "modules with a single importer": 173,
-    "per cent of lines that are imports": 8.2,
+    "modules": 700,
+    "lines of modules": 94_547,
+    "modules with a single importer": 158,
+    "per cent of lines that are imports": 8.1,
     "imports inside functions": 439,
     "value classes": 533,
-    "lines of tests": 83_047,
+    "lines of tests": 83_057,
     "test files": 648,
     "words of docs": 67_302,
     "lines of templates": 1_780,

@@ -74,6 +74,17 @@ def expressions(worth: str) -> Iterator[tuple[str, ast.AST]]:
             yield from ((where, node) for node in ast.walk(ast.parse(text)))
 
 
+def test_what_starts_a_program_is_the_last_of_its_module() -> None:
+    early = [
+        where
+        for where, text in sources().items()
+        if 'if __name__ == "__main__":' in text
+        for node in ast.parse(text).body[:-1]
+        if isinstance(node, ast.If) and "__main__" in ast.unparse(node.test)
+    ]
+    assert early == []
+
+
 def test_no_test_fails_because_the_machine_is_busy() -> None:
     short = [
         path.name
