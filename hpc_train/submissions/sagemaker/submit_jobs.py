@@ -165,6 +165,9 @@ def _refused(aws: _Aws, job: _Job, failure: Exception) -> None:
 
 def _is_own(aws: _Aws, job: _Job) -> bool:
     """Whether the job of this name has the tag of this run."""
-    found = aws.jobs.describe_training_job(TrainingJobName=job.name)
-    tags = aws.jobs.list_tags(ResourceArn=found["TrainingJobArn"])["Tags"]
+    try:
+        found = aws.jobs.describe_training_job(TrainingJobName=job.name)
+        tags = aws.jobs.list_tags(ResourceArn=found["TrainingJobArn"])["Tags"]
+    except aws_errors() as failure:
+        raise explain(failure, aws.site, job.where) from None
     return {"Key": MARK, "Value": job.mark} in tags
