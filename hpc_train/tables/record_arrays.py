@@ -20,7 +20,6 @@ WHOLE = ("line", "step", "rank", "steps")
 # Value of a step, rank or size that the line does not name; no log has such a number.
 NONE = int(np.iinfo(np.int64).min)
 _ABSENT = -1
-_WIDTHS = (np.int8, np.int16, np.int32)
 # Numbers that the records of a kind share.
 _SHARED = ("steps", "message_size")
 
@@ -147,7 +146,7 @@ class _Gathered:
         columns: dict[str, Any] = {}
         for name, known in self._names.items():
             names = [text for text in known if text is not None]
-            columns[name] = TextCodes(_narrow(shared[name])[kind], names)
+            columns[name] = TextCodes(shared[name][kind], names)
         columns |= {name: shared[name][kind] for name in _SHARED}
         own = {"line": self._line, "step": self._step, "rank": self._rank}
         columns |= {name: _ints(numbers) for name, numbers in own.items()}
@@ -166,21 +165,11 @@ def _ints(numbers: array[int]) -> Ints:
     return np.frombuffer(numbers, dtype=np.int64)
 
 
-def _narrow(numbers: Ints) -> NDArray[np.signedinteger[Any]]:
-    """Return the numbers in the smallest sufficient type."""
-    low, high = int(numbers.min(initial=0)), int(numbers.max(initial=0))
-    for width in _WIDTHS:
-        limits = np.iinfo(width)
-        if limits.min <= low and high <= limits.max:
-            return numbers.astype(width)
-    return numbers
-
-
 def _concatenated(columns: Sequence[Any]) -> Any:
     if not isinstance(columns[0], TextCodes):
         return np.concatenate(columns)
     names = list(dict.fromkeys(name for column in columns for name in column.names))
-    return TextCodes(_narrow(np.concatenate([column.among(names) for column in columns])), names)
+    return TextCodes(np.concatenate([column.among(names) for column in columns]), names)
 
 
 def _of_frame(frame: pd.DataFrame) -> RecordArrays:
