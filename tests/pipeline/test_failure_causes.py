@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
+from msgspec.structs import replace
 
 from hpc_train.model.run import Failure, Run
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline import diagnose, failure_causes
+from hpc_train.pipeline.diagnose import diagnosis_of
 from hpc_train.pipeline.failure_causes import FILE, causes, failed_rank, next_step
 from hpc_train.run_table import explained, row, rows
 from tests.pipeline.runs_of import written
@@ -147,3 +151,119 @@ def test_the_last_line_is_that_of_the_host_that_failed_first(tmp_path: Path, hos
         (run.folder.logs / f"node-{number}.out").unlink()
     found = causes([msgspec.structs.replace(run, status=status)])
     assert found == {"a": "last line of logs/job.out: begun"}
+
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total "
+    "capacity of {} of which 1.00 GiB is free. Including non-PyTorch memory, this process has "
+    "23.10 GiB memory in use. Of the allocated memory 21.00 GiB is allocated by PyTorch, and "
+    "500.00 MiB is reserved by PyTorch but unallocated.\n"
+)
+TRAINER = ["python", "-m", "hpc_train.workload.train"]
+
+
+def advice(home: Path, capacity: str, batch: int, trainer: dict[str, Any], ranks: int) -> str:
+    job = {
+        "command": [*TRAINER, "--global-batch-size", str(batch), "--optimizer", "adamw"],
+        "trainer": {"precision": "bf16", **trainer},
+        "resources": {"tasks_per_node": ranks},
+        "launcher": "torchrun",
+    }
+    run = written(home, "a", OOM.format(capacity), job=job, exit_code=1)
+    root = diagnosis_of(replace(run, state=JobState.FAILED)).root
+    assert root is not None and root.id == "cuda_oom"
+    return root.advice
+
+
+def test_the_simplest_strategy_that_fits_is_named(tmp_path: Path) -> None:
+    said = advice(tmp_path, "24.50 GiB", 2, {"model": "gpt-1.5b", "strategy": "ddp"}, 2)
+    assert "By the formulas of `hpctrain advise`, strategy fsdp fits on 2 ranks" in said
+    assert said.endswith("of 24.5 GiB.")
+
+
+def test_more_ranks_if_none_fits_on_as_many(tmp_path: Path) -> None:
+    said = advice(tmp_path, "13.50 GiB", 8, {"model": "gpt-1.5b", "strategy": "fsdp"}, 2)
+    assert "strategy fsdp fits on 8 ranks" in said
+
+
+def test_smaller_micro_batches_before_more_ranks(tmp_path: Path) -> None:
+    said = advice(tmp_path, "23.50 GiB", 256, {"model": "gpt-124m", "strategy": "ddp"}, 2)
+    assert "ddp fits with micro-batches of" in said
+
+
+@pytest.mark.parametrize(
+    ("capacity", "model"), [("79.15 GiB", "gpt-tiny"), ("79.15 GiB", "cnn"), ("many", "gpt-1.5b")]
+)
+def test_nothing_is_said_where_the_formulas_do_not_explain_it(
+    tmp_path: Path, capacity: str, model: str
+) -> None:
+    assert "formulas" not in advice(tmp_path, capacity, 8, {"model": model}, 2)
+
+
+LOG = (
+    "[rank0]:[E520 06:31:05.1 ProcessGroupNCCL.cpp:757] [Rank 0] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=6, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
+    "Timeout(ms)=600000) ran for 600051 milliseconds before timing out.\n"
+)
+
+
+def hung(home: Path) -> Run:
+    run = written(home, "a", LOG, exit_code=1)
+    for rank, last in enumerate((6, 6, 5)):
+        operation = {
+            "process_group": ("0", "default_pg"),
+            "collective_seq_id": last,
+            "profiling_name": "nccl:all_reduce",
+            "input_sizes": ((64,),),
+            "state": "started" if last == 6 else "completed",
+            "retired": last == 5,
+        }
+        groups = {"0": {"desc": "default_pg", "ranks": "[0, 1, 2]"}}
+        dump = pickle.dumps({"pg_config": groups, "entries": [operation]})
+        (run.folder.logs / f"nccl_trace_rank_{rank}").write_bytes(dump)
+    return msgspec.structs.replace(run, state=JobState.FAILED)
+
+
+def test_the_rank_that_did_not_come_is_named(tmp_path: Path) -> None:
+    root = diagnosis_of(hung(tmp_path)).root
+    assert root is not None
+    assert root.title == (
+        "Ranks 0-1 waited in collective 6 (ALLREDUCE), and rank 2 did not come: last enqueued 5"
+    )
+    assert [one.source for one in root.evidence] == [
+        "logs/rank-0.out",
+        "logs/nccl_trace_rank_0",
+        "logs/nccl_trace_rank_2",
+    ]
+
+
+def test_dumps_of_an_earlier_start_are_left_out(tmp_path: Path) -> None:
+    run = hung(tmp_path)
+    for rank in range(3):
+        os.utime(run.folder.logs / f"nccl_trace_rank_{rank}", (1e8, 1e8))
+    check_unknown(run)
+
+
+def test_a_damaged_dump_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = hung(tmp_path)
+    (run.folder.logs / "nccl_trace_rank_2").write_bytes(b"\x80")
+    check_unknown(run)
+    assert "logs/nccl_trace_rank_2: this dump of torch's flight recorder is damaged" in caplog.text
+
+
+def test_a_dump_that_is_no_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = hung(tmp_path)
+    for rank, make in ((1, lambda path: path.symlink_to("gone")), (2, os.mkfifo)):
+        path = run.folder.logs / f"nccl_trace_rank_{rank}"
+        path.unlink()
+        make(path)
+    check_unknown(run)
+    assert "logs/nccl_trace_rank_1: it cannot be read: No such file or directory" in caplog.text
+    assert "logs/nccl_trace_rank_2: it cannot be read: " in caplog.text
+
+
+def check_unknown(run: Run) -> None:
+    root = diagnosis_of(run).root
+    assert root is not None
+    assert "did not come" not in root.title
+    assert [one.source for one in root.evidence] == ["logs/rank-0.out"]

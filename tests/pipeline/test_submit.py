@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 from collections.abc import Callable
@@ -10,13 +11,23 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import HpcTrainError, StoreError
+from hpc_train.errors import HpcTrainError, LogParseError, StoreError
+from hpc_train.json_files import read_json, to_json, write_file
+from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.model.log_selection import Search
+from hpc_train.model.run import PROFILE, JobStatus, Manifest
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.diagnose import problem_of
 from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import SubmitOptions, submit
+from hpc_train.pipeline.submit_runs import cluster_of, executor_options
+from hpc_train.pipeline.write_report import render_report
+from hpc_train.sites.load import load_site
 from hpc_train.submissions.local_queue import FOLDER, is_held
 from hpc_train.submissions.run_processes import processes_of, terminate
 from tests.pipeline.waiting import finished, wait_for
@@ -203,3 +214,121 @@ def test_a_full_disk_leaves_nothing_behind(desk: Path, study: Prepare) -> None:
         assert not list((desk / "small" / "results").glob("*"))
     finally:
         run(["umount", "small"], 10)
+
+
+SITE = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+"""
+STUDY = """\
+job: {command: ["true"], resources: {cpus_per_task: 1, time: 5m}}
+axes: {nodes: [1, 2]}
+scaling: strong
+placement: nested
+"""
+
+
+def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site" / "templates").mkdir(parents=True)
+    (tmp_path / "site" / "mine.yaml").write_text(SITE)
+    (tmp_path / "site" / "templates" / "nested.sbatch.j2").write_text("#!/bin/bash\n# mine\n")
+    (tmp_path / "study.yaml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    prepared = prepare(Request(path=Path("study.yaml"), site="site/mine.yaml"))
+    assert prepared.allocation is not None
+    assert prepared.allocation.text == "#!/bin/bash\n# mine\n"
+    entries = [
+        (
+            Manifest(
+                schema=1,
+                run_id=f"{point.stem}-r1",
+                name=prepared.name,
+                study=prepared.name,
+                axes=point.axes,
+                repetition=1,
+                attempt=1,
+                created="2026-11-01T00:00:00",
+                spec=point.job.value,
+                plan=point.plan,
+                script_digest=point.script.digest,
+                template_digest=point.script.template_digest,
+                provenance={PROFILE: str(prepared.first.profile)},
+            ),
+            point.script,
+        )
+        for point in prepared.points
+    ]
+    allocation = executor_options(prepared.first.site, entries).allocation
+    assert allocation is not None
+    assert allocation.text == prepared.allocation.text
+    assert allocation.template_digest == prepared.allocation.template_digest
+
+
+@pytest.mark.parametrize(("lines", "days"), [("", 7), ("lifecycle: {forget_nodes_after: 2d}\n", 2)])
+def test_how_long_a_failure_of_a_node_counts(tmp_path: Path, lines: str, days: int) -> None:
+    (tmp_path / "mine.yaml").write_text(SITE + lines)
+    site = load_site(str(tmp_path / "mine.yaml"))
+    assert cluster_of(site.value).nodes_remembered_s == days * 86400
+
+
+PRINTS = "import json; print('@hpct', json.dumps(dict(samples_per_second=10, global_batch_size=8)))"
+ROOT = Search(root=Path("results"))
+
+
+def runs(found: ReportInputs) -> dict[str, ExpectedRun]:
+    return {run.run_id: run for run in found.study.runs}
+
+
+@pytest.mark.process
+def test_wall_time_and_requeues_come_from_the_job_itself(desk: Path, job: Prepare) -> None:
+    home = submit(job(f"import time; time.sleep(0.5); {PRINTS}"), Path("results"), []).home
+    (run,) = finished(home).values()
+    status = read_json(run.folder.status, JobStatus)
+    again = {**json.loads(to_json(status)), "restart_count": 2}
+    write_file(run.folder.status, json.dumps(again).encode())
+    (expected,) = report_inputs([home.name], ROOT).study.runs
+    assert (expected.restarts, expected.state) == (2, "COMPLETED")
+    assert expected.wall_s is not None
+    assert status.ended is not None
+    assert expected.wall_s == pytest.approx(status.ended - status.started)
+    assert expected.wall_s >= 0.5
+
+
+@pytest.mark.process
+def test_runs_of_a_study_are_left_out_by_its_file_and_by_option(desk: Path, study: Prepare) -> None:
+    home = submit(study(PRINTS), Path("results"), []).home
+    one, two, *_ = sorted(finished(home))
+    (home / "exclude.yaml").write_text(f"{one}: node 3 was down\n")
+    search = Search(root=Path("results"), excluded={two: "an old driver"})
+    found = report_inputs([home.name], search)
+    assert (runs(found)[one].state, runs(found)[one].problem) == ("EXCLUDED", "node 3 was down")
+    assert (runs(found)[two].state, runs(found)[two].problem) == ("EXCLUDED", "an old driver")
+    both = Search(root=Path("results"), excluded={one: "it was mine"})
+    assert runs(report_inputs([home.name], both))[one].problem == "it was mine", "the option wins"
+    rows = build_report(found).tables[0].records
+    assert sum(row["n_submitted"] for row in rows) == 4
+    assert sum(row["n_ok"] for row in rows) == 2
+    assert not build_report(found).partial
+
+
+@pytest.mark.process
+def test_a_study_that_still_runs_makes_a_partial_report(desk: Path, study: Prepare) -> None:
+    home = submit(study("import time; time.sleep(90)"), Path("results"), []).home
+    built = build_report(report_inputs([home.name], ROOT))
+    waiting = [run for run in runs_below(home) if run.state.active]
+    assert len(waiting) == 4
+    assert built.title.endswith("(partial: 4 of 4 runs not finished)")
+    assert json.loads(render_report(built, "json"))["partial"] is True
+
+
+@pytest.mark.process
+def test_sizes_of_own_runs_are_known(desk: Path, job: Prepare) -> None:
+    home = submit(job(PRINTS), Path("results"), []).home
+    finished(home)
+    with pytest.raises(LogParseError, match="the sizes of hpctrain's runs are known"):
+        report_inputs([home.name], Search(root=Path("results"), points=Path("points.yaml")))

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from hpc_train.errors import PlanError, SubmitError
+from hpc_train.cli.group import cli
+from hpc_train.errors import HpcTrainError, PlanError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.submit import SubmitOptions, submit
+from hpc_train.pipeline.dry_run import dry_run
+from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.run_states import executor_of, runs_below
+from hpc_train.pipeline.submit import DEFAULT_OPTIONS, SubmitOptions, submit
 from tests.pipeline.on_slurm import RESULTS, folders, ids, job, profile, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
@@ -147,3 +152,178 @@ def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
         "cost: 4 runs: at most 4 GPU-hours, 4 core-hours",
         "2 repetitions resolve about ±14 % at 2 % noise (3: ±5 %, 5: ±3 %)",
     ]
+
+
+def notices_of(prepared: Prepared) -> tuple[str, ...]:
+    return executor_of(prepared.first.site.value.scheduler).notices(prepared.points[0].plan)
+
+
+def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBATCH_PARTITION", "long")
+    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
+    prepared = job("partition=short")
+    assert notices_of(prepared) == (
+        "SBATCH_ACCOUNT=mine is effective: sbatch reads it as --account",
+        "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
+    )
+
+
+def test_a_shell_of_mpirun_is_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMIX_RANK", "0")
+    prepared = job()
+    assert notices_of(prepared) == ("PMIX_RANK of this shell is not passed on",)
+
+
+def test_a_machine_without_a_scheduler_needs_none(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    prepared = job(site="local")
+    assert notices_of(prepared) == ()
+
+
+def test_jobs_are_submitted_from_the_sites_folder_only(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = profile("submit_from: $WHERE_RUNS_GO")
+    monkeypatch.delenv("WHERE_RUNS_GO", raising=False)
+    with pytest.raises(
+        PlanError, match=r"big\.yaml:6: big accepts jobs from .* not defined in this shell"
+    ):
+        submit(job(site=site), RESULTS, [])
+    Path("there").mkdir()
+    monkeypatch.setenv("WHERE_RUNS_GO", str(Path("there").absolute()))
+    with pytest.raises(
+        PlanError, match=r"from \$WHERE_RUNS_GO only \(/.*there\), and this is"
+    ) as no:
+        submit(job(site=site), RESULTS, [])
+    assert no.value.hint == 'cd "$WHERE_RUNS_GO" and submit from there'
+    assert slurm.calls("sbatch") == []
+    monkeypatch.setenv("WHERE_RUNS_GO", str(Path.cwd()))
+    submit(job(site=site), RESULTS, [])
+    assert len(slurm.calls("sbatch")) == 1
+
+
+def test_a_folder_below_and_a_link_are_there(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    Path("real/below").mkdir(parents=True)
+    Path("link").symlink_to("real")
+    monkeypatch.setenv("SCRATCH", str(Path("link").absolute()))
+    monkeypatch.chdir("real/below")
+    submit(job(site=profile("submit_from: $SCRATCH")), RESULTS, [])
+    assert len(slurm.calls("sbatch")) == 1
+
+
+def test_a_script_may_be_rendered_elsewhere_with_a_warning(slurm: FakeSlurm) -> None:
+    site = profile("submit_from: /nowhere/scratch")
+    job(site=site)
+    done = CliRunner().invoke(cli, ["render", "job.yaml", "--site", site])
+    assert done.exit_code == 0
+    assert "warning: big.yaml:6: big accepts jobs from /nowhere/scratch only" in done.stderr
+    assert done.stdout.startswith("#!/bin/bash")
+
+
+@pytest.mark.parametrize(
+    ("limit", "settings", "said"),
+    [
+        ("max_study_jobs: 3", (), "study jobs = 3, but this one has 4 (2 points x 2)"),
+        ("max_study_nodes: 1", ("job.resources.nodes=2",), "nodes = 1, but this one has 2"),
+        (
+            "max_study_gpu_hours: 3",
+            ("job.resources.gpus_per_node=1", "job.resources.time=1h"),
+            "study gpu hours = 3, but this one has 4 (every run until its time limit)",
+        ),
+        (
+            "max_study_gpu_hours: 3",
+            ("job.resources.gpus_per_node=1",),
+            "limits the GPU-hours of a study, but this one is 4 runs without a time limit",
+        ),
+    ],
+)
+def test_a_study_that_is_too_large(
+    slurm: FakeSlurm, limit: str, settings: tuple[str, ...], said: str
+) -> None:
+    launcher = "job.launcher=srun"
+    site = profile(f"limits:\n  {limit}")
+    with pytest.raises(PlanError) as failure:
+        study(launcher, *settings, site=site)
+    assert failure.value.message.startswith("big.yaml:7: big ")
+    assert said in failure.value.message
+
+
+# It keeps a copy of the script, which is gone afterwards.
+VERDICT = 'cp "${@: -1}" "$S/script.$n"; echo "sbatch: Job 9 to start" >&2; exit 0'
+REFUSED = (
+    "echo 'allocation failure: Invalid account or account/partition combination specified' >&2; "
+    "exit 1"
+)
+
+
+def said(prepared: Prepared, wish: SubmitOptions = DEFAULT_OPTIONS) -> list[str]:
+    return list(dry_run(prepared, RESULTS, wish))
+
+
+def test_sbatch_is_asked_about_the_script(slurm: FakeSlurm) -> None:
+    slurm.on("sbatch", VERDICT)
+    prepared = job("time=1h")
+    assert said(prepared) == [
+        "cost: 1 run: at most no GPUs, 1 core-hours",
+        "sbatch --test-only: Job 9 to start",
+    ]
+    (argv,) = slurm.calls("sbatch")
+    assert argv[0] == "--test-only"
+    assert not Path(argv[1]).exists()
+    assert (slurm.folder / "script.1").read_text() == prepared.points[0].script.text
+    assert not RESULTS.exists()
+
+
+def test_each_point_of_a_study_is_asked_about(slurm: FakeSlurm) -> None:
+    slurm.on("sbatch", VERDICT)
+    prepared = study("time=30m", "repetitions=3")
+    cost, resolved, *verdicts = said(prepared)
+    assert cost == "cost for the whole study: 6 runs: at most no GPUs, 3 core-hours"
+    assert resolved.startswith("3 repetitions resolve about ±5 %")
+    assert verdicts == [
+        f"sbatch --test-only {point.stem}: Job 9 to start" for point in prepared.points
+    ]
+
+
+def test_a_nested_study_is_one_question(slurm: FakeSlurm) -> None:
+    slurm.on("sbatch", VERDICT)
+    prepared = study("placement=nested", "time=30m")
+    assert said(prepared)[2:] == ["sbatch --test-only of the allocation: Job 9 to start"]
+    assert prepared.allocation is not None
+    assert (slurm.folder / "script.1").read_text() == prepared.allocation.text
+
+
+def test_a_refusal_is_a_verdict_not_an_error(slurm: FakeSlurm) -> None:
+    slurm.on("sbatch", REFUSED)
+    (_, verdict) = said(job())
+    assert verdict.startswith("sbatch --test-only: refused: allocation failure: Invalid account")
+    assert "--account" in verdict
+
+
+def test_a_budget_counts(slurm: FakeSlurm) -> None:
+    with pytest.raises(PlanError, match="--max-gpu-hours 1 cannot be checked"):
+        said(job(), SubmitOptions(max_gpu_hours=1))
+    assert slurm.calls("sbatch") == []
+
+
+def test_without_sbatch_nobody_has_said_anything(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
+    assert said(job())[-1] == (
+        "sbatch is not installed here, so it was not tested whether the cluster accepts this"
+    )
+
+
+def test_what_could_not_start_is_an_error(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(HpcTrainError, match=r"the folder .*nowhere does not exist"):
+        said(job("workdir=nowhere"))
+    with pytest.raises(HpcTrainError, match="nothing does not exist"):
+        said(job("command=[./nothing]", site="local"))

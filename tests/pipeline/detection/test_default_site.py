@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import SiteProfileError
+from hpc_train.errors import HpcTrainError, SiteProfileError
 from hpc_train.model.detected import Found, Match, Scheduler
 from hpc_train.pipeline.detection import detection_cache
-from hpc_train.pipeline.detection.default_site import choose_site, default_site
+from hpc_train.pipeline.detection.default_site import choose_site, default_site, load_choice
 from hpc_train.pipeline.detection.detection_cache import cache_path, examine_here, found_here
 from hpc_train.pipeline.detection.sites_with_nodes import advice_for
 from hpc_train.probe import schedulers
@@ -228,3 +228,16 @@ def test_the_advice_names_the_clusters_of_the_user(host: Path) -> None:
     assert advice_for(2) == "2 nodes: --site big or --site small"
     assert advice_for(8) == "8 nodes: --site big"
     assert "hpctrain site list" in advice_for(9)
+
+
+@pytest.mark.parametrize("name", ["nope", "./nope.yaml"])
+def test_a_wrong_name_of_the_environment_is_said_to_be_one(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HPCTRAIN_SITE", name)
+    with pytest.raises(HpcTrainError, match="nope") as error:
+        load_choice(choose_site(None))
+    assert error.value.hint.startswith("the site is that of the environment variable HPCTRAIN_SITE")
+    with pytest.raises(HpcTrainError, match="nope") as error:
+        load_choice(choose_site(name))
+    assert "environment" not in error.value.hint
