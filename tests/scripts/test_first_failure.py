@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,6 +18,8 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.runs.run_folders import read_run
+from hpc_train.scripts.render import render_script
+from tests.pipeline.waiting import wait_for
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
@@ -196,3 +200,154 @@ def test_of_torchruns_attempts_the_last_one_counts(
     log = (tmp_path / "logs" / "rank-0.out").read_text()
     again = ["", "hpctrain: restart 1", "", "hpctrain: restart 2"]
     assert log.splitlines() == [*again, *again[:2], *again]
+
+
+def wrapped(plan: LaunchPlan, folder: Path, code: int) -> None:
+    """Run the wrapper of a rank that ends with a code."""
+    text = render_script(plan).text
+    wrapper = text.partition("<<'WRAPPER'\n")[2].partition("\nWRAPPER\n")[0]
+    (folder / "logs").mkdir(exist_ok=True)
+    environment = {
+        "PATH": os.environ["PATH"],
+        "HPCTRAIN_RUN": str(folder),
+        "HPCTRAIN_LOG_DIR": str(folder / "logs"),
+        "HPCTRAIN_FAILURE_FILE": str(folder / "first_failure"),
+        "HOSTNAME": "n1",
+        **dict.fromkeys(("SLURM_PROCID", "SLURM_LOCALID", "OMPI_COMM_WORLD_RANK"), "0"),
+        **dict.fromkeys(("SLURM_NTASKS", "OMPI_COMM_WORLD_SIZE"), "2"),
+        **{f"OMPI_COMM_WORLD_LOCAL_{name}": "0" for name in ("RANK", "SIZE")},
+    }
+    argv = ["bash", "-c", wrapper, "rank", "bash", "-c", f"exit {code}"]
+    done = subprocess.run(argv, env=environment, capture_output=True, text=True, timeout=240)
+    assert (done.returncode, done.stderr) == (code, "")
+
+
+@pytest.fixture(params=["srun", "mpirun"])
+def restarted(request: pytest.FixtureRequest, plan: Plans) -> LaunchPlan:
+    resources = {"tasks_per_node": 2, "cpus_per_task": 1, "time": "5m"}
+    return plan(
+        "slurm-generic",
+        launcher=request.param,
+        command=["true"],
+        resources=resources,
+        lifecycle={"requeue_on": [1, 75, 85]},
+    )
+
+
+def test_of_two_ranks_that_fail_at_once_none_removes_the_record_of_the_other(
+    restarted: LaunchPlan, tmp_path: Path
+) -> None:
+    """A rank that asks for another start comes while another one has made the file."""
+    record = tmp_path / "first_failure"
+    with record.open("x") as file:
+        wrapped(restarted, tmp_path, 75)
+        file.write("1 n2 1 1795811278.6\n")
+    assert record.read_text() == "1 n2 1 1795811278.6\n"
+    assert not (tmp_path / "first_failure.log").exists()
+
+
+@pytest.mark.parametrize(("code", "recorded"), [(1, False), (143, False), (75, True), (85, True)])
+def test_after_a_signal_to_the_job_only_ranks_that_ask_for_another_start_count(
+    restarted: LaunchPlan, tmp_path: Path, code: int, recorded: bool
+) -> None:
+    (tmp_path / "first_failure.signal").touch()
+    wrapped(restarted, tmp_path, code)
+    record = tmp_path / "first_failure"
+    assert record.exists() == recorded
+    # A later failure changes nothing.
+    before = record.read_text() if recorded else None
+    wrapped(restarted, tmp_path, 75)
+    assert before in (None, record.read_text())
+    assert record.read_text().split()[1:3] == ["n1", str(code if recorded else 75)]
+
+
+SAVE = """\
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: (print("saved", flush=True), sys.exit(0)))
+print("ready", flush=True)
+time.sleep(600)
+"""
+# Open MPI hands USR1 on to all processes of a rank.
+MPIRUN = """\
+#!/bin/bash
+set -m
+while [ "$1" != bash ]; do shift; done
+export OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1
+# Before the rank starts: the signal may come as soon as the rank is ready.
+trap 'kill -s USR1 -- "-$!"' USR1
+OMPI_COMM_WORLD_RANK=0 "$@" &
+child=$!
+until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
+exit "$code"
+"""
+
+
+@pytest.mark.parametrize("launcher", ["single", "mpirun"])
+def test_the_ranks_save_what_they_have(
+    plan: Plans, execute: Execute, tmp_path: Path, launcher: str
+) -> None:
+    (tmp_path / "bin" / "mpirun").write_text(MPIRUN)
+    (tmp_path / "bin" / "mpirun").chmod(0o755)
+    command = [sys.executable, "-c", SAVE]
+    job = plan("slurm-generic", command=command, launcher=launcher, signal_before_end="2m")
+    text = render_script(job).text
+    assert "#SBATCH --signal=B:USR1@120\n" in text
+    (tmp_path / "job.sbatch").write_text(text)
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    words = ["bash", str(tmp_path / "job.sbatch"), str(tmp_path)]
+    environment = {"PATH": path, "SLURM_JOB_NODELIST": "localhost"}
+    log = tmp_path / "logs" / "rank-0.out"
+    with subprocess.Popen(words, env=environment, cwd=tmp_path) as process:
+        try:
+            wait_for(lambda: log.exists() and log.read_text() == "ready\n")
+            process.send_signal(signal.SIGUSR1)
+            assert process.wait(timeout=240) == 0
+        finally:
+            process.terminate()
+    assert log.read_text() == "ready\nsaved\n"
+    status = json.loads((tmp_path / "status.json").read_text())
+    assert (status["exit_code"], status["failure"]) == (0, None)
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun"])
+def test_the_script_itself_is_left_alone_by_slurm(plan: Plans, launcher: str) -> None:
+    """Slurm brings the signal to the ranks, and no second one must follow."""
+    text = render_script(plan("slurm-generic", launcher=launcher, signal_before_end="2m")).text
+    assert "#SBATCH --signal=USR1@120\n" in text
+    assert "kill -s USR1" not in text
+
+
+BY_FILE = """\
+import os, pathlib, signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: sys.exit(9))
+print("ready", flush=True)
+while not pathlib.Path(os.environ["HPCTRAIN_STOP_FILE"]).exists():
+    time.sleep(0.1)
+print("saved", flush=True)
+"""
+
+
+@pytest.mark.parametrize("launcher", ["single", "mpirun"])
+def test_a_file_asks_the_ranks_instead(
+    plan: Plans, execute: Execute, tmp_path: Path, launcher: str
+) -> None:
+    (tmp_path / "bin" / "mpirun").write_text(MPIRUN)
+    (tmp_path / "bin" / "mpirun").chmod(0o755)
+    keys = {"signal_before_end": "2m", "lifecycle": {"stop_by": "file"}}
+    command = [sys.executable, "-c", BY_FILE]
+    text = render_script(plan("slurm-generic", command=command, launcher=launcher, **keys)).text
+    (tmp_path / "job.sbatch").write_text(text)
+    # Of the start before, which was asked to stop.
+    (tmp_path / "stop").touch()
+    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
+    words = ["bash", str(tmp_path / "job.sbatch"), str(tmp_path)]
+    environment = {"PATH": path, "SLURM_JOB_NODELIST": "localhost", "SLURM_JOB_ID": "71"}
+    log = tmp_path / "logs" / "rank-0.out"
+    with subprocess.Popen(words, env=environment, cwd=tmp_path) as process:
+        try:
+            wait_for(lambda: log.exists() and log.read_text() == "ready\n")
+            process.send_signal(signal.SIGUSR1)
+            assert process.wait(timeout=240) == 0
+        finally:
+            process.terminate()
+    assert log.read_text() == "ready\nsaved\n"

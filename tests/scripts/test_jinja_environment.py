@@ -2,14 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jinja2 import Environment
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
+from hpc_train.scripts import compiled_template_cache, render
+from hpc_train.scripts.compiled_template_cache import cached_code
+from hpc_train.scripts.jinja_environment import exports
+from hpc_train.scripts.quote_filters import (
+    command,
+    comment,
+    directive,
+    line,
+    quoted_directive,
+    required,
+    sh,
+    token,
+)
 from hpc_train.scripts.render import render_script
 
 Plans = Callable[..., LaunchPlan]
@@ -165,3 +184,168 @@ def test_what_is_no_template(refused: Refused, folder: Path, content: bytes, mes
     said = refused("{% include '_odd.j2' %}")
     assert said.startswith("bad.j2:1: _odd.j2: ")
     assert message in said
+
+
+Places = tuple[Path, Path]
+TEXT = "{{ plan.name }}"
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
+    """Yield a folder of modules and one of compiled templates that are not the package's."""
+    found = (tmp_path / "modules", tmp_path / "cache")
+    for folder in found:
+        folder.mkdir()
+    module = found[0] / "blocks.py"
+    module.write_text("one\n")
+    monkeypatch.setattr(compiled_template_cache, "MODULES", (module,))
+    monkeypatch.setattr(compiled_template_cache, "FOLDER", found[1])
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    compiled_template_cache._stamp.cache_clear()
+    yield found
+    compiled_template_cache._stamp.cache_clear()
+
+
+def times(*texts: str, before: Callable[[], object] = lambda: None) -> int:
+    """Return how often a template is compiled that has these texts, one after the other."""
+    made = []
+
+    def make(text: str) -> CodeType:
+        made.append(text)
+        return compile(repr(text), "t", "eval")
+
+    for number, text in enumerate(texts):
+        if number:
+            before()
+        code = cached_code(Environment(), "0:t", "t", text, lambda: make(text))  # noqa: B023, S701
+        assert eval(code) == text  # noqa: S307
+    return len(made)
+
+
+def test_once_for_a_text(places: Places) -> None:
+    assert times(TEXT, TEXT, TEXT) == 1
+    assert times(TEXT) == 0
+
+
+def test_again_for_another_text(places: Places) -> None:
+    assert times(TEXT, "else", TEXT) == 3
+
+
+def test_a_damaged_file_is_made_anew(places: Places) -> None:
+    def damage() -> None:
+        (file,) = places[1].iterdir()
+        file.write_bytes(file.read_bytes()[:-5])
+
+    assert times(TEXT, TEXT, before=damage) == 2
+
+
+def test_only_the_packages_own_are_kept(
+    places: Places, plan: Callable[..., LaunchPlan], tmp_path: Path
+) -> None:
+    own = tmp_path / "own"
+    own.mkdir()
+    (own / "_functions.sh.j2").write_text("# of the site\n")
+    first = render.render_script(plan(), [own])
+    kept = {file.name: file.stat().st_mtime_ns for file in places[1].iterdir()}
+    shipped = [file for file in first.templates if file.shipped]
+    assert len(kept) == len(shipped) == len(first.templates) - 1
+    render._environment.cache_clear()
+    assert render.render_script(plan(), [own]) == first
+    assert {file.name: file.stat().st_mtime_ns for file in places[1].iterdir()} == kept
+
+
+def test_a_literal_is_quoted_and_a_job_variable_expands() -> None:
+    assert token(Text(text="a $(id)")) == "'a $(id)'"
+    assert token(JobVar(name="MASTER_ADDR")) == '"$MASTER_ADDR"'
+    assert required(JobVar(name="R")) == '"${R:?the launcher did not set it}"'
+    assert required(Text(text="0")) == "0"
+
+
+@pytest.mark.parametrize(
+    ("given", "written", "value"),
+    [
+        ({"A": "1", "B": "2", "C": "3"}, token, "1"),
+        ({"B": "2", "C": "3"}, token, "2"),
+        ({"A": "", "C": "3"}, required, "3"),
+        ({}, token, ""),
+        ({}, required, None),
+    ],
+)
+def test_of_several_variables_the_first_that_is_set_counts(
+    given: dict[str, str], written: Callable[[FirstOf], str], value: str | None
+) -> None:
+    word = written(FirstOf(names=("A", "B", "C")))
+    script = f'printf "%s" {word}'
+    done = subprocess.run(["bash", "-c", script], env=given, capture_output=True, text=True)
+    if value is None:
+        assert (done.returncode, "the launcher did not set it" in done.stderr) == (127, True)
+    else:
+        assert (done.returncode, done.stdout) == (0, value)
+
+
+def test_a_directive_with_blanks_keeps_its_backslashes_and_quotes() -> None:
+    assert quoted_directive("gpu:4") == "gpu:4"
+    assert quoted_directive('a\\b "c"') == '"a\\\\b \\"c\\""'
+
+
+def test_variables_of_two_files_have_lines_of_their_own(plan: Callable[..., LaunchPlan]) -> None:
+    why = "the fabric"
+    made = msgspec.structs.replace(
+        plan(),
+        env=(("A", "1"), ("B", "2"), ("C", "3")),
+        settings={
+            "env.A": Setting(value="1", origin="site.yaml:3", why=why),
+            "env.B": Setting(value="2", origin="site.yaml:4", why=why),
+            "env.C": Setting(value="3", origin="job.yaml:5", why=why),
+        },
+    )
+    assert exports(made, notes=False) == "export A=1 B=2\nexport C=3\n"
+
+
+def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:
+    assert sh("=mlx5_0") == line("=mlx5_0") == "'=mlx5_0'"
+    assert sh("=it's") == "'=it'\"'\"'s'"
+    assert sh("a=b") == "a=b"
+
+
+@pytest.mark.parametrize("value", ["gpu", "a100&nvlink", "01:30:00", "gpu:a100:4", "[a|b]*2"])
+def test_a_directive_takes_what_slurm_uses(value: str) -> None:
+    assert directive(value) == value
+
+
+@pytest.mark.parametrize("value", ["a b", "x\n#SBATCH --qos=high", "$(id)", "`id`", "a'b", '"', ""])
+def test_a_directive_cannot_become_another(value: str) -> None:
+    with pytest.raises(RenderError, match="cannot be written as an #SBATCH value"):
+        directive(value)
+
+
+def test_a_long_command_breaks_before_options() -> None:
+    words = [Text(text=word) for word in ["srun", *[f"--option-number-{i}=x" for i in range(9)]]]
+    lines = command(words).split(" \\\n  ")
+    assert len(lines) > 1
+    assert all(len(line) < 100 for line in lines)
+    assert all(line.startswith("--") for line in lines[1:])
+
+
+HOSTILE = st.text(st.sampled_from("a b\n\\'\"$`n!=#\r\t"), max_size=12)
+
+
+@settings(deadline=None, max_examples=15)
+@given(HOSTILE, HOSTILE)
+def test_bash_reads_back_what_was_quoted(one: str, other: str) -> None:
+    values = [one, other, "a\\nb\n", "\\'\n"]
+    words = " ".join([*map(sh, values), *map(line, values)])
+    printed = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True
+    )
+    # As bytes: text would lose the carriage returns.
+    assert printed.stdout.decode() == "".join(f"{value}\0" for value in [*values, *values])
+
+
+def test_one_line_stays_one_line() -> None:
+    assert "\n" not in line("a\nb'c\n")
+
+
+def test_a_comment_has_no_line_end_of_any_kind() -> None:
+    ends = "\n\r\v\f\x1b\x85\u2028\u2029"
+    assert comment(f"a{ends}b é") == f"a{' ' * len(ends)}b é"

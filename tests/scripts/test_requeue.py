@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from tests.scripts.job_starts import Job
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.scripts.render import render_script
+from tests.scripts.job_starts import PROGRAM, Job
 
 
 def test_a_start_that_saved_is_followed_by_another(started: Callable[..., Job]) -> None:
@@ -129,3 +133,194 @@ def test_the_time_of_the_last_checkpoint_is_known(started: Callable[..., Job]) -
     assert (none["saved"], none["resumed"]) == (None, None)
     assert saved["started"] <= saved["saved"] <= saved["ended"]
     assert later["saved"] == saved["saved"]
+
+
+Plans = Callable[..., LaunchPlan]
+
+
+def test_the_node_that_failed_first_is_recorded(started: Callable[..., Job]) -> None:
+    job = started(requeue_on=[1, 75])
+    for step, node in enumerate(("n2.cluster", "n1", "n2.cluster")):
+        assert job.start(1, step=step + 5, FAILED=node)[1]
+    assert [row["failed"] for row in job.rows()] == ["n2", "n1", "n2"]
+
+
+def test_ranks_that_saved_or_were_ended_by_slurm_blame_no_node(started: Callable[..., Job]) -> None:
+    job = started(requeue_on=[1, 75])
+    for step in (1, 2):
+        job.start(75, step=step, FAILED="n1")
+    job.start(1, step=3, FAILED="n1", STATE="COMPLETING")
+    job.start(1, step=4, FAILED="n1", PREEMPTED="2099-01-01T00:00:00")
+    assert [row["failed"] for row in job.rows()] == ["", "", "", ""]
+
+
+# What a rank printed last that lost another one: gloo of torch 2.13, its peer was killed here; the
+# others from NVIDIA/nccl issues 2076, 1514 and 1232, tatsu-lab/stanford_alpaca issue 207.
+LOST_PEER = (
+    "[rank0]: RuntimeError: [/__w/pytorch/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:553] "
+    "Connection closed by peer [127.0.0.1]:29605. This is typically caused by a remote worker "
+    "crashing. Check the logs of the remote worker before reporting an error.",
+    "torch.distributed.DistBackendError: NCCL error in: /pytorch/torch/csrc/distributed/c10d/"
+    "NCCLUtils.hpp:268, remote process exited or there was a network error, NCCL version 2.21.5\n"
+    "socketProgressOpt: Call to recv from 172.16.0.2<33759> failed : Connection reset by peer",
+    "ncclInternalError: Internal check failed.\nLast error:\n"
+    "Net : Connection closed by remote peer user<50260>",
+    "node0:13571:13571 [0] misc/socket.cc:49 NCCL WARN socketProgress: Connection closed by remote "
+    "peer node2<42830>",
+    "NET/IB : Got completion from peer 11.214.147.122<39138> with error 12, opcode 0, len 0",
+)
+OWN = (
+    "[rank0]: RuntimeError: CUDA error: an illegal memory access was encountered",
+    "[rank0]: ValueError: the batch is empty",
+    "[rank0]: AssertionError",
+    "ZeroDivisionError: division by zero",
+)
+# With more nodes than one: srun of the tests starts the ranks of one.
+MORE = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1}
+
+
+@pytest.fixture
+def two_nodes(plan: Plans, tmp_path: Path) -> Job:
+    command = ["bash", "-c", PROGRAM]
+    keys = {"launcher": "srun", "lifecycle": {"requeue_on": [1, 75]}, "resources": MORE}
+    job = Job(tmp_path, render_script(plan("slurm-generic", command=command, **keys)).text)
+    (tmp_path / "bin" / "srun").write_text(SRUN)
+    (tmp_path / "bin" / "srun").chmod(0o755)
+    return job
+
+
+SRUN = """\
+#!/bin/bash
+while [ "$1" != bash ]; do shift; done
+export SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_LOCALID=0 SLURM_NODEID=0
+exec "$@"
+"""
+
+
+@pytest.mark.parametrize("words", LOST_PEER)
+def test_a_rank_that_lost_another_one_is_no_fault_of_its_node(two_nodes: Job, words: str) -> None:
+    for step in (1, 2):
+        two_nodes.start(1, step=step, FAILED="n1", SAY=words, NODES="")
+    assert [row["failed"] for row in two_nodes.rows()] == ["", ""]
+    assert failure(two_nodes)["lost_peer"] is True
+
+
+def test_the_node_that_slurm_has_lost_is_to_blame(two_nodes: Job) -> None:
+    nodes = "NodeName=n1 Arch=x86_64 State=ALLOCATED X=\nNodeName=n2 Arch=x86_64 State=DOWN* X=\n"
+    for step in (1, 2):
+        two_nodes.start(1, step=step, FAILED="n1", SAY=LOST_PEER[0], NODES=nodes)
+    assert [row["failed"] for row in two_nodes.rows()] == ["n2", "n2"]
+
+
+@pytest.mark.parametrize("words", OWN)
+def test_an_error_of_its_own_counts_beside_the_lost_connection(two_nodes: Job, words: str) -> None:
+    for step in (1, 2):
+        two_nodes.start(1, step=step, FAILED="n1", SAY=f"{words}\n{LOST_PEER[0]}", NODES="")
+    assert [row["failed"] for row in two_nodes.rows()] == ["n1", "n1"]
+    assert failure(two_nodes)["lost_peer"] is False
+
+
+def failure(job: Job) -> Any:
+    return json.loads((job.folder / "status.json").read_text())["failure"]
+
+
+def test_a_start_that_ends_in_the_grace_time_of_a_preemption_is_followed_by_another(
+    started: Callable[..., Job],
+) -> None:
+    """By the script: Slurm queues only those again that it ends itself."""
+    job = started(max_stalled=1, max_restarts=3)
+    for _ in range(3):
+        said, again = job.start(143, PREEMPTED="2099-01-01T00:00:00")
+        assert again
+        assert said.endswith(" of at most 3, preempted\n")
+    assert not job.start(75, step=1, PREEMPTED="2099-01-01T00:00:00")[1]
+    assert [row["preempted"] for row in job.rows()] == [True] * 4
+
+
+def test_preempted_starts_do_not_count_as_starts_without_progress(
+    started: Callable[..., Job],
+) -> None:
+    job = started(max_stalled=2, max_restarts=9)
+    assert job.start(75, step=1)[1]
+    for _ in range(3):
+        assert job.start(75, PREEMPTED="2099-01-01T00:00:00")[1]
+    assert job.start(75)[1]
+    assert not job.start(75)[1]
+    assert [row["stalled"] for row in job.rows()] == [0, 0, 0, 0, 1, 2]
+
+
+def test_a_node_whose_clock_is_ahead_is_preempted_too(started: Callable[..., Job]) -> None:
+    """Both times are Slurm's: of this machine's clock, the job began long after them."""
+    job = started()
+    assert job.start(143, PREEMPTED="2026-01-02T03:04:05")[1]
+
+
+def test_starts_without_progress_end_the_job(started: Callable[..., Job]) -> None:
+    job = started(max_stalled=2)
+    assert job.start(75, step=10)[1]
+    assert job.start(75)[1]
+    said, again = job.start(75)
+    assert not again
+    assert "not queued again: 2 starts in a row have no checkpoint after step 10" in said
+    assert [row["stalled"] for row in job.rows()] == [0, 1, 2]
+
+
+def test_progress_sets_the_count_back(started: Callable[..., Job]) -> None:
+    job = started(max_stalled=2)
+    assert [job.start(75, step=step)[1] for step in (10, 10, 20, 20)] == [True] * 4
+
+
+def test_what_is_trained_again_after_a_damaged_checkpoint_is_no_progress(
+    started: Callable[..., Job],
+) -> None:
+    """At each start the newest one is damaged: the start loads the one before."""
+    job = started(max_stalled=2)
+    assert job.start(75, step=100)[1]
+    assert job.start(75, LOADED="50 1500.5", step=100)[1]
+    said, again = job.start(75, LOADED="50 1500.5", step=100)
+    assert not again
+    assert "2 starts in a row have no checkpoint after step 100" in said
+    assert [row["stalled"] for row in job.rows()] == [0, 1, 2]
+
+
+def test_progress_is_judged_from_the_checkpoint_that_was_loaded(
+    started: Callable[..., Job],
+) -> None:
+    """An older one had to be loaded: the starts that go on from it get further, step by step."""
+    job = started(max_stalled=2)
+    job.start(75, step=200)
+    for loaded, step in ((10, 14), (14, 18), (18, None), (None, None)):
+        job.start(75, LOADED="" if loaded is None else f"{loaded} 1500.5", step=step)
+    rows = [(row["loaded"], row["loaded_saved"], row["step"], row["stalled"]) for row in job.rows()]
+    assert rows == [
+        (None, None, 200, 0),
+        (10, 1500.5, 14, 1),
+        (14, 1500.5, 18, 0),
+        (18, 1500.5, 18, 1),
+        (None, None, 18, 2),
+    ]
+
+
+def test_a_later_step_than_any_is_progress_also_after_a_damaged_checkpoint(
+    started: Callable[..., Job],
+) -> None:
+    job = started(max_stalled=1)
+    assert job.start(75, step=20)[1]
+    assert job.start(75, LOADED="10 1500.5", step=21)[1]
+    assert not job.start(75, LOADED="10 1500.5", step=21)[1]
+
+
+@pytest.mark.parametrize("text", ["", "x y", "7; rm 3"])
+def test_a_note_of_another_program_is_ignored(started: Callable[..., Job], text: str) -> None:
+    job = started()
+    job.start(75, step=20)
+    (job.folder / "checkpoints" / "resumed").write_text(text)
+    job.start(75, step=30)
+    assert [(row["loaded"], row["stalled"]) for row in job.rows()] == [(None, 0)] * 2
+
+
+def test_a_first_start_without_a_checkpoint_counts_as_one_at_step_0(
+    started: Callable[..., Job],
+) -> None:
+    job = started(max_stalled=1)
+    assert [job.start(75)[1], job.start(75)[1]] == [True, False]
