@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +15,7 @@ from hpc_train.json_files import read_json, to_json
 from hpc_train.model.submission import JobState, Script, Submission
 from hpc_train.runs.run_folders import create_runs
 from hpc_train.submissions.local_executor import LocalExecutor
-from hpc_train.submissions.local_queue import LocalQueue, take
+from hpc_train.submissions.local_queue import LocalQueue, is_held, take
 from hpc_train.submissions.local_queue_runner import _supervise
 from tests.pipeline.runs_of import manifest
 
@@ -76,3 +78,65 @@ def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path)
         f"{run.logs}/job.out: cannot be written: Not a directory; "
         f"mend it before hpctrain retry {tmp_path.name}"
     )
+
+
+HOLD = """\
+import sys, time
+from pathlib import Path
+from hpc_train.submissions.local_queue import take
+take(Path(sys.argv[1]), wait=True)
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_lock_is_free_held_and_free_again(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    assert not is_held(path)
+    descriptor = take(path, wait=False)
+    assert descriptor is not None
+    assert is_held(path)
+    assert take(path, wait=False) is None
+    os.close(descriptor)
+    assert not is_held(path)
+
+
+def test_the_kernel_drops_the_lock_of_a_killed_process(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdout=subprocess.PIPE)
+    assert holder.stdout is not None
+    with holder.stdout:
+        assert holder.stdout.readline() == b"held\n"
+        assert is_held(path)
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(240)
+    assert not is_held(path)
+
+
+def test_of_a_lock_that_this_user_may_not_see_nothing_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch(mode=0o000)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        assert is_held(path) is None
+    finally:
+        if root:
+            os.seteuid(0)
+    assert is_held(tmp_path / "none") is False
+
+
+def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    with pytest.raises(OSError, match="symbolic link"):
+        take(tmp_path / "link", wait=False)
+    assert not (tmp_path / "victim").exists()
+
+
+def test_two_processes_that_query_a_lock_at_once_do_not_hold_it(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch()
+    with path.open("rb") as other:
+        fcntl.flock(other, fcntl.LOCK_SH)
+        assert is_held(path) is False

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import os
 import pwd
+import signal
+import socket
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from hpc_train.data_folders import data_file
 from hpc_train.errors import HostsError
 from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.run import RunFolder
 from hpc_train.submissions.hosts.executor import check_hosts
 from hpc_train.submissions.hosts.queue_runner import HostQueue, candidates
+from hpc_train.submissions.hosts.rendezvous_check import Gap, Place, apart, shown
+from hpc_train.submissions.hosts.run_on_hosts import take_hosts
 from tests.sites.test_host_list import JOB, plan_of, write
 from tests.sites.test_host_list import SITE as TWO
 
@@ -213,3 +220,95 @@ def test_a_user_who_lingers_needs_systemd_run(ssh: Path) -> None:
     assert "systemd-run --user does not prevent it: no bus" in refused.message
     machine(ssh, "gpu2", **{"loginctl": program, "systemd-run": "exit 0"})
     assert check_hosts(ssh, [plan(ssh)]) == ()
+
+
+HOSTS = [Place(f"gpu{n}", f"10.0.0.{n}") for n in (1, 2, 3)]
+
+
+def gap(of: int, to: int) -> Gap:
+    return Gap(of=f"gpu{of}", to=f"gpu{to}", place=f"10.0.0.{to}:61000")
+
+
+@pytest.mark.parametrize(
+    ("found", "wrong"),
+    [
+        ([], {}),
+        ([gap(2, 1)], {"gpu2": "cannot connect to 10.0.0.1:61000 of gpu1"}),
+        ([gap(1, 2)], {"gpu2": "is not reached by gpu1 at 10.0.0.2:61000"}),
+        ([gap(2, 1), gap(3, 1)], {"gpu1": "is not reached by gpu2 at 10.0.0.1:61000"}),
+        (
+            [gap(1, 2), gap(2, 3), gap(3, 1)],
+            {
+                "gpu3": "is not reached by gpu2 at 10.0.0.3:61000",
+                "gpu2": "is not reached by gpu1 at 10.0.0.2:61000",
+            },
+        ),
+    ],
+)
+def test_the_hosts_that_are_left_out(found: list[Gap], wrong: dict[str, str]) -> None:
+    assert apart(HOSTS, found) == wrong
+
+
+def test_a_host_listens_on_its_addresses_of_ipv4_and_ipv6(tmp_path: Path) -> None:
+    if not socket.has_dualstack_ipv6():
+        pytest.skip("needs IPv6")
+    script = tmp_path / "call.sh"
+    script.write_text(f"set -- listen 61000 2000\n{data_file('on_host.sh').read_text()}")
+    done = subprocess.run(["bash", script], capture_output=True, text=True, check=False)
+    found = dict(line.split() for line in done.stdout.splitlines() if line.count(" ") == 1)
+    try:
+        for address in ("127.0.0.1", "::1"):
+            socket.create_connection((address, int(found["port"])), timeout=200).close()
+    finally:
+        os.kill(int(found["pid"]), signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("place", "text"),
+    [
+        ("10.0.0.2:61000", "10.0.0.2:61000"),
+        ("gpu2:1", "gpu2:1"),
+        ("fd00::1:61000", "[fd00::1]:61000"),
+    ],
+)
+def test_an_address_of_ipv6_is_in_brackets(place: str, text: str) -> None:
+    assert shown(place) == text
+
+
+__all__ = ["ssh"]
+
+
+@pytest.mark.parametrize(
+    ("second", "nodes", "lasting"),
+    [
+        ("busy r1 of me", 2, False),
+        ("gpu_in_use 0 9000 10000", 2, False),
+        ("fault Read-only file system: /home/me/hpctrain", 2, True),
+        # The other host is enough, once it is free.
+        ("fault Read-only file system: /home/me/hpctrain", 1, False),
+    ],
+)
+def test_a_fault_that_lasts_is_not_waited_for(
+    ssh: Path, second: str, nodes: int, lasting: bool
+) -> None:
+    say(ssh, "gpu1", "busy r2 of you")
+    say(ssh, "gpu2", second)
+    wanted = plan(ssh, nodes)
+    hosts = candidates(wanted, HostQueue(runs=()))
+    taken = take_hosts(RunFolder(path=ssh / "run"), wanted, hosts)
+    assert (taken.started, taken.lasting) == (None, lasting)
+    assert taken.reason.startswith("gpu1 is in use by r2 of you; gpu2 ")
+
+
+def test_locks_that_are_not_enough_are_given_up(ssh: Path) -> None:
+    lines = "\\n".join(("ANSWER", "folder /f", "boot b", "port 61000", "END", ""))
+    for host in ("gpu1", "gpu2"):
+        text = f"{{ echo {host}; head -n 1; }} >>calls\nprintf '{lines}'\n"
+        (ssh / f"{host}.sh").write_text(text)
+    say(ssh, "gpu2", "busy r1 of me")
+    wanted = plan(ssh, 2)
+    taken = take_hosts(RunFolder(path=ssh / "run"), wanted, candidates(wanted, HostQueue(runs=())))
+    assert (taken.started, taken.reason) == (None, "gpu2 is in use by r1 of me")
+    took, gave_up = (ssh / "calls").read_text().split("gpu1\n")[1:]
+    assert took.startswith("set -- take ")
+    assert gave_up == "set -- start /f end\n"

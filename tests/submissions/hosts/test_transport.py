@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from hpc_train.errors import SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.submissions.hosts.copied_files import MOST_MIB, files_to_copy
+from hpc_train.submissions.hosts.fetched_logs import file_here, parts, sizes_there
+from hpc_train.submissions.hosts.queue_runner import Copy, put
+from hpc_train.submissions.hosts.run_on_hosts import fault
+from hpc_train.submissions.hosts.started_hosts import StartedHost
 from hpc_train.submissions.hosts.transport import Answer, at_once, call, options
 
 
@@ -130,3 +138,95 @@ def test_a_folder_that_cannot_be_written_to_is_named(ssh: Path, tmp_path: Path) 
     )
     # Also root may not write there.
     assert call("gpu1", "look", "", "0", "/proc/sys/new").get("readonly") == "/proc/sys"
+
+
+FILES = ("train.py", "pkg/model.py", "data/big.bin", "results/j/run.json", ".venv/bin/python")
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    for name in FILES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    (tmp_path / "link.py").symlink_to("train.py")
+    return tmp_path
+
+
+def test_without_git_all_but_results_and_environments(work: Path) -> None:
+    found = files_to_copy(work, work / "results")
+    assert found == ["data/big.bin", "link.py", "pkg/model.py", "train.py"]
+
+
+def test_with_git_what_it_does_not_ignore_also_if_it_is_new(work: Path) -> None:
+    subprocess.run(["git", "init", "-q", work], check=True)
+    (work / ".gitignore").write_text("data\n.venv\n")
+    subprocess.run(["git", "-C", work, "add", "train.py", "pkg/model.py"], check=True)
+    (work / "pkg/model.py").unlink()
+    found = files_to_copy(work, work / "results")
+    assert found == [".gitignore", "link.py", "train.py"]
+    assert files_to_copy(work / "pkg", work / "results") == []
+
+
+def test_a_folder_of_data_is_refused(work: Path) -> None:
+    with (work / "data/big.bin").open("wb") as sparse:
+        sparse.truncate((MOST_MIB << 20) + 1)
+    with pytest.raises(SubmitError, match=f"at most {MOST_MIB} MiB are copied to a host"):
+        files_to_copy(work, work / "results")
+
+
+__all__ = ["ssh"]
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("echo 'bash: rsync: command not found' >&2; exit 127", ""),
+        ("echo 'rsync: connection unexpectedly closed' >&2; exit 12", ""),
+        ("echo 'rsync: write failed: No space left on device (28)' >&2; exit 12", "No space left"),
+        ("echo 'rsync: permission denied (13)' >&2; exit 23", "permission denied"),
+    ],
+)
+def test_a_tar_replaces_rsync_only_where_it_is_missing(
+    ssh: Path, tmp_path: Path, text: str, problem: str
+) -> None:
+    write(tmp_path / "rsync", text)
+    for name in ("here", "run"):
+        (tmp_path / name).mkdir()
+    (tmp_path / "here" / "a").write_text("content")
+    copy = Copy(
+        folder=tmp_path / "here",
+        target=str(tmp_path / "there"),
+        shared=False,
+        files=("a",),
+        script=b"true\n",
+    )
+    host = StartedHost(name="gpu1", address="", folder=str(tmp_path / "run"), boot="")
+    said = fault(put(host, copy))
+    assert problem in said
+    assert bool(said) == bool(problem)
+    assert (tmp_path / "there" / "a").exists() == (not problem)
+
+
+HOST = StartedHost(name="gpu2", address="10.0.0.12", folder="/f", boot="b")
+
+
+def test_the_parts_of_an_answer_may_contain_any_bytes() -> None:
+    body = b"log 12 job.out\nlog 3 x\n\nab\nlog 3 rank-1.out\n\xff\0\n"
+    assert list(parts(body)) == [("job.out", b"log 3 x\n\nab\n"), ("rank-1.out", b"\xff\0\n")]
+
+
+def test_a_part_that_was_cut_off_or_has_a_path_is_left_out() -> None:
+    assert list(parts(b"log 5 a.out\nab")) == []
+    assert list(parts(b"log 2 ../a.out\nab")) == []
+
+
+def test_the_log_of_the_script_keeps_its_name_on_the_first_host_only(tmp_path: Path) -> None:
+    run = RunFolder(path=tmp_path)
+    run.logs.mkdir()
+    for name, size in {"job.out": 5, "job-gpu2.out": 7, "rank-1.out": 9}.items():
+        (run.logs / name).write_bytes(b"x" * size)
+    assert file_here(run, "job.out", HOST, 0) == run.logs / "job.out"
+    assert file_here(run, "job.out", HOST, 1) == run.logs / "job-gpu2.out"
+    assert file_here(run, "rank-1.out", HOST, 1) == run.logs / "rank-1.out"
+    assert sizes_there(run, HOST, 0)["job.out"] == 5
+    assert sizes_there(run, HOST, 1) == {"job.out": 7, "rank-1.out": 9}

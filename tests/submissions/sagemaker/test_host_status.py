@@ -11,7 +11,8 @@ import msgspec
 import pytest
 
 from hpc_train.model.run import JobStatus, RunFolder
-from hpc_train.submissions.sagemaker.job_reports import write_status
+from hpc_train.model.submission import JobState
+from hpc_train.submissions.sagemaker.job_reports import state_of, write_status
 
 STARTED, ENDED = 1000.0, 1100.0
 LATER = ENDED + 3600
@@ -97,3 +98,46 @@ def test_a_job_that_did_not_start_has_no_status(run: RunFolder) -> None:
     del job["TrainingStartTime"]
     assert write_status(run, job, ENDED + 5)
     assert not run.status.exists()
+
+
+@pytest.mark.parametrize(
+    ("status", "secondary", "state", "reason"),
+    [
+        ("InProgress", "Starting", "PENDING", "waits for instances"),
+        ("InProgress", "Pending", "PENDING", "waits for capacity"),
+        ("InProgress", "Downloading", "PENDING", "data are downloaded"),
+        ("InProgress", "Training", "RUNNING", ""),
+        ("InProgress", "Uploading", "RUNNING", ""),
+        ("InProgress", "Interrupted", "PENDING", "spare capacity was taken away"),
+        ("InProgress", "Restarting", "PENDING", "starts again"),
+        ("InProgress", "Dreaming", "UNKNOWN", "InProgress / Dreaming"),
+        ("Completed", "Completed", "COMPLETED", ""),
+        ("Stopped", "MaxRuntimeExceeded", "TIMEOUT", "time limit"),
+        ("Stopped", "MaxWaitTimeExceeded", "TIMEOUT", "max_wait"),
+        ("Stopped", "Stopped", "CANCELLED", "not by hpctrain"),
+        ("Stopping", "Stopping", "CANCELLED", "not by hpctrain"),
+        ("Deleting", "", "UNKNOWN", "Deleting"),
+    ],
+)
+def test_states(status: str, secondary: str, state: str, reason: str) -> None:
+    found, why = state_of({"TrainingJobStatus": status, "SecondaryStatus": secondary})
+    assert found is JobState(state)
+    assert reason in why
+
+
+@pytest.mark.parametrize(
+    ("reason", "state"),
+    [
+        ("CapacityError: Unable to provision requested ML compute capacity.", "NODE_FAIL"),
+        ("InternalServerError: We encountered an internal error.", "NODE_FAIL"),
+        ("AlgorithmError: rank 1 on algo-2: exit code 3, exit code: 3", "FAILED"),
+        ("AlgorithmError: CapacityError in my program, exit code: 1", "FAILED"),
+        ("", "FAILED"),
+    ],
+)
+def test_a_failure_of_aws_is_worth_a_retry(reason: str, state: str) -> None:
+    job = {"TrainingJobStatus": "Failed", "SecondaryStatus": "Failed", "FailureReason": reason}
+    found, why = state_of(job)
+    assert found is JobState(state)
+    assert why.startswith(reason)
+    assert ("hpctrain retry" in why) == (state == "NODE_FAIL")

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import datetime
+import io
+import os
 import subprocess
+import tarfile
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hpc_train.errors import PlanError, SiteProfileError
+from hpc_train.errors import PlanError, SiteProfileError, StoreError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import JobState, Submission
+from hpc_train.submissions.sagemaker import code_archive, job_reports
+from hpc_train.submissions.sagemaker.code_archive import pack
+from hpc_train.submissions.sagemaker.job_reports import bill_of
 from hpc_train.submissions.sagemaker.service_limits import check_limits
 from hpc_train.submissions.sagemaker.training_job import job_name, training_job
 from tests.submissions.sagemaker.jobs import ROLE, job, site
@@ -215,3 +224,104 @@ def test_the_script_is_sound(tmp_path: Path, settings: tuple[str, ...]) -> None:
     for command in (["bash", "-n", str(path)], ["shellcheck", str(path)]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    files = (
+        "train.py",
+        "lib/model.py",
+        ".git/config",
+        "lib/__pycache__/model.pyc",
+        "env/pyvenv.cfg",
+        "env/bin/python",
+        "results/a/run.json",
+        ".hidden/settings",
+    )
+    for name in files:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(name)
+    (tmp_path / "run.sh").touch(mode=0o755)
+    (tmp_path / "link.py").symlink_to("train.py")
+    (tmp_path / "dangling").symlink_to("nothing")
+    os.mkfifo(tmp_path / "pipe")
+    return tmp_path
+
+
+def members(content: bytes) -> dict[str, tarfile.TarInfo]:
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        return {one.name: one for one in archive.getmembers()}
+
+
+def test_sources_without_results_and_environments(folder: Path) -> None:
+    found = members(pack(folder, folder / "results").content)
+    names = [".hidden/settings", "lib/model.py", "link.py", "run.sh", "train.py"]
+    assert sorted(found) == names
+    assert found["run.sh"].mode == 0o755
+    assert found["link.py"].isfile()
+
+
+def test_the_same_files_are_the_same_bytes(folder: Path) -> None:
+    first = pack(folder, folder / "results")
+    os.utime(folder / "train.py", (1, 1))
+    assert pack(folder, folder / "results") == first
+    (folder / "train.py").write_text("other")
+    assert pack(folder, folder / "results").digest != first.digest
+
+
+def test_data_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(code_archive, "MOST_BYTES", 1 << 20)
+    (folder / "data.bin").write_bytes(bytes(2 << 20))
+    with pytest.raises(StoreError, match=r"more than 1 MiB, the last file is data\.bin") as failure:
+        pack(folder, folder / "results")
+    assert "sagemaker.inputs" in failure.value.hint
+
+
+pytest.importorskip("botocore")
+
+
+def described(billable: int, training: int) -> dict[str, Any]:
+    return {
+        "TrainingJobName": "hpct-a",
+        "BillableTimeInSeconds": billable,
+        "TrainingTimeInSeconds": training,
+        "ResourceConfig": {"InstanceType": "ml.g5.12xlarge", "InstanceCount": 3},
+    }
+
+
+def test_billed_hours_are_those_of_all_instances() -> None:
+    bill = bill_of(described(1800, 2400))
+    assert bill is not None
+    assert (bill.instance_hours, bill.saved) == (1.5, 0.25)
+
+
+def test_nothing_is_saved_where_more_is_billed_than_was_trained() -> None:
+    bill = bill_of(described(2400, 1800))
+    assert bill is not None
+    assert bill.saved == 0.0
+    assert bill_of({"TrainingJobName": "hpct-a"}) is None
+
+
+def test_a_job_is_listed_from_five_minutes_before_its_submission(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The clock of AWS may be behind, and the submission is written before the request."""
+    asked: list[dict[str, Any]] = []
+
+    class Service:
+        def list_training_jobs(self, **request: Any) -> dict[str, Any]:
+            asked.append(request)
+            return {"TrainingJobSummaries": []}
+
+    monkeypatch.setattr(job_reports, "client", lambda *_, **__: Service())
+    run = RunFolder(path=tmp_path)
+    submission = Submission(
+        executor="sagemaker",
+        native_id="eu-west-1/hpct-a",
+        submitted="2026-01-02T03:04:05+00:00",
+    )
+    report = job_reports.job_reports("eu-west-1", {run: submission})[run]
+    since = datetime.datetime(2026, 1, 2, 2, 59, 5, tzinfo=datetime.timezone.utc)
+    assert [request["CreationTimeAfter"] for request in asked] == [since]
+    assert report.state is JobState.LOST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,17 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hpc_train.lint.rules import all_rules
+from hpc_train.slurm_options import sbatch_grammar
 from hpc_train.submissions.slurm.reason_codes import sentence
+from hpc_train.submissions.slurm.sbatch import (
+    advice,
+    known_refusals,
+    named_options,
+    refusal_of,
+)
+from hpc_train.submissions.slurm.sbatch_test_only import answer_of
+from hpc_train.subprocesses import Finished
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "reasons.yaml").read_bytes())
 # The strings of libslurm 22.05 that begin with Assoc or QOS, or end with PerAccount.
@@ -72,3 +83,98 @@ def test_sentences(reason: str, said: str) -> None:
 @given(st.text())
 def test_no_text_breaks_it(reason: str) -> None:
     assert isinstance(sentence(reason), str)
+
+
+RECORDED = json.loads(Path(__file__).with_name("refusals.json").read_text(encoding="utf-8"))
+UNKNOWN = {"nul"}
+
+
+@pytest.mark.parametrize("asked", RECORDED)
+def test_a_recorded_answer_is_read(asked: str) -> None:
+    one = RECORDED[asked]
+    done = Finished(returncode=one["returncode"], stdout="", stderr=one["stderr"])
+    answer = answer_of(done)
+    assert answer.outcome == ("refused" if one["returncode"] else "accepted")
+    assert not answer.words.startswith(("sbatch: ", "error: "))
+    assert "Try " not in answer.words
+    if asked in UNKNOWN or answer.outcome == "accepted":
+        assert answer.refusal is None
+    else:
+        assert answer.refusal is not None
+        assert set(one["about"]) <= set(answer.refusal.options)
+        assert answer.refusal.meaning
+        assert answer.refusal.advice
+
+
+def test_each_form_of_refusal_is_found_before_a_more_general_one() -> None:
+    limit = refusal_of(RECORDED["--qos=high --nodes=2"]["stderr"])
+    assert limit is not None
+    assert limit.options == ("time",)
+    shortest = refusal_of(RECORDED["--time-min=30 --time=10"]["stderr"])
+    assert shortest is not None
+    assert shortest.options == ("time-min",)
+
+
+def test_the_table_names_options_and_rules_that_exist() -> None:
+    ids = [rule.id for rule in all_rules()]
+    for words, refusal in known_refusals().items():
+        assert words == words.lower()
+        assert set(refusal.options) <= set(sbatch_grammar().long), words
+        for start in refusal.same:
+            assert any(one.startswith(start) for one in ids), (words, start)
+
+
+@pytest.mark.parametrize(
+    ("message", "names"),
+    [
+        ("unrecognized option '--nods=2'; Try \"sbatch --help\"", ("nods",)),
+        ("option requires an argument -- 'J'", ("job-name",)),
+        ("invalid option -- 'y'", ("y",)),
+        ('unrecognized --hint argument "foo", see --hint=help', ("hint",)),
+        ("--mem, --mem-per-cpu, and --mem-per-gpu are exclusive", ("mem", "mem-per-cpu",
+                                                                   "mem-per-gpu")),
+        ("allocation failure: Kittens -- and more", ()),
+    ],
+)  # fmt: skip
+def test_options_are_named_in_a_message(message: str, names: tuple[str, ...]) -> None:
+    assert named_options(message) == names
+
+
+def test_an_unknown_message_has_no_meaning() -> None:
+    assert refusal_of("allocation failure: Kittens") is None
+    assert advice("allocation failure: Kittens") == ""
+    assert advice("Invalid qos specification").startswith("sacctmgr show associations")
+
+
+@pytest.mark.parametrize(
+    ("said", "word"),
+    [
+        ("sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission "
+         "failed: Invalid partition name specified", "--partition"),
+        ("Batch job submission failed: Invalid account or account/partition combination specified",
+         "--account"),
+        ("Batch job submission failed: Invalid qos specification", "--qos"),
+        ("Batch job submission failed: Node count specification invalid", "%D"),
+        ("Batch job submission failed: Requested node configuration is not available", "fewer"),
+        ("CPU count per node can not be satisfied; Batch job submission failed: Requested node "
+         "configuration is not available", "%c"),
+        ("Batch job submission failed: More processors requested than permitted", "fewer nodes"),
+        ("Batch job submission failed: Requested time limit is invalid (missing or exceeds some "
+         "limit)", "%l"),
+        ("QOSMaxSubmitJobPerUserLimit; Batch job submission failed: Job violates accounting/QOS "
+         "policy (job submit limit, user's size and/or time limits)", "sacctmgr show qos"),
+        ("Batch job submission failed: Invalid feature specification", "--constraint"),
+        ("Batch job submission failed: Invalid generic resource (gres) specification", "GPUs"),
+        ("Batch job submission failed: Memory specification can not be satisfied", "--mem"),
+        ("Batch job submission failed: Access/permission denied", "may not use"),
+        ("Batch job submission failed: Invalid job array specification", "max_array_size"),
+        ("Batch job submission failed: Job dependency problem", "dependency"),
+    ],
+)  # fmt: skip
+def test_a_refusal_has_a_next_step(said: str, word: str) -> None:
+    assert word in advice(said)
+
+
+def test_unknown_words_get_no_advice() -> None:
+    assert advice("Batch job submission failed: Kittens") == ""
+    assert advice("") == ""

@@ -14,8 +14,8 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.site import Limits
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm import sbatch as sbatch_module
-from hpc_train.submissions.slurm.executor import SlurmExecutor
-from hpc_train.submissions.slurm.job_arrays import batches
+from hpc_train.submissions.slurm.executor import _MANY, SlurmExecutor, submit_batches
+from hpc_train.submissions.slurm.job_arrays import allocation, batches
 from hpc_train.submissions.slurm.sbatch import Sbatch, await_job_id, start_sbatch
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, submission
@@ -202,3 +202,108 @@ def test_what_sbatch_took_without_an_id_is_not_sent_again(slurm: FakeSlurm, tmp_
 def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on("sbatch", "echo Welcome; echo '4711;alpha'; exit")
     assert job_id_for(sbatch(tmp_path, "p-r1")) == "4711"
+
+
+def test_repetitions_of_a_point_are_one_array(tmp_path: Path) -> None:
+    made = runs(tmp_path, "2-ab-r3", "1-cd-r1", "2-ab-r1", "2-ab-r2")
+    first, second = batches(made, 1001)
+    assert first.elements == (1, 2, 3)
+    assert first.output == f"{tmp_path}/2-ab-r%a/logs/job.out"
+    assert first.arguments == (f"{tmp_path}/2-ab-r", "")
+    assert first.native_id(made[0], "77") == "77_3"
+    assert first.native_id(made[0], "") == "_3"
+    assert second.elements == ()
+    assert second.arguments == (f"{tmp_path}/1-cd-r1",)
+    assert second.native_id(made[1], "78") == "78"
+
+
+def test_further_attempts_keep_their_ending(tmp_path: Path) -> None:
+    (batch,) = batches(runs(tmp_path, "p-r2.3", "p-r10.3"), 1001)
+    assert batch.elements == (2, 10)
+    assert batch.output == f"{tmp_path}/p-r%a.3/logs/job.out"
+    assert batch.arguments == (f"{tmp_path}/p-r", ".3")
+
+
+def test_attempts_do_not_share_an_array(tmp_path: Path) -> None:
+    assert len(batches(runs(tmp_path, "p-r1", "p-r2.2"), 1001)) == 2
+
+
+def test_different_scripts_do_not_share_an_array(tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1") + runs(tmp_path, "p-r2", text="#!/bin/bash\nother\n")
+    assert len(batches(made, 1001)) == 2
+
+
+def test_a_number_beyond_the_largest_is_a_job_of_its_own(tmp_path: Path) -> None:
+    first, second = batches(runs(tmp_path, "p-r1", "p-r2", "p-r3"), 3)
+    assert (first.elements, second.elements) == ((1, 2), ())
+    assert [len(batch.runs) for batch in batches(runs(tmp_path / "x", "p-r1", "p-r2"), 0)] == [1, 1]
+
+
+def test_a_percent_sign_in_a_path_is_no_pattern(tmp_path: Path) -> None:
+    home = tmp_path / "100%j"
+    (batch,) = batches(runs(home, "p-r1", "p-r2"), 1001)
+    assert batch.output == f"{tmp_path}/100%%j/p-r%a/logs/job.out"
+    assert batch.arguments[0] == f"{home}/p-r"
+
+
+def test_single_jobs_are_never_an_array(tmp_path: Path) -> None:
+    made = runs(tmp_path, "20261121-043123-758208-09be612d", "20261121-043124-758208-09be612d")
+    assert [len(batch.runs) for batch in batches(made, 1001)] == [1, 1]
+
+
+def test_an_allocation_has_them_all(tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "q-r1")
+    batch = allocation(tmp_path, made, tmp_path / ".allocations" / "a.sbatch", "x")
+    assert batch.shared
+    assert batch.output == f"{tmp_path}/.allocations/a.out"
+    assert {batch.native_id(run, "9") for run in made} == {"9"}
+
+
+NAMES = [f"p{number}-r1" for number in range(_MANY)]
+
+
+def test_each_is_asked_once_and_has_its_own_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES)
+    submit_batches(batches(made, 1001), ExecutorOptions())
+    calls = slurm.calls("sbatch")
+    comments = {f"{1001 + number}": option(call, "comment") for number, call in enumerate(calls)}
+    assert {submission(run).native_id: submission(run).comment for run in made} == comments
+    assert len(comments) == _MANY
+
+
+def test_a_refusal_loses_nothing_that_was_under_way(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES)
+    third = made[2].script
+    refuse = "echo 'sbatch: error: Invalid qos specification' >&2; exit 1"
+    slurm.on("sbatch", f'case "$*" in *{third}*) {refuse} ;; esac')
+    with pytest.raises(SubmitError, match=r"^3 of 16 runs were submitted, then: .*Invalid qos"):
+        submit_batches(batches(made, 1001), ExecutorOptions())
+    there = [run.run_id for run in made if run.submission.exists()]
+    assert there == ["p0-r1", "p1-r1", "p3-r1"]
+    assert all(submission(run).answered for run in made if run.submission.exists())
+    assert len(slurm.calls("sbatch")) == 4
+
+
+def test_two_refusals_are_one_error(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES)
+    slurm.on("sbatch", "echo 'sbatch: error: Invalid qos specification' >&2; exit 1")
+    with pytest.raises(SubmitError, match=r"^sbatch: Invalid qos specification"):
+        submit_batches(batches(made, 1001), ExecutorOptions())
+    assert not any(run.submission.exists() for run in made)
+    assert len(slurm.calls("sbatch")) == 2
+
+
+def test_the_users_comment_stands_behind_the_mark(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1")
+    submit_batches(batches(made, 0), ExecutorOptions(comment="for $(ada), größe"))
+    comment = submission(made[0]).comment
+    assert comment.startswith("hpctrain:")
+    assert comment.endswith(" for $(ada), größe")
+    assert option(slurm.calls("sbatch")[0], "comment") == comment
+
+
+def test_a_few_keep_their_order(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES[1:])
+    submit_batches(batches(made, 1001), ExecutorOptions())
+    ids = [submission(run).native_id for run in made]
+    assert ids == [str(1001 + number) for number in range(_MANY - 1)]
