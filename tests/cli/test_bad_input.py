@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import cases
+
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 JOB = "command: [python, train.py]\nlauncher: single\nresources:\n  cpus_per_task: 1\n"
 SLURM = ("--site", "slurm-generic")
@@ -78,39 +80,7 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
 
 @pytest.mark.parametrize(
     ("words", "part"),
-    [
-        (["submit", "jbo.yaml"], "jbo.yaml: No such file or directory; did you mean 'job.yaml'?"),
-        (["submit", "job.yaml", "--site", "locl"], "unknown site 'locl'; did you mean 'local'?"),
-        (["submit", "job.yaml", "--set", "resources.nodez=1"], "--set resources.nodez"),
-        (["submit", "job.yaml", "--set", "nodes"], "--set nodes: write KEY=VALUE"),
-        (
-            ["submit", "job.yaml", "--nodes", "x"],
-            "--nodes: resources.nodes: must be a whole number",
-        ),
-        (["submit", "job.yaml", "--name", "../up"], "it names the results folder"),
-        (["submit", "job.yaml", "--results", "job.yaml"], "cannot be written"),
-        (["submit", "job.yaml", "--", "--epochs", "3"], "arguments after -- are for a script"),
-        (["submit"], "Missing argument 'FILE'"),
-        (["submti"], "No such command 'submti'; did you mean 'submit'?"),
-        (["status", "digits"], "unknown run or study 'digits'"),
-        (["cancel", "nothing"], "\n  start with: hpctrain submit FILE"),
-        (["status", "--results", "job.yaml"], "job.yaml: not a folder\n  --results names the"),
-        (
-            ["render", "no/zzz.yaml"],
-            "zzz.yaml: No such file or directory\n  a script needs no file",
-        ),
-        (["site", "check", "missing.yaml"], "missing.yaml: No such file or directory"),
-        (["site", "show", "frontie"], "did you mean 'frontier'?"),
-        (["submit", "job.yaml", "--max-gpu-hours", "lots"], "'lots' is not a valid float"),
-        (["report", "job.yaml", "-f", "pdf"], "unknown format 'pdf'"),
-        (["collect", "train.py", "-o", "x.xls"], "the extension must be"),
-        (["collect", "train.py", "--format", "megatro"], "did you mean 'megatron'?"),
-        (["submit", "train.py", "--time", "99999999999d"], "is not a time"),
-        (["submit", "."], "is a folder, not a program"),
-        (["render", "job.yaml", *SLURM, "--account", "a'b"], "--account: account = "),
-        (["render", "job.yaml", "-o", "no/x"], "no/x: cannot be written"),
-        (["completion", "tcsh"], "'tcsh'"),
-    ],
+    cases("cli/wrong_commands.yaml", "a_wrong_command_line"),
 )
 def test_a_wrong_command_line(hpctrain: Hpctrain, words: list[str], part: str) -> None:
     refused(hpctrain(*words), part)

@@ -11,29 +11,12 @@ from hpc_train.errors import LogParseError
 from hpc_train.imports.csv_table import is_comment
 from hpc_train.imports.runs_from_table import number
 from hpc_train.imports.table_file import is_result_table, read_table
+from tests.cases import cases
 
 
 @pytest.mark.parametrize(
     ("name", "content", "is_table"),
-    [
-        ("t.csv", "nodes,x\n", True),
-        ("t.TSV", "x\tstep_time\n", True),
-        ("t.csv", "x;throughput\n", True),
-        ("t.csv", "x,step_tine\n", True),
-        ("t.csv", "# a comment\n\nnodes,x\n", True),
-        ("t.csv", "x,y\n", False),
-        ("t.csv", "epoch,loss\n", False),
-        ("t.csv", "_step,_runtime,loss\n", False),
-        ("t.csv", "metrics.step_time,x\n", True),
-        # Refused with the reason: a row for each step.
-        ("t.csv", "epoch,gpus\n", True),
-        ("t.csv", "step,step_time\n", False),
-        ("t.txt", "nodes,x\n", False),
-        ("metrics.csv", "nodes,x\n", False),
-        # They are refused when they are read, with the reason.
-        ("t.csv", "", True),
-        ("t.csv", "x\0y\n", True),
-    ],
+    cases("imports/csv_tables.yaml", "a_table_of_results_is_known_by_its_header"),
 )
 def test_a_table_of_results_is_known_by_its_header(
     tmp_path: Path, name: str, content: str, *, is_table: bool

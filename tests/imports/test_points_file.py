@@ -14,6 +14,7 @@ from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.specs.report_options import exclusions, without
+from tests.cases import cases
 
 
 def steps(seconds: float, world: int | None = None) -> str:
@@ -111,30 +112,7 @@ def test_a_log_without_a_key_is_named(logs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [
-        ("n1-c.log: {nodes: 1}\n", ":1: no log or run is called 'n1-c.log'; did you mean 'n1-"),
-        ("n1-a.log: {node: 1}\n", ":1: unknown key 'node'; did you mean 'nodes'?"),
-        ("n1-a.log:\n  nodes: 1\n  gpu_per_node: 1\n", ":3: unknown key 'gpu_per_node'; did you"),
-        ("n1-a.log: {nodes: 0}\n", ":1: nodes: must be a whole number from 1"),
-        ("n1-a.log: {nodes: 1.5}\n", ":1: nodes: must be a whole number"),
-        ("n1-a.log: {nodes: [1]}\n", ":1: n1-a.log: nodes must be a number or a word"),
-        ("n1-a.log: {nodes: 1, step_time: 1}\n", ":1: unknown key 'step_time'; it is read from"),
-        ("n1-a.log: {torch: 2}\n", ":1: no size is stated"),
-        ("n1-a.log: {nodes: 2, gpus: 3}\n", ":1: gpus 3 is not a multiple of nodes 2"),
-        ("n1-a.log: {ranks: 2, world_size: 2}\n", ":1: ranks is stated twice"),
-        (
-            "n1-a.log: {nodes: 1}\nn1-a.log: {nodes: 2}\n",
-            ":2: the key 'n1-a.log' stands here twice",
-        ),
-        ("'n1-*': {nodes: 1}\n'*-a.log': {nodes: 2}\n", "both name n1-a.log"),
-        ("points: {n1-a.log: {nodes: 1}}\nscalling: weak\n", ":2: unknown key 'scalling'; did you"),
-        ("scaling: weak\n", "points"),
-        ("n1-a.log: 3\n", ":1: n1-a.log: a mapping of sizes is needed"),
-        ("n1-a.log:\n", ":1: n1-a.log: a mapping of sizes is needed"),
-        ("- a\n", "a mapping is needed"),
-        ("", "the file is empty"),
-        ("a: {", "not valid YAML"),
-    ],
+    cases("imports/mistakes_in_points.yaml", "what_is_wrong_in_the_file_is_said_with_its_line"),
 )
 def test_what_is_wrong_in_the_file_is_said_with_its_line(logs: Path, text: str, said: str) -> None:
     with pytest.raises(LogParseError) as caught:

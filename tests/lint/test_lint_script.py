@@ -10,6 +10,7 @@ from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, parse_version
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.version_ranges import Version
+from tests.cases import cases
 from tests.lint.conftest import SITE, site
 
 PORT = "export MASTER_PORT=29500"
@@ -175,26 +176,7 @@ def test_a_wrong_version_of_open_mpi_is_told_in_its_own_words() -> None:
 
 @pytest.mark.parametrize(
     ("wrong", "right"),
-    [
-        ("python t.py\n", "#!/bin/bash\npython t.py\n"),
-        ("#!/bin/bash\r\npython t.py\r\n", "#!/bin/bash\npython t.py\n"),
-        (
-            "#!/bin/bash\n#sbatch --nodes = 2\npython t.py",
-            "#!/bin/bash\n#SBATCH --nodes=2\npython t.py",
-        ),
-        (
-            "#!/bin/bash\n#SBATCH \u2013nodes=1\npython t.py\n",
-            "#!/bin/bash\n#SBATCH --nodes=1\npython t.py\n",
-        ),
-        (
-            "#!/bin/bash\nexport NCCL_NET=AWS Libfabric # \udce9\npython t.py\n",
-            "#!/bin/bash\nexport NCCL_NET='AWS Libfabric' # \udce9\npython t.py\n",
-        ),
-        (
-            "#!/bin/bash\nNCCL_BLOCKING_WAIT=0 PRRTE_MCA_a=1 python t.py\n",
-            "#!/bin/bash\nTORCH_NCCL_BLOCKING_WAIT=0 PRTE_MCA_a=1 python t.py\n",
-        ),
-    ],
+    cases("lint/lint_script.yaml", "what_is_fixable_is_mended_and_nothing_else"),
 )
 def test_what_is_fixable_is_mended_and_nothing_else(wrong: str, right: str) -> None:
     repair = repair_script(wrong)

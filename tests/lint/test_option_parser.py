@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.option_parser import full_name, read_options
+from hpc_train.lint.option_values import refused_value, srun_value_forms, value_forms
+from hpc_train.lint.rules.torchrun import OPTIONS
 from hpc_train.lint.shell.ast import Word
 from hpc_train.slurm_options import sbatch_grammar, srun_grammar
 
@@ -56,3 +59,94 @@ def test_an_ambiguous_prefix_names_what_it_may_mean_and_takes_its_value() -> Non
     assert (option.known, option.value, index) == (False, "2", 2)
     (unknown,), _ = read_options([Word(raw="--nods=2", text="--nods=2", line=1)], sbatch_grammar())
     assert (unknown.known, unknown.ambiguous) == (False, ())
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "nearest"),
+    [
+        ("mail-type", "FAILED", "FAIL"),
+        ("mail-type", "end,beginn", "BEGIN"),
+        ("signal", "USR3@60", "USR2"),
+        ("begin", "tomorow", "tomorrow"),
+        ("begin", "now+1hou", "hours"),
+        ("gpu-bind", "single", "single:"),
+        ("distribution", "blok", "block"),
+        ("distribution", "block:cyklic", "cyclic"),
+        ("hint", "nomultithreads", "nomultithread"),
+        ("nodes", "two", ""),
+        ("mem-bind", "locl", "local"),
+        ("cpu-freq", "performence-high", "Performance"),
+        ("profile", "tsk", "Task"),
+        ("gpu-freq", "hihg", "high"),
+        ("propagate", "stack", "STACK"),
+    ],
+)
+def test_nearest_word(option: str, value: str, nearest: str) -> None:
+    wrong = refused_value(option, value)
+    assert wrong is not None
+    assert wrong.nearest == nearest
+
+
+def test_a_list_with_one_valid_part_is_no_refusal() -> None:
+    wrong = refused_value("mail-type", "END,FAILED")
+    assert wrong is not None
+    assert (wrong.part, wrong.ignored) == ("FAILED", True)
+
+
+@pytest.mark.parametrize("value", ["<n>", "{{ n }}", "$N", "${N}", "__N__", "@NODES@", "9" * 600])
+def test_what_is_filled_in_later_is_unknown(value: str) -> None:
+    assert refused_value("nodes", value) is None
+
+
+def test_the_finding_says_what_is_allowed() -> None:
+    [found] = [
+        one
+        for one in lint_script("#!/bin/bash\n#SBATCH --exclusive=yes\nsrun ./a\n")
+        if one.id == "HT020"
+    ]
+    assert found.line == 2
+    assert found.message == "--exclusive=yes: sbatch refuses 'yes'"
+    assert found.advice == "allowed: user, mcs or (from Slurm 24.05) topo, or no value"
+
+
+def test_a_word_without_its_list_is_not_its_own_correction() -> None:
+    text = "#!/bin/bash\nsrun --cpu-bind=mask_ldom: ./a\n"
+    (found,) = (one for one in lint_script(text) if one.id == "HT211")
+    assert found.message == "--cpu-bind=mask_ldom:: srun refuses 'mask_ldom:'"
+
+
+def test_each_form_is_of_an_option_with_a_value() -> None:
+    kinds = sbatch_grammar().long
+    assert {kinds[option] for option in value_forms()} == {"=", "?"}
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "nearest"),
+    [
+        ("mpi", "pmx", "pmix"),
+        ("cpu-bind", "coress", "cores"),
+        ("cpu-bind", "verbose,thread_s", "threads"),
+        ("kill-on-bad-exit", "yes", ""),
+    ],
+)
+def test_nearest_word_of_srun(option: str, value: str, nearest: str) -> None:
+    wrong = refused_value(option, value, srun_value_forms())
+    assert wrong is not None
+    assert wrong.nearest == nearest
+
+
+def test_a_site_may_have_other_types_of_mpi() -> None:
+    assert refused_value("mpi", "own", srun_value_forms()) is None
+
+
+def test_srun_has_the_options_of_its_forms() -> None:
+    own = srun_value_forms().keys() - value_forms().keys()
+    assert own <= srun_grammar().long.keys()
+
+
+def test_each_option_of_the_installed_torchrun_is_known() -> None:
+    run = pytest.importorskip("torch.distributed.run")
+    names = {name for action in run.get_args_parser()._actions for name in action.option_strings}
+    long = {name[2:].replace("_", "-") for name in names if name.startswith("--")}
+    assert "nproc-per-node" in long
+    assert long <= set(OPTIONS)

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpc_train.lint.control_flow import depends, read_blocks, repeats
 from hpc_train.lint.directives import split_directive
 from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import lint_script, repair_script
@@ -138,3 +139,68 @@ def test_what_is_long_is_read_in_time(text: str, demo_site: SiteProfile) -> None
     # What takes time by the square takes minutes here.
     assert time.process_time() - begun < 10
     assert all(len(finding.message) <= 400 for finding in found)
+
+
+RUN = 'run() {\n  "$@" &\n  wait "$!"\n}\n'
+
+
+@pytest.mark.parametrize(
+    ("functions", "ending"),
+    [
+        (RUN, "&"),
+        ('run ()\n{\n  echo "$@"\n  "$@"\n}\n', "\n"),
+        ('function run {\n  "$@" &\n}\n', "&"),
+        ('first() {\n  true\n}\nrun() { "$@" & }\n', "&"),
+    ],
+)
+@pytest.mark.parametrize("above", [True, False])
+def test_a_call_counts_as_the_command(functions: str, ending: str, above: bool) -> None:
+    call = "run \\\n  srun -n 4 python t.py\n"
+    script = read_script(functions + call if above else call + functions)
+    (launch,) = script.launches
+    assert (launch.outer, launch.starter, launch.command.ending) == ("srun", "python", ending)
+    assert script.lines[launch.line - 1] == "  srun -n 4 python t.py"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "run() {\n  echo hello\n}\nrun srun -n 4 python t.py\n",
+        f"{RUN}\nother srun -n 4 python t.py\n",
+        f"{RUN}\nrun\n",
+        'srun_all\n"$@"\n',
+    ],
+)
+def test_another_call_does_not(text: str) -> None:
+    assert read_script(text).launches == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "loop", "branch"),
+    [
+        ("x", False, False),
+        ("for n in a b; do\n x &\ndone", True, False),
+        ("while read -r n\ndo\n x\ndone < f", True, False),
+        ("if [ -z $A ]; then x; fi", False, True),
+        ("if [ -z $A ]\nthen\n :\nelse\n x\nfi", False, True),
+        ("if a; then b; elif x; then c; fi", False, True),
+        ("[ -z $A ] && x", False, True),
+        ("case $a in\n b) x ;;\nesac", False, True),
+        ("if a; then for n in b; do x; done; fi", True, True),
+        ("if a; then b; fi; x", False, False),
+        ("for n in $(if a; then b; fi); do :; done\nx", False, False),
+        ("until a; do b; done; x", False, False),
+        ("a && b; x", False, False),
+    ],
+)
+def test_a_command_knows_its_loops_and_branches(text: str, loop: bool, branch: bool) -> None:
+    blocks = {
+        command.program: around for command, around in read_blocks(read_commands(text).commands)
+    }
+    assert (repeats(blocks["x"]), depends(blocks["x"])) == (loop, branch)
+
+
+def test_a_branch_knows_its_condition() -> None:
+    read = read_commands('if [ -z "$A" ] && b; then\n  x\nfi')
+    (block,) = dict((c.program, found) for c, found in read_blocks(read.commands))["x"]
+    assert block.condition == '[ -z "$A" ] b'

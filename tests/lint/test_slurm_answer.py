@@ -12,6 +12,7 @@ from hpc_train.model.live_cluster import Association
 from hpc_train.model.slurm_answer import ShellVariable, SlurmAnswer, SlurmFacts
 from hpc_train.probe.parse_slurm_output import nodes, partitions
 from hpc_train.submissions.slurm.sbatch import refusal_of
+from tests.cases import cases
 
 NODE = "Arch=x86_64 CPUTot=8 RealMemory=4000 Gres=gpu:a100:4 Partitions=gpu,long"
 NODES = nodes(
@@ -55,42 +56,7 @@ def finding(text: str, answer: SlurmAnswer) -> LintFinding:
 
 @pytest.mark.parametrize(
     ("text", "words", "line", "said"),
-    [
-        ("-N 1; -p gpuu", "invalid partition specified: gpuu", 3,
-         "partitions: gpu, long; did you mean 'gpu'?"),
-        ("-p gpu; -p long", "allocation failure: Required partition not available", 3,
-         "long is DRAIN"),
-        ("--job-name=a --nodes=3", NODE_COUNT, 2, "gpu allows at most 2 nodes"),
-        ("-N 1; -t 2:00:00", TIME, 3, "gpu allows at most 01:00:00"),
-        ("-N 1; --gres=fpga:1", GRES, 3, "the nodes of gpu have gpu:a100:4"),
-        ("--mem=1G; --gres=gpu:5", NOT_AVAILABLE, 3, "--gres=gpu:5 (line 3); the nodes"),
-        ("--mem=1G; --gres=gpu:h100:1", NOT_AVAILABLE, 3, "--gres=gpu:h100:1 (line 3)"),
-        ("--gres=gpu:4; --mem=5G", NOT_AVAILABLE, 3, "the nodes of gpu have at most 4000M"),
-        ("--mem-per-cpu=9G", NOT_AVAILABLE, 2, "at most 4000M in all"),
-        ("--gpus-per-node=a100:4; --gpus=9", NOT_AVAILABLE, 3, "--gpus=9 (line 3)"),
-        ("-n 4; --ntasks-per-node=2; -c 8", NOT_AVAILABLE, 3, "at most 8 cores, not 16"),
-        ("--ntasks=900", PROCESSORS, 2, "16 cores together"),
-        ("--nodes=9 --cpus-per-task=4", PROCESSORS, 2, "about --nodes=9 (line 2); gpu allows"),
-        ("-c 4; -N 9", PROCESSORS, 3, "about -N 9 (line 3); gpu allows at most 2 nodes"),
-        ("-N 2; -c 400", PROCESSORS, 3, "about -c 400 (line 3); the nodes of gpu have at most 8"),
-        ("-c 400 -N 2; --ntasks=2", PROCESSORS, 2, "about -c 400 (line 2)"),
-        ("-c 1; -N 2; --ntasks=900", PROCESSORS, 4, "about --ntasks=900 (line 4); the nodes"),
-        ("-N 2; --ntasks-per-node=9; -c 2", PROCESSORS, 3, "about --ntasks-per-node=9 (line 3)"),
-        ("-N 2; --ntasks-per-node=4; -c 4", PROCESSORS, 3,
-         "--ntasks-per-node=4 (line 3) or -c 4 (line 4)"),
-        ("-N 2; -G 1", FEWER, 3, "with --gpus-per-node, at least as many as nodes with --gpus"),
-        ("--gpus=1 --gpus-per-task=1; -n 2", TASKS, 2,
-         "--gpus=1 (line 2) or --gpus-per-task=1 (line 2) or -n 2 (line 3)"),
-        ("-A abd", "allocation failure: Invalid account or account/partition combination", 2,
-         "your accounts: abc, xyz; did you mean 'abc'?"),
-        ("-q norml", "allocation failure: Invalid qos specification", 2,
-         "your QOS: high, normal; did"),
-        ("-C a100", "allocation failure: Invalid feature specification", 2, "features: new, old"),
-        ("-w n3", "allocation failure: Invalid node name specified", 2, "nodes: n1, n2"),
-        ("-N 1; word", "Invalid directive found in batch script: word", 3, "belongs to no option"),
-        ("-N 1; --nods=2", "unrecognized option '--nods=2'", 3, "has no such option"),
-        ("-N 1; -J", "option requires an argument -- 'J'", 3, "write the value"),
-    ],
+    cases("lint/answers.yaml", "the_line_and_what_is_allowed"),
 )  # fmt: skip
 def test_the_line_and_what_is_allowed(text: str, words: str, line: int, said: str) -> None:
     stray = "word" if "word" in words else ""

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
+from typing import Any, get_args
 
 import pytest
+from torch.utils.flop_counter import FlopCounterMode
 
-torch = pytest.importorskip("torch")
-
-from torch.utils.flop_counter import FlopCounterMode  # noqa: E402
-
-from hpc_train.model.program_size import (  # noqa: E402
+from hpc_train.model.program_size import (
     RESNET50_PARAMETERS,
     gpt_flops,
     gpt_parameters,
 )
-from hpc_train.model.training_strategies import GPT_SHAPES  # noqa: E402
-from hpc_train.workload.models import make_model, mean_loss  # noqa: E402
+from hpc_train.model.strategy_checks import batch_problem, strategy_problem
+from hpc_train.model.strategy_costs import TrainingSize, idle_share, sent_bytes, state_bytes
+from hpc_train.model.training_strategies import (
+    GPT_SHAPES,
+    SCHEDULES,
+    STRATEGIES,
+    ScheduleName,
+    TrainingRequest,
+)
+from hpc_train.workload.models import make_model, mean_loss
+
+torch = pytest.importorskip("torch")
 
 
 def on_meta(name: str, vocabulary: int) -> Any:
@@ -44,3 +52,123 @@ def test_the_operations_of_a_gpt() -> None:
         loss.backward()
     # The counter has the attention's backward pass without computing the forward one again.
     assert counter.get_total_flops() == pytest.approx(2 * gpt_flops(shape), rel=0.02)
+
+
+SIZE = TrainingSize(parameters=1000, optimizer="adamw", batch=8)
+NCCL = TrainingSize(parameters=1000, optimizer="adamw", batch=8, backend="nccl")
+
+
+def request(strategy: str, ranks: int = 4, **more: object) -> TrainingRequest:
+    return TrainingRequest(strategy=strategy, model="gpt-tiny", world_size=ranks, **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("strategy", "states", "gloo", "nccl"),
+    [
+        ("ddp", 16000, 6000, 6000),
+        ("zero1", 10000, 9000, 9000),
+        ("fsdp", 4000, 12000, 9000),
+        ("hsdp", 8000, 10000, 8000),
+        ("pipeline", 4000, 2 * 3 / 4 * 4 * 8 * 32 * 32, 2 * 3 / 4 * 4 * 8 * 32 * 32),
+    ],
+)
+def test_states_and_traffic(strategy: str, states: float, gloo: float, nccl: float) -> None:
+    asked = request(strategy)
+    assert state_bytes(asked, SIZE) == pytest.approx(states)
+    assert sent_bytes(asked, SIZE) == pytest.approx(gloo)
+    assert sent_bytes(asked, NCCL) == pytest.approx(nccl)
+
+
+@pytest.mark.parametrize(
+    ("schedule", "idle"),
+    [
+        ("1F1B", 3 / 11),
+        ("Interleaved1F1B", 3 / 19),
+        ("ZBVZeroBubble", 3 / 51),
+        ("DualPipeV", 6 / 54),
+    ],
+)
+def test_the_bubble_of_four_ranks_and_eight_microbatches(schedule: str, idle: float) -> None:
+    asked = request("pipeline", schedule=schedule, accumulate=8)
+    assert idle_share(asked) == pytest.approx(idle)
+
+
+def test_only_pipelines_have_a_bubble() -> None:
+    assert idle_share(request("ddp")) is None
+    assert idle_share(request("naive")) == pytest.approx(3 / 4)
+
+
+FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="cpu")
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"strategy": "single"}, "the job has 4 ranks; use 1 rank or ddp"),
+        ({"strategy": "dp", "world_size": 1}, "has no effect on a CPU; use ddp"),
+        ({"strategy": "pipeline", "world_size": 1}, "but the job has 1; use 2 or more"),
+        ({"strategy": "naive", "world_size": 1}, "but the job has 1; use 2 or more"),
+        ({"strategy": "tensor", "model": "cnn"}, "cnn has convolutions; use the model gpt-tiny"),
+        ({"strategy": "tensor", "world_size": 3}, "not by 3; use 1, 2, 4 ranks"),
+        ({"strategy": "context", "model": "cnn"}, "the strategy fsdp"),
+        ({"strategy": "context", "world_size": 3}, "not by 3; use 2 ranks"),
+        ({"strategy": "hsdp", "mesh": (2, 3)}, "needs 6 ranks for a mesh of 2 x 3, not 4"),
+        ({"strategy": "hsdp", "world_size": 3}, "use mesh 1,3 or 3,1"),
+        ({"strategy": "hsdp", "mesh": (4,)}, "two sizes, replicate and shard, not 1"),
+        ({"mesh": (2, 2)}, "leave mesh out"),
+        ({"strategy": "pipeline", "model": "cnn", "world_size": 5}, "use 4 stage ranks or fewer"),
+        ({"strategy": "pipeline+ddp", "mesh": (1, 4)}, "needs 2 or more stages"),
+        ({"strategy": "pipeline", "accumulate": 2}, "at least 4 micro-batches, not 2"),
+        (
+            {"strategy": "pipeline", "schedule": "Interleaved1F1B", "accumulate": 6},
+            "a multiple of 4 micro-batches, not 6",
+        ),
+        ({"strategy": "naive", "accumulate": 2}, "for micro-batches use pipeline"),
+        ({"strategy": "tensor", "precision": "fp16"}, "zero in fp16; use bf16"),
+        ({"strategy": "pipeline+ddp", "precision": "fp16"}, "zero in fp16; use bf16"),
+        ({"strategy": "tensor", "model": "resnet50"}, "resnet50 has convolutions"),
+        ({"model": "cnn", "checkpointing": "full"}, "with checkpointing works on the blocks"),
+        ({"model": "cnn", "compile": "block"}, "cnn has none; use the model gpt-tiny"),
+        (
+            {"strategy": "pipeline", "schedule": "DualPipeV", "accumulate": 8, "compile": "block"},
+            "use GPipe, 1F1B, LoopedBFS, Interleaved1F1B",
+        ),
+        (
+            {"strategy": "tensor", "compile": "block", "checkpointing": "full"},
+            "use checkpointing selective",
+        ),
+    ],
+)
+def test_why_a_strategy_cannot_run(changes: dict[str, object], words: str) -> None:
+    request = replace(FOUR, **changes)  # type: ignore[arg-type]
+    problem = strategy_problem(request)
+    assert problem is not None
+    assert problem.startswith(request.strategy)
+    assert words in problem
+
+
+@pytest.mark.parametrize("strategy", [s for s in STRATEGIES if s not in ("single", "dp")])
+def test_four_ranks_carry_every_other_strategy(strategy: str) -> None:
+    assert strategy_problem(replace(FOUR, strategy=strategy)) is None
+
+
+def test_the_schedules_of_a_job_file_are_those_with_stages() -> None:
+    assert get_args(ScheduleName) == tuple(SCHEDULES)
+
+
+def test_parts_of_the_global_batch() -> None:
+    sizes = {name: replace(FOUR, strategy=name).data_size for name in STRATEGIES}
+    assert {name for name, size in sizes.items() if size == 4} == {"ddp", "zero1", "fsdp", "hsdp"}
+    assert {name for name, size in sizes.items() if size == 2} == {
+        "fsdp+tensor",
+        "pipeline+ddp",
+        "pipeline+fsdp",
+    }
+
+
+def test_a_batch_that_micro_batches_do_not_fill() -> None:
+    pipeline = replace(FOUR, strategy="pipeline")
+    assert batch_problem(pipeline, 8) is None
+    assert "10 samples into 4 equal micro-batches" in str(batch_problem(pipeline, 10))
+    assert "use 8 or 12 samples" in str(batch_problem(pipeline, 10))
+    assert "use 4 samples" in str(batch_problem(pipeline, 3))

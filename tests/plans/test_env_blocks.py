@@ -30,44 +30,9 @@ def block(plan: LaunchPlan) -> bool:
 
 
 # when, the profile's keys, the job's keys -> does the block hold?
-CASES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] = [
-    ({}, {}, {}, True),
-    ({"nodes": 1}, {}, {}, False),
-    ({"nodes": 2}, {}, {}, True),
-    ({"nodes": ">1"}, {}, {}, True),
-    ({"nodes": ">2"}, {}, {}, False),
-    ({"nodes": ">=2,<4"}, {}, {}, True),
-    ({"nodes": "<2"}, {}, {}, False),
-    ({"partition": "gpu"}, {}, {"partition": "gpu"}, True),
-    ({"partition": ["cpu", "gpu"]}, {}, {"partition": "gpu"}, True),
-    ({"partition": "gpu"}, {}, {"partition": "cpu"}, False),
-    ({"partition": "gpu"}, {"partitions": [{"name": "gpu", "default": True}]}, {}, True),
-    ({"launcher": "srun"}, {}, {}, True),
-    ({"launcher": ["torchrun", "mpirun"]}, {}, {}, False),
-    ({"runtime": "nccl"}, {}, {}, True),
-    ({"runtime": "nccl"}, {"network": {"gpus": "amd"}}, {}, False),
-    ({"runtime": "rccl"}, {"network": {"gpus": "amd"}}, {}, True),
-    ({"runtime": ["nccl", "rccl"]}, {"network": {"gpus": "amd"}}, {}, True),
-    ({"runtime": "gloo"}, {}, {"backend": "gloo"}, True),
-    ({"runtime": "gloo"}, {}, {}, False),
-    ({"runtime": "mpi"}, {}, {"launcher": "mpirun"}, True),
-    ({"runtime": "mpi"}, {}, {}, False),
-    ({"runtime": "ucx"}, {"network": {"fabric": "roce"}}, {"launcher": "mpirun"}, True),
-    ({"runtime": "ucx"}, {"network": {"fabric": "slingshot"}}, {"launcher": "mpirun"}, False),
-    ({"runtime": "ucx"}, {"network": {"fabric": "roce"}}, {}, False),
-    ({"vendor": "nvidia"}, {"network": NEW}, {}, True),
-    ({"vendor": "amd"}, {"network": NEW}, {}, False),
-    ({"vendor": "none"}, {"network": NEW}, {"resources": {"nodes": 2}}, True),
-    ({"nccl": ">=2.21"}, {"network": NEW}, {}, True),
-    ({"nccl": "2.27"}, {"network": NEW}, {}, True),
-    ({"nccl": ">2.27"}, {"network": NEW}, {}, False),
-    ({"nccl": "<=2.27"}, {"network": NEW}, {}, True),
-    ({"nccl": "<2.27.3"}, {"network": NEW}, {}, False),
-    ({"nccl": ">=2.3,<2.28"}, {"network": NEW}, {}, True),
-    ({"container": False}, {}, {}, True),
-    ({"container": True}, {}, {}, False),
-    ({"nodes": ">1", "launcher": "mpirun"}, {}, {}, False),
-]
+CASES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] = yaml.safe_load(
+    (Path(__file__).parent / "env_blocks.yaml").read_bytes()
+)["CASES"]
 
 
 @pytest.mark.parametrize(("when", "site_keys", "job_keys", "holds"), CASES)

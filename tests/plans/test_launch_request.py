@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.errors import PlanError
+from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
@@ -50,3 +50,48 @@ def test_other_options_are_the_jobs(
     command = ("python", "t.py", "--nodes=3", "--nnodes", "4", "--label", "--tee", "--mca")
     wanted = job({"nodes": 2}, launcher=launcher, launcher_args=words, command=command)
     assert make_plan(wanted, slurm()).launch.argv
+
+
+def test_the_job_wins_over_the_site_over_the_rule(job: Jobs, slurm: Sites) -> None:
+    site = slurm(env={"A": "site", "B": "site"}, env_why={"B": "needed"})
+    plan = make_plan(job(env={"A": "job", "OMP_NUM_THREADS": 7}, launcher="torchrun"), site)
+    assert dict(plan.env)["A"] == "job"
+    assert plan.settings["env.A"].origin == "job.yaml:8"
+    assert plan.settings["env.B"].why == "needed"
+    assert dict(plan.env)["OMP_NUM_THREADS"] == "7"
+    assert plan.launcher == "torchrun"
+    assert make_plan(job(), site).launcher == "srun"
+
+
+def test_a_forbidden_launcher_is_refused_with_the_sites_reason(job: Jobs, slurm: Sites) -> None:
+    launchers = {"default": "srun", "allowed": ["srun"], "forbidden": {"mpirun": "no ssh here"}}
+    with pytest.raises(PlanError, match=r"job\.yaml:1: big forbids mpirun: no ssh here"):
+        make_plan(job(launcher="mpirun"), slurm(launchers=launchers))
+    with pytest.raises(PlanError, match="big does not offer torchrun; allowed: srun"):
+        make_plan(job(launcher="torchrun"), slurm(launchers=launchers))
+
+
+def test_an_unknown_launcher_names_the_nearest(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(
+        UnknownNameError, match="unknown launcher 'torchrn'; did you mean 'torchrun'"
+    ):
+        make_plan(job(launcher="torchrn"), slurm())
+
+
+def test_every_setting_has_an_origin(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job({"time": "1h", "mem": "4G"}, setup=["module load x"]), slurm())
+    assert all(setting.origin for setting in plan.settings.values())
+    assert {"time", "mem", "setup.0", "launcher", "nodes", "command"} <= set(plan.settings)
+
+
+def test_one_slot_per_node_holds_the_cores_of_all_its_ranks(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job({"gpus_per_node": 4, "cpus_per_task": 8}, launcher="torchrun"), slurm())
+    options = dict(plan.directives)
+    assert (options["ntasks-per-node"], options["cpus-per-task"]) == ("1", "32")
+
+
+def test_the_site_may_name_its_template(job: Jobs, slurm: Sites) -> None:
+    ours, own = (make_plan(job(), slurm(**keys)) for keys in ({}, {"template": "mine.sbatch.j2"}))
+    assert (ours.template, own.template) == ("slurm.sbatch.j2", "mine.sbatch.j2")
+    assert own.settings["template"].value == "mine.sbatch.j2"
+    assert "template" not in ours.settings

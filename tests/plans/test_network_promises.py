@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -202,3 +204,19 @@ def test_whatever_the_network_nothing_harmful_is_set(
     assert place[0] > 1 or not alone
     together = "network" in dict(plan.directives)
     assert together == (env.get("FI_CXI_RDZV_PROTO") == "alt_read")
+
+
+TABLE = yaml.safe_load((Path(__file__).parent / "network_variables.yaml").read_bytes())
+
+
+@pytest.mark.parametrize("row", TABLE.values(), ids=list(TABLE))
+def test_the_fabric_gives_these_variables_and_no_other(
+    planned: Callable[..., LaunchPlan], row: dict[str, Any]
+) -> None:
+    plan = planned(row["network"], row["nodes"], row["gpus"], row["launcher"])
+    assert {name: value for name, value in plan.env if name not in ALWAYS} == row["env"]
+    assert plan.changes == ()
+    for name in row["env"]:
+        setting = plan.settings[f"env.{name}"]
+        assert setting.why and setting.source
+        assert setting.origin in ("rule", "big.yaml")

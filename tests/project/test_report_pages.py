@@ -5,12 +5,21 @@ from __future__ import annotations
 import inspect
 import re
 import shutil
+from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.quality_flag import FlagCode
+from hpc_train.plans.build import make_plan
 from hpc_train.reports.caveats import MEANING
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+from hpc_train.typed_values import decode
 from tests.project.shown_commands import ROOT, preloaded_environment, run_page
 
 READING = ROOT / "docs" / "reading-a-report.md"
@@ -50,3 +59,44 @@ def test_examples_print_what_is_shown(page: str, tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     shutil.copytree(STUDY, tmp_path / "results" / "digits-strong")
     assert run_page(ROOT / "docs" / page, tmp_path, preloaded_environment(tmp_path / "bin")) >= 8
+
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/network.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+SKELETON = """\
+schema: 1
+name: example
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun, torchrun, mpirun]}
+"""
+
+
+def examples() -> list[tuple[str, str]]:
+    """Return each part of a profile and what a script gets for it, which may be nothing."""
+    found = [(match["kind"], match["text"]) for match in BLOCK.finditer(PAGE)]
+    return [
+        (text, after[1] if after[0] == "sh" else "")
+        for (kind, text), after in pairwise([*found, ("", "")])
+        if kind == "yaml part"
+    ]
+
+
+def plan_of(part: str, folder: Path, launcher: str = "srun") -> LaunchPlan:
+    path = folder / "example.yaml"
+    path.write_text(SKELETON + part, encoding="utf-8")
+    keys: dict[str, Any] = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}
+    data = {"name": "j", "command": ["true"], "launcher": launcher, "resources": keys}
+    return make_plan(decode(data, JobSpec, {"": "job.yaml"}, SpecError), load_site(str(path)))
+
+
+@pytest.mark.parametrize(("part", "lines"), examples())
+def test_examples_give_what_stands_below_them(part: str, lines: str, tmp_path: Path) -> None:
+    plan = plan_of(part, tmp_path)
+    assert plan.warnings == ()
+    script = [line.partition("  # ")[0] for line in render_script(plan).text.splitlines()]
+    assert [line for line in lines.splitlines() if line not in script] == []
+    if "already_set_by" in part:
+        assert not any("NCCL_CROSS_NIC" in line for line in script)
+    else:
+        assert lines, "an example without a result"

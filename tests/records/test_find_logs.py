@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+import pytest
+import yaml
+
+from hpc_train.model.record import Record
+from hpc_train.records.collect import collect
 from hpc_train.records.find_logs import jobs_of
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.parsing.log_parser import Hit
+from tests.records.parse_text import parse, values
 
 
 def jobs(*names: str) -> dict[str, list[str]]:
@@ -43,3 +52,66 @@ def test_output_and_errors_are_one_job() -> None:
         "c.o81": ["c.e81", "c.o81"],
         "stdout": ["stderr", "stdout"],
     }
+
+
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+FORMATS = yaml.load((Path(__file__).parent / "formats.yaml").read_bytes(), LOADER)  # noqa: S506
+CASES = [(name, case) for name, cases in FORMATS.items() for case in cases]
+UNUSUAL = ("unit", "steps", "message_size", "variant", "once", "node")
+USUAL = Hit("", 0.0, "global")
+
+
+def said(number: int, hit: Hit, rank: int | None) -> str:
+    """Return a hit in the words of formats.yaml."""
+    words = [str(number), hit.metric, f"{hit.value:.10g}", hit.scope]
+    named = [("step", hit.step), ("rank", rank)]
+    words += [f"{name}={value}" for name, value in named if value is not None]
+    changed = [name for name in UNUSUAL if getattr(hit, name) != getattr(USUAL, name)]
+    return " ".join(words + [f"{name}={getattr(hit, name)}" for name in changed])
+
+
+@pytest.mark.parametrize(
+    "case", [pytest.param(case, id=f"{n}-{case['title']}") for n, case in CASES]
+)
+def test_log_states(case: dict[str, Any]) -> None:
+    logs = [case["log"]] if isinstance(case["log"], str) else case["log"]
+    for log in logs:
+        census = ParseStats()
+        found = parse(log.encode(), *case.get("parsers", ()), rank=case.get("rank"), census=census)
+        assert [said(*one) for one in found] == case.get("states", []), log
+        assert sum(census.damaged.values()) == case.get("damaged", 0), log
+
+
+def test_table_ends_after_fifty_other_lines_but_nccl_may_talk() -> None:
+    head = b"#  size  count  type  redop  root  time  algbw  busbw  #wrong\n"
+    row = b"  1048576  262144  float  sum  -1  100.0  10.49  18.35  0\n"
+    talk = b"node01:1:2 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] via P2P\n"
+    assert values(head + talk * 500 + row, "busbw") == [18.35]
+    assert values(head + b"other\n" * 50 + row, "busbw") == [18.35]
+    assert values(head + b"other\n" * 51 + row, "busbw") == []
+
+
+LOGS = Path(__file__).parents[1] / "logs"
+
+
+def records(*names: str) -> list[Record]:
+    return list(collect("run", [LOGS / name for name in names]))
+
+
+def of(found: list[Record], metric: str) -> list[tuple[float, int | None, int, str]]:
+    return [(r.value, r.step, r.steps, r.variant) for r in found if r.metric == metric]
+
+
+def test_state_file() -> None:
+    found = records("hf_state/trainer_state.json")
+    assert {record.parser for record in found} == {"hf_state"}
+    assert of(found, "loss") == [(2.5, 10, 10, ""), (2.25, 20, 10, ""), (2, 40, 20, "")]
+    assert of(found, "grad_norm") == [(1.5, 10, 10, ""), (1, 40, 20, "")]
+    assert of(found, "accuracy") == [(0.5, 20, 1, "")]
+    assert of(found, "time_to_train") == [(80, None, 1, "")]
+
+
+def test_results_file_repeats_the_state_file() -> None:
+    found = records("hf_state/all_results.json", "hf_state/trainer_state.json")
+    assert of(found, "time_to_train") == [(80, None, 1, "")]
+    assert of(found, "samples_per_second") == [(32, None, 1, "")]

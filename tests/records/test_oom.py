@@ -6,6 +6,7 @@ import pytest
 
 from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.records.signatures.explain import explain, kind_of, size
+from tests.cases import cases
 from tests.records.sighted import groups, ids, sighted
 
 _HEAD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. GPU 3 has a total"
@@ -57,27 +58,7 @@ HIP = FULL.replace("CUDA out", "HIP out")
 
 @pytest.mark.parametrize(
     ("line", "kind"),
-    [
-        (FULL, "full"),
-        (HOLES, "fragmentation"),
-        (FOREIGN, "other_processes"),
-        (POOLS, "full"),
-        (TYPO, "full"),
-        (HIP, "full"),
-        (OLD.format(reserved="15.10 GiB"), "full"),
-        (OLD.format(reserved="15.10 GiB").replace("15.00 GiB al", "9.00 GiB al"), "fragmentation"),
-        (
-            OLD.format(reserved="15.10 GiB").replace("reserved in total by PyTorch", "cached"),
-            "full",
-        ),
-        (ALONE, "fragmentation"),
-        (ALONE.replace("18.59 GiB", "90.00 MiB"), "full"),
-        (ALONE.replace("18.59 GiB", "90.00 MiB").replace("20.52", "0.10"), "other_processes"),
-        (ALONE.replace("18.59 GiB", "90.00 MiB").replace("20.52", "39.10"), "full"),
-        (CROWDED, "other_processes"),
-        (FULL[:120], None),
-        ("RuntimeError: CUDA out of memory. Tried to allocate 3.00 GiB.", None),
-    ],
+    cases("records/oom.yaml", "three_kinds"),
 )
 def test_three_kinds(line: str, kind: str | None) -> None:
     assert ids(line) == ["cuda_oom"]

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 import csv
 import io
+from itertools import permutations
 from operator import attrgetter
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import Record, packs_of
 from hpc_train.pipeline.collect import records_text
+from hpc_train.records.collect import logs_of, records_of, wanted
+from hpc_train.records.line import Line
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.read_log import Wanted
+from hpc_train.records.record_codec import Packer
 from hpc_train.records.record_file import csv_rows, is_record_file
+from hpc_train.records.record_index import Index
 
 WORDS = st.text('a," \n\r;é0%s', max_size=5)
 COUNTS = st.one_of(st.none(), st.integers(0, 2**40))
@@ -59,3 +69,57 @@ def test_a_file_of_records_is_known_by_its_suffix_and_its_first_line(
     path = tmp_path / name
     path.write_text(written([], head=True))
     assert is_record_file(path) is holds
+
+
+def one(line: int = 1, source: str = "a.log", value: float = 1.0, **more: Any) -> Record:
+    fields: dict[str, Any] = {"run": "r", "parser": "p", "metric": "loss", "unit": "1"}
+    return Record(source=source, line=line, value=value, scope="global", **fields, **more)
+
+
+def test_hits_of_a_line() -> None:
+    packer = Packer("r", "a.log")
+    line = Line(b"[rank3]: x", 7)
+    hits = [Hit("loss", 2.5, "global", 9, once="loss 9"), Hit("loss", 2.0, "global", 10, rank=None)]
+    packer.add("p", line, hits)
+    packer.add("p", line, hits[:1])
+    pack = packer.taken()
+    assert list(pack.records()) == [
+        one(line=7, value=2.5, step=9, rank=3),
+        one(line=7, value=2.0, step=10),
+        one(line=7, value=2.5, step=9, rank=3),
+    ]
+    assert (len(pack.kinds), pack.once, len(packer)) == (1, {0: "loss 9", 2: "loss 9"}, 0)
+
+
+def test_the_host_in_the_prefix_of_a_line_is_that_of_its_values() -> None:
+    packer = Packer("r", "a.log")
+    for number, name in enumerate((b"n1", b"n2", b"n1"), start=1):
+        packer.add("p", Line(b"[%s:0] x" % name, number), [Hit("loss", 1.0, "global")])
+    assert [record.node for record in packer.taken().records()] == ["n1", "n2", "n1"]
+
+
+TOOK = LogPattern(regex=r"took (?P<step_time>[\d.]+) s", scope="global")
+QUESTIONS = {
+    "auto": wanted("auto"),
+    "events": wanted("events"),
+    "prefix": wanted("auto", r"job \d{1,9}: "),
+    "pattern": wanted("auto", patterns=(TOOK,)),
+}
+
+
+def read(log: Path, question: Wanted, kept: bytes = b"") -> tuple[Index, int]:
+    index = Index(question, kept)
+    return index, len(list(records_of(logs_of("r", [log]), question, ParseStats(), index)))
+
+
+@pytest.mark.parametrize(("first", "second"), list(permutations(QUESTIONS, 2)))
+def test_another_question_reads_the_log_again(tmp_path: Path, first: str, second: str) -> None:
+    log = tmp_path / "a.log"
+    log.write_text('job 7: took 0.5 s\njob 7: @hpct {"step":1,"step_time":0.5}\n')
+    kept = read(log, QUESTIONS[first])[0].content()
+    assert kept is not None
+    fresh = read(log, QUESTIONS[second])
+    assert read(log, QUESTIONS[second], kept)[1] == fresh[1]
+    (asked,) = logs_of("r", [log])
+    assert Index(QUESTIONS[first], kept).knows(asked)
+    assert not Index(QUESTIONS[second], kept).knows(asked)

@@ -23,6 +23,7 @@ from hpc_train.records.signatures.catalogue import (
     read_own,
     read_signatures,
 )
+from tests.cases import cases
 from tests.records.sighted import ids, sighted
 
 FOLDER = data_file("signatures")
@@ -154,47 +155,7 @@ def test_two_of_one_id_in_a_folder_are_refused(site: Path) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "line", "said"),
-    [
-        ("severity: fatal", "severity: fatel", 5, "did you mean 'fatal'?"),
-        (
-            "severity: fatal",
-            "severty: fatal",
-            5,
-            "unknown key 'signatures.our_quota_daemon.severty'",
-        ),
-        ("    group: site\n", "", 3, "the key 'signatures.our_quota_daemon.group' is missing"),
-        ("  our_", "  other: 5\n  our_", 3, "signatures.other: must be a mapping, not 5"),
-        ("schema: 1", "schema: 2", 1, "schema: must be 1, not 2"),
-        (
-            "our_quota",
-            "Our-Quota",
-            3,
-            "the id 'Our-Quota_daemon' must be 3 to 80 lower-case letters",
-        ),
-        (
-            "(?P<project>\\w{1,32})",
-            "(?P<project>\\w{1,32}",
-            6,
-            "the regex cannot be read: missing )",
-        ),
-        ("\\w{1,32}", "x" * 2000, 6, "is longer than 2000 characters"),
-        ("is frozen'\n", "is (?P<file>frozen)'\n", 6, "the group 'file' is filled from tracebacks"),
-        ("quotad: project (?P<project>\\w{1,32}) is frozen", "q(?P<project>.)", 6, "no text of 4"),
-        ("title: Project {project}", "title: Project {projekt}", 7, "did you mean 'project'?"),
-        (
-            "example: 'quotad: project",
-            "example: 'quotad: projects",
-            10,
-            "holds none of the literals",
-        ),
-        ("proj0042 is", "proj0042 was", 10, "the pattern does not match 'quotad: project proj0042"),
-        ("    group", "    literals: ['quot\\n']\n    group", 11, "holds none of the literals"),
-        ("    group", '    literals: ["quotad\\n"]\n    group', 4, "must stand on one line"),
-        ("    group", "    literals: [abc]\n    group", 4, "literals.0"),
-        ("    group", "    found_by: traceback\n    group", 4, "hpctrain's own code makes"),
-        ("our_quota_daemon", "python_exception", 3, "hpctrain makes this one of several lines"),
-        ("    group", "\tgroup", 4, "not valid YAML"),
-    ],
+    cases("records/mistakes_in_signatures.yaml", "a_mistake_is_answered_with_its_line"),
 )
 def test_a_mistake_is_answered_with_its_line(
     site: Path, old: str, new: str, line: int, said: str

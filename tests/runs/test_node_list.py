@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import msgspec
 import pytest
 
+from hpc_train.errors import LogParseError
 from hpc_train.model.node_names import node_names
+from hpc_train.model.run import JobStatus, Run, RunFolder
+from hpc_train.model.submission import JobState, Submission
 from hpc_train.pipeline.run_states import runs_below
+from hpc_train.runs.expected_runs import run_blocks
+from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.node_list import nodes_of
+from hpc_train.runs.provenance import provenance
 
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 
@@ -40,3 +51,106 @@ def test_the_nodes_of_a_run_are_known_if_their_number_is_that_of_the_run() -> No
         assert nodes_of(msgspec.structs.replace(run, status=status)) == names
     assert nodes_of(msgspec.structs.replace(run, manifest=None)) == ()
     assert nodes_of(None) == ()
+
+
+def nested_run(run_id: str, started: float | None, job: str) -> Run:
+    """Return a run in the shared allocation `job`."""
+    return Run(
+        folder=RunFolder(path=Path(run_id)),
+        manifest=None,
+        submission=Submission(
+            executor="slurm", native_id=job, submitted="2026-11-21T03:00:00Z", shared=True
+        ),
+        status=None if started is None else JobStatus(started=started),
+        state=JobState.COMPLETED,
+    )
+
+
+def blocks(*order: tuple[str, int, float | None]) -> dict[str, str]:
+    """Return the blocks of runs of allocation 7, given as (run id, repetition, start)."""
+    return run_blocks(
+        (nested_run(name, start, "7"), repetition) for name, repetition, start in order
+    )
+
+
+def test_a_repetition_after_the_other_are_two_blocks() -> None:
+    found = blocks(("4-r2", 2, 30.0), ("1-r1", 1, 10.0), ("4-r1", 1, 20.0), ("1-r2", 2, 40.0))
+    assert found == {"1-r1": "7/1", "4-r1": "7/1", "4-r2": "7/2", "1-r2": "7/2"}
+
+
+def test_overlapping_repetitions_are_no_blocks() -> None:
+    assert blocks(("1-r1", 1, 10.0), ("1-r2", 2, 20.0), ("4-r1", 1, 30.0), ("4-r2", 2, 40.0)) == {}
+
+
+def test_an_unknown_start_leaves_no_block_in_its_allocation() -> None:
+    other = (nested_run("1-r3", 50.0, "8"), 3)
+    own = ((nested_run("1-r1", 10.0, "7"), 1), (nested_run("4-r1", None, "7"), 1))
+    assert run_blocks((*own, other)) == {"1-r3": "8/3"}
+
+
+def test_a_job_of_its_own_has_no_block() -> None:
+    run = nested_run("1-r1", 10.0, "7")
+    assert run.submission is not None
+    alone = msgspec.structs.replace(
+        run, submission=msgspec.structs.replace(run.submission, shared=False)
+    )
+    unknown = msgspec.structs.replace(
+        run, submission=msgspec.structs.replace(run.submission, native_id="")
+    )
+    assert run_blocks(((alone, 1), (unknown, 1))) == {}
+
+
+def test_the_results_of_a_run_are_no_change_of_the_code(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("pass\n")
+    who = ("-c", "user.name=a", "-c", "user.email=a@b.example", "-c", "commit.gpgsign=false")
+    for words in (("init", "-q"), ("add", "."), (*who, "commit", "-qm", "first")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "run.json").write_text("{}\n")
+    assert provenance(tmp_path, [])["git"]["dirty"] is False
+    (tmp_path / "train.py").write_text("print()\n")
+    assert provenance(tmp_path, [])["git"]["dirty"] is True
+
+
+def test_the_versions_of_packages_are_those_of_the_first_folder_that_has_them(
+    tmp_path: Path,
+) -> None:
+    names = ("b/torch-2.1.0+cu118.dist-info", "a/torch-2.9.1.dist-info", "a/numpy-1.24.2.egg-info")
+    for name in (*names, "a/torchvision-0.2.dist-info", "a/submitit-1.5.3-py3.11.egg-info"):
+        (tmp_path / name).mkdir(parents=True)
+    code = f"import sys, json; sys.path[:0] = {[str(tmp_path / name) for name in 'cab']}"
+    code += "\nfrom hpc_train.runs.provenance import provenance; from pathlib import Path"
+    code += "\nprint(json.dumps(provenance(Path(), [])['packages']))"
+    code += "\nassert 'importlib.metadata' not in sys.modules"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    found = json.loads(done.stdout)
+    assert found == {"torch": "2.9.1", "numpy": "1.24.2", "submitit": "1.5.3"}
+
+
+def test_the_versions_are_those_of_the_installation() -> None:
+    installed = {}
+    for name in ("torch", "numpy", "submitit"):
+        with suppress(PackageNotFoundError):
+            installed[name] = version(name)
+    assert provenance(Path(), [])["packages"] == installed
+    assert installed
+
+
+def test_another_content_replaces_the_file_and_the_same_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "logs" / "cache.json"
+    write_cache(path, b"[1]")
+    first = path.stat().st_ino
+    write_cache(path, b"[1]")
+    assert path.stat().st_ino == first
+    write_cache(path, b"[2]")
+    assert read_cache(path, msgspec.json.decode) == [2]
+
+
+def test_a_file_that_is_not_there_is_no_content_and_a_damaged_one_is_refused(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "cache.json"
+    assert read_cache(path, msgspec.json.decode) is None
+    path.write_bytes(b"[1")
+    with pytest.raises(LogParseError, match=r"cache\.json: damaged: "):
+        read_cache(path, msgspec.json.decode)

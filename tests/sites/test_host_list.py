@@ -16,6 +16,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.typed_values import decode
+from tests.cases import cases
 
 SITE = """\
 schema: 1
@@ -47,36 +48,7 @@ def write(folder: Path, text: str = SITE) -> str:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        (
-            ("gpu2, address: 10.0.0.12", "gpu1, address: 10.0.0.12"),
-            "lab2.yaml:7: hosts: name 'gpu1' is listed twice (lab2.yaml:6)",
-        ),
-        (
-            ("10.0.0.12", "10.0.0.11"),
-            "lab2.yaml:7: hosts: address '10.0.0.11' is listed twice (lab2.yaml:6)",
-        ),
-        (("gpu2, address", "gpu2, adress"), "did you mean 'address'"),
-        (("gpu2, address", "-oProxyCommand=x, address"), "is not valid: Its name for ssh"),
-        (
-            ("launchers:", "workdir: relative\nlaunchers:"),
-            "workdir: 'relative' is not valid: Folder on each host",
-        ),
-        (
-            ("launchers:", "rendezvous: {host: hostname-ip}\nlaunchers:"),
-            "meet at the address of its first host, not by hostname-ip",
-        ),
-        (
-            ("launchers:", "partitions: [{name: all, max_nodes: 3}]\nlaunchers:"),
-            "max_nodes: 3, but the list has 2 hosts",
-        ),
-        (
-            ("{name: gpu2, address: 10.0.0.12}", "h2.yaml"),
-            "a mapping with the keys name, ",
-        ),
-        (("allowed: [torchrun", "allowed: [srun, torchrun"), "srun: there is no Slurm on a list"),
-        (("scheduler: hosts", "scheduler: slurm"), "the scheduler slurm has its own hosts"),
-    ],
+    cases("sites/mistakes.yaml", "a_wrong_list"),
 )
 def test_a_wrong_list(tmp_path: Path, change: tuple[str, str], message: str) -> None:
     with pytest.raises(SiteProfileError, match=r"lab2\.yaml:\d") as failure:

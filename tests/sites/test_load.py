@@ -10,6 +10,7 @@ from hpc_train.data_folders import profile_folder
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.sites.load import Machine, load_site, this_machine
 from hpc_train.sites.search import profile_files
+from tests.cases import cases
 
 SITE = """\
 schema: 1
@@ -72,29 +73,7 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
 
 @pytest.mark.parametrize(
     ("change", "message"),
-    [
-        (("default: srun", "default: mpirun"), "'mpirun' is not among the allowed: srun"),
-        (("[srun]", "[srun], forbidden: {srun: no}"), "the default launcher 'srun' is forbidden"),
-        (("description", "descripton"), "did you mean 'description'"),
-        (("name: mine", "name: yours"), "the name 'yours' is not that of the file, 'mine'"),
-        (("launchers", "env: {API_KEY: x}\nlaunchers"), "env.API_KEY looks like a secret"),
-        (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is not a name of an environment"),
-        (("launchers", "env: {child: 1}\nlaunchers"), "env.child: the script or bash sets child"),
-        (
-            ("launchers", "internet: {access: yes, env: {child: 1}}\nlaunchers"),
-            "internet.env.child: the script or bash sets child",
-        ),
-        (
-            ("launchers", "rendezvous: {port: 65000, ports: 600}\nlaunchers"),
-            "ports 65000 to 65599, but the last port is 65535",
-        ),
-        (("slurm", "slrum"), "not 'slrum'; did you mean 'slurm'?"),
-        (
-            ("launchers", "template: ../x.j2\nlaunchers"),
-            "template: '../x.j2' is not valid: File name of the",
-        ),
-        (("launchers", "template: mine.sh\nlaunchers"), "mine.sh' is not valid: File name of the"),
-    ],
+    cases("sites/mistakes.yaml", "a_wrong_profile"),
 )
 def test_a_wrong_profile(elsewhere: Path, change: tuple[str, str], message: str) -> None:
     path = elsewhere / "sites" / "mine.yaml"

@@ -8,6 +8,9 @@ import msgspec
 import pytest
 
 from hpc_train.data_folders import profile_folder
+from hpc_train.errors import SiteProfileError
+from hpc_train.sites.load import load_site
+from hpc_train.sites.merge import Part, overlay
 from tests.sites.operators_jobs import (
     FOLDER,
     comparisons,
@@ -58,3 +61,69 @@ def test_a_source_without_a_date_is_refused(tmp_path: Path) -> None:
     assert path.read_text() != text
     with pytest.raises(msgspec.ValidationError, match="required field `date`"):
         read_table(path)
+
+
+SITE = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+plugin_options: {image: value, ccm: none}
+"""
+
+
+def load(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"{SITE}{text}\n")
+    load_site(str(path))
+
+
+@pytest.mark.parametrize(
+    "text", ["directives: {image: a, ccm: true}", "forbidden: {image: slow}", ""]
+)
+def test_a_declared_option_is_an_option(tmp_path: Path, text: str) -> None:
+    load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("directives: {image: ''}", "--image needs a value"),
+        ("directives: {ccm: quick}", "--ccm takes no value"),
+        ('directives: {image: "a\\nb"}', "cannot be written as an #SBATCH value"),
+        ("directives: {imge: a}", "sbatch has no option 'imge'; did you mean 'image'"),
+    ],
+)
+def test_its_value_is_checked(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(SiteProfileError, match=message):
+        load(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("{nodes: value}", "--nodes is an option of Slurm or pyxis"),
+        ("{--image: value}", "plugin_options"),
+        ("{image: maybe}", "must be one of|maybe"),
+    ],
+)
+def test_a_wrong_declaration_is_refused(tmp_path: Path, options: str, message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(SITE.replace("{image: value, ccm: none}", options))
+    with pytest.raises(SiteProfileError, match=message):
+        load_site(str(path))
+
+
+def test_false_nothing_and_0_are_words_like_others() -> None:
+    parent = {"a": True, "b": 5, "c": "x", "d": [1], "e": 1, "f": {"g": 1, "h": True}}
+    child = {"a": False, "b": 0, "c": "", "d": [], "f": {"h": False}}
+    whole = overlay(Part(parent, {"": "parent"}), Part(child, {"": "child"}))
+    assert whole.values == {**child, "e": 1, "f": {"g": 1, "h": False}}
+    assert whole.origins["a"] == whole.origins["f.h"] == "child"
+    assert whole.origins["e"] == whole.origins["f.g"] == "parent"
+
+
+def test_null_takes_a_value_away() -> None:
+    whole = overlay(Part({"a": 1, "b": 2}, {"": "p"}), Part({"a": None}, {"": "c"}))
+    assert whole.values == {"b": 2}

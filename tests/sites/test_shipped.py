@@ -16,7 +16,6 @@ from hpc_train.sites.cited_sources import source_of, unknown_covers
 from hpc_train.sites.inheritance import lineage
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import Part, find
-from tests.sites.facts import WARNINGS
 
 FOLDER = profile_folder()
 PROFILES = sorted(path.stem for path in FOLDER.glob("*.yaml"))
@@ -29,6 +28,20 @@ NAMES = """
     local lonestar6 lumi-g mahti marenostrum5 narval nebius oci perlmutter polaris roihu rorqual
     sagemaker-hyperpod slurm-generic snellius vista
 """.split()
+# A site, a launcher or sbatch option, and a word of what the profile says of it.
+WARNINGS = (
+    ("frontier", "launchers.warned.torchrun", "10 times slower"),
+    *(
+        ("frontier", f"launchers.warned.{one}", "binding of one task")
+        for one in ("accelerate", "deepspeed", "spawn")
+    ),
+    ("isambard-ai", "launchers.forbidden.mpirun", "not allowed"),
+    ("roihu", "launchers.forbidden.mpirun", "srun"),
+    ("vista", "forbidden.gres", "partition determines"),
+    ("vista", "forbidden.mem", "memory"),
+    ("clariden", "forbidden.gres", "gpus-per-task"),
+    ("sagemaker-hyperpod", "forbidden.gpus-per-node", "no GRES"),
+)
 
 
 @lru_cache

@@ -14,6 +14,7 @@ from hpc_train.pipeline.site.show import ProfileSummary, list_sites, show_site, 
 from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
+from tests.cases import cases
 from tests.probe.machines import Slurm
 
 TODAY = datetime.date(2026, 11, 21)
@@ -89,39 +90,7 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
 
 @pytest.mark.parametrize(
     ("old", "new", "message"),
-    [
-        ("2026-08\n", "2024-01\n", "warning: .*:4: verified_on: 2024-01 is 1055 days ago"),
-        ("2026-08\n", "2026-13\n", "error: .*:4: verified_on: 2026-13 is not a date"),
-        ("verified_on: 2026-08\n", "", "warning: .*no verified_on"),
-        (
-            "[partitions.gpu]",
-            "[partitions.gpo]",
-            "error: .*:8: covers: this file has no key partitions.gpo",
-        ),
-        ("default: srun", "default: mpirun", "error: : .*default launcher 'mpirun'"),
-        ("[srun, torchrun]", "[srun, ibrum]", "error: .*ibrum"),
-        ("2026-08\n", "2027-01\n", "warning: .*:4: verified_on: 2027-01 is in the future"),
-        (
-            "detect:",
-            "account: {pattern: 'p(?=q)', command: accounts}\nrequired: [account]\ndetect:",
-            "error: gpu, srun, 1 node: account = 'project', but .*; yours: accounts",
-        ),
-        (
-            "- {name: cpu, cpus_per_node: 64}",
-            "- {name: a, gpus_per_node: 4, min_gpus: 8, max_nodes: 1, max_time: 1h}",
-            r"error: .*:11: partition a: no job fits: nodes = 2, but mine a has at most 1",
-        ),
-        (
-            "- {name: cpu, cpus_per_node: 64}",
-            "- {name: a, min_nodes: 2, max_gpus: 1, gpus_per_node: 4}",
-            "error: .*:11: partition a: no job fits: .* but mine a has at most 1",
-        ),
-        (
-            "name: gpu, default: true",
-            "name: gpu",
-            "warning: .*:10: jobs without a partition are not checked",
-        ),
-    ],
+    cases("pipeline/site/mistakes_in_profiles.yaml", "check_names_what_is_wrong"),
 )
 def test_check_names_what_is_wrong(mine: Path, old: str, new: str, message: str) -> None:
     assert old in SITE
