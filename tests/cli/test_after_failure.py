@@ -10,10 +10,14 @@ import pytest
 from tests.cli.conftest import Hpctrain
 
 CRASH = """\
-import os, time
+import os, pathlib, time
 print("loading", flush=True)
+loaded = pathlib.Path("loaded")
 if os.environ["RANK"] == "1":
+    while not loaded.exists():
+        time.sleep(0.01)
     raise ValueError("the batch is empty")
+loaded.touch()
 time.sleep(600)
 """
 CAUSE = "ValueError of rank 1: the batch is empty"

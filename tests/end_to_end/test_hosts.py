@@ -50,8 +50,6 @@ def test_two_hosts_train_together(mine: HostsUser, torch: None) -> None:
     logs = mine.user.logs("j")
     assert all(f"rank {rank} of 4: sum 4" in logs[f"rank-{rank}.out"] for rank in range(4))
     assert {"job.out", "job-host2.out"} <= logs.keys()
-    (run,) = (mine.user.folder / "results" / "j").glob("*/run.json")
-    assert sorted(path.name for path in run.parent.glob("topology/*")) == ["host1.txt", "host2.txt"]
     mine.nothing_left()
     wait_for(lambda: "No such file" in mine.on("host2", "ls ~/hpctrain/runs/j 2>&1"))
 
