@@ -18,6 +18,7 @@ from hpc_train.plans.context import resolve_context
 from hpc_train.plans.environment import meets
 from hpc_train.plans.network_context import network_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
+from tests.cases import cases
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
@@ -30,9 +31,7 @@ def block(plan: LaunchPlan) -> bool:
 
 
 # when, the profile's keys, the job's keys -> does the block hold?
-CASES: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any], bool]] = yaml.safe_load(
-    (Path(__file__).parent / "env_blocks.yaml").read_bytes()
-)["CASES"]
+CASES = cases("plans/env_blocks.yaml", "CASES")
 
 
 @pytest.mark.parametrize(("when", "site_keys", "job_keys", "holds"), CASES)

@@ -9,6 +9,8 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
@@ -35,15 +37,10 @@ class Published(NamedTuple):
 
 BERT = "NVIDIA/DeepLearningExamples@729963d PyTorch/LanguageModeling/BERT, DGX A100 80 GB"
 DDP = "pytorch/pytorch@bf69c14 benchmarks/distributed/ddp/README.md, p50 of 32 V100s"
-DLPERF = "Oneflow-Inc/DLPerf@c89430b, 4 nodes of 8 V100s"
 MPT = "mosaicml/llm-foundry@8c8dd48 scripts/train/benchmarking/README.md"
-MLPERF = "mlcommons/training_results"
-PUBLISHED = {
-    name: Published(
-        **{key: tuple(own) if isinstance(own, list) else own for key, own in row.items()}
-    )
-    for name, row in cases("tables/published.yaml", "PUBLISHED").items()
-}
+PUBLISHED: dict[str, Published] = msgspec.convert(
+    cases("tables/published.yaml", "PUBLISHED"), dict[str, Published]
+)
 
 
 def path_of(name: str) -> Path:
