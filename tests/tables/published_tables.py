@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -22,7 +21,7 @@ FOLDER = Path(__file__).parent / "published"
 TIMES = ("epoch_time", "time_to_train")
 
 
-class Published(NamedTuple):
+class Published(msgspec.Struct, frozen=True):
     """Speedups and efficiencies in percent, as printed; empty where the source has none.
 
     `late` says that the source divided numbers which it had not yet rounded, so that the last digit
@@ -35,9 +34,6 @@ class Published(NamedTuple):
     late: bool = False
 
 
-BERT = "NVIDIA/DeepLearningExamples@729963d PyTorch/LanguageModeling/BERT, DGX A100 80 GB"
-DDP = "pytorch/pytorch@bf69c14 benchmarks/distributed/ddp/README.md, p50 of 32 V100s"
-MPT = "mosaicml/llm-foundry@8c8dd48 scripts/train/benchmarking/README.md"
 PUBLISHED: dict[str, Published] = msgspec.convert(
     cases("tables/published.yaml", "PUBLISHED"), dict[str, Published]
 )
