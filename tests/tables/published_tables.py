@@ -29,8 +29,8 @@ class Published(msgspec.Struct, frozen=True):
     """
 
     source: str
-    speedups: tuple[float, ...] = ()
-    percents: tuple[float, ...] = ()
+    speedups: tuple[int | float, ...] = ()
+    percents: tuple[int | float, ...] = ()
     late: bool = False
 
 
