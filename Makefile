@@ -19,8 +19,9 @@ RESULT := results/$(STUDY)
 # More processes than cores, because tests of the lab mostly wait.
 WORKERS ?= 3
 PYTEST := PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" $(BIN)/pytest --durations=15
-# What needs nothing but this process.
-QUICK := not (process or torch or browser or latex or modules or mpi or ssh or slurm or gpu or net or long)
+# What needs nothing but this process, and of it what takes no seconds.
+CHECKS := not (process or torch or browser or latex or modules or mpi or ssh or slurm or gpu or net or long)
+QUICK := $(CHECKS) and not slower
 # For one folder: make quick T=tests/plans
 T ?= tests
 
@@ -57,17 +58,17 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	exit "$$code"
 
 quick: $(VENV)/.dev-installed ## run the tests that need no other process: make quick T=tests/plans
-	@$(PYTEST) -n $(if $(filter tests,$(T)),2,0) -m "$(QUICK)" $(T)
+	@$(PYTEST) -n $(if $(filter tests,$(T)),2,0) -m "$(if $(filter tests,$(T)),$(QUICK),$(CHECKS))" $(T)
 
 test: $(VENV)/.dev-installed system ## check style, types and contracts; quick, the net, one session of a lab
-	@$(call with_lint,$(PYTEST) -n $(WORKERS) -m "($(QUICK)) or net or gate")
+	@$(call with_lint,$(PYTEST) -n $(WORKERS) -m "($(CHECKS)) or net or gate")
 
 test-all: $(VENV)/.dev-installed system machine lowest ## run every test except make long
 	@$(call with_lint,$(PYTEST) -n $(WORKERS) -m "not long")
 
 long: $(VENV)/.dev-installed system ## fuzz with other seeds, simulate coverage, try other versions
 	@$(PYTEST) -n $(WORKERS) -m long
-	HPCTRAIN_FUZZ=1000 $(PYTEST) -n $(WORKERS) -m "$(QUICK)"
+	HPCTRAIN_FUZZ=1000 $(PYTEST) -n $(WORKERS) -m "$(CHECKS)"
 
 net: $(VENV)/.dev-installed ## name what hpctrain says otherwise than recorded; ARGS='--show NAME' or --write
 	@$(BIN)/python -m tests.net $(ARGS)

@@ -9,6 +9,10 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.slower
+
 ROOT = Path(__file__).resolve().parents[2]
 MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
@@ -20,8 +24,8 @@ BUDGET: dict[str, float] = {
     "per cent of lines that are imports": 8.1,
     "imports inside functions": 439,
     "value classes": 533,
-    "lines of tests": 72_146,
-    "test files": 576,
+    "lines of tests": 69_999,
+    "test files": 470,
     "words of docs": 67_302,
     "lines of templates": 1_780,
 }

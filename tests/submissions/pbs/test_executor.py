@@ -20,6 +20,8 @@ from tests.pipeline.waiting import wait_for
 from tests.servers.pbs import RunningPbs, running
 from tests.sites.test_host_list import JOB, plan_of, write
 
+pytestmark = pytest.mark.slower
+
 Make = Callable[..., RunFolder]
 OPTIONS = ExecutorOptions(cluster=SlurmEndpoint())
 EXECUTOR = PbsExecutor()

@@ -14,6 +14,8 @@ from hpc_train.submissions.sagemaker.aws_messages import explain
 from tests.submissions.sagemaker.jobs import JOB, profile, site
 
 pytest.importorskip("boto3")
+
+pytestmark = pytest.mark.slower
 exceptions = pytest.importorskip("botocore.exceptions")
 ROOT = Path(__file__).resolve().parents[3]
 
