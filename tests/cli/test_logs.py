@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hpc_train.cli.logs import logs
+from hpc_train.cli.group import cli
 from tests.pipeline.runs_of import written
 
 
@@ -30,5 +30,5 @@ def test_the_log_of_a_run_of_unknown_state_is_followed(
             stream.write(line)
 
     monkeypatch.setattr(time, "sleep", go_on)
-    done = CliRunner().invoke(logs, [str(run.path), "--follow"])
+    done = CliRunner().invoke(cli, ["logs", str(run.path), "--follow"])
     assert (done.exit_code, done.output) == (0, "==> rank-0.out <==\nfirst\nsecond\nthird\n")
