@@ -457,7 +457,7 @@ def _without(keys: Any, row: Any) -> Any:
 
 def _objects(text: str) -> Iterator[tuple[int, Any]]:
     """Yield the values of lines or of an array, with the line on which they begin."""
-    decode = json.JSONDecoder(object_pairs_hook=_table_unique).raw_decode
+    decode = json.JSONDecoder(object_pairs_hook=_refuse_repeated_keys).raw_decode
     position = _next(text, 0)
     in_array = text[position : position + 1] == "["
     line, counted = 1, 0
@@ -491,7 +491,7 @@ def _next(text: str, position: int) -> int:
     return position
 
 
-def _table_unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         names = [name for name, _ in pairs]

@@ -34,7 +34,10 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tupl
         UnknownNameError: no rule's id has this prefix.
     """
     rules = all_rules()
-    wanted = _matching(rules, select) if (select := tuple(select)) else {r.id for r in rules}
+    select = tuple(select)
+    wanted = _matching(rules, select) if select else {rule.id for rule in rules}
+    if not wanted:
+        raise UnknownNameError("rule", " ".join(select), [rule.id for rule in rules])
     unwanted = _matching(rules, ignore)
     return tuple(rule for rule in rules if rule.id in wanted - unwanted)
 

@@ -501,14 +501,14 @@ def _named(files: Sequence[Path]) -> Sequence[tuple[str, Path]]:
 
 # Stored in the run folder, in case the logs are deleted.
 _FILE = "logs.json"
-_DIGESTS_MOST = 1 << 30
+_MOST_DIGESTED = 1 << 30
 _decode = msgspec.json.Decoder(str).decode
 
 
 class Digests:
     """Digests of files, up to a GiB in total: after that, sizes only."""
 
-    def __init__(self, most: int = _DIGESTS_MOST) -> None:
+    def __init__(self, most: int = _MOST_DIGESTED) -> None:
         self._left = most
 
     def of_run(self, run: Run) -> str:
@@ -529,7 +529,7 @@ class Digests:
         complete = not any(line.startswith("-") for line in lines)
         digest = hashlib.sha256("".join(map(readable, lines)).encode()).hexdigest()
         count = f"{len(files)} file{'s' * (len(files) != 1)}"
-        line = f"{folder.run_id}: {count}, {size} B{_digests_shown(digest if complete else '')}"
+        line = f"{folder.run_id}: {count}, {size} B{_shown_digest(digest if complete else '')}"
         if run.state.finished:
             write_cache(folder.path / _FILE, to_json(line))
         return line
@@ -539,7 +539,7 @@ class Digests:
         for name, path in files:
             if path.is_file():
                 size, digest = path.stat().st_size, self._of(path).removeprefix("-")
-                yield f"{readable(name)}: {size} B{_digests_shown(digest)}"
+                yield f"{readable(name)}: {size} B{_shown_digest(digest)}"
 
     def _of(self, path: Path) -> str:
         """Return a file's digest; `-` if there are too many bytes, or they cannot be read."""
@@ -550,7 +550,7 @@ class Digests:
             return "-"
 
 
-def _digests_shown(digest: str) -> str:
+def _shown_digest(digest: str) -> str:
     return f", sha256 {digest}" if digest else ", not digested"
 
 

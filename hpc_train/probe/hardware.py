@@ -173,28 +173,27 @@ def _is_system(path: str) -> bool:
     return path.startswith(tuple(f"{folder}/" for folder in _SYSTEM)) or path in _SYSTEM
 
 
-_SOFTWARE_EMPTY = Section(text="", returncode=1)
 _OPEN_MPI = re.compile(r"\(Open MPI\) (\d+(?:\.\d+)*)")
 _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def software(found: Mapping[str, Section]) -> Software:
     """Read the sections of the probe script on software."""
-    programs = found.get("programs", _SOFTWARE_EMPTY).text.split()
-    version = _OPEN_MPI.search(found.get("mpirun", _SOFTWARE_EMPTY).text)
+    programs = found.get("programs", _EMPTY).text.split()
+    version = _OPEN_MPI.search(found.get("mpirun", _EMPTY).text)
     return Software(
         programs=tuple(name for name in programs if _NAME.fullmatch(name)),
         modules=_modules(setting(found, "modules")),
-        pyxis=_count(found.get("pyxis", _SOFTWARE_EMPTY)) > 0,
+        pyxis=_count(found.get("pyxis", _EMPTY)) > 0,
         mpirun=version[1] if version else "",
-        mpirun_knows_slurm=_knows_slurm(found.get("ompi_info", _SOFTWARE_EMPTY)),
-        torch=torch(found.get("torch", _SOFTWARE_EMPTY).text),
+        mpirun_knows_slurm=_knows_slurm(found.get("ompi_info", _EMPTY)),
+        torch=torch(found.get("torch", _EMPTY).text),
     )
 
 
 def setting(found: Mapping[str, Section], name: str) -> str:
     """Return a value of the section `settings`."""
-    for line in found.get("settings", _SOFTWARE_EMPTY).text.splitlines():
+    for line in found.get("settings", _EMPTY).text.splitlines():
         key, _, value = line.partition(" ")
         if key == name:
             return value.strip()

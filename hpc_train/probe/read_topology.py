@@ -29,7 +29,7 @@ from hpc_train.probe.run_program import printable, whole
 if TYPE_CHECKING:
     from xml.etree.ElementTree import Element
 
-_NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
+_LSCPU_NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
 _CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
 
 
@@ -111,11 +111,11 @@ def _numa_of_lscpu(text: str) -> tuple[NumaNode, ...]:
     return tuple(
         NumaNode(number=int(match[1]), cpus=value)
         for key, value in sorted(lscpu_fields(text).items())
-        if (match := _NUMA.fullmatch(key)) and _CPUS.fullmatch(value)
+        if (match := _LSCPU_NUMA.fullmatch(key)) and _CPUS.fullmatch(value)
     )
 
 
-_TOPOLOGY_NUMA = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
+_ROCM_NUMA = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
 _TITLE = re.compile(r"\A=+ ([A-Za-z][A-Za-z ]{1,60}) =+\Z")
 _ROW = re.compile(r"\AGPU([0-9]{1,3})\Z")
 _PAIR = re.compile(
@@ -133,7 +133,7 @@ def rocm_topology(text: str) -> GpuPaths:
     """Read the text, or the JSON; neither lists cores or network adapters."""
     key = "(Topology) Numa Node"
     nodes = {i: str(card[key]) for i, card in cards(text).items() if key in card}
-    nodes = nodes or {int(m[1]): m[2] for m in _TOPOLOGY_NUMA.finditer(text)}
+    nodes = nodes or {int(m[1]): m[2] for m in _ROCM_NUMA.finditer(text)}
     places = (GpuPlace(gpu=index, numa=whole(node)) for index, node in sorted(nodes.items()))
     return GpuPaths(places=tuple(places), links=tuple(_links(_pairs(text) or _matrices(text))))
 
@@ -298,7 +298,7 @@ def _bits(text: str) -> tuple[int, ...]:
 _DEVICES = "/sys/devices/"
 _ROOT = "pci"
 _NODE = re.compile(r"\A/sys/devices/system/node/node([0-9]{1,6})/cpulist:([-,0-9]{0,4000})\Z")
-_TOPOLOGY_BUS = re.compile(
+_ROOT_BUS = re.compile(
     r"\A/sys/devices/(pci[0-9a-f:]{1,16})/pci_bus/[^/]{1,16}/cpulistaffinity:([-,0-9]{0,4000})\Z"
 )
 
@@ -330,9 +330,7 @@ def pci_devices(paths: str, roots: str, numa: Sequence[NumaNode]) -> tuple[PciDe
 
     `roots` are lines `/sys/devices/ROOT/pci_bus/.../cpulistaffinity:CPUS`: the nearest cores.
     """
-    near = {
-        match[1]: match[2] for line in roots.splitlines() if (match := _TOPOLOGY_BUS.search(line))
-    }
+    near = {match[1]: match[2] for line in roots.splitlines() if (match := _ROOT_BUS.search(line))}
     found = []
     for line in paths.splitlines():
         *folders, kind, name = line.strip().removeprefix(_DEVICES).split("/")

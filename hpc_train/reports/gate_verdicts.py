@@ -258,7 +258,6 @@ OK = "COMPLETED"
 ACCURACY, LOSS = 0.05, 1.0
 # A doubling of a loss near 0 is not significant.
 LEAST_RISE = 0.1
-_GATES_ROUNDING = 1e-9
 
 
 class _QualityInput(NamedTuple):
@@ -326,7 +325,7 @@ def _accuracy(compared: _QualityInput, asked: float | None) -> GateResult | None
     mean, other = fmean(base), median(others) if others else -inf
     where = "at the baseline" if mean >= other else "at the other points"
     fall = max(mean, other) - worst["accuracy"]
-    met = fall <= limit + _GATES_ROUNDING
+    met = fall <= limit + _ROUNDING
     return GateResult(
         gate="accuracy",
         where=compared.where,
@@ -361,7 +360,7 @@ def _loss(compared: _QualityInput, asked: float | None) -> GateResult | None:
     if others and median(others) < mean:
         mean, where = median(others), "at the other points"
     allowed = max(limit * abs(mean), min(limit, 1) * LEAST_RISE)
-    met = worst["loss"] - mean <= allowed + _GATES_ROUNDING * abs(mean)
+    met = worst["loss"] - mean <= allowed + _ROUNDING * abs(mean)
     return GateResult(
         gate="loss",
         where=compared.where,

@@ -316,7 +316,7 @@ def check_words(site: SourcedSite) -> None:
                 f"{site.near(f'required.{index}')}: {key} is required, but forbidden "
                 f"({site.near(f'forbidden.{key}')})"
             )
-    _names_check_launchers(site)
+    _check_launcher_names(site)
     _check_qos(site)
     locked_keys(Part({"locked": list(site.value.locked) or None}, site.origins))
 
@@ -329,7 +329,7 @@ def _options(profile: SiteProfile) -> Iterator[tuple[str, str]]:
             yield f"storage.{name}.request.{option}", option
 
 
-def _names_check_launchers(site: SourcedSite) -> None:
+def _check_launcher_names(site: SourcedSite) -> None:
     launchers = site.value.launchers
     said = [(key, name) for key in ("forbidden", "warned") for name in getattr(launchers, key)]
     # The search for plug-ins costs more than everything else in a profile.

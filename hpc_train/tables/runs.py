@@ -434,7 +434,7 @@ def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:
 
 def _power_w(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     """Return the power of all ranks: as stated of the run, else the mean of the measured steps."""
-    stepwise = _energy_measured(step_totals(rows, ranks), warmup)
+    stepwise = _measured_steps(step_totals(rows, ranks), warmup)
     seconds = per_run(total, stepwise.steps.astype(float), stepwise.run, len(ranks))
     summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
     stated_values = _of_all_ranks(rows, ranks)
@@ -461,7 +461,7 @@ def _energy_j(rows: Rows, ranks: Floats) -> Floats:
 
 def _energy_of_step_j(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     """Return the mean energy of a measured step."""
-    kept = _energy_measured(step_totals(rows, ranks), warmup)
+    kept = _measured_steps(step_totals(rows, ranks), warmup)
     summed = per_run(total, kept.value * kept.steps, kept.run, len(ranks))
     steps = per_run(total, kept.steps.astype(float), kept.run, len(ranks))
     return positive(_ratio(summed, steps))
@@ -482,7 +482,7 @@ def _of_all_ranks(rows: Rows, ranks: Floats) -> Floats:
     return found
 
 
-def _energy_measured(stepwise: Rows, warmup: Warmup) -> Rows:
+def _measured_steps(stepwise: Rows, warmup: Warmup) -> Rows:
     by_steps = Warmup(steps=warmup.steps)
     return stepwise.take(
         measured(stepwise.run, stepwise.step, stepwise.value * 0, stepwise.steps, by_steps)

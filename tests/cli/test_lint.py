@@ -47,6 +47,7 @@ def test_text_has_file_line_id_severity_and_advice(scripts: Hpctrain) -> None:
         (["."], 2),
         ([], 2),
         (["good.sh", "--select", "HT999"], 2),
+        (["good.sh", "--select", ""], 2),
         (["good.sh", "--nccl", "new"], 2),
         (["good.sh", "--site", "nowhere"], 2),
         (["-", "--fix"], 2),

@@ -282,22 +282,15 @@ exit "$code"
 """
 
 
-@pytest.mark.parametrize("launcher", ["single", "mpirun"])
-def test_the_ranks_save_what_they_have(
-    plan: Plans, execute: Execute, tmp_path: Path, launcher: str
-) -> None:
-    (tmp_path / "bin" / "mpirun").write_text(MPIRUN)
-    (tmp_path / "bin" / "mpirun").chmod(0o755)
-    command = [sys.executable, "-c", SAVE]
-    job = plan("slurm-generic", command=command, launcher=launcher, signal_before_end="2m")
-    text = render_script(job).text
-    assert "#SBATCH --signal=B:USR1@120\n" in text
-    (tmp_path / "job.sbatch").write_text(text)
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    words = ["bash", str(tmp_path / "job.sbatch"), str(tmp_path)]
-    environment = {"PATH": path, "SLURM_JOB_NODELIST": "localhost"}
-    log = tmp_path / "logs" / "rank-0.out"
-    with subprocess.Popen(words, env=environment, cwd=tmp_path) as process:
+def warned(folder: Path, **more: str) -> None:
+    """Run a job, and send it Slurm's signal when its rank is ready; the rank says what it saved."""
+    (folder / "bin" / "mpirun").write_text(MPIRUN)
+    (folder / "bin" / "mpirun").chmod(0o755)
+    words = ["bash", str(folder / "job.sbatch"), str(folder)]
+    path = f"{folder / 'bin'}:{os.environ['PATH']}"
+    environment = {"PATH": path, "SLURM_JOB_NODELIST": "localhost", **more}
+    log = folder / "logs" / "rank-0.out"
+    with subprocess.Popen(words, env=environment, cwd=folder) as process:
         try:
             wait_for(lambda: log.exists() and log.read_text() == "ready\n")
             process.send_signal(signal.SIGUSR1)
@@ -305,6 +298,18 @@ def test_the_ranks_save_what_they_have(
         finally:
             process.terminate()
     assert log.read_text() == "ready\nsaved\n"
+
+
+@pytest.mark.parametrize("launcher", ["single", "mpirun"])
+def test_the_ranks_save_what_they_have(
+    plan: Plans, execute: Execute, tmp_path: Path, launcher: str
+) -> None:
+    command = [sys.executable, "-c", SAVE]
+    job = plan("slurm-generic", command=command, launcher=launcher, signal_before_end="2m")
+    text = render_script(job).text
+    assert "#SBATCH --signal=B:USR1@120\n" in text
+    (tmp_path / "job.sbatch").write_text(text)
+    warned(tmp_path)
     status = json.loads((tmp_path / "status.json").read_text())
     assert (status["exit_code"], status["failure"]) == (0, None)
 
@@ -331,23 +336,10 @@ print("saved", flush=True)
 def test_a_file_asks_the_ranks_instead(
     plan: Plans, execute: Execute, tmp_path: Path, launcher: str
 ) -> None:
-    (tmp_path / "bin" / "mpirun").write_text(MPIRUN)
-    (tmp_path / "bin" / "mpirun").chmod(0o755)
     keys = {"signal_before_end": "2m", "lifecycle": {"stop_by": "file"}}
     command = [sys.executable, "-c", BY_FILE]
     text = render_script(plan("slurm-generic", command=command, launcher=launcher, **keys)).text
     (tmp_path / "job.sbatch").write_text(text)
     # Of the start before, which was asked to stop.
     (tmp_path / "stop").touch()
-    path = f"{tmp_path / 'bin'}:{os.environ['PATH']}"
-    words = ["bash", str(tmp_path / "job.sbatch"), str(tmp_path)]
-    environment = {"PATH": path, "SLURM_JOB_NODELIST": "localhost", "SLURM_JOB_ID": "71"}
-    log = tmp_path / "logs" / "rank-0.out"
-    with subprocess.Popen(words, env=environment, cwd=tmp_path) as process:
-        try:
-            wait_for(lambda: log.exists() and log.read_text() == "ready\n")
-            process.send_signal(signal.SIGUSR1)
-            assert process.wait(timeout=240) == 0
-        finally:
-            process.terminate()
-    assert log.read_text() == "ready\nsaved\n"
+    warned(tmp_path, SLURM_JOB_ID="71")

@@ -382,7 +382,7 @@ def job_submit(profile: SiteProfile) -> str:
         "entries": [
             _entry(one, queues(profile)) for one in twin_partitions(profile) if profile.partitions
         ],
-        "qos": [_plugin_qos(qos) for qos in profile.qos if qos.name != ANY],
+        "qos": [_limits_of_plugin(qos) for qos in profile.qos if qos.name != ANY],
     }
     return f"rules = {lua(rules)}\n\n{_PLUGIN.read_text(encoding='utf-8')}"
 
@@ -454,7 +454,7 @@ def _native(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _plugin_qos(qos: Qos) -> dict[str, Any]:
+def _limits_of_plugin(qos: Qos) -> dict[str, Any]:
     """Return the limits of a QOS that slurmdbd does not enforce."""
     return {
         "name": qos.name,

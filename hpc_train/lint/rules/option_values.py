@@ -145,7 +145,7 @@ def missing(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.slurm
     if version is None:
         return
-    for program, option in _versions_options(subject):
+    for program, option in _every_option(subject):
         if option.known and (why := _missing(program, option, version)):
             yield RuleHit(line=option.line, message=f"{why}; this is Slurm {version}")
 
@@ -156,7 +156,7 @@ def _missing(program: str, option: Option, version: Version) -> str:
     return why or ("" if is_unknown(value) else unavailable_value(option.name, value, version))
 
 
-def _versions_options(subject: Subject) -> Iterator[tuple[str, Option]]:
+def _every_option(subject: Subject) -> Iterator[tuple[str, Option]]:
     for directive in subject.script.live_directives:
         yield from (("sbatch", option) for option in directive.options)
     for launch in subject.script.launches:

@@ -202,9 +202,6 @@ def other_shape(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line=totals[0].line, message=message)
 
 
-_SITE_TOTALS = ("ncpus", "ngpus", "mem")
-
-
 class PbsSizes(Value, frozen=True, kw_only=True):
     """Nodes, and what each of them gives; None if it is unknown. `line` has the request."""
 
@@ -259,7 +256,7 @@ def _sizes(site: SiteProfile, request: PbsRequest) -> PbsSizes:
 
 def _of_totals(site: SiteProfile, request: PbsRequest) -> PbsSizes:
     """Return the nodes that hold the totals: of a site with chunks one, else as many as needed."""
-    given = [one for name in _SITE_TOTALS if (one := request.resource(name)) is not None]
+    given = [one for name in _TOTALS if (one := request.resource(name)) is not None]
     cores, gpus = _number(request, "ncpus"), _number(request, "ngpus")
     if not given:
         return PbsSizes()

@@ -163,7 +163,6 @@ _TROUBLE = re.compile(rb"(?i)error|warn|fail|abort|traceback|^\s|deprecat|kill")
 _LINE = re.compile(rb"[^\n]+")
 _LETTER = re.compile(rb"[A-Za-z]")
 _LAST = 3
-_ERROR_TAIL = 1 << 16
 _FIRST_LINES = 3
 _SHORTEST = 12
 
@@ -244,7 +243,7 @@ def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
 
 def _last_work(text: bytes) -> list[int]:
     """Return the offsets of the last lines of work; most are near the end of each block."""
-    for size in (_ERROR_TAIL, len(text)):
+    for size in (_TAIL, len(text)):
         start = max(0, len(text) - size)
         found = [match.start() for match in _WORK.finditer(text, start)][-_LAST:]
         if len(found) == _LAST or start == 0:
@@ -264,7 +263,7 @@ _WORD = re.compile(rb"\w")
 _EPOCH = re.compile(
     rb"poch[ :]{1,2}\[?(?P<epoch>\d{1,6}) ?/ ?(?P<of>\d{1,6})\b(?P<rest>[^\r\n]{0,300})"
 )
-_COMPLETED_LAST = re.compile(rb"poch[ :]{1,2}\[?0{0,5}(\d{1,6}) ?/ ?0{0,5}\1\b")
+_LAST_EPOCH = re.compile(rb"poch[ :]{1,2}\[?0{0,5}(\d{1,6}) ?/ ?0{0,5}\1\b")
 _RESULT = re.compile(rb"(?i)(?:loss|acc|acc[a-z]{1,5}|ppl|f1|auc|m[as]e)['\"]?[ :=]{1,4}\(?-?\d")
 # A line of this form is one of many in its epoch.
 _INNER = re.compile(rb"(?i)\d ?/ ?\d|\d%\||it/s|step|batch|iter")
@@ -325,7 +324,7 @@ class EpochReader:
     def read_block(self, block: Block, number: int) -> None:
         """Note the last epoch, and one that follows it."""
         text = bytes(memoryview(block.data)[: block.end])
-        start = 0 if self._done or _COMPLETED_LAST.search(text) else max(0, text.rfind(b"poch"))
+        start = 0 if self._done or _LAST_EPOCH.search(text) else max(0, text.rfind(b"poch"))
         for match in _EPOCH.finditer(text, start):
             epoch = int(match["epoch"]), int(match["of"])
             if self._done:

@@ -402,7 +402,7 @@ class _LineNumbers:
 # All versions: `Ring` and `Channel`, with and without a connection's number, a device in brackets
 # (bus or number), a proxy rank (PXN) in parentheses, and the text that RCCL adds at the end.
 
-_CHANNELS_VIA = re.compile(
+_CHANNEL_VIA = re.compile(
     rb"via (?:"
     rb"NET/(?P<net>[^/:\r\n]{1,48})/(?P<nic>\d{1,6})(?P<proxy>\(\d{1,7}\))?(?P<gdr>/GDRDMA)?"
     rb"|P2P/(?P<p2p>direct pointer|IPC|CUMEM|MNNVL|indirect|[A-Za-z]{2,16}(?=[/\s]|\Z))"
@@ -430,7 +430,7 @@ class Channel(NamedTuple):
 
 def channels_in(raw: bytes) -> Iterator[Channel]:
     """Yield every channel of a line; interleaved lines have several."""
-    for match in _CHANNELS_VIA.finditer(raw):
+    for match in _CHANNEL_VIA.finditer(raw):
         if match["p2p"]:
             yield Channel("P2P/" + match["p2p"].decode())
         elif match["shm"]:

@@ -107,7 +107,7 @@ def setup(text: str) -> list[tuple[str, int]]:
     return []
 
 
-_HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
+_ITERATION_HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
 # GPT-NeoX starts the line with this field.
 _RATE = re.compile(rf"samples/sec: {{1,8}}({NUMBER}) \| $")
 # GLM and SwissArmyTransformer end the line with this field.
@@ -175,7 +175,7 @@ class Megatron:
         text = line.text
         if self._table.open and (hits := self._table.row(text, self._step)):
             yield from hits
-        elif heads := list(_HEAD.finditer(text)):
+        elif heads := list(_ITERATION_HEAD.finditer(text)):
             ends = [head.start() for head in heads[1:]]
             for head, end in zip(heads, [*ends, len(text)], strict=True):
                 yield from self._iteration(line, head, end)

@@ -75,7 +75,7 @@ def every_column(table: ReportTable) -> Grid:
         heads=heads,
         right=range(2, len(heads) + 1),
         rows=[
-            [_tables_words(name), *(text_of(row.get(name)) for row in table.records)]
+            [_column_words(name), *(text_of(row.get(name)) for row in table.records)]
             for name in filled
         ],
     )
@@ -117,7 +117,7 @@ def text_of(value: Any) -> str:
     return ABSENT if value in (None, "") else str(value)
 
 
-def _tables_words(name: str) -> str:
+def _column_words(name: str) -> str:
     """Return `step time [s]` for `step_time_s`, `step time low [s]` for `step_time_s_low`."""
     words = name.split("_")
     unit = " [s]" if "s" in words else ""
