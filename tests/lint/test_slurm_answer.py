@@ -30,7 +30,6 @@ MINE = tuple(
 )
 FACTS = SlurmFacts(partitions=PARTITIONS, nodes=NODES, associations=MINE)
 NOT_AVAILABLE = "allocation failure: Requested node configuration is not available"
-PROCESSORS = "allocation failure: More processors requested than permitted"
 FEWER = "error: Failed to validate job spec, --gpus < -N"
 TASKS = (
     "error: Failed to validate job spec. Based on --gpus and --gpus-per-task number of requested "

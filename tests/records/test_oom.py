@@ -12,11 +12,11 @@ from tests.records.sighted import groups, ids, sighted
 _HEAD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. GPU 3 has a total"
 _REST = (
     " capacity of 80.00 GiB of which {free} is free. {others}Including non-PyTorch memory, this"
-    " process has 70.00 GiB memory in use. {limit}Of the allocated memory {allocated} is allocated"
-    " by PyTorch, {pools}and {unused} is reserved by PyTorch but unallocated. If reserved but"
+    " process has 70.00 GiB memory in use. Of the allocated memory {allocated} is allocated"
+    " by PyTorch, and {unused} is reserved by PyTorch but unallocated. If reserved but"
     " unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
 )
-_PLAIN = {"others": "", "limit": "", "pools": "", "free": "1.00 GiB"}
+_PLAIN = {"others": "", "free": "1.00 GiB"}
 
 
 def _line(**values: str) -> str:
@@ -24,21 +24,12 @@ def _line(**values: str) -> str:
 
 
 FULL = _line(tried="2.00 GiB", allocated="76.00 GiB", unused="300.00 MiB")
-HOLES = _line(tried="2.00 GiB", allocated="60.00 GiB", unused="17.00 GiB")
 FOREIGN = _line(
     tried="2.00 GiB",
     allocated="30.00 GiB",
     unused="300.00 MiB",
     others="Process 4711 has 500.00 MiB memory in use. Process 4712 has 40.00 GiB memory in use. ",
 )
-POOLS = _line(
-    tried="2.00 GiB",
-    allocated="76.00 GiB",
-    unused="300.00 MiB",
-    limit="60.00 GiB allowed; ",
-    pools="with 1.20 GiB allocated in private pools (e.g., CUDA Graphs), ",
-)
-TYPO = FULL.replace("capacity", "capacty").replace("torch.Out", "torch.cuda.Out")
 OLD = (
     "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 15.90 GiB total"
     " capacity; 15.00 GiB already allocated; 10.00 MiB free; {reserved} reserved in total by"

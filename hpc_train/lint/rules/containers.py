@@ -13,7 +13,6 @@ from hpc_train.lint.shell.ast import Word
 from hpc_train.model.finding import Severity
 
 _PROGRAMS = ("apptainer", "singularity")
-_GPU_FLAGS = {"--nv", "--rocm", "--nvccli"}
 _TRAINS = re.compile(r"^(?:python[\d.]{0,9}|torchrun|accelerate|deepspeed)$")
 _WHOLE = re.compile(r"\"?\$(?:\w+|\{\w+(?:\[[@*]\])?\})\"?")
 _WITH_VALUE = frozenset(
