@@ -58,7 +58,7 @@ def folder() -> Iterator[None]:
         here = Path(name)
         for top in ("tests", "examples", "site_profiles"):
             (here / top).symlink_to(ROOT / top)
-        shutil.copytree(ROOT / "results", here / "results")
+        shutil.copytree(ROOT / "results/studies", here / "results/studies")
         shutil.copytree(ROOT / "tests/stored", here / "stored")
         if SHARED.is_dir():
             (here / "logs").symlink_to(SHARED)
@@ -201,7 +201,7 @@ def lint() -> Iterator[tuple[str, Say]]:
     """Yield the findings in each file of pairs, in example jobs and in scripts on record."""
     for path in sorted((ROOT / "tests/lint/pairs").glob("*.txt")):
         yield f"lint pairs {path.stem}", lambda path=path: _lint_pairs(path)  # type: ignore[misc]
-    files = [*(ROOT / "examples").glob("*/*.yaml"), *(ROOT / "results").rglob("*.sbatch")]
+    files = [*(ROOT / "examples").glob("*/*.yaml"), *(ROOT / "results/studies").rglob("*.sbatch")]
     files += (ROOT / "tests/golden").glob("*/*.sbatch")
     for path in sorted(files):
         name = str(path.relative_to(ROOT))
