@@ -52,6 +52,7 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
 )
+@click.option("--notes", is_flag=True, help="Also notes, provenance, and every table.")
 @click.option("--wide", is_flag=True, help="All columns, not only those that fit the terminal.")
 @click.option("--width", metavar="LENGTH", help="Width of the figures on paper: 3.3in, 84mm.")
 @click.option("--no-title", is_flag=True, help="Figures without a title, for a caption below them.")
@@ -123,7 +124,8 @@ def report(
         built = build_report(inputs, report_options)
     if options["junit"] is not None:
         write_checks(built, options["junit"])
-    show_report(built, form, output)
+    short = form is None and not (options["notes"] or options["wide"])
+    show_report(built, form, output, first_screen=short)
     if output is not None:
         for text in inputs.warnings:
             say(text)

@@ -13,13 +13,19 @@ if TYPE_CHECKING:
     from hpc_train.model.report import Report
 
 
-def show_report(report: Report, form: str | None, output: Path | None) -> None:
-    """Print a report in a format (default: text), or write it and print the paths."""
+def show_report(
+    report: Report, form: str | None, output: Path | None, *, first_screen: bool = False
+) -> None:
+    """Print a report in a format (default: text), or write it and print the paths.
+
+    `first_screen` leaves notes, provenance and further tables out of text on stdout.
+    """
     from hpc_train.pipeline.write_report import render_report, write_report
 
     if output is None:
         safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(report, form or "text", columns())), nl=False)
+        shown = render_report(report, form or "text", columns(), first_screen=first_screen)
+        click.echo(safe(shown), nl=False)
         return
     for path in write_report(report, output, form):
         click.echo(path)

@@ -5,6 +5,9 @@ from typing import Any, Literal
 
 from hpc_train.model.value import Value
 
+# How lines of the summary begin that are not the answer.
+CAVEATS, MEASURED, COST, NOT_KNOWN = "Caveats: ", "Measured: ", "Cost: ", "Not known: "
+
 
 class Column(Value, frozen=True, kw_only=True):
     """A column of a report's table: key in CSV and JSON, heading, alignment.
@@ -101,6 +104,20 @@ class Report(Value, frozen=True, kw_only=True):
     kind: str = "Scaling report"
     all_met: str = "Each point has a result, and each gate that was set is met."
     of_runs: bool = True
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The lines of the summary that answer; the others say what they rest on."""
+        starts = (CAVEATS, MEASURED, COST, NOT_KNOWN)
+        return tuple(line for line in self.summary if not line.startswith(starts))
+
+    def said(self, start: str) -> tuple[str, ...]:
+        """Return the lines of the summary that begin with `Caveats: `, ..., without that."""
+        return tuple(
+            line[len(start)].upper() + line[len(start) + 1 :]
+            for line in self.summary
+            if line.startswith(start)
+        )
 
     @property
     def run_rows(self) -> tuple[dict[str, Any], ...]:

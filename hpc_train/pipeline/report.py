@@ -256,7 +256,7 @@ def with_gate_results(
     changes, implausible = _changes(old, runs, study), old.implausible if old else ()
     if study.gates.regression is not None:
         named = reference_caveats(study.gates.regression.against, implausible, changes)
-        report = msgspec.structs.replace(report, summary=(*named, *report.summary))
+        report = msgspec.structs.replace(report, summary=(*report.summary, *named))
     scripts = sum(is_regular(run.folder.script) for run in inputs.own)
     gate_inputs = GateInputs(
         scripts=(len(inputs.own), scripts),

@@ -163,12 +163,16 @@ def _written(report: Report, folder: Path) -> Iterator[Path]:
     yield from write_figures(drawn, folder / "report.md")
 
 
-def render_report(report: Report, form: str, columns: int = WIDTH) -> str:
+def render_report(
+    report: Report, form: str, columns: int = WIDTH, *, first_screen: bool = False
+) -> str:
     """Write a report in a registered format; text is `columns` characters wide.
+
+    `first_screen` is text without notes, provenance and further tables.
 
     Raises:
         UnknownNameError: no such format.
     """
     if form == "text":
-        return text.render(report, columns)
+        return text.first_screen(report, columns) if first_screen else text.render(report, columns)
     return cast(Callable[[Report], str], load("formats", form))(report)

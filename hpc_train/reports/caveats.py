@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpc_train.model.quality_flag import IMPLAUSIBLE, FlagCode
-from hpc_train.model.report import Report
+from hpc_train.model.report import CAVEATS, Report
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import counted, names, size, under
 
@@ -48,7 +48,6 @@ MEANING = {
 }
 # As far apart as values of one series whose unit is doubted.
 MOST_TIMES = 200.0
-CAVEATS = "Caveats: "
 SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
 _ALIKE = (
     "share no node, and their repetitions are on the same nodes, so that a difference between "
@@ -59,12 +58,12 @@ _ALIKE = (
 def with_run_caveats(
     report: Report, apart: Sequence[ApartPoints], slow: Sequence[SlowRun], points: pd.DataFrame
 ) -> Report:
-    """Put before the summary that compared points are on other nodes, and which runs are slow."""
+    """Add to the summary that compared points are on other nodes, and which runs are slow."""
     if not apart and not slow:
         return report
     rows = plain_rows(points)
     caveats = (*_apart_points(apart, rows), *_slow_runs(slow, rows))
-    return msgspec.structs.replace(report, summary=(*caveats, *report.summary))
+    return msgspec.structs.replace(report, summary=(*report.summary, *caveats))
 
 
 def _apart_points(apart: Sequence[ApartPoints], points: Sequence[Row]) -> Iterator[str]:
@@ -173,7 +172,7 @@ def _points(marks: Marks, points: Sequence[Row]) -> str:
 
 def _names(rows: Sequence[Row], points: Sequence[Row]) -> str:
     if len(rows) == len(points):
-        return f"all {len(points)} points" if len(points) > 1 else "the only point"
+        return {1: "the only point", 2: "both points"}.get(len(points), f"all {len(points)} points")
     return ", ".join(_name(row, points) for row in rows[:NAMED]) + _more(len(rows))
 
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.model.report import Report
+from hpc_train.model.report import CAVEATS, Report
 from hpc_train.reports.caveats import (
-    CAVEATS,
     MEANING,
     implausible_of_side,
     implausible_ratios,

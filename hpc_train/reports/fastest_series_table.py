@@ -8,7 +8,7 @@ from typing import Any
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import series_heading, short_series, sizes
+from hpc_train.reports.point_and_series_names import series_heading, short_series
 from hpc_train.reports.size_unit import size_unit
 from hpc_train.reports.study_tables import follow_from_unit
 from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
@@ -93,20 +93,6 @@ def fastest_notes(rows: Sequence[Row], confidence: float) -> Iterator[str]:
         yield METHOD.format(alone=level_word(confidence), level=level, pairs=pairs)
 
 
-def fastest_sentences(rows: Sequence[Row], points: Sequence[Row]) -> Iterator[str]:
-    """Yield for each series that is the fastest at some size: where, and by how much."""
-    axis, named = series_heading(points), sizes(points)
-    groups: dict[tuple[Any, str], list[list[Row]]] = {}
-    for own in _by_size(rows):
-        groups.setdefault((own[0]["group"], own[0]["fastest"]), []).append(own)
-    several = len({row["group"] for row in rows}) > 1
-    for (group, fastest), places in groups.items():
-        among = _among(rows, group, axis) if several else ""
-        where = _places([named({**own[0], "series": fastest}) for own in places])
-        by = _by_how_much(places, axis, named)
-        yield f"Fastest{among} at {where}: {short_series(fastest, axis)}{by}."
-
-
 def ratio_words(row: Row, decimals: int = 2) -> str:
     """Return `1.32 [1.25, 1.40]`, or `--`."""
     shown = fixed(row["ratio"], decimals)
@@ -114,49 +100,7 @@ def ratio_words(row: Row, decimals: int = 2) -> str:
     return shown if ABSENT in (shown, *ends) else f"{shown} [{', '.join(ends)}]"
 
 
-def _by_how_much(places: Sequence[Sequence[Row]], axis: str, named: Callable[[Row], str]) -> str:
-    """Return the ratio to the second fastest series at the largest size, and where it is open."""
-    compared = [own[0] for own in places if own[0]["ratio"] is not None]
-    if not compared:
-        return " (no other series has a result there)"
-    last = compared[-1]
-    second = short_series(last["series"], axis)
-    where = f" at {named({**last, 'series': last['fastest']})}" if len(places) > 1 else ""
-    text = f", {ratio_words(last)} times as fast as {second}{where}"
-    unsure: dict[str, list[Row]] = {}
-    for row in compared:
-        if row["verdict"] != FASTER:
-            unsure.setdefault(_doubt(row), []).append(row)
-    for doubt, rows in unsure.items():
-        sized = _places([named({**row, "series": row["fastest"]}) for row in rows])
-        text += f"; {doubt}" + f" at {sized}" * (len(rows) < len(compared))
-    return text
-
-
-def _doubt(row: Row) -> str:
-    """Return why the fastest series of a size is not called faster than the second."""
-    if row["verdict"] == NO_SPREAD:
-        return "repetitions without spread: no test of the difference"
-    if row["verdict"] != ONE_RUN:
-        return "the difference is not significant"
-    each = row["n"] == row["other_n"]
-    return f"{'one run each' if each else 'one of the two has one run'}: no test of the difference"
-
-
-def _among(rows: Sequence[Row], group: int, axis: str) -> str:
-    names = dict.fromkeys(
-        short_series(name, axis)
-        for row in rows
-        if row["group"] == group
-        for name in (row["fastest"], row["series"])
-        if name
-    )
-    shown = list(names)[:MOST_NAMED]
-    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
-    return f" of {', '.join(shown)}{more}"
-
-
-def _places(named: Sequence[str]) -> str:
+def together(named: Sequence[str]) -> str:
     """Return `1, 2 and 4 GPUs`, `1 GPU to 512 GPUs (10 sizes)`."""
     if len(named) > MOST_NAMED:
         return f"{len(named)} sizes from {named[0]} to {named[-1]}"
@@ -167,19 +111,6 @@ def _places(named: Sequence[str]) -> str:
         numbers = [word[0] for word in words]
         return f"{', '.join(numbers[:-1])} and {numbers[-1]} {words[-1][1]}"
     return f"{'; '.join(named[:-1])} and {named[-1]}"
-
-
-def _by_size(rows: Sequence[Row]) -> list[list[Row]]:
-    """Return the rows of each size: neighbours with the same fastest point."""
-    found: list[list[Row]] = []
-    last: tuple[Any, ...] | None = None
-    for row in rows:
-        key = tuple(row[name] for name in (*SIZES, "group", "fastest", "value"))
-        if key != last:
-            found.append([])
-        found[-1].append(row)
-        last = key
-    return found
 
 
 def _unit(rows: Sequence[Row]) -> str:

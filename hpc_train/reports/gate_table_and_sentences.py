@@ -41,7 +41,7 @@ def gated(report: Report, found: Sequence[GateResult]) -> Report:
     unread = [UNREAD.format(checked_gates(found))] if _errors(found) else []
     return msgspec.structs.replace(
         report,
-        summary=(*unread, *with_verdict_caveats(report.summary, found)),
+        summary=(*with_verdict_caveats(report.summary, found), *unread),
         tables=(*report.tables, table),
         checks=(*report.checks, *checks),
         notes=(*report.notes, *([checked_gates(found)] if table.rows else [])),

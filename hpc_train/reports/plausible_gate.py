@@ -71,8 +71,8 @@ def _ratios(old: str, changes: Sequence[Row]) -> Iterator[tuple[str, str]]:
 
 
 def with_verdict_caveats(summary: Sequence[str], found: Sequence[GateResult]) -> tuple[str, ...]:
-    """Return the summary after a caveat for each gate that doubts the result."""
-    return (*_caveats(found), *summary)
+    """Return the summary with a caveat for each gate that doubts the result."""
+    return (*summary, *_caveats(found))
 
 
 def _caveats(found: Sequence[GateResult]) -> Iterator[str]:

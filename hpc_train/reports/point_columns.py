@@ -123,7 +123,9 @@ def _size(key: str, row: Row) -> str:
 
 def _runs() -> PointColumn:
     return PointColumn(
-        Column(key="n_ok", heading="ok/n"), lambda row: f"{row['n_ok']}/{row['n_submitted']}", False
+        Column(key="n_ok", heading="runs\nok"),
+        lambda row: f"{row['n_ok']}/{row['n_submitted']}",
+        False,
     )
 
 

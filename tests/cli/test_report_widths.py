@@ -80,7 +80,7 @@ def test_without_a_figure_there_is_no_width(hpctrain: Hpctrain, words: tuple[str
 
 @pytest.mark.parametrize("columns", [80, 120])
 def test_a_text_fits_the_terminal(hpctrain: Hpctrain, columns: int) -> None:
-    shown = hpctrain("report", "t.csv", COLUMNS=f"{columns}").stdout.splitlines()
+    shown = hpctrain("report", "t.csv", "--notes", COLUMNS=f"{columns}").stdout.splitlines()
     assert max(map(len, shown)) <= columns
     start = shown.index("Points")
     table = shown[start + 2 : shown.index("", start + 2)]

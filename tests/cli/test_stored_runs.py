@@ -93,7 +93,7 @@ def test_among_others_a_newer_run_is_a_row(stored: Hpctrain) -> None:
     assert rows.count("COMPLETED ") == 3
     report = stored("report", "sweep")
     assert report.returncode == 3
-    assert f"{newer.name}  UNKNOWN  {problem}" in report.stdout
+    assert f"{newer.name}: {problem}" in " ".join(report.stdout.split())
     assert "3 of 4 runs ok" in report.stdout
     assert f"no record: {newer.name}  UNKNOWN  {problem}" in stored("collect", "sweep").stderr
     assert f"== {newer.name}\nUNKNOWN  {problem}" in stored("diagnose", "sweep").stdout

@@ -41,7 +41,7 @@ def test_a_column_of_gpus_alone_counts_gpus(tmp_path: Path) -> None:
     found = read(tmp_path, "gpus,samples_per_second\n1,10\n8,65\n")
     assert [(point["gpus"], point["ranks"]) for point in rows(found)] == [(1, 1), (8, 8)]
     text = render_report(build_report(found), "text")
-    assert "8 GPUs train 6.50 times as fast as 1 GPU" in text
+    assert "8 GPUs 65.00 samples/s, 6.50 times 1 GPU" in text
     assert "ranks" not in text.partition("Points")[2].partition("Notes")[0]
 
 

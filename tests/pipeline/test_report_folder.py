@@ -192,9 +192,8 @@ def test_gates_of_a_site_that_are_not_known_are_not_met(
     (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
     assert decided.outcome == "error"
     assert unreadable_gates(report)
-    first = report.summary[0]
-    assert first.startswith("Caveats: not every gate could be read. Gates checked: ")
-    assert said in first
+    (unread,) = (line for line in report.summary if "not every gate could be read" in line)
+    assert said in unread
 
 
 def test_gates_that_are_the_same_on_two_sites_hold(tmp_path: Path) -> None:
@@ -378,8 +377,8 @@ def test_linpack_is_named_as_a_benchmark(tmp_path: Path) -> None:
 def test_a_log_without_a_throughput_has_a_result_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(STEPS)
     summary = build_report(report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))).summary
-    assert "Result: an unknown number of ranks, 100.0 ms a step (n=1)." in summary
-    assert not any("No speedup" in line for line in summary)
+    assert "an unknown number of ranks 100.0 ms a step." in summary
+    assert not any("o speedup" in line for line in summary)
 
 
 def test_no_word_is_no_evidence(tmp_path: Path) -> None:

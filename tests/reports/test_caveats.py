@@ -64,7 +64,7 @@ def test_points_of_a_series_that_differ() -> None:
         "Caveats: the transport differs: 8 GPUs under srun (IB+GDR; other runs: sockets); 16 GPUs "
         "under srun (sockets; other runs: IB+GDR)."
     )
-    assert "transport" in _report({"srun-2": "IB+GDR", "srun-4": "sockets"}).summary[0]
+    assert _caveats(_report({"srun-2": "IB+GDR", "srun-4": "sockets"}))
 
 
 def test_only_the_runs_that_differ_from_most_are_named() -> None:

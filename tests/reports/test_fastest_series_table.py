@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hpc_train.model.report import Report
+from hpc_train.model.report import COST, Report
 from hpc_train.model.study import Gates
 from hpc_train.reports.formats import json_report, latex, markdown, text
 from hpc_train.reports.formats.page.render import render as page
@@ -23,56 +23,69 @@ def _report() -> Report:
     return made(tables(SLOW_AND_FAST, gates=Gates(efficiency=0.75)))
 
 
-def test_the_headline_names_the_fast_series_at_each_size(report: Report) -> None:
-    assert report.summary[0].startswith("Fastest at 1, 2, 4 and 8 GPUs: B, 2.10 [2.0")
-    assert report.summary[0].endswith("] times as fast as A at 8 GPUs.")
-
-
-def test_the_scaling_of_a_series_is_called_its_own(report: Report) -> None:
-    slow, fast = report.summary[1:3]
-    assert slow.startswith("Under A, relative to its own smallest size: 8 GPUs train 8.00 [")
-    assert "efficiency is at least 75 % up to 8 GPUs, the largest size" in slow
-    assert fast.startswith("Under B, relative to its own smallest size: 8 GPUs train 5.60 [")
-    assert "efficiency is at least 75 % up to 4 GPUs; each doubling up to 8 GPUs" in fast
+def test_the_fastest_series_is_named_first_and_how_much_slower_the_others_are(
+    report: Report,
+) -> None:
+    """B is 2.1 times as fast as A: A is 1 - 1/2.1 = 52.4 % slower."""
+    fast, slow = report.answer
+    assert fast.startswith("B: 8 GPUs 1680 samples/s, 5.60 [")
+    assert fast.endswith("] times 1 GPU, efficiency 70 %.")
+    assert slow.startswith("A: 52 % slower [")
+    assert slow.endswith("] at 8 GPUs.")
     heads = {column.key: column.heading for column in report.tables[0].columns}
     assert heads["speedup"].startswith("own-series\n")
     assert heads["efficiency"].startswith("own-series\n")
     assert heads["common_speedup"] == "speedup to common\nbaseline [95 %]"
 
 
-def test_the_fastest_point_and_its_cost_are_named() -> None:
-    line = next(x for x in made(tables(SLOW_AND_FAST)).summary if x.startswith("Fastest point"))
+def test_the_cost_of_the_fastest_point_is_named() -> None:
+    (line,) = made(tables(SLOW_AND_FAST)).said(COST)
     assert line == (
-        "Fastest point: 8 GPUs under B, 1680 samples/s; a million samples take 1.32 GPU-hours, "
-        "1.43 times as many as at 1 GPU under B."
+        "A million samples take 1.32 GPU-hours at the fastest point, 8 GPUs under B, 1.43 times as "
+        "many as at 1 GPU under B."
     )
     priced = tables(SLOW_AND_FAST, price_per_gpu_hour=2.0, currency="EUR")
-    assert any("1.32 GPU-hours (2.65 EUR), 1.43 times" in line for line in made(priced).summary)
+    assert "1.32 GPU-hours (2.65 EUR) at the" in made(priced).said(COST)[0]
 
 
-def test_each_size_has_its_own_fastest_and_failures_are_told() -> None:
+def test_a_smaller_size_may_have_another_fastest_and_failures_are_told() -> None:
     crossing = {"A": lambda n: 100.0 * n, "B": lambda n: 150.0 * n**0.5}
-    lines = made(tables(crossing, failed=[("B", 8)])).summary
-    assert lines[0].startswith("Fastest at 1 and 2 GPUs: B, 1.06 [1.0")
-    assert lines[1].startswith("Fastest at 4 and 8 GPUs: A, 1.33 [1.3")
-    assert lines[1].endswith("] times as fast as B at 4 GPUs.")
-    rows = made(tables(crossing, failed=[("B", 8)])).tables[1].rows
-    assert [row[-1].text for row in rows] == ["yes", "yes", "yes", "no result (3 FAILED)"]
+    found = made(tables(crossing, failed=[("B", 8)]))
+    first, second = found.answer
+    assert first.startswith("A: 8 GPUs 799.9 samples/s")
+    assert second.startswith("B: no result at 8 GPUs (3 FAILED); 4 GPUs 30")
+    assert [row[-1].text for row in found.tables[1].rows] == [
+        "yes", "yes", "yes", "no result (3 FAILED)",
+    ]  # fmt: skip
+    assert made(tables(crossing)).answer[1].endswith("] at 8 GPUs; faster at 1 and 2 GPUs.")
 
 
 def test_a_difference_that_is_noise_is_not_called_one() -> None:
     close = {"A": lambda n: 100.0 * n, "B": lambda n: 100.5 * n}
     found = made(tables(close))
-    assert found.summary[0].endswith("; the difference is not significant.")
+    assert found.answer[1] == "A: no difference seen at 1, 2, 4 and 8 GPUs."
     assert {row[-1].text for row in found.tables[1].rows} == {"no"}
     assert any("Bonferroni: 4 pairs" in note for note in found.notes)
 
 
 def test_one_run_each_is_no_test_of_a_difference() -> None:
     found = made(tables(SLOW_AND_FAST, noise=(1.0,)))
-    assert found.summary[0].endswith("; one run each: no test of the difference.")
-    assert "significant" not in " ".join(found.summary)
+    assert found.answer[1] == "A: 52 % slower (n=1) at 8 GPUs."
     assert {row[-1].text for row in found.tables[1].rows} == {"n=1"}
+
+
+def test_of_many_series_the_first_screen_has_the_range() -> None:
+    """J is 1 - 1/1.9 = 47 % slower than A, and B 1 - 1/1.1 = 9.1 %."""
+    laws = {name: lambda n, i=i: 100.0 * n / (1 + 0.1 * i) for i, name in enumerate("ABCDEFGHIJ")}
+    found = made(tables(laws, noise=(0.999, 1.0, 1.001)))
+    first, others = found.answer
+    assert first.startswith("A: 8 GPUs 800.0 samples/s")
+    assert others.startswith("9 others at 8 GPUs: B 9.1 % slower [")
+    assert ", to J 47 % slower [" in others
+    lines = text.first_screen(found).splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 100
+    assert sum(len(line.split()) for line in found.answer) <= 40
 
 
 def test_every_format_has_the_comparison(report: Report) -> None:

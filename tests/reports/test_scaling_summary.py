@@ -67,7 +67,7 @@ def test_two_series_of_two_regimes_are_not_called_one(tmp_path: Path) -> None:
     rows = "1,4,256,500,a\n2,4,256,940,a\n1,4,256,501,b\n2,4,512,990,b\n"
     (tmp_path / "t.csv").write_text(head + rows)
     built = build_report(report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none")))
-    assert built.title == "t: strong and weak scaling, speedup by throughput"
+    assert built.title == "t: strong and weak scaling, 2 series, 2 sizes, n=1, 4 of 4 runs ok"
     assert built.conditions["regime"] == "strong and weak"
     measured = next(line for line in built.summary if line.startswith("Measured:"))
     assert "strong scaling: the same global batch at every size (case=a)" in measured

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from hpc_train.reports.figures.axes import value_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.markers import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot
-from hpc_train.reports.figures.plot_data import PlotData
-from hpc_train.reports.figures.scaling import usable
+from hpc_train.reports.figures.plot_data import PlotData, usable
 from hpc_train.reports.figures.titles_and_legend import (
     LegendEntry,
     draw_legend,

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import plain_axis, size_axis
-from hpc_train.reports.figures.canvas import WIDE, Canvas, opened, panels
+from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.markers import (
     DOTTED,
     GATE,
@@ -20,8 +21,7 @@ from hpc_train.reports.figures.markers import (
     run_dot,
     with_limits,
 )
-from hpc_train.reports.figures.plot_data import PlotData, point_of
-from hpc_train.reports.figures.scaling import usable
+from hpc_train.reports.figures.plot_data import PlotData, point_of, usable
 from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.figures.small_multiples import ghost_entry, in_legend, many, split
 from hpc_train.reports.figures.titles_and_legend import (
@@ -42,37 +42,47 @@ TWICE = 2.0
 
 
 def draw(plot: PlotData) -> Canvas | None:
+    """Draw the efficiency of each of many series, or the speedup from half the size.
+
+    The efficiency of a few series is in the main figure.
+    """
+    caption = f"{plot.study.name}: parallel efficiency against the number of {plot.unit.plural}"
+    if not has_efficiency(plot) or not (many(plot) or has_doubling(plot)):
+        return None
+    canvas, separate = split(caption, plot)
+    if many(plot):
+        draw_efficiency(canvas, separate, plot)
+    else:
+        draw_doubling(canvas, separate[0][0], plot)
+    draw_title(canvas, heading_lines(plot))
+    entries = [*hollow_entry(plot, runs=True), *gate_entry(plot), ideal_entry(), *ghost_entry(plot)]
+    draw_legend(canvas, plot, entries, series=in_legend(canvas, plot))
+    return canvas
+
+
+def has_efficiency(plot: PlotData) -> bool:
+    """Whether a point other than a baseline has an efficiency."""
+    return any(_known(row) and not row["is_baseline"] for row in plot.points)
+
+
+def draw_efficiency(
+    canvas: Canvas, separate: Sequence[tuple[Axes, PlotData]], plot: PlotData
+) -> None:
     """Draw efficiency E = S/q [%] from 0, every run a point, computed from its own rate.
 
     The runs of the baseline scatter around 100 %; every interval includes this scatter.
     """
-    known = [row for row in plot.points if _known(row)]
-    if all(row["is_baseline"] for row in known):
-        return None
-    caption = f"{plot.study.name}: parallel efficiency against the number of {plot.unit.plural}"
-    halves = has_doubling(plot) and not many(plot)
-    canvas, split_panels = split(caption, plot)
-    if halves:
-        canvas = opened(caption, plot.paper, WIDE)
-        left, right = panels(canvas, 2)
-        split_panels = [(left, plot)]
     values = [100.0]
-    for axes, own in split_panels:
+    for axes, own in separate:
         axes.set(xlabel=plot.unit.plural, ylabel="efficiency [%]")
         values += _draw_panel(canvas, axes, own)
         draw_hollow(canvas, axes, own, runs=True)
     gate = plot.study.gates.efficiency
     if gate is not None:
         canvas.rows.append({"quantity": "efficiency [%]", "drawn": "gate", "value": 100 * gate})
-    for axes, _ in split_panels:
+    for axes, _ in separate:
         size_axis(axes, plot.place)
         plain_axis(axes, 0.0, max(values))
-    if halves:
-        draw_doubling(canvas, right, plot)
-    draw_title(canvas, heading_lines(plot))
-    entries = [*hollow_entry(plot, runs=True), *gate_entry(plot), ideal_entry(), *ghost_entry(plot)]
-    draw_legend(canvas, plot, entries, series=in_legend(canvas, plot))
-    return canvas
 
 
 def _draw_panel(canvas: Canvas, axes: Axes, plot: PlotData) -> list[float]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import Canvas, Series, explain
-from hpc_train.reports.figures.plot_data import PlotData, point_of
+from hpc_train.reports.figures.plot_data import PlotData, is_flagged, point_of
 from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, place
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 GREY = "0.35"
 DOTTED = (0, (1, 2))
-GATE = "black"
+GATE = FLAGGED = "black"
+# Points that the ring around a flagged mark is wider than the mark.
+RING = 5.0
 Lost = Mapping[tuple[Any, ...], Sequence[Row]]
 # Above the axis, as a share of the height.
 HEIGHT = 0.04
@@ -59,6 +61,8 @@ def mean_dot(row: Row, y: float, shown: str, x: float | None = None) -> Dot:
         "drawn": "mean", "series": row["series"], "size": row["size"], "runs": row["n_ok"],
         "value": y,
     }  # fmt: skip
+    if is_flagged(row):
+        about["flags"] = ", ".join(dict.fromkeys(flag.code.value for flag in row["flags"]))
     series = "" if row["series"] == ALONE else f"{row['series']}, "
     title = f"{series}{place(row)}: {shown}, mean of {counted(row['n_ok'], 'run')}"
     return Dot(row["size"] if x is None else x, y, one_line(title), about)
@@ -112,6 +116,12 @@ def draw_marks(
         mew=0.6, transform=shifted(axes, shift), zorder=ABOVE, clip_on=False,
     )  # fmt: skip
     _keep(canvas, artist, dots)
+    flagged = [dot for dot in dots if "flags" in dot.row]
+    if flagged:
+        axes.plot(
+            *_xy(flagged), "o", mfc="none", mec=FLAGGED, mew=1.2, ms=style.marker_points + RING,
+            transform=shifted(axes, shift), zorder=ABOVE, clip_on=False,
+        )  # fmt: skip
 
 
 def shifted(axes: Axes, points: float, base: Transform | None = None) -> Transform:

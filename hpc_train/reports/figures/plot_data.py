@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASIS_COLUMNS
+from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report_options import SCREEN, Paper
 from hpc_train.model.scaling_fit import Fit
 from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
@@ -21,6 +22,11 @@ if TYPE_CHECKING:
 MOST_SERIES = 10
 # Width in inches of paper from which on markers have their full size.
 FULL = 6.0
+# Flags that a figure does not mark: without an interval they are seen.
+UNMARKED = frozenset({
+    FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN, FlagCode.NO_SPREAD, FlagCode.BOOTSTRAP,
+    FlagCode.WHOLE_SECONDS,
+})  # fmt: skip
 # If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
 MOST_RUNS = 2000
 SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
@@ -106,9 +112,19 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
     )
 
 
+def is_flagged(row: Row) -> bool:
+    """Whether a point has a flag on more than the number of its runs."""
+    return any(flag.code not in UNMARKED for flag in row["flags"])
+
+
 def point_of(row: Row) -> tuple[Any, ...]:
     """Return the key of the point of a run or of a row of the point table."""
     return (row["series"], *(row[name] for name in SIZE))
+
+
+def usable(row: Row, column: str) -> bool:
+    """Whether a row has a size, and a value above zero."""
+    return bool(row["size"]) and row[column] is not None and row[column] > 0
 
 
 class Measured(NamedTuple):

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import size_axis, value_axis
 from hpc_train.reports.figures.canvas import WIDE, Canvas, opened, panels
+from hpc_train.reports.figures.efficiency import draw_efficiency, has_efficiency
 from hpc_train.reports.figures.markers import (
     DOTTED,
-    GATE,
     GREY,
     Dot,
     draw_bars,
@@ -22,8 +22,7 @@ from hpc_train.reports.figures.markers import (
     run_dot,
     with_limits,
 )
-from hpc_train.reports.figures.plot_data import PlotData
-from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.plot_data import PlotData, usable
 from hpc_train.reports.figures.small_multiples import ghost_entry, in_legend, many, split
 from hpc_train.reports.figures.titles_and_legend import (
     draw_legend,
@@ -33,7 +32,6 @@ from hpc_train.reports.figures.titles_and_legend import (
 )
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import has_own_baselines
-from hpc_train.reports.size_unit import baseline_size
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 
@@ -44,22 +42,22 @@ Line = tuple[tuple[float, float], ...]
 
 
 def draw(plot: PlotData) -> Canvas:
-    """Draw throughput and, if there is more than a baseline, speedup.
+    """Draw throughput and, if there is more than a baseline, efficiency.
 
     Left: throughput [samples/s] (or 1/time, where there is none), every run a point, the mean a
-    line, the ideal from the fastest baseline. Right: speedup with intervals against the ideal.
-    Points without any ok run are hollow on the axis and never joined. Many series have one panel of
-    throughput each; their speedups are in the figure of efficiency.
+    line, the ideal from the fastest baseline. Right: efficiency with intervals, from 0. Points
+    without any ok run are hollow on the axis and never joined. Many series have one panel of
+    throughput each; their efficiencies are in a figure of their own.
     """
-    compared = any(row["speedup"] and not row["is_baseline"] for row in plot.points)
-    both = compared and not many(plot)
-    shown = f"throughput and {plot.word}" if both else "throughput"
+    both = has_efficiency(plot) and not many(plot)
+    shown = "throughput and efficiency" if both else "throughput"
     caption = f"{plot.study.name}: {shown} against the number of {plot.unit.plural}"
     if both:
         canvas = opened(caption, plot.paper, WIDE)
         left, right = panels(canvas, 2)
         left_out = draw_rates(canvas, [(left, plot)], plot)
-        draw_speedup(canvas, right, plot)
+        draw_efficiency(canvas, [(right, plot)], plot)
+        right.set_title(_efficiency_title(plot))
     else:
         canvas, separate = split(caption, plot)
         left_out = draw_rates(canvas, separate, plot)
@@ -85,8 +83,11 @@ def draw_rates(canvas: Canvas, separate: Sequence[tuple[Axes, PlotData]], plot: 
         hollow = draw_hollow(canvas, axes, own, runs=True) or hollow
     if len(separate) == 1:
         separate[0][0].set_title(f"{label.partition(' [')[0].capitalize()}: {_marks(plot, basis)}")
-    for axes, own in separate:
-        _finish(axes, own, values, hollow=hollow, doubling=False)
+    for axes, _ in separate:
+        size_axis(axes, plot.place)
+        value_axis(axes, values, hollow=hollow, doubling=False)
+        if not values:
+            nothing(axes)
     return sum(bool(row["n_ok"] or not row["size"]) for row in plot.points) - drawn
 
 
@@ -110,34 +111,11 @@ def _marks(plot: PlotData, basis: str) -> str:
     return "each run, mean, interval" if known else "each run and their mean"
 
 
-def draw_speedup(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
-    """Draw speedup with its intervals, the ideal q and the gate (gate x q)."""
-    axes.set(xlabel=plot.unit.plural, ylabel=plot.word)
-    gate = plot.study.gates.efficiency
-    values: list[float] = []
-    # Series with baselines of one size have one ideal.
-    for ideal in dict.fromkeys(_ideal_speedup(plot, style) for style in plot.styles):
-        _draw_ideal(canvas, axes, ideal)
-        values += [y for _, y in ideal]
-        if gate is not None and ideal:
-            x, q = [x for x, _ in ideal], [gate * q for _, q in ideal]
-            axes.plot(x, q, color=GATE, lw=1.4, zorder=1)
-            values += q
-    for style in plot.styles:
-        line = [_speedup(row) for row in plot.own(style) if row["size"] and row["speedup"]]
-        draw_means(canvas, axes, line, style, plot.gaps(style))
-        values += [dot.y for dot in line] + draw_bars(axes, line, style)
-    axes.set_title(_speedup_title(plot))
-    hollow = draw_hollow(canvas, axes, plot)
-    _finish(axes, plot, values, hollow=hollow, doubling=True)
-
-
-def _speedup_title(plot: PlotData) -> str:
-    word = plot.word.capitalize()
+def _efficiency_title(plot: PlotData) -> str:
     if has_own_baselines(plot.points):
-        return f"{word}: each series against its own baseline"
-    known = any(row["speedup_low"] is not None for row in plot.points)
-    return f"{word}, interval against baseline" if known else f"{word} against baseline"
+        return "Efficiency: each series against its own baseline"
+    known = any(row["efficiency_low"] is not None for row in plot.points)
+    return "Efficiency: each run, mean, interval" if known else "Efficiency against the baseline"
 
 
 def shown_basis(points: Sequence[Row]) -> str:
@@ -146,31 +124,11 @@ def shown_basis(points: Sequence[Row]) -> str:
     return max(dict.fromkeys(bases), key=bases.count)
 
 
-def usable(row: Row, column: str) -> bool:
-    """Whether a row has a size, and a value above zero."""
-    return bool(row["size"]) and row[column] is not None and row[column] > 0
-
-
-def _finish(
-    axes: Axes, plot: PlotData, values: list[float], *, hollow: bool, doubling: bool
-) -> None:
-    size_axis(axes, plot.place)
-    value_axis(axes, values, hollow=hollow, doubling=doubling)
-    if not values:
-        nothing(axes)
-
-
 def _draw_ideal(canvas: Canvas, axes: Axes, ideal: Line) -> None:
     axes.plot([x for x, _ in ideal], [y for _, y in ideal], color=GREY, lw=1.2, ls=DOTTED, zorder=1)
     canvas.rows.extend(
         {"quantity": axes.get_ylabel(), "drawn": "ideal", "size": x, "value": y} for x, y in ideal
     )
-
-
-def _ideal_speedup(plot: PlotData, style: Style) -> Line:
-    """Return q at each size of all series that is not below the baseline's."""
-    base = baseline_size(plot.own(style), style.series, plot.unit)
-    return tuple((x, x / base) for x in plot.place.sizes if x >= base) if base else ()
 
 
 def _ideal(plot: PlotData, basis: str) -> Line:
@@ -185,13 +143,6 @@ def _ideal(plot: PlotData, basis: str) -> Line:
         return ()
     each, base = max(rates)
     return tuple((x, each * x) for x in plot.place.sizes if x >= base)
-
-
-def _speedup(row: Row) -> Dot:
-    shown = f"{significant(row['speedup'], 3)} times the baseline"
-    return with_limits(
-        mean_dot(row, row["speedup"], shown), row["speedup_low"], row["speedup_high"]
-    )
 
 
 def _means(rows: Sequence[Row], basis: str) -> list[Dot]:

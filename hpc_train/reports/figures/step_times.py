@@ -17,8 +17,7 @@ from hpc_train.reports.figures.markers import (
     run_dot,
     shifted,
 )
-from hpc_train.reports.figures.plot_data import PlotData, point_of
-from hpc_train.reports.figures.scaling import usable
+from hpc_train.reports.figures.plot_data import PlotData, point_of, usable
 from hpc_train.reports.figures.series_styles import Style, slot
 from hpc_train.reports.figures.small_multiples import many, split
 from hpc_train.reports.figures.titles_and_legend import (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import FONT, Canvas, font_size
-from hpc_train.reports.figures.markers import DOTTED, GATE, GREY
-from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.markers import DOTTED, FLAGGED, GATE, GREY
+from hpc_train.reports.figures.plot_data import PlotData, is_flagged
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.study_tables import OK
@@ -30,6 +30,13 @@ TITLE_CHARACTER = 0.08
 ROWS, ROW = 3, 0.19
 
 
+def _sample(**look: Any) -> Artist:
+    """Return what a legend shows of a line or a mark."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], **look)
+
+
 def draw_legend(
     canvas: Canvas, plot: PlotData, more: Sequence[LegendEntry], *, series: bool = True
 ) -> None:
@@ -38,8 +45,9 @@ def draw_legend(
     Without `series`, their names are at the lines or above the panels.
     """
     figure = canvas.figure
-    heading = series_heading(plot.points) if series else ""
-    entries = [*(_series(plot, heading) if series else ()), *more]
+    named = series and len(plot.styles) > 1
+    heading = series_heading(plot.points) if named else ""
+    entries = [*(_series(plot, heading) if named else ()), *more]
     if not entries:
         return
     scale = FONT / font_size(plot.paper)
@@ -126,12 +134,10 @@ def series_name(series: str, heading: str = "") -> str:
 
 
 def _series(plot: PlotData, heading: str) -> list[LegendEntry]:
-    from matplotlib.lines import Line2D
-
     entries: list[LegendEntry] = []
     for style in plot.styles:
-        sample = Line2D(
-            [], [], color=style.colour, marker=style.marker, ls=style.dashes, lw=1.4, mec="white",
+        sample = _sample(
+            color=style.colour, marker=style.marker, ls=style.dashes, lw=1.4, mec="white",
             mew=0.6, ms=style.marker_points,
         )  # fmt: skip
         entries.append((sample, textwrap.fill(series_name(style.series, heading), LABEL_WIDTH)))
@@ -140,39 +146,42 @@ def _series(plot: PlotData, heading: str) -> list[LegendEntry]:
 
 def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[LegendEntry]:
     """Return the entries for hollow markers, if there are any; `runs`: also for small ones."""
-    from matplotlib.lines import Line2D
-
     sized = [row for row in plot.points if row["size"]]
     kinds = [(7, "hollow: no run with a result", any(not row["n_ok"] for row in sized))]
     fewer = any(row["n_ok"] and row["not_ok"] for row in sized)
     kinds += [(4, "small, hollow: some runs without", runs and fewer)]
     return [
-        (Line2D([], [], ls="none", marker="o", mfc="none", mec=GREY, mew=1.4, ms=size), words)
+        (_sample(ls="none", marker="o", mfc="none", mec=GREY, mew=1.4, ms=size), words)
         for size, words, there in kinds
         if there
     ]
 
 
+def flagged_entry(plot: PlotData) -> list[LegendEntry]:
+    """Return the entry for flagged points, if there are any: their flags."""
+    codes = dict.fromkeys(
+        flag.code.value for row in plot.points if is_flagged(row) for flag in row["flags"]
+    )
+    ring = _sample(ls="none", marker="o", mfc="none", mec=FLAGGED, mew=1.2, ms=9)
+    return [(ring, f"flagged: {', '.join(codes)}")] if codes else []
+
+
 def ideal_entry() -> LegendEntry:
     """Return the entry for the dotted line."""
-    from matplotlib.lines import Line2D
-
-    return Line2D([], [], color=GREY, lw=1.2, ls=DOTTED), "ideal"
+    return _sample(color=GREY, lw=1.2, ls=DOTTED), "ideal"
 
 
 def gate_entry(plot: PlotData) -> list[LegendEntry]:
     """Return the entry for the gate, if there is one."""
-    from matplotlib.lines import Line2D
-
     gate = plot.study.gates.efficiency
     if gate is None:
         return []
-    return [(Line2D([], [], color=GATE, lw=1.4), f"gate: {gate * 100:g} % of ideal")]
+    return [(_sample(color=GATE, lw=1.4), f"gate: {gate * 100:g} % of ideal")]
 
 
 def limits(plot: PlotData) -> list[LegendEntry]:
     """Return the entries that follow the series in the figure of rates and speedup."""
-    entries = hollow_entry(plot, runs=True)
+    entries = [*hollow_entry(plot, runs=True), *flagged_entry(plot)]
     if any(row["ideal"] and not row["is_baseline"] for row in plot.points):
         entries += [*gate_entry(plot), ideal_entry()]
     return entries

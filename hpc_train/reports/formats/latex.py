@@ -15,7 +15,6 @@ from hpc_train.reports.value_format import ABSENT, one_line
 TEXT_WIDTH, GAP = 345.0, 6.0
 # Lines of 9.5 pt on a page beside the caption, and those of a note.
 PAGE_LINES, NOTE_LINES = 50, 28
-CONDITIONS = ("Measured: ", "Baseline", "Caveats: ")
 # Columns that are repeated where a table is split.
 KEYS = ("series", "nodes", "gpus", "ranks")
 NO_ROOM = "Columns that do not fit are in JSON: {named}."
@@ -43,8 +42,8 @@ def render(report: Report) -> str:
     package textcomp and T1 fonts.
     """
     label = re.sub(r"[^A-Za-z0-9-]+", "-", report.name or "scaling").strip("-")
-    conditions = [line for line in report.summary if line.startswith(CONDITIONS)]
-    answers = [line for line in report.summary if line not in conditions]
+    answers = report.answer
+    conditions = [line for line in report.summary if line not in answers]
     notes, more = _fitting_notes([*conditions, *report.notes])
     shown = [table for table in report.tables if table.rows and table.key != "gates"]
     blocks: list[str] = []

@@ -1,4 +1,4 @@
-"""Report -> text for a terminal, without colours."""
+"""Report -> text for a terminal, without colours: the first screen, or all of it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,71 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from itertools import zip_longest
 
+from msgspec.structs import replace
 from rich.cells import cell_len
 
-from hpc_train.model.report import Fact, Report, ReportTable
+from hpc_train.model.quality_flag import FlagCode
+from hpc_train.model.report import CAVEATS, NOT_KNOWN, Fact, Report, ReportTable
+from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.table_layout import Layout, laid_out
 from hpc_train.reports.value_format import one_line
 
 WIDTH = 100
 NO_ROOM = "Columns that do not fit are in JSON: {named}."
 _RULE = "─"
+
+
+# Tables of the first screen: the points, and what an option asked for.
+_FIRST = ("rows", "target", "forecast")
+# Rows and caveats of the first screen.
+MOST_ROWS, MOST_CAVEATS, MOST_CHECKS = 44, 4, 3
+MORE = "more: --notes, or the page: -o report.html"
+
+
+def first_screen(report: Report, width: int = WIDTH) -> str:
+    """Return the answer, the checks that fail, the points, and the caveats of a report.
+
+    It is `render` without the other tables, the notes and the provenance.
+    """
+    prose = min(width, WIDTH)
+    checks = [f"check: {line}" for line in report.checks]
+    lines = [report.title, *report.answer, *_few(checks, MOST_CHECKS, "checks")]
+    parts = [_wrapped(line, prose) for line in lines]
+    for table in report.tables:
+        if table.rows and table.key in _FIRST:
+            parts += ["", _table(_shorter(table), width)]
+            if len(table.rows) > MOST_ROWS:
+                parts += [f"{len(table.rows) - MOST_ROWS} more rows: --notes, CSV or JSON"]
+    said = f"{CAVEATS}{MEANING[FlagCode.ONE_RUN]}"  # In the title: n=1.
+    caveats = [
+        line for line in report.summary if line.startswith(CAVEATS) and not line.startswith(said)
+    ]
+    unknown = [line for line in report.summary if line.startswith(NOT_KNOWN)]
+    below = [*_few(caveats, MOST_CAVEATS, "caveats"), *_failed(report), *unknown, MORE]
+    return "\n".join([*parts, "", *(_wrapped(line, prose) for line in below)]) + "\n"
+
+
+def _few(lines: Sequence[str], most: int, what: str) -> list[str]:
+    more = [f"{len(lines) - most} more {what}: --notes"] if len(lines) > most else []
+    return [*lines[:most], *more]
+
+
+def _shorter(table: ReportTable) -> ReportTable:
+    return replace(table, rows=table.rows[:MOST_ROWS])
+
+
+def _failed(report: Report) -> Iterator[str]:
+    """Yield the first run of each reason why a run has no result."""
+    reasons: dict[str, list[str]] = {}
+    for row in report.run_rows:
+        if row["problem"]:
+            reasons.setdefault(str(row["problem"]), []).append(str(row["run_id"]))
+    shown = [f"{runs[0]}{_others(len(runs))}: {why}" for why, runs in reasons.items()]
+    yield from _few(shown, MOST_CHECKS, "reasons")
+
+
+def _others(number: int) -> str:
+    return f" and {number - 1} more" if number > 1 else ""
 
 
 def render(report: Report, width: int = WIDTH) -> str:

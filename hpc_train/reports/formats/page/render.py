@@ -17,7 +17,17 @@ from markupsafe import Markup, escape
 
 from hpc_train.model.metric import Metric
 from hpc_train.model.metrics import RUN_METRICS, in_text_order
-from hpc_train.model.report import Fact, Figure, Report, ReportTable, RunDetail
+from hpc_train.model.report import (
+    CAVEATS,
+    COST,
+    MEASURED,
+    NOT_KNOWN,
+    Fact,
+    Figure,
+    Report,
+    ReportTable,
+    RunDetail,
+)
 from hpc_train.model.study import ALONE
 from hpc_train.model.submission import JobState
 from hpc_train.reports.formats import csv_table
@@ -133,9 +143,6 @@ def point_words(row: Row, axis: str) -> list[str]:
 
 
 FOLDER = Path(__file__).parent
-CAVEATS, MEASURED = "Caveats: ", ("Measured: ", "Baseline")
-# Lines of the answer above the first figure, which is visible without scrolling.
-LEAD = 1
 # A longer table of runs is collapsed and not printed.
 MANY = 300
 # Every column of more points is wider than the paper, with the heading of each row.
@@ -164,7 +171,6 @@ def render(report: Report) -> str:
     return _environment().get_template("page.html.j2").render(
         report=report,
         words=_words(report),
-        lead=LEAD,
         points=[grid(table) for table in first if table.rows],
         wide=wide,
         others=[grid(table) for table in others if table.rows],
@@ -236,18 +242,13 @@ def _environment() -> Environment:
 
 
 def _words(report: Report) -> SummaryParts:
-    measured = [_after(MEASURED[0], line) for line in report.summary if line.startswith(MEASURED)]
-    caveats = [_after(CAVEATS, line) for line in report.summary if line.startswith(CAVEATS)]
-    answer = [line for line in report.summary if not line.startswith((*MEASURED, CAVEATS))]
+    answer = [*report.answer]
+    measured = [*report.said(MEASURED), *report.said(COST)]
+    measured += [f"Not known: {line}" for line in report.said(NOT_KNOWN)]
     level = level_word(float(report.conditions.get("confidence", 0.95)))
     given = "regime" in report.conditions and any(" [" in line for line in answer)
     brackets = f"In brackets: the {level} interval of the number before." if given else ""
-    return SummaryParts(answer, brackets, measured, caveats)
-
-
-def _after(label: str, line: str) -> str:
-    text = line.removeprefix(label)
-    return text[:1].upper() + text[1:]
+    return SummaryParts(answer, brackets, measured, [*report.said(CAVEATS)])
 
 
 def _part(name: str) -> Markup:

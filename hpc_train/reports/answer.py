@@ -1,0 +1,306 @@
+"""Plain rows -> the answer of a scaling report: how far it scales, and which series is faster."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.model.report import COST
+from hpc_train.model.study import ALONE, Gates
+from hpc_train.reports.fastest_series_table import (
+    FASTER,
+    NO_SPREAD,
+    ONE_RUN,
+    SIZES,
+    together,
+)
+from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.point_and_series_names import (
+    UNKNOWN,
+    by_series,
+    counted,
+    names,
+    one_size,
+    place,
+    series_heading,
+    short_series,
+    sizes,
+    under,
+)
+from hpc_train.reports.size_unit import size_unit
+from hpc_train.reports.value_format import fixed, significant, with_limits
+
+# Series with a line of their own; of more, the fastest one and the range of the others.
+MOST = 4
+# Limit of the efficiency of a study without gates.
+EFFICIENCY = 0.7
+_ROUNDING = 1e-9
+_COSTS = (("gpu_hours_per_million", "GPU-hours"), ("node_hours_per_million", "node-hours"))
+UNSIZED = (
+    "The number of ranks is not known: nothing to compare; "
+    "let the run print world_size (hpctrain help events)."
+)
+SAME = "no difference seen"
+ONE_SIZE = "One size only ({where}): no speedup; a study measures several sizes."
+_ENDS = ("", "_low", "_high")
+Size = tuple[object, ...]
+
+
+class _Pair(NamedTuple):
+    """A series beside another one at one size: how much slower it is, and what is sure of that.
+
+    `ratio` is how many times as fast as it the other one is, with its limits.
+    """
+
+    ratio: float | None
+    low: float | None
+    high: float | None
+    verdict: str
+    not_ok: str
+
+
+class _Points:
+    """The points of a report: names, baselines, and pairs of series at one size."""
+
+    def __init__(self, points: Sequence[Row], fastest: Sequence[Row]) -> None:
+        self.named, self._axis = sizes(points), series_heading(points)
+        self._unit = size_unit(points).key
+        self.own = by_series(points, lambda row: str(row["series"]))
+        self._first = next((row for row in points if row["is_baseline"]), None)
+        self._base = {row["series"]: row for row in reversed(points) if row["is_baseline"]}
+        self._pairs = {(row["fastest"], row["series"], _size(row)): row for row in fastest}
+        self.groups, self.alone = _groups(self.own, fastest), one_size(points)
+
+    def label(self, series: str) -> str:
+        """Return `srun: `, or nothing for the only series."""
+        return "" if series == ALONE else f"{short_series(series, self._axis)}: "
+
+    def base(self, row: Row) -> Row | None:
+        """Return the baseline of a point: of its series, else the common one."""
+        return self._base.get(row["series"], self._first)
+
+    def best(self, names: Sequence[str], *, largest: bool) -> Row | None:
+        """Return the fastest point of some series, or the fastest of their largest size."""
+        known = [row for name in names for row in self.own[name] if _speed(row)]
+        return max(
+            known,
+            key=lambda row: (largest * self.size(row), _speed(row)),
+            default=None,
+        )
+
+    def size(self, row: Row) -> float:
+        """Return the size of a point in the unit of the report, 0 if it is not known."""
+        return float(row[self._unit] or 0)
+
+    def pair(self, leader: str, other: str, size: Size) -> _Pair | None:
+        """Return how much slower than `leader` the other series is, if they were compared."""
+        if row := self._pairs.get((leader, other, size)):
+            limits = row["ratio"], row["ratio_low"], row["ratio_high"]
+            return _Pair(*limits, str(row["verdict"]), str(row["not_ok"] or ""))
+        if row := self._pairs.get((other, leader, size)):
+            ratio, high, low = (v and 1 / v for v in (row[f"ratio{end}"] for end in _ENDS))
+            return _Pair(ratio, low, high, str(row["verdict"]), "")
+        return None
+
+
+def answer_lines(points: Sequence[Row], fastest: Sequence[Row], gates: Gates) -> Iterator[str]:
+    """Yield the answer: a line for each series, or for the fastest and the range of the others.
+
+    The line of the fastest series at the largest size has its result, and the speedup from its
+    baseline; those of the series that did the same work how much slower they are.
+    """
+    if not any(row["n_ok"] for row in points):
+        yield "No run has a result."
+        return
+    if one_size(points):
+        where = place(points[0])
+        yield UNSIZED if where == UNKNOWN else ONE_SIZE.format(where=where)
+    found = _Points(points, fastest)
+    short = len(found.own) > MOST
+    for count, group in enumerate(found.groups):
+        if short and count == MOST:
+            yield f"{len(found.groups) - MOST} more series, each with other work: see the table."
+            break
+        yield from _group(found, group, short=short)
+    if len(found.own) == 1:
+        yield from _efficient(found, points, gates)
+
+
+def _efficient(found: _Points, points: Sequence[Row], gates: Gates) -> Iterator[str]:
+    """Yield at which sizes the efficiency reaches its limit: that of the gate, else 70 %."""
+    limit = EFFICIENCY if gates.efficiency is None else gates.efficiency
+    later = [row for row in points if row["efficiency"] is not None and not row["is_baseline"]]
+    later.sort(key=found.size)
+    below = [row for row in later if row["efficiency"] < limit - _ROUNDING]
+    least, above = f"{100 * limit:.3g} %", len(later) - len(below)
+    if not later:
+        return
+    if not below:
+        yield f"Efficiency is at least {least} at every size."
+    elif above and below == later[above:]:
+        yield f"Efficiency is at least {least} up to {found.named(later[above - 1])}."
+    else:
+        only = " only" if above else ""
+        where = together([found.named(row) for row in below])
+        yield f"Efficiency is below {least} at {where}{only}."
+
+
+def _groups(own: Mapping[str, Sequence[Row]], fastest: Sequence[Row]) -> list[list[str]]:
+    """Return the names of the series that did the same work, in order."""
+    of = {row[name]: row["group"] for row in fastest for name in ("fastest", "series")}
+    return [*by_series(own, lambda name: str(of.get(name, name))).values()]
+
+
+def _group(found: _Points, group: Sequence[str], *, short: bool) -> Iterator[str]:
+    top = found.best(group, largest=True)
+    if top is None:
+        yield f"{found.label(group[0])}no run has a result."
+        return
+    leader = str(top["series"])
+    yield f"{found.label(leader)}{_result(found, top, leader)}."
+    others = [name for name in group if name != leader]
+    if short and len(others) > 1:
+        yield from _range(found, top, others)
+    else:
+        for name in others:
+            yield f"{found.label(name)}{_beside(found, top, name)}."
+
+
+def _result(found: _Points, top: Row, series: str) -> str:
+    """Return `32 GPUs 3026 samples/s, 7.2 [7.0, 7.4] times 4 GPUs, efficiency 90 %`."""
+    text = f"{found.named(top)} {speed(top)}"
+    base = found.base(top)
+    first = found.named(base) if base else "the baseline"
+    if base and base["series"] != series:
+        first += under(base["series"])
+    if top["is_baseline"] or top["speedup"] is None:
+        if not top["is_baseline"] and top["time_to_train_speedup"] is not None:
+            trained = with_limits(top, "time_to_train_speedup", 2)
+            text += f", completes the training {trained} times as fast as {first}"
+        return text + _why_none(found, series)
+    work = "the work of " if top["regime"] == "weak" else ""
+    text += f", {with_limits(top, 'speedup', 2)} times {work}{first}"
+    if work:
+        text += " in the same time"
+    if top["efficiency"] is not None:
+        text += f", efficiency {fixed(top['efficiency'], 0, 100)} %"
+    best = found.best([series], largest=False)
+    if best is not None and best is not top:
+        text += f"; fastest: {found.named(best)} {speed(best)}"
+    return text
+
+
+def _why_none(found: _Points, series: str) -> str:
+    own = found.own[series]
+    reason = next((str(row["note"]) for row in own if row["note"]), "")
+    if (
+        found.alone
+        or not reason
+        or any(row["speedup"] is not None and not row["is_baseline"] for row in own)
+    ):
+        return ""
+    return f"; no speedup: {reason.removeprefix('no speedup: ')}"
+
+
+def _beside(found: _Points, top: Row, series: str) -> str:
+    """Return `5.0 % slower [1.7, 8.3] at 32 GPUs; no difference seen at 4 and 8 GPUs`."""
+    leader, where = str(top["series"]), found.named(top)
+    at = found.pair(leader, series, _size(top))
+    if at is None or at.ratio is None:
+        best = found.best([series], largest=True)
+        ended = f" ({at.not_ok})" if at and at.not_ok else ""
+        own = f"; {_result(found, best, series)}" if best else ""
+        return f"no result at {where}{ended}{own}"
+    near: dict[str, list[str]] = {}
+    for row in found.own[series]:
+        pair = found.pair(leader, series, _size(row))
+        if pair and pair.ratio is not None:
+            near.setdefault(_word(pair), []).append(found.named(row))
+    text = "" if _word(at) == SAME else f"{_slower(at)} at {where}"
+    for word in (SAME, "faster"):
+        if word in near:
+            text += f"{'; ' * bool(text)}{word} at {together(near[word])}"
+    return text
+
+
+def _word(pair: _Pair) -> str:
+    if pair.verdict == FASTER and pair.ratio is not None:
+        return "slower" if pair.ratio > 1 else "faster"
+    return pair.verdict if pair.verdict in (ONE_RUN, NO_SPREAD) else SAME
+
+
+def _slower(pair: _Pair) -> str:
+    """Return `5.0 % slower [1.7, 8.3]`: 1 - 1/ratio, as a share of the faster one's speed."""
+    word = _word(pair)
+    if word == SAME:
+        return word
+    share = f"{_percent(pair.ratio)} % slower"
+    if word != "slower":
+        return f"{share} (n=1)" if word == ONE_RUN else f"{share} (repetitions are equal)"
+    return f"{share} [{_percent(pair.low)}, {_percent(pair.high)}]"
+
+
+def _percent(ratio: float | None) -> str:
+    return significant(100 * (1 - 1 / ratio), 2) if ratio else "--"
+
+
+def _range(found: _Points, top: Row, others: Sequence[str]) -> Iterator[str]:
+    """Yield how much slower the second and the slowest of many series are at the largest size."""
+    leader = str(top["series"])
+    pairs = [(name, found.pair(leader, name, _size(top))) for name in others]
+    known = [(name, pair) for name, pair in pairs if pair and pair.ratio]
+    if known:
+        first, last = (
+            f"{found.label(name).removesuffix(': ')} {_slower(pair)}"
+            for name, pair in (
+                min(known, key=lambda one: one[1].ratio or 0),
+                max(known, key=lambda one: one[1].ratio or 0),
+            )
+        )
+        yield f"{len(known)} others at {found.named(top)}: {first}, to {last}."
+    if lacking := len(others) - len(known):
+        yield f"{counted(lacking, 'other')} without a result at {found.named(top)}."
+
+
+def cost_lines(
+    points: Sequence[Row], fastest: Sequence[Row], study: ExpectedStudy
+) -> Iterator[str]:
+    """Yield what a million samples cost at the fastest point, and how much less at the cheapest."""
+    found = _Points(points, fastest)
+    name = names(points)
+    for group in found.groups[:MOST]:
+        best = found.best(group, largest=False)
+        if best is None or not (unit := next((u for u in _COSTS if best[u[0]] is not None), None)):
+            continue
+        known = [row for each in group for row in found.own[each] if row[unit[0]] is not None]
+        cheapest = min(known, key=lambda row: float(row[unit[0]]))
+        text = f"a million samples take {significant(best[unit[0]], 3)} {unit[1]}"
+        if best["cost_per_million"] is not None:
+            money = significant(best["cost_per_million"], 3)
+            text += f" ({' '.join(filter(None, (money, study.currency)))})"
+        text += f" at the fastest point, {name(best)}"
+        if cheapest is not best:
+            times = fixed(best[unit[0]] / cheapest[unit[0]], 2)
+            text += f", {times} times as many as at {name(cheapest)}"
+        yield f"{COST}{text}."
+
+
+def speed(row: Row) -> str:
+    """Return `2240 samples/s`: the value of the basis of a point, else its step time."""
+    value, basis = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]]
+    if value is None and row["step_time_s"] is not None:
+        return f"{significant(row['step_time_s'] * 1e3)} ms a step"
+    return f"{significant(value)} {basis.in_sentence}"
+
+
+def _speed(row: Row) -> float:
+    value = row[BASIS_COLUMNS[row["basis"]]]
+    if not value:
+        return 1 / row["step_time_s"] if row["step_time_s"] else 0.0
+    return float(value) if BASES[row["basis"]].is_rate else 1 / float(value)
+
+
+def _size(row: Row) -> Size:
+    return tuple(row[name] for name in SIZES)
