@@ -28,21 +28,24 @@ class _Size(NamedTuple):
 
 
 def efficient_sizes(own: Sequence[Row], gates: Gates, named: Named) -> str:
-    """Return up to which size of a series the efficiency reaches its limit.
+    """Return up to which size of a series the efficiency reaches its limit, or where it does not.
 
-    The limit is `gates.efficiency`, 0.7 without a gate. The size is the last before the first one
-    that does not reach it. Empty if only the baseline has an efficiency.
+    The limit is `gates.efficiency`, 0.7 without a gate. Empty if only the baseline has an
+    efficiency.
     """
-    later = _efficiencies(own)
+    later, least = _efficiencies(own), least_efficiency(gates)
+    below = [one for one in later if one.value < _efficiency(gates) - _ROUNDING]
     if not later:
         return ""
-    least, last = least_efficiency(gates), last_efficient(own, gates)
-    if last is None:
-        below = "both sizes" if len(later) == 2 else f"all {len(later)} sizes"
-        where = named(later[0].row) if len(later) == 1 else f"{below} above the baseline"
+    if not below:
+        return f"efficiency is at least {least} up to {named(later[-1].row)}, the largest size"
+    if len(below) == len(later):
+        every = "both sizes" if len(later) == 2 else f"all {len(later)} sizes"
+        where = named(later[0].row) if len(later) == 1 else f"{every} above the baseline"
         return f"efficiency is below {least} at {where}"
-    largest = ", the largest size" if last is later[-1].row else ""
-    return f"efficiency is at least {least} up to {named(last)}{largest}"
+    if below == later[-len(below) :]:
+        return f"efficiency is at least {least} up to {named(later[-len(below) - 1].row)}"
+    return f"efficiency is below {least} at {', '.join(named(one.row) for one in below)} only"
 
 
 def useful_doublings(own: Sequence[Row], gates: Gates, named: Named) -> str:
