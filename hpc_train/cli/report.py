@@ -48,6 +48,22 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     help="One format of logs: collect --list; or table, for a table of results on stdin.",
 )
 @pattern_options
+@click.option(
+    "--scaling",
+    type=click.Choice(("strong", "weak")),
+    help="The same global batch at every size (strong), or the same batch per rank (weak).",
+)
+@click.option(
+    "--batch",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SAMPLES",
+    help="Samples in a step of all ranks, where no run says so; with --scaling weak, of a rank.",
+)
+@click.option(
+    "--rates",
+    type=click.Choice(("job", "rank")),
+    help="Rates whose line does not say so are those of the job, or of each rank.",
+)
 @click.option("--sheet", default="", metavar="NAME", help="The sheet of an Excel workbook.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
@@ -147,7 +163,8 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
         allow_failed=options["allow_failed"],
     )
     search = with_patterns(search, options["regexes"], options["scope"])
-    return msgspec.structs.replace(search, sheet=options["sheet"])
+    names = ("sheet", "scaling", "batch", "rates")
+    return msgspec.structs.replace(search, **{name: options[name] for name in names})
 
 
 def _report_options(

@@ -9,7 +9,7 @@ from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.study import Gates
 from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import by_series, names
+from hpc_train.reports.point_and_series_names import by_series, names, rate
 from hpc_train.reports.value_format import fixed, significant
 
 # Limits of a study without gates. CSC Finland requires 1.5 for its large partition.
@@ -124,7 +124,7 @@ def _fastest(known: Sequence[Row], study: ExpectedStudy, named: Named) -> str:
 
 
 def _cost(best: Row, known: Sequence[Row], study: ExpectedStudy, named: Named) -> str:
-    """Return the cost of a million samples, and its ratio to that of the cheapest point."""
+    """Return the cost of a million samples or tokens, and its ratio to the cheapest point's."""
     key, unit = next(((k, u) for k, u in _COSTS if best[k] is not None), ("", ""))
     if not key:
         return ""
@@ -132,7 +132,8 @@ def _cost(best: Row, known: Sequence[Row], study: ExpectedStudy, named: Named) -
     if best["cost_per_million"] is not None:
         shown = significant(best["cost_per_million"], 3)
         money = f" ({' '.join(filter(None, (shown, study.currency)))})"
-    text = f"; a million samples take {significant(best[key], 3)} {unit}{money}"
+    counted = BASES[best["basis"]].counted
+    text = f"; a million {counted} take {significant(best[key], 3)} {unit}{money}"
     cheapest = min((r for r in known if r[key] is not None), key=lambda row: float(row[key]))
     if cheapest is best:
         return text
@@ -140,10 +141,7 @@ def _cost(best: Row, known: Sequence[Row], study: ExpectedStudy, named: Named) -
 
 
 def _speed(row: Row) -> float | None:
-    value = row[BASIS_COLUMNS[row["basis"]]]
-    if not value:
-        return None
-    return float(value) if BASES[row["basis"]].is_rate else 1 / value
+    return rate(row, row["basis"])
 
 
 def _sorted(own: Sequence[Row]) -> list[Row]:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import INTERVALS, OF_WHICH, ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.operations import wrong_numbers
 from hpc_train.model.report import Cell, Column, Report, ReportTable
@@ -265,6 +265,8 @@ def summary_lines(
     measured = [counted, _regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
         *implausible_caveats(points),
+        *_rate_question(study, runs),
+        *_looks_weak(study, points),
         *guessed,
         *first_lines(list(fastest_sentences(fastest, points)), "fastest series"),
         *first_lines(list(answers(points, study.gates)), "series"),
@@ -276,10 +278,32 @@ def summary_lines(
     )
 
 
+def _rate_question(study: ExpectedStudy, runs: pd.DataFrame) -> Iterator[str]:
+    """Yield what a person has to say of a rate, and how."""
+    asked = [one for one in runs["problem"] if one.endswith(OF_WHICH)]
+    if asked:
+        yield f"{asked[0]} hpctrain report {study.asked} --rates job, or --rates rank"
+
+
+def _looks_weak(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[str]:
+    """Yield that step times contradict the assumed regime, and what settles it."""
+    own = [row for row in points if row["looks_weak"] and row["step_time_s"] is not None]
+    if own:
+        first, last = own[0], max(own, key=lambda row: float(row["ideal"] or 0))
+        named = sizes(points)
+        yield (
+            f"The step time hardly changes with the size ({significant(first['step_time_s'])} s at "
+            f"{named(first)}, {significant(last['step_time_s'])} s at {named(last)}), which looks "
+            f"like the same batch per rank: hpctrain report {study.asked} --scaling weak"
+        )
+
+
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
-    """Return the derived regime, and its relation to the declared one."""
-    found = regimes(points)
-    if found:
+    """Return the derived regime, and its relation to the declared one; else what was assumed."""
+    found, named = regimes(points), sizes(points)
+    batches = [row["global_batch"] or row["tokens_per_step"] for row in points]
+    known = {named(row) for row, batch in zip(points, batches, strict=True) if batch}
+    if found and len(known) > 1:
         said = "as declared" if study.scaling else "derived from the runs, none declared"
         several = [f"{REGIMES[regime]} ({series_with(regime, points)})" for regime in found]
         return f"{'; '.join(several) if len(found) > 1 else REGIMES[found[0]]}, {said}"
@@ -287,11 +311,12 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
         return f"{study.scaling} scaling declared, not checked: no two sizes with known batches"
     if one_size(points):
         return ""
-    known = any(row["global_batch"] is not None for row in points)
     reason = "no two sizes with known batches" if known else "batches not recorded"
     if not any(row["n_ok"] for row in points):
         reason = "no run has a result"
-    return f"the regime is not known: {reason}"
+    if found:
+        return f"{found[0]} scaling assumed: {reason}"
+    return f"strong or weak scaling: not known, {reason}"
 
 
 def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> str:
@@ -416,7 +441,7 @@ def _comparison(known: Sequence[Row], firsts: _Baselines, series: str) -> str:
     text = f"{who}{under(series) if series else ''} {verb} {shown} {than}{_share(best)}"
     if largest is not best:
         text += f"; {named(largest)} {with_limits(largest, 'speedup', 2)}{_share(largest)}"
-    return text
+    return f"{text}, {best['assumption']}" if best["assumption"] else text
 
 
 def _trained(own: Sequence[Row], named: Callable[[Row], str], series: str) -> Iterator[str]:
@@ -477,7 +502,7 @@ def speed(row: Row) -> str:
     """Return `2240 samples/s, 56.35 ms a step`: the basis, and the step time if there is one."""
     value, unit = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]].in_sentence
     numbers = [f"{significant(value)} {unit}"] if value is not None else []
-    if row["basis"] == "throughput" and row["step_time_s"] is not None:
+    if BASES[row["basis"]].is_rate and row["step_time_s"] is not None:
         numbers.append(f"{significant(row['step_time_s'] * 1e3)} ms a step")
     return ", ".join(numbers)
 
@@ -513,9 +538,10 @@ def series_sentence(points: Sequence[Row]) -> str:
         f"{fixed(row['speedup'], 2)} ({short_series(one.name, axis)}, {named(row)})"
         for one, row in (best[0], best[-1])
     )
+    assumed = "; ".join(dict.fromkeys(row["assumption"] for _, row in best if row["assumption"]))
     return (
         f"Largest {speedup_word(points)} of each of {len(best)} series, relative to its own "
-        f"smallest size: {least} to {most}; table {TITLE}."
+        f"smallest size{f', {assumed}' * bool(assumed)}: {least} to {most}; table {TITLE}."
     )
 
 

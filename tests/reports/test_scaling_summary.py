@@ -50,10 +50,10 @@ def test_epochs_of_several_ranks_count_once() -> None:
 def test_batches_that_are_recorded_are_not_called_unrecorded(tmp_path: Path) -> None:
     head = "nodes,gpus,samples_per_second,state,global_batch_size\n"
     found = summary(tmp_path, f"{head}1,4,500,,256\n2,8,,FAILED,256\n")
-    assert "the regime is not known: no two sizes with known batches" in found
+    assert "strong or weak scaling: not known, no two sizes with known batches" in found
     assert "batches not recorded" in summary(tmp_path, f"{head}1,4,500,,\n2,8,900,,\n")
     none = summary(tmp_path, f"{head}1,4,,FAILED,256\n2,8,,FAILED,256\n")
-    assert "the regime is not known: no run has a result" in none
+    assert "strong or weak scaling: not known, no run has a result" in none
 
 
 def test_a_stated_step_time_has_no_known_warm_up(tmp_path: Path) -> None:
