@@ -12,6 +12,7 @@ import click
 from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.cli.show_report import WIDTH, columns, show_report
+from hpc_train.errors import SpecError
 from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hpc_train.model.report import Report
     from hpc_train.model.report_options import ReportOptions
 
+_SETTINGS = {"global_batch_size": "batch", "scaling": "scaling"}
 NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 
 
@@ -58,6 +60,13 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     type=click.FloatRange(min=0, min_open=True),
     metavar="SAMPLES",
     help="Samples in a step of all ranks, where no run says so; with --scaling weak, of a rank.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="global_batch_size=N for --batch N, scaling=weak for --scaling weak, as for submit.",
 )
 @click.option(
     "--rates",
@@ -164,7 +173,25 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
     )
     search = with_patterns(search, options["regexes"], options["scope"])
     names = ("sheet", "scaling", "batch", "rates")
-    return msgspec.structs.replace(search, **{name: options[name] for name in names})
+    stated = {name: options[name] for name in names} | dict(map(_setting, options["settings"]))
+    return msgspec.structs.replace(search, **stated)
+
+
+def _setting(text: str) -> tuple[str, float | str]:
+    """Return the option that a key of a study sets."""
+    key, _, value = text.partition("=")
+    name = _SETTINGS.get(key)
+    try:
+        if name == "batch" and float(value) > 0:
+            return name, float(value)
+        if name == "scaling" and value in ("strong", "weak"):
+            return name, value
+    except ValueError:
+        pass
+    raise SpecError(
+        f"--set {text}: a report takes global_batch_size=NUMBER and scaling=strong or weak",
+        "hpctrain help reading-a-report",
+    )
 
 
 def _report_options(

@@ -194,4 +194,4 @@ def _contradiction(known: pd.DataFrame, declared: Scaling, regime: str) -> str:
 def _hint(regime: str) -> str:
     if regime == "mixed":
         return "make the batch size an axis, or submit one study per regime"
-    return f"declare `scaling: {regime}`, or change the batch size of the job"
+    return f"report --scaling {regime}, or `scaling: {regime}` in the study"
