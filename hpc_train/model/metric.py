@@ -18,8 +18,8 @@ class Basis(Value, frozen=True, kw_only=True):
 
     Of several the one of the lowest `rank` is used. `sentence`, `heading` and `axis` are its unit
     in a sentence, in a table and on an axis, if they differ from those of a rate; the axis of a
-    time shows its inverse per `per_s` seconds. The speedup of a time assumes `same` at every size,
-    or of `share` that it grows with the number of ranks.
+    time shows its inverse per `per_s` seconds. The speedup of a time assumes the same `same`
+    at every size.
     """
 
     name: str
@@ -30,7 +30,6 @@ class Basis(Value, frozen=True, kw_only=True):
     axis: str = ""
     per_s: float = 3600.0
     same: str = ""
-    share: str = ""
 
     @property
     def is_rate(self) -> bool:

@@ -94,7 +94,7 @@ METRICS: tuple[Metric, ...] = (
         scopes=_RANKS, of_run="computed", limits="columns", run_heading="step [s]",
         basis=Basis(
             name="step time", rank=3, sentence="s a step", heading="step time [s]",
-            axis="steps per second", per_s=1.0, same="global batch", share="batch per rank",
+            axis="steps per second", per_s=1.0, same="global batch",
         ),
         text=TextColumn(
             heading="step\n[ms]", wide_heading=_WIDE_STEP, compact=True, factor=1e3,
@@ -110,7 +110,7 @@ METRICS: tuple[Metric, ...] = (
         scopes=_RANKS, of_run="computed", run_heading="epoch time [s]",
         basis=Basis(
             name="epoch time", rank=2, sentence="s an epoch", heading="epoch time [s]",
-            axis="epochs per hour", same="data in an epoch", share="data per rank in an epoch",
+            axis="epochs per hour", same="data in an epoch",
         ),
         text=TextColumn(heading="epoch\ntime [s]", compact=True, after="tokens_per_second"),
     ),
@@ -212,7 +212,7 @@ METRICS: tuple[Metric, ...] = (
         record="time_to_train", scopes=_RANKS, of_run="highest", run_heading="time to train [s]",
         basis=Basis(
             name="time to train", rank=4, sentence="s to train", heading="time to train [s]",
-            axis="trainings per hour", same="training", share="work per rank in a training",
+            axis="trainings per hour", same="training",
         ),
         text=TextColumn(heading="time to\ntrain [s]", compact=True, after="epoch_time_s"),
     ),

@@ -500,9 +500,10 @@ def common_baselines(points: Sequence[Row]) -> Iterator[str]:
 
 def speed(row: Row) -> str:
     """Return `2240 samples/s, 56.35 ms a step`: the basis, and the step time if there is one."""
-    value, unit = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]].in_sentence
-    numbers = [f"{significant(value)} {unit}"] if value is not None else []
-    if BASES[row["basis"]].is_rate and row["step_time_s"] is not None:
+    basis = BASES[row["basis"]]
+    value = None if basis.per_step else row[BASIS_COLUMNS[row["basis"]]]
+    numbers = [f"{significant(value)} {basis.in_sentence}"] if value is not None else []
+    if (basis.is_rate or basis.per_step) and row["step_time_s"] is not None:
         numbers.append(f"{significant(row['step_time_s'] * 1e3)} ms a step")
     return ", ".join(numbers)
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.metric import Basis
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.model.metrics import BASES
 from hpc_train.model.study import Scaling
 from hpc_train.tables.group_reductions import Floats, agree, least, moments, most, numbers
 from hpc_train.tables.points import Grouped, sizes_of
@@ -42,8 +42,8 @@ def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) 
     """Return the unit of work of each point: that of a rate, or what its time is measured for.
 
     A step is the global batch (strong scaling) or the batch of each rank (weak scaling): recorded,
-    else declared, else the global batch is assumed. An epoch is all data, also if the batch grows
-    with the ranks, unless its time hardly changes: then it is the data of each rank.
+    else declared, else the global batch is assumed. An epoch is all data, and a training the same
+    training, also if the batch grows with the ranks.
 
     Raises:
         ReportError: see `regimes`.
@@ -53,20 +53,17 @@ def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) 
     size = np.where(ranks > 0, ranks, np.where(gpus > 0, gpus, nodes))
     n = groups.size
     found = WorkUnits(["unknown"] * n, np.ones(n), [""] * n, [False] * n)
-    times = {
-        name: moments(groups.ok_only(BASIS_COLUMNS[name]), groups.point, groups.size).mean
-        for name in set(basis)
-    }
+    times = moments(groups.ok_only("step_time_s"), groups.point, n).mean
     for series, own in pd.Series(groups.of_point).groupby(groups.of_point).indices.items():
         label = groups.labels[series]
         timed, regime = BASES[basis[own[0]]], recorded[label]
         known = regime != "unknown"
-        steady = not timed.is_rate and _is_steady(times[basis[own[0]]][own], size[own])
+        steady = timed.per_step and _is_steady(times[own], size[own])
         if not (known or timed.is_rate):
             regime = declared or ("strong" if timed.per_step else "unknown")
-        grows = regime == "weak" and not timed.is_rate and (timed.per_step or steady)
+        grows = regime == "weak" and timed.per_step
         text = "" if timed.is_rate else _assumption(timed, grows, known, declared)
-        looks_weak = steady and timed.per_step and not (known or declared)
+        looks_weak = steady and not (known or declared)
         for point in own.tolist():
             found.regime[point], found.assumption[point] = regime, text
             found.looks_weak[point] = looks_weak
@@ -75,12 +72,12 @@ def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) 
 
 
 def _assumption(timed: Basis, grows: bool, known: bool, declared: Scaling | None) -> str:
-    what = timed.share if grows else f"{timed.same} at every size"
+    same = "the same batch per rank" if grows else f"the same {timed.same} at every size"
     if not timed.per_step:
-        return f"assuming the same {what}"
+        return f"assuming {same}"
     if known:
         return ""
-    return f"with the same {what}, as declared" if declared else f"assuming the same {what}"
+    return f"with {same}, as declared" if declared else f"assuming {same}"
 
 
 def _is_steady(times: Floats, size: Floats) -> bool:
