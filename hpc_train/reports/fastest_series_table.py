@@ -123,6 +123,8 @@ def _by_how_much(places: Sequence[Sequence[Row]], axis: str, named: Callable[[Ro
     second = short_series(last["series"], axis)
     where = f" at {named({**last, 'series': last['fastest']})}" if len(places) > 1 else ""
     text = f", {ratio_words(last)} times as fast as {second}{where}"
+    if same := BASES[last["basis"]].same:
+        text += f", assuming the same {same}"
     unsure: dict[str, list[Row]] = {}
     for row in compared:
         if row["verdict"] != FASTER:
