@@ -74,7 +74,8 @@ def rate_questions(fields: RecordArrays) -> dict[str, str]:
     """Return for each run with such a rate the last one, and what is not known of it."""
     own = fields.take(np.flatnonzero(_unknown_rates(fields)))
     return {
-        one.run: f"{one.value:.4g} {one.metric.partition('_')[0]}/s: {OF_WHICH}"
+        one.run: f"{one.value:{'.0f' if one.value > 1e3 else '.4g'}} "
+        f"{one.metric.partition('_')[0]}/s: {OF_WHICH}"
         for one in own.records()
     }
 

@@ -107,7 +107,7 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
         # A table may have only a column of nodes.
         runs = runs.assign(ranks=runs["nodes"])
     series, labels = pd.factorize(runs["series"])
-    runs = runs.assign(global_batch=_batch(runs))
+    runs = runs.assign(global_batch=batch_column(runs))
     known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
     own = runs[["run_id", "series", "ranks", "global_batch"]][known]
     found = _of_series(own, series[known.to_numpy(dtype=bool)].astype(np.int64), len(labels))
@@ -125,7 +125,7 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
     }
 
 
-def _batch(runs: pd.DataFrame) -> pd.Series:
+def batch_column(runs: pd.DataFrame) -> pd.Series:
     """Return the samples of a step of all ranks, else its tokens."""
     found: pd.Series = runs["global_batch"]
     return found.fillna(runs["tokens_per_step"]) if "tokens_per_step" in runs else found
@@ -133,7 +133,7 @@ def _batch(runs: pd.DataFrame) -> pd.Series:
 
 def batches(own: pd.DataFrame) -> str:
     """Return `64 in run a, 96 in run b` for the different global batches, three at most."""
-    own = own.assign(global_batch=_batch(own))
+    own = own.assign(global_batch=batch_column(own))
     known = own[(own["state"] == OK) & own["global_batch"].notna()]
     each = known.drop_duplicates("global_batch")
     shown = [
