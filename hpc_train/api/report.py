@@ -95,6 +95,9 @@ def report(
     exclude: Mapping[str, str] | None = None,
     allow_mixed: AnyPath | Iterable[str] = (),
     allow_failed: bool = False,
+    scaling: Literal["strong", "weak"] | None = None,
+    batch: float | None = None,
+    rates: Literal["job", "rank"] | None = None,
     interval: Literal["welch", "fieller", "bootstrap"] | None = None,
     bands: Literal["pointwise", "simultaneous"] = "pointwise",
     target: str | None = None,
@@ -114,7 +117,12 @@ def report(
         MissingExtraError: pandas, scipy or matplotlib is not installed.
     """
     need("hpc_train.report", "report")
-    search = search_of(results, parser, points, allow_failed, exclude)
+    search = msgspec.structs.replace(
+        search_of(results, parser, points, allow_failed, exclude),
+        scaling=choice_of(scaling, "scaling", (None, "strong", "weak")),
+        batch=number_of(batch, "batch"),
+        rates=choice_of(rates, "rates", (None, "job", "rank")),
+    )
     options = ReportOptions(
         search=search,
         allow_mixed=tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else (),

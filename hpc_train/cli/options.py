@@ -182,7 +182,8 @@ def prepare_and_warn(
 
 def _say_study(study: Study) -> None:
     """Say what several sizes on the command line were taken as."""
-    points, often, scaling = len(study.points), study.spec.repetitions, study.spec.scaling
+    points, often = len(study.points), study.spec.repetitions
+    scaling = study.spec.scaling or "strong"
     runs = f"{often} run{'s' * (often != 1)}"
     same = "global batch" if scaling == "strong" else "batch of a rank"
     other = "weak" if scaling == "strong" else "strong"

@@ -12,6 +12,7 @@ import click
 from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.cli.show_report import WIDTH, columns, show_report
+from hpc_train.errors import SpecError
 from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from hpc_train.model.report import Report
     from hpc_train.model.report_options import ReportOptions
 
+_SETTINGS = {"global_batch_size": "batch", "scaling": "scaling"}
 NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 
 
@@ -48,6 +50,29 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
     help="One format of logs: collect --list; or table, for a table of results on stdin.",
 )
 @pattern_options
+@click.option(
+    "--scaling",
+    type=click.Choice(("strong", "weak")),
+    help="The same global batch at every size (strong), or the same batch per rank (weak).",
+)
+@click.option(
+    "--batch",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SAMPLES",
+    help="Samples in a step of all ranks, where no run says so; with --scaling weak, of a rank.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="global_batch_size=N for --batch N, scaling=weak for --scaling weak, as for submit.",
+)
+@click.option(
+    "--rates",
+    type=click.Choice(("job", "rank")),
+    help="Rates whose line does not say so are those of the job, or of each rank.",
+)
 @click.option("--sheet", default="", metavar="NAME", help="The sheet of an Excel workbook.")
 @click.option(
     "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
@@ -149,7 +174,26 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
         allow_failed=options["allow_failed"],
     )
     search = with_patterns(search, options["regexes"], options["scope"])
-    return msgspec.structs.replace(search, sheet=options["sheet"])
+    names = ("sheet", "scaling", "batch", "rates")
+    stated = {name: options[name] for name in names} | dict(map(_setting, options["settings"]))
+    return msgspec.structs.replace(search, **stated)
+
+
+def _setting(text: str) -> tuple[str, float | str]:
+    """Return the option that a key of a study sets."""
+    key, _, value = text.partition("=")
+    name = _SETTINGS.get(key)
+    try:
+        if name == "batch" and float(value) > 0:
+            return name, float(value)
+        if name == "scaling" and value in ("strong", "weak"):
+            return name, value
+    except ValueError:
+        pass
+    raise SpecError(
+        f"--set {text}: a report takes global_batch_size=NUMBER and scaling=strong or weak",
+        "hpctrain help reading-a-report",
+    )
 
 
 def _report_options(

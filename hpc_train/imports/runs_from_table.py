@@ -19,6 +19,7 @@ from hpc_train.imports.exported_headings import is_prefixed
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.record import UNITS, Record, Scope
 from hpc_train.model.result_columns import BATCH, PER_GPU, RATES_PER_GPU, RESULTS, complete_sizes
 from hpc_train.model.study import Warmup
@@ -101,7 +102,7 @@ def _of_table(table: ResultTable, before: str) -> _TableRuns:
     records = list(
         chain.from_iterable(map(_records, [table] * len(rows), range(len(rows)), rows, runs))
     )
-    notes = table_notes(table, meanings, _distinct(meanings, rows), [row.values for row in rows])
+    notes = table_notes(table, meanings, _distinct(meanings, rows))
     return _TableRuns(runs, records, contents, tuple(notes))
 
 
@@ -115,7 +116,7 @@ def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Ro
     for column, text in zip(meanings, table.rows[place][1], strict=True):
         if text not in ABSENT and column.name:
             row.parsed(column.name, partial(_add, row, column, text))
-    return row._replace(values=with_rate(row.values))
+    return row
 
 
 def _add(row: _Row, column: TableColumn, text: str) -> None:
@@ -227,13 +228,6 @@ def value_of(column: TableColumn, text: str) -> float:
     if value < 0 and name not in _ANY_SIGN:
         raise ValueError(f"{text} must not be negative")
     return value
-
-
-def with_rate(values: dict[str, float]) -> dict[str, float]:
-    """Add samples_per_second = global_batch_size / step_time where only these two are given."""
-    if BATCH in values and "step_time" in values and "samples_per_second" not in values:
-        return {**values, "samples_per_second": values[BATCH] / values["step_time"]}
-    return values
 
 
 def measurements(values: Mapping[str, float], gpus: int) -> Iterator[tuple[str, Scope, float]]:
@@ -434,7 +428,6 @@ def _comma(text: str) -> str:
     return f"{shown} has a decimal comma; write {point} with a point"
 
 
-_RATES = RESULTS[:2]
 _MOST_NAMED = 6
 
 
@@ -442,19 +435,17 @@ def table_notes(
     table: ResultTable,
     meanings: Sequence[TableColumn],
     distinct: Mapping[int, int],
-    measured: Sequence[Mapping[str, float]],
 ) -> Iterator[str]:
-    """Yield how the columns are read, which are not used, and what the rows lack.
+    """Yield how the columns are read, and which are not used.
 
-    `distinct` is the number of different texts of axes by their place, and `measured` the values of
-    each row by the name of their column.
+    `distinct` is the number of different texts of axes by their place.
     """
     yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
     yield from table.notes
     read = [
         f"{name!r} is read as {column.name}{_unit(column)}"
         for name, column in zip(table.names, meanings, strict=True)
-        if column.unit or (column.name in _RATES and name.strip().lower() != column.name)
+        if column.unit or (column.name in RATE_RECORDS and name.strip().lower() != column.name)
     ]
     if read:
         yield f"{table.path}: {'; '.join(read)}."
@@ -471,19 +462,6 @@ def table_notes(
             f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
             f"{more}; leave out a column that is a result."
         )
-    alone = _step_times_alone(measured)
-    if alone:
-        yield (
-            f"{table.path}: {alone} of {len(table.rows)} rows have a step_time without "
-            "global_batch_size: how much was done in a step is not known, nor whether this is "
-            "strong or weak scaling; add the column global_batch_size."
-        )
-
-
-def _step_times_alone(measured: Sequence[Mapping[str, float]]) -> int:
-    """Return the number of rows with a step time from which no rate follows."""
-    others = {*RESULTS, *RATES_PER_GPU, BATCH} - {"step_time"}
-    return sum("step_time" in row and others.isdisjoint(row) for row in measured)
 
 
 def _unexpected_axes(

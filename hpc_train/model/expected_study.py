@@ -16,6 +16,8 @@ INTERVALS: dict[IntervalKind, str] = {
     "bootstrap": "percentile bootstrap of means",
 }
 # Prefix of the problem of a run whose log states another size than the recorded one.
+# What a line with a rate does not say, and a person has to.
+OF_WHICH = "of the job or of each rank?"
 CONTRADICTED = "the log says world_size "
 MISSING = "MISSING"
 EXCLUDED = "EXCLUDED"
@@ -67,7 +69,9 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     `price_per_gpu_hour` is in `currency`, None if the site states none. `interval` is that of the
     ratios of points; `bands` says whether each interval has the stated level, or all intervals of a
     series together. `site_unknown` is the reason why the gates of the site are unknown.
-    `guessed` says which logs the generic parser read, with an example. `refused` points cannot run.
+    `batch` are the samples of a step that a person stated: of all ranks, of each if `scaling` is
+    weak. `asked` are the words that a next command repeats. `guessed` says which logs the generic
+    parser read, with an example. `refused` points cannot run.
     """
 
     name: str
@@ -83,6 +87,8 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     interval: IntervalKind = "welch"
     bands: Bands = "pointwise"
     site_unknown: str = ""
+    batch: float | None = None
+    asked: str = ""
     guessed: str = ""
     refused: tuple[RefusedPoint, ...] = ()
 

@@ -41,7 +41,9 @@ class Search(Value, frozen=True, kw_only=True):
 
     `cache` is a folder for the index of foreign logs. `points` is a file with the sizes of logs,
     `excluded` names excluded runs, with the reason. With `allow_failed`, logs that end in a failure
-    also count. `sheet` is that of a workbook. The form `table` is that of a table of results.
+    also count. A person may state `scaling`, `batch` (samples in a step of all ranks; of each rank
+    with weak scaling), and whether `rates` of an unknown scope are of the job or of each rank.
+    `sheet` is that of a workbook. The form `table` is that of a table of results.
     """
 
     root: Path
@@ -53,3 +55,6 @@ class Search(Value, frozen=True, kw_only=True):
     excluded: Mapping[str, str] = MappingProxyType({})
     allow_failed: bool = False
     sheet: str = ""
+    scaling: Literal["strong", "weak"] | None = None
+    batch: float | None = None
+    rates: Literal["job", "rank"] | None = None

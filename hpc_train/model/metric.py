@@ -16,20 +16,35 @@ Scopes = tuple[Literal["global", "per_rank", "per_gpu"], ...]
 class Basis(Value, frozen=True, kw_only=True):
     """A quantity whose ratio is a speedup: a rate of `item` or, without `item`, a time.
 
-    `sentence`, `heading` and `axis` are its unit in a sentence, in a table and on an axis, if they
-    differ from those of a rate.
+    Of several the one of the lowest `rank` is used. `sentence`, `heading` and `axis` are its unit
+    in a sentence, in a table and on an axis, if they differ from those of a rate; the axis of a
+    time shows its inverse per `per_s` seconds. The speedup of a time assumes the same `same`
+    at every size.
     """
 
     name: str
+    rank: int
     item: str = ""
     sentence: str = ""
     heading: str = ""
     axis: str = ""
+    per_s: float = 3600.0
+    same: str = ""
 
     @property
     def is_rate(self) -> bool:
         """Whether a higher value is faster."""
         return bool(self.item)
+
+    @property
+    def counted(self) -> str:
+        """What a cost is of: `tokens`, else `samples`."""
+        return self.item or "samples"
+
+    @property
+    def per_step(self) -> bool:
+        """Whether it is the time of a step, whose work the batch decides."""
+        return self.per_s == 1.0
 
     @property
     def in_sentence(self) -> str:
@@ -51,7 +66,8 @@ class TextColumn(Value, frozen=True, kw_only=True):
     """How the points table shows a metric, always or with `--wide`.
 
     If the heading contains `{level}`, the level of confidence, the column also shows the interval.
-    `{own}` stands for `own-series` where each of several series has its own baseline.
+    `{own}` stands for `own-series` where each of several series has its own baseline, `{items}` for
+    the samples or tokens that are counted.
     `wide_heading` is the heading of the wide table, if it differs. Values are multiplied by
     `factor` and have four significant digits, or `decimals` decimals; with `whole`, zeros after the
     decimal point are omitted. The column follows that of the previous metric, or of `after`.

@@ -77,6 +77,11 @@ METRICS: tuple[Metric, ...] = (
         text=TextColumn(heading="batch", compact=True, whole=True),
     ),
     Metric(
+        key="tokens_per_step", name="tokens_per_step", unit="tokens", record="tokens_per_step",
+        scopes=("global",), of_run="computed", over_runs="same", run_heading="tokens a step",
+        text=TextColumn(heading="tokens\na step", compact=True, whole=True),
+    ),
+    Metric(
         key="steps", name="steps", of_run="computed", over_runs="least", counts=True,
         text=TextColumn(heading="steps", whole=True, after="warmup_steps"),
     ),
@@ -87,6 +92,10 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         key="step_time_s", name="step_time", unit="s", direction="lower", record="step_time",
         scopes=_RANKS, of_run="computed", limits="columns", run_heading="step [s]",
+        basis=Basis(
+            name="step time", rank=3, sentence="s a step", heading="step time [s]",
+            axis="steps per second", per_s=1.0, same="global batch",
+        ),
         text=TextColumn(
             heading="step\n[ms]", wide_heading=_WIDE_STEP, compact=True, factor=1e3,
         ),
@@ -100,8 +109,8 @@ METRICS: tuple[Metric, ...] = (
         key="epoch_time_s", name="epoch_time", unit="s", direction="lower", record="epoch_time",
         scopes=_RANKS, of_run="computed", run_heading="epoch time [s]",
         basis=Basis(
-            name="epoch time", sentence="s an epoch", heading="epoch time [s]",
-            axis="epochs per hour",
+            name="epoch time", rank=2, sentence="s an epoch", heading="epoch time [s]",
+            axis="epochs per hour", same="data in an epoch",
         ),
         text=TextColumn(heading="epoch\ntime [s]", compact=True, after="tokens_per_second"),
     ),
@@ -112,7 +121,7 @@ METRICS: tuple[Metric, ...] = (
         key="samples_per_second", name="samples_per_second", unit="1/s", direction="higher",
         record="samples_per_second", scopes=_ALL, of_run="computed", over_runs="harmonic",
         limits="object", json_key="throughput", run_heading="samples/s",
-        basis=Basis(name="throughput", item="samples"),
+        basis=Basis(name="throughput", rank=0, item="samples"),
         text=TextColumn(heading="samples/s", wide_heading="samples/s\n{level}", compact=True),
     ),
     Metric(
@@ -123,7 +132,7 @@ METRICS: tuple[Metric, ...] = (
     Metric(
         key="tokens_per_second", name="tokens_per_second", unit="1/s", direction="higher",
         record="tokens_per_second", scopes=_ALL, of_run="rate", over_runs="harmonic",
-        run_heading="tokens/s", basis=Basis(name="token throughput", item="tokens"),
+        run_heading="tokens/s", basis=Basis(name="token throughput", rank=1, item="tokens"),
         text=TextColumn(heading="tokens/s", compact=True),
     ),
     Metric(
@@ -202,8 +211,8 @@ METRICS: tuple[Metric, ...] = (
         key="time_to_train_s", name="time_to_train", unit="s", direction="lower",
         record="time_to_train", scopes=_RANKS, of_run="highest", run_heading="time to train [s]",
         basis=Basis(
-            name="time to train", sentence="s to train", heading="time to train [s]",
-            axis="trainings per hour",
+            name="time to train", rank=4, sentence="s to train", heading="time to train [s]",
+            axis="trainings per hour", same="training",
         ),
         text=TextColumn(heading="time to\ntrain [s]", compact=True, after="epoch_time_s"),
     ),
@@ -213,11 +222,11 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         key="gpu_hours_per_million", unit="h", direction="lower", of_run="none",
-        over_runs="computed", text=TextColumn(heading="GPU-h per\n1e6 samples"),
+        over_runs="computed", text=TextColumn(heading="GPU-h per\n1e6 {items}"),
     ),
     Metric(
         key="node_hours_per_million", unit="h", direction="lower", of_run="none",
-        over_runs="computed", text=TextColumn(heading="node-h per\n1e6 samples"),
+        over_runs="computed", text=TextColumn(heading="node-h per\n1e6 {items}"),
     ),
     Metric(
         key="gpu_hours_spent", unit="h", of_run="none", over_runs="computed",
@@ -225,7 +234,7 @@ METRICS: tuple[Metric, ...] = (
     ),
     Metric(
         key="cost_per_million", direction="lower", of_run="none", over_runs="computed",
-        text=TextColumn(heading="cost per\n1e6 samples"),
+        text=TextColumn(heading="cost per\n1e6 {items}"),
     ),
     *HARDWARE_METRICS,
     Metric(
@@ -251,20 +260,16 @@ METRICS: tuple[Metric, ...] = (
 )  # fmt: skip
 RUN_METRICS = tuple(metric for metric in METRICS if metric.of_run != "none")
 POINT_METRICS = tuple(metric for metric in METRICS if metric.over_runs != "none")
-# What a speedup is the ratio of, rates before times, and the column of each.
+# What a speedup is the ratio of, what assumes least first, and the column of each.
 _BASES = sorted(
     ((metric.basis, metric.key) for metric in METRICS if metric.basis),
-    key=lambda basis: not basis[0].is_rate,
+    key=lambda basis: basis[0].rank,
 )
 BASES = {basis.name: basis for basis, _ in _BASES}
 BASIS_COLUMNS = {basis.name: key for basis, key in _BASES}
 # One of these is enough for a row of a speedup table.
-_RATES = tuple(metric for metric in METRICS if metric.basis and metric.basis.is_rate)
-RESULTS = (
-    *_RATES,
-    *(m for m in METRICS if m.key == "step_time_s" or (m.basis and not m.basis.is_rate)),
-)
-RATE_RECORDS = tuple(metric.record for metric in _RATES)
+RESULTS = tuple(metric for metric in METRICS if metric.basis)
+RATE_RECORDS = tuple(m.record for m in RESULTS if m.basis and m.basis.is_rate)
 
 
 def in_text_order() -> tuple[Metric, ...]:

@@ -14,6 +14,7 @@ class FlagCode(str, Enum):
     BOOTSTRAP = "bootstrap"
     ONE_SESSION = "one session"
     SHORT = "short"
+    SLOW_STEPS = "slow steps"
     GATE = "gate"
     RANKS = "ranks"
     SUPERLINEAR = "superlinear"

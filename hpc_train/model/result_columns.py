@@ -46,8 +46,8 @@ AMBIGUOUS = {
     "throughput": "samples_per_second or tokens_per_second, over all ranks",
     "time": "step_time, epoch_time or time_to_train, in seconds",
     "runtime": "step_time, epoch_time or time_to_train, in seconds",
-    "batch_size": "global_batch_size (of all ranks) or micro_batch_size (of one)",
-    "batch": "global_batch_size (of all ranks) or micro_batch_size (of one)",
+    "batch_size": "global_batch_size, of all ranks (that of one, times the ranks)",
+    "batch": "global_batch_size, of all ranks (that of one, times the ranks)",
 }
 # A table with one of these columns does not need the ambiguous one.
 UNAMBIGUOUS = {

@@ -102,9 +102,19 @@ class StudySpec(Value, frozen=True, kw_only=True):
         ),
     ]
     scaling: Annotated[
-        Scaling,
-        Meta(description="strong: the global batch stays the same; weak: the batch per rank does."),
-    ]
+        Scaling | None,
+        Meta(
+            description="strong: the global batch stays the same; weak: the batch per rank does; "
+            "default: what the runs record, else strong is assumed."
+        ),
+    ] = None
+    global_batch_size: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(
+            description="Samples in a step of all ranks, if the runs do not print it; with weak "
+            "scaling, of each rank.",
+        ),
+    ] = None
     repetitions: Annotated[int, Meta(ge=1, le=1000, description="Jobs at each point.")] = 3
     baseline: Annotated[
         dict[str, Scalar],

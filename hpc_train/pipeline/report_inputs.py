@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import logging
 import math
+import shlex
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -82,6 +83,10 @@ def selection(
     )
 
 
+# Words of a command that a next one repeats.
+_REPEATED = 4
+
+
 class ReportInputs(Value, frozen=True, kw_only=True):
     """Requested runs and measurements; `unreadable` lists logs with errors.
 
@@ -114,13 +119,28 @@ def report_inputs(
     paths, homes = classify(words, search.root)
     stats = ParseStats() if stats is None else stats
     if not homes:
-        return _foreign(paths, search, stats)
+        return _stated(_foreign(paths, search, stats), words, search)
     if search.points is not None:
         raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
     options = wanted(search.form, search.prefix, search.patterns)
     found = _own(study_runs(paths, homes, options), stats)
     study = without(found.study, search.excluded, homes[0])
-    return msgspec.structs.replace(found, study=study)
+    return _stated(msgspec.structs.replace(found, study=study), words, search)
+
+
+def _stated(found: ReportInputs, words: Sequence[str], search: Search) -> ReportInputs:
+    """Return the inputs with what a person states, and with the words that a command repeats."""
+    from hpc_train.tables.run_level_records import with_rates
+
+    batch, scaling = search.batch or found.study.batch, search.scaling or found.study.scaling
+    study = msgspec.structs.replace(
+        found.study,
+        asked=shlex.join(words[:_REPEATED]) + " …" * (len(words) > _REPEATED),
+        scaling=scaling or ("strong" if batch else None),
+        batch=batch,
+    )
+    records = with_rates(found.records, search.rates) if search.rates else found.records
+    return msgspec.structs.replace(found, study=study, records=records)
 
 
 def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
@@ -198,14 +218,6 @@ def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
     return (*apart_warnings(run_level), *link_warnings(run_level, rate))
 
 
-def _scope_notes(records: RecordArrays) -> Iterator[str]:
-    from hpc_train.tables.run_level_records import unknown_scopes
-
-    for (run, parser), count in unknown_scopes(records).items():
-        values = f"{count} value{'s' * (count != 1)} of {parser} left out"
-        yield f"{run}: {values}: their scope is unknown; report --pattern and --scope read them"
-
-
 def _report_inputs(
     study: ExpectedStudy,
     records: RecordArrays,
@@ -213,7 +225,7 @@ def _report_inputs(
     warnings: Sequence[str],
     stats: ParseStats,
 ) -> ReportInputs:
-    warnings = (*transport_notes(transports), *warnings, *stats.refusals(), *_scope_notes(records))
+    warnings = (*transport_notes(transports), *warnings, *stats.refusals())
     notes, guessed = (*study.notes, *warnings), guessed_values(records, stats)
     noted = msgspec.structs.replace(
         _with_transports(study, transports), notes=notes, guessed=guessed

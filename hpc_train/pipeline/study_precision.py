@@ -65,7 +65,7 @@ def _resolved(n: int) -> str:
     return f"±{width:.0f} %" if width >= 2 else f"±{width:.1f} %"
 
 
-def _sizes(sizes: int, scaling: Scaling) -> Iterator[str]:
+def _sizes(sizes: int, scaling: Scaling | None) -> Iterator[str]:
     unsuited = "amdahl" if scaling == "weak" else "gustafson"
     needs = {law: least for law, least in fit_needs(sizes).items() if law != unsuited}
     if needs:

@@ -26,15 +26,21 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     A run of a study is to be measured. A single job may be no training, so that only lines which
     look like a measurement are shown. The logs of one run are read; the result is stored with it.
     """
+    from hpc_train.tables.record_arrays import gathered
+    from hpc_train.tables.run_level_records import rate_questions
+
     run = next((one for one in runs if one.state is JobState.COMPLETED), None)
     try:
         manifest = read_study(home)
         if run is None:
             return ()
         options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
-        packs = run_records(run, options, ParseStats())
-        if any(kind.metric in _MEASURED for pack in packs for kind in pack.kinds):
+        records = gathered(run_records(run, options, ParseStats()))
+        kinds = set(zip(records.metric.texts(), records.scope.texts(), strict=True))
+        if any(metric in _MEASURED and scope != "unknown" for metric, scope in kinds):
             return ()
+        for question in rate_questions(records).values():
+            return (f"{question} hpctrain report {home.name} --rates job, or --rates rank",)
     except HpcTrainError:
         # `report` names the reason.
         return ()

@@ -17,7 +17,14 @@ GUESSING = "generic"
 _NO_FORMAT = frozenset(
     {
         *("iteration_time", "not_finite", "condition", "seed", "threads", "epoch"),
-        *("world_size", "global_batch_size", "batch_size", "sequence_length", "parameters"),
+        *(
+            "world_size",
+            "global_batch_size",
+            "tokens_per_step",
+            "batch_size",
+            "sequence_length",
+            "parameters",
+        ),
     }
 )
 

@@ -24,6 +24,7 @@ from hpc_train.reports.point_and_series_names import (
     names,
     one_size,
     place,
+    rate,
     series_heading,
     short_series,
     sizes,
@@ -186,6 +187,8 @@ def _result(found: _Points, top: Row, series: str) -> str:
         text += " in the same time"
     if top["efficiency"] is not None:
         text += f", efficiency {fixed(top['efficiency'], 0, 100)} %"
+    if top["assumption"]:
+        text += f", {top['assumption']}"
     best = found.best([series], largest=False)
     if best is not None and best is not top:
         text += f"; fastest: {found.named(best)} {speed(best)}"
@@ -267,7 +270,7 @@ def _range(found: _Points, top: Row, others: Sequence[str]) -> Iterator[str]:
 def cost_lines(
     points: Sequence[Row], fastest: Sequence[Row], study: ExpectedStudy
 ) -> Iterator[str]:
-    """Yield what a million samples cost at the fastest point, and how much less at the cheapest."""
+    """Yield what a million samples or tokens cost at the fastest point and at the cheapest."""
     found = _Points(points, fastest)
     name = names(points)
     for group in found.groups[:MOST]:
@@ -276,7 +279,8 @@ def cost_lines(
             continue
         known = [row for each in group for row in found.own[each] if row[unit[0]] is not None]
         cheapest = min(known, key=lambda row: float(row[unit[0]]))
-        text = f"a million samples take {significant(best[unit[0]], 3)} {unit[1]}"
+        counted_items = BASES[best["basis"]].counted
+        text = f"a million {counted_items} take {significant(best[unit[0]], 3)} {unit[1]}"
         if best["cost_per_million"] is not None:
             money = significant(best["cost_per_million"], 3)
             text += f" ({' '.join(filter(None, (money, study.currency)))})"
@@ -288,18 +292,15 @@ def cost_lines(
 
 
 def speed(row: Row) -> str:
-    """Return `2240 samples/s`: the value of the basis of a point, else its step time."""
+    """Return `2240 samples/s`, `56.35 ms a step`: the value of the basis of a point."""
     value, basis = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]]
-    if value is None and row["step_time_s"] is not None:
-        return f"{significant(row['step_time_s'] * 1e3)} ms a step"
+    if basis.per_step and value is not None:
+        return f"{significant(value * 1e3)} ms a step"
     return f"{significant(value)} {basis.in_sentence}"
 
 
 def _speed(row: Row) -> float:
-    value = row[BASIS_COLUMNS[row["basis"]]]
-    if not value:
-        return 1 / row["step_time_s"] if row["step_time_s"] else 0.0
-    return float(value) if BASES[row["basis"]].is_rate else 1 / float(value)
+    return rate(row, row["basis"]) or 0.0
 
 
 def _size(row: Row) -> Size:

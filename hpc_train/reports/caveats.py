@@ -28,6 +28,7 @@ MEANING = {
     FlagCode.BOOTSTRAP: "no interval by resampling",
     FlagCode.ONE_SESSION: "one session for each size",
     FlagCode.SHORT: "few measured steps",
+    FlagCode.SLOW_STEPS: "some steps take far longer (evaluations, checkpoints, a longer warm-up?)",
     FlagCode.GATE: "below the gate",
     FlagCode.RANKS: "ranks without steps",
     FlagCode.SUPERLINEAR: "superlinear speedup",

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 from hpc_train.model.expected_study import MISSING, ExpectedStudy
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.study import ALONE
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.size_unit import size_unit
@@ -31,6 +32,14 @@ def series_with(regime: str, points: Sequence[Row]) -> str:
     """Return the names of the series with a regime, or their number if there are many."""
     own = list(dict.fromkeys(str(row["series"]) for row in points if row["regime"] == regime))
     return ", ".join(own) if len(own) <= _NAMED else f"{len(own)} series"
+
+
+def rate(row: Row, basis: str) -> float | None:
+    """Return what the axis of a basis shows: a rate, or the inverse of a time."""
+    value, timed = row[BASIS_COLUMNS[basis]], BASES[basis]
+    if not value:
+        return None
+    return float(value) if timed.is_rate else float(row["work"]) * timed.per_s / value
 
 
 def counted(count: float, word: str) -> str:

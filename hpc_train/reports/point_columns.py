@@ -7,7 +7,7 @@ from functools import partial
 from typing import NamedTuple
 
 from hpc_train.model.metric import Metric, TextColumn
-from hpc_train.model.metrics import in_text_order
+from hpc_train.model.metrics import BASES, in_text_order
 from hpc_train.model.report import Column
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import (
@@ -87,10 +87,11 @@ class _HeadingWords:
     def __init__(self, points: Sequence[Row], confidence: float) -> None:
         self._level = f"[{level_word(confidence)}]"
         self._own = "own-series\n" if has_own_baselines(points) else ""
+        self._items = " or ".join(dict.fromkeys(BASES[row["basis"]].counted for row in points))
 
     def heading(self, text: str) -> str:
         """Return a heading with its words."""
-        return text.format(level=self._level, own=self._own)
+        return text.format(level=self._level, own=self._own, items=self._items)
 
 
 def _of_metric(metric: Metric, how: TextColumn, heading: str, words: _HeadingWords) -> PointColumn:

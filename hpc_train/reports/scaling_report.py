@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import INTERVALS, OF_WHICH, ExpectedStudy
 from hpc_train.model.operations import wrong_numbers
 from hpc_train.model.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportTable
 from hpc_train.model.study import Warmup
@@ -22,6 +22,7 @@ from hpc_train.reports.point_and_series_names import (
     regimes,
     series_heading,
     series_with,
+    sizes,
 )
 from hpc_train.reports.study_tables import (
     LESS,
@@ -34,6 +35,7 @@ from hpc_train.reports.study_tables import (
 )
 from hpc_train.reports.value_format import (
     level_word,
+    significant,
     whole,
 )
 
@@ -254,6 +256,8 @@ def summary_lines(
         return ("No point to compare.", *guessed)
     measured = [_regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
+        *_rate_question(study, runs),
+        *_looks_weak(study, points),
         *answer_lines(points, fastest, study.gates),
         *implausible_caveats(points),
         *guessed,
@@ -275,10 +279,32 @@ def _unknown(runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
         yield f"{NOT_KNOWN}{', '.join(name for name, lacks in lacking.items() if lacks)}."
 
 
+def _rate_question(study: ExpectedStudy, runs: pd.DataFrame) -> Iterator[str]:
+    """Yield what a person has to say of a rate, and how."""
+    asked = [one for one in runs["problem"] if one.endswith(OF_WHICH)]
+    if asked:
+        yield f"{asked[0]} hpctrain report {study.asked} --rates job, or --rates rank"
+
+
+def _looks_weak(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[str]:
+    """Yield that step times contradict the assumed regime, and what settles it."""
+    own = [row for row in points if row["looks_weak"] and row["step_time_s"] is not None]
+    if own:
+        first, last = own[0], max(own, key=lambda row: float(row["ideal"] or 0))
+        named = sizes(points)
+        yield (
+            f"The step time hardly changes with the size ({significant(first['step_time_s'])} s at "
+            f"{named(first)}, {significant(last['step_time_s'])} s at {named(last)}), which looks "
+            f"like the same batch per rank: hpctrain report {study.asked} --scaling weak"
+        )
+
+
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
-    """Return the derived regime, and its relation to the declared one."""
-    found = regimes(points)
-    if found:
+    """Return the derived regime, and its relation to the declared one; else what was assumed."""
+    found, named = regimes(points), sizes(points)
+    batches = [row["global_batch"] or row["tokens_per_step"] for row in points]
+    known = {named(row) for row, batch in zip(points, batches, strict=True) if batch}
+    if found and len(known) > 1:
         said = "as declared" if study.scaling else "derived from the runs, none declared"
         several = [f"{REGIMES[regime]} ({series_with(regime, points)})" for regime in found]
         return f"{'; '.join(several) if len(found) > 1 else REGIMES[found[0]]}, {said}"
@@ -286,11 +312,12 @@ def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
         return f"{study.scaling} scaling declared, not checked: no two sizes with known batches"
     if one_size(points):
         return ""
-    known = any(row["global_batch"] is not None for row in points)
     reason = "no two sizes with known batches" if known else "batches not recorded"
     if not any(row["n_ok"] for row in points):
         reason = "no run has a result"
-    return f"the regime is not known: {reason}"
+    if found:
+        return f"{found[0]} scaling assumed: {reason}"
+    return f"strong or weak scaling: not known, {reason}"
 
 
 def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> str:

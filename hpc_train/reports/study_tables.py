@@ -29,13 +29,17 @@ if TYPE_CHECKING:
     import pandas as pd
 
 OK = "COMPLETED"
-SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch", "gpus")
+SIZES = (
+    "series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch",
+    "tokens_per_step", "gpus",
+)  # fmt: skip
 SIZE_WORDS = {
     "nodes": ("node", ""),
     "gpus_per_node": ("GPU", " per node"),
     "tasks_per_node": ("task", " per node"),
     "cpus_per_task": ("CPU", " per task"),
     "global_batch": ("sample", " in a global batch"),
+    "tokens_per_step": ("token", " in a step"),
 }
 RATIOS = ("speedup", "ideal", "efficiency")
 # Columns that are dropped first if the table is too wide, unless speedup is computed from them.

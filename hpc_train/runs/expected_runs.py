@@ -84,6 +84,7 @@ def expected_study(
         runs=tuple(expected),
         baseline=manifest.baseline,
         scaling=manifest.spec.scaling,
+        batch=manifest.spec.global_batch_size,
         warmup=manifest.spec.warmup,
         gates=manifest.spec.gates,
         refused=manifest.refused,

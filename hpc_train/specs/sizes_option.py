@@ -49,7 +49,7 @@ def study_or_sizes(
 
 
 def _document(job: Document, sizes: Sequence[Override]) -> Document:
-    data: dict[str, Any] = {"job": job.data, "scaling": "strong"}
+    data: dict[str, Any] = {"job": job.data}
     data["axes"] = {
         one.key: [int(size) for size in re.findall(r"\d+", str(one.value))] for one in sizes
     }
@@ -58,7 +58,7 @@ def _document(job: Document, sizes: Sequence[Override]) -> Document:
     study = Document(job.label, SpecError)
     study.data = data
     inner = {f"job.{key}" if key else "job": place for key, place in job.origins.items()}
-    study.origins = {"": job.label, **inner, "scaling": "the default of a study of sizes"}
+    study.origins = {"": job.label, **inner}
     study.origins |= {f"axes.{one.key}": one.origin for one in sizes}
     return study
 

@@ -18,7 +18,7 @@ import pandas as pd
 
 from hpc_train.tables.comparison import matched
 from hpc_train.tables.group_reductions import Floats, numbers
-from hpc_train.tables.points import KEY, Grouped, bases_of, grouped, rates_of
+from hpc_train.tables.points import KEY, Grouped, bases_of, grouped, rates_by
 from hpc_train.tables.record_arrays import Mask
 from hpc_train.tables.runs import OK
 
@@ -206,7 +206,5 @@ def slow_runs(runs: pd.DataFrame) -> tuple[SlowRun, ...]:
 
 def _log_rates(groups: Grouped) -> Floats:
     """Return the logarithm of each run's rate, NaN if it has none."""
-    rates = rates_of(groups)
-    names, bases = list(rates), bases_of(groups, rates)
-    basis = np.array([names.index(name) for name in bases], dtype=np.int64)[groups.series]
-    return np.asarray(np.log(np.choose(basis, list(rates.values()))), dtype=np.float64)
+    rates = rates_by(groups, bases_of(groups), np.ones(groups.size))
+    return np.asarray(np.log(rates), dtype=np.float64)

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.model.metrics import BASIS_COLUMNS
 from hpc_train.tables.comparable_series import comparable_series, with_several
 from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, welch
 from hpc_train.tables.group_reductions import Floats, Moments, moments
-from hpc_train.tables.paired_runs import Differences, block_codes, of_bases
-from hpc_train.tables.points import KEY, Grouped, grouped, rates_of, sizes_of
+from hpc_train.tables.paired_runs import Differences, block_codes, differences
+from hpc_train.tables.points import KEY, Grouped, grouped, rates_by, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import codes
 
@@ -59,15 +59,13 @@ def fastest_frame(
     groups = grouped(runs)
     columns = {name: points[name].tolist() for name in ("basis", "regime")}
     group = comparable_series(groups, study, columns)
-    rates = rates_of(groups)
-    logs = [moments(np.log(rate), groups.point, groups.size) for rate in rates.values()]
-    basis = np.array([list(BASES).index(name) for name in columns["basis"]], dtype=np.int64)
-    own = Moments(*(np.choose(basis, each) for each in zip(*logs, strict=True)))
+    logs = np.log(rates_by(groups, columns["basis"], points["work"].to_numpy(dtype=np.float64)))
+    own = moments(logs, groups.point, groups.size)
     size = _same_size(points, group, with_several(groups, group, own.mean))
     pairs = _by_size(_pairs(size, own.mean), points, group)
     several = _comparisons(pairs, own.number)
     level = 1 - (1 - confidence) / max(several, 1)
-    within = _within_blocks(groups, rates, basis, pairs)
+    within = _within_blocks(groups, logs, pairs)
     ratio, corrected = (_ratio(own, within, pairs, one) for one in (confidence, level))
     rows = _rows(points.assign(group=group), pairs, own.number, (ratio, corrected))
     table: pd.DataFrame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
@@ -75,14 +73,11 @@ def fastest_frame(
     return table
 
 
-def _within_blocks(
-    groups: Grouped, rates: Mapping[str, Floats], basis: Ints, pairs: _Pairs
-) -> Differences:
+def _within_blocks(groups: Grouped, logs: Floats, pairs: _Pairs) -> Differences:
     """Return the differences of the fastest point from each point, within the blocks."""
     fastest = np.full(groups.size, -1, dtype=np.int64)
     fastest[pairs.other] = pairs.fastest
-    found = of_bases(tuple(rates.values()), basis, groups.point, block_codes(groups.runs), fastest)
-    return found.inverse()
+    return differences(logs, groups.point, block_codes(groups.runs), fastest).inverse()
 
 
 def _ratio(own: Moments, within: Differences, pairs: _Pairs, confidence: float) -> IntervalArrays:

@@ -96,18 +96,6 @@ def _no_pairs(size: int) -> Differences:
     return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))
 
 
-def of_bases(
-    rates: Sequence[Floats], basis: Ints, point: Ints, block: Ints, other: Ints
-) -> Differences:
-    """Return the differences of each point in its own basis; `rates` has an array for each."""
-    if not (block >= 0).any():
-        return _no_pairs(len(other))
-    each = [differences(np.log(own), point, block, other) for own in rates]
-    columns = zip(*(own.moments for own in each), strict=True)
-    complete = np.choose(basis, [own.complete for own in each])
-    return Differences(Moments(*(np.choose(basis, one) for one in columns)), complete)
-
-
 def paired_interval(b: Sequence[float], a: Sequence[float], confidence: float) -> Interval:
     """Return b/a of runs in the same order of blocks, with Student's interval on logarithms."""
     change = Moments.along_axis(np.log(b) - np.log(a))

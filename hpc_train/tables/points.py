@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,35 +87,37 @@ def sizes_of(runs: pd.DataFrame) -> tuple[Floats, ...]:
     return (numbers(runs, "gpus"), numbers(runs, "ranks"), numbers(runs, "nodes"))
 
 
-def rates_of(groups: Grouped) -> dict[str, Floats]:
-    """Return the values of each basis of speedup: throughputs, or inverse times.
+def rates_by(groups: Grouped, basis: Sequence[str], work: Floats) -> Floats:
+    """Return how much work each run does in a second, by the basis and the work of its point.
 
-    NaN if a run is not ok, or has no positive value.
+    It is a throughput, or the inverse of a time. NaN if a run is not ok, or has no positive value.
     """
-    rates = {}
-    for name, basis in BASES.items():
-        values = groups.ok_only(BASIS_COLUMNS[name])
-        with np.errstate(divide="ignore", over="ignore"):
-            rate = values if basis.is_rate else 1 / values
-        rates[name] = np.where((values > 0) & np.isfinite(rate), rate, NAN)
-    return rates
+    of_run, rates = np.array(basis, dtype=object)[groups.point], np.full(len(groups.point), NAN)
+    for name in set(basis):
+        rates = np.where(of_run == name, _inverse_times(groups, name), rates)
+    return rates * work[groups.point]
 
 
-def bases_of(groups: Grouped, rates: dict[str, Floats]) -> list[str]:
-    """Return the quantity by which each series is compared, the same for all its runs.
+def _inverse_times(groups: Grouped, basis: str) -> Floats:
+    values = groups.ok_only(BASIS_COLUMNS[basis])
+    with np.errstate(divide="ignore", over="ignore"):
+        rate = values if BASES[basis].is_rate else 1 / values
+    return np.where((values > 0) & np.isfinite(rate), rate, NAN)
 
-    The first of throughput (in samples, in tokens), epoch time and time to train that every ok run
-    has; failing that, the first that any has.
+
+def bases_of(groups: Grouped) -> list[str]:
+    """Return the quantity by which each point is compared, the same for all points of a series.
+
+    The first of throughput (in samples, in tokens), epoch time, step time and time to train that
+    every ok run of the series has; failing that, the first that any has.
     """
-    size = len(groups.labels)
+    size, names = len(groups.labels), list(BASES)
     every = np.bincount(groups.series[groups.ok], minlength=size)
-    have = np.array(
-        [np.bincount(groups.series[~np.isnan(rate)], minlength=size) for rate in rates.values()]
-    )
-    names = list(rates)
+    known = (~np.isnan(_inverse_times(groups, name)) for name in names)
+    have = np.array([np.bincount(groups.series[one], minlength=size) for one in known])
     whole, some = (have > 0) & (have == every), have > 0
     chosen = np.where(whole.any(0), whole.argmax(0), some.argmax(0))
-    return [names[index] for index in chosen]
+    return [names[index] for index in chosen[groups.of_point]]
 
 
 def point_columns(groups: Grouped, confidence: float) -> dict[str, Any]:
@@ -127,7 +130,7 @@ def point_columns(groups: Grouped, confidence: float) -> dict[str, Any]:
     columns |= _counts(groups) | _over_runs(groups, confidence)
     ranks = numbers(groups.runs, "ranks")[groups.first]
     columns["samples_per_second_per_rank"] = columns["samples_per_second"] / ranks
-    return columns | _cost(groups, columns["samples_per_second"])
+    return columns
 
 
 def limited(name: str, limits: IntervalArrays) -> dict[str, Floats]:
@@ -189,13 +192,18 @@ def _harmonic(groups: Grouped, key: str, confidence: float) -> IntervalArrays:
     return harmonic_means(moments(times, groups.point, groups.size), confidence)
 
 
-def _cost(groups: Grouped, samples_per_second: Floats) -> dict[str, Any]:
+def cost_columns(
+    groups: Grouped, basis: Sequence[str], columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the hours for a million samples, or tokens if these are what a point counts."""
+    tokens = np.array([BASES[name].item == "tokens" for name in basis], dtype=bool)
+    rate = np.where(tokens, columns["tokens_per_second"], columns["samples_per_second"])
     gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
     gpus, nodes = (np.where(units > 0, units, NAN) for units in (gpus, nodes))
     wall = sums(numbers(groups.runs, "wall_s"), groups.point, groups.size)
     return {
-        "gpu_hours_per_million": hours_per_million(gpus, samples_per_second),
-        "node_hours_per_million": hours_per_million(nodes, samples_per_second),
+        "gpu_hours_per_million": hours_per_million(gpus, rate),
+        "node_hours_per_million": hours_per_million(nodes, rate),
         "gpu_hours_spent": hours(gpus, wall),
     }
 

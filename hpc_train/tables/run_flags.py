@@ -119,7 +119,11 @@ def problems(
 
 def _in_warmup(seen: int, study: ExpectedStudy) -> str:
     # Only a study has a file in which the warm-up can be changed.
-    change = "lower warmup.steps or run longer" if study.scaling else "run longer"
+    change = (
+        "lower warmup.steps or run longer"
+        if any(run.topology for run in study.runs)
+        else "run longer"
+    )
     return f"no measured step: {seen} in the log, warm-up {warmup_words(study.warmup)}; {change}"
 
 

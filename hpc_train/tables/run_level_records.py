@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 import pandas as pd
 
+from hpc_train.model.expected_study import OF_WHICH
+from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.record import Record
-from hpc_train.tables.record_arrays import RecordArrays
+from hpc_train.tables.record_arrays import Mask, RecordArrays, TextCodes
 from hpc_train.tables.row_codes import packed
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
@@ -60,9 +63,26 @@ def first_of_parser(fields: RecordArrays, parser: str) -> tuple[Record, int] | N
     return first, len(np.unique(own.run.codes))
 
 
-def unknown_scopes(fields: RecordArrays) -> Counter[tuple[str, str]]:
-    """Return the number of records with an unknown scope of each run and parser."""
-    own = fields.take(np.flatnonzero(fields.scope.among(["unknown"]) == 0))
-    pairs = Counter(zip(own.run.codes.tolist(), own.parser.codes.tolist(), strict=True))
-    runs, parsers = own.run.names, own.parser.names
-    return Counter({(runs[run], parsers[parser]): n for (run, parser), n in pairs.items()})
+def _unknown_rates(fields: RecordArrays) -> Mask:
+    """Which records are rates of the job or of a rank: the line does not say which."""
+    plain = fields.variant.among([""]) == 0
+    found: Mask = plain & (fields.scope.among(["unknown"]) == 0)
+    return found & (fields.metric.among(RATE_RECORDS) >= 0)
+
+
+def rate_questions(fields: RecordArrays) -> dict[str, str]:
+    """Return for each run with such a rate the last one, and what is not known of it."""
+    own = fields.take(np.flatnonzero(_unknown_rates(fields)))
+    return {
+        one.run: f"{one.value:{'.0f' if one.value > 1e3 else '.4g'}} "
+        f"{one.metric.partition('_')[0]}/s: {OF_WHICH}"
+        for one in own.records()
+    }
+
+
+def with_rates(fields: RecordArrays, of: Literal["job", "rank"]) -> RecordArrays:
+    """Return the records; such rates are those of the job, or of the rank with one GPU."""
+    scope = "global" if of == "job" else "per_gpu"
+    names = [*fields.scope.names, scope]
+    codes = np.where(_unknown_rates(fields), len(names) - 1, fields.scope.codes)
+    return fields._replace(scope=TextCodes(codes, names))

@@ -51,6 +51,7 @@ from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arra
 from hpc_train.tables.row_codes import packed
 from hpc_train.tables.run_columns import COUNTS, typed_column
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
+from hpc_train.tables.run_level_records import rate_questions
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
@@ -119,12 +120,18 @@ def run_frame(
     world = final(rows, "world_size", len(names))
     sizes = sizes_of(study.runs, world, named_ranks(rows, len(names)))
     batch = final(rows, "global_batch_size", len(names))
+    batch = np.where(np.isnan(batch), stated_batch(study, batch, sizes.ranks), batch)
     steps = summarise_steps(rows, study.warmup, sizes.ranks, batch)
-    found = _measured(study, rows, steps, sizes.ranks)
-    found["global_batch"] = np.where(np.isnan(batch), steps.samples_per_step, batch)
-    found |= _derived(study, (rows, rest), steps, sizes.ranks, found["global_batch"])
+    batch = np.where(np.isnan(batch), steps.samples_per_step, batch)
+    found = _measured(study, rows, steps, sizes.ranks, batch)
+    found |= _derived(study, (rows, rest), steps, sizes.ranks, found)
     found |= use_of_hardware(rest, study.warmup, sizes, found, tokens_of_sample(printed, found))
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
+    asked = rate_questions(fields)
+    why = [
+        asked.get(name, one) if state == UNPARSED else one
+        for name, state, one in zip(names, states, why, strict=True)
+    ]
     why = with_bandwidths(why, names, fields)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
     conditions = with_programs(printed, conditions_of(rest, study.runs))
@@ -132,6 +139,26 @@ def run_frame(
     found |= computed_operations(found, sizes)
     found["flags"] = with_contradictions(found)
     return _frame(study, sizes, found)
+
+
+def stated_batch(study: ExpectedStudy, recorded: Floats, ranks: Floats) -> Floats:
+    """Return the global batch that a person stated: of each rank, if the scaling is weak.
+
+    Raises:
+        ReportError: a run recorded another one.
+    """
+    if study.batch is None:
+        return np.full(len(ranks), NAN)
+    stated = study.batch * (ranks if study.scaling == "weak" else np.ones(len(ranks)))
+    wrong = np.flatnonzero(np.abs(recorded - stated) > 0.5)
+    if len(wrong):
+        run = int(wrong[0])
+        raise ReportError(
+            f"a global batch of {stated[run]:g} is stated, but {study.runs[run].run_id} recorded "
+            f"{recorded[run]:g}",
+            "leave --batch out",
+        )
+    return stated
 
 
 def _checked(
@@ -154,10 +181,12 @@ def _derived(
     measured: tuple[Rows, RecordArrays],
     steps: StepSummary,
     ranks: Floats,
-    batch: Floats,
+    values: Mapping[str, Any],
 ) -> dict[str, Any]:
-    rows, rest = measured
+    (rows, rest), batch = measured, values["global_batch"]
     found: dict[str, Any] = reduced(rows, rest, study.warmup, ranks)
+    tokens = positive(_share(final(rows, "tokens_per_step", len(ranks)), values["step_time_s"]))
+    found["tokens_per_second"] = _either(tokens, found["tokens_per_second"])
     found["optimiser_steps"] = optimiser_steps(rest, rows, len(ranks))
     found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], batch)
     found |= time_shares(rest, study.warmup, steps.mean)
@@ -166,18 +195,23 @@ def _derived(
 
 
 def _measured(
-    study: ExpectedStudy, rows: Rows, steps: StepSummary, ranks: Floats
+    study: ExpectedStudy, rows: Rows, steps: StepSummary, ranks: Floats, batch: Floats
 ) -> dict[str, Any]:
     runs = len(ranks)
     printed = reported_rate(rows.named("samples_per_second"), study.warmup, ranks)
+    step_time_s = np.where(steps.seen > 0, steps.step_time_s, stated_step_time_s(rows, runs))
     return {
+        "global_batch": batch,
+        "tokens_per_step": final(rows, "tokens_per_step", runs),
         "steps": steps.steps,
         "warmup_steps": steps.warmup_steps,
-        "step_time_s": np.where(steps.seen > 0, steps.step_time_s, stated_step_time_s(rows, runs)),
+        "step_time_s": step_time_s,
         "step_time_mean_s": steps.mean,
         **steps.quantiles,
         "printed_rate": positive(printed),
-        "samples_per_second": positive(sample_rate(steps, printed)),
+        "samples_per_second": positive(
+            _either(sample_rate(steps, printed), _share(batch, step_time_s))
+        ),
         "epoch_time_s": epoch_time_s(rows, runs),
         "epochs": epochs(rows, runs),
         "accuracy": accuracy(rows, runs),

@@ -2,21 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Literal, get_args
+from collections.abc import Sequence
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
+from hpc_train.model.metric import Basis
+from hpc_train.model.metrics import BASES
 from hpc_train.model.study import Scaling
-from hpc_train.tables.group_reductions import Floats, agree, least, most, numbers
+from hpc_train.tables.group_reductions import Floats, agree, least, moments, most, numbers
+from hpc_train.tables.points import Grouped, sizes_of
 from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.runs import OK
 
 # A larger difference means another batch, for any number of ranks.
 ROUNDED = 0.01
+# A time of at least this share of the baseline's at twice its size or more hardly changes.
+STEADY = 0.8
 _LABEL = "axis.scaling"
 Regime = Literal["strong", "weak", "mixed", "unknown"]
+
+
+class WorkUnits(NamedTuple):
+    """The unit of work that the time of each point is for.
+
+    `work`: that of the point in the units of the smallest size, 1 or its number of ranks.
+    `assumption` is what the speedup takes for granted, `looks_weak` that the times contradict it.
+    """
+
+    regime: list[Regime]
+    work: Floats
+    assumption: list[str]
+    looks_weak: list[bool]
+
+
+def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) -> WorkUnits:
+    """Return the unit of work of each point: that of a rate, or what its time is measured for.
+
+    A step is the global batch (strong scaling) or the batch of each rank (weak scaling): recorded,
+    else declared, else the global batch is assumed. An epoch is all data, and a training the same
+    training, also if the batch grows with the ranks.
+
+    Raises:
+        ReportError: see `regimes`.
+    """
+    recorded = regimes(groups.runs, declared)
+    gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    size = np.where(ranks > 0, ranks, np.where(gpus > 0, gpus, nodes))
+    n = groups.size
+    found = WorkUnits(["unknown"] * n, np.ones(n), [""] * n, [False] * n)
+    times = moments(groups.ok_only("step_time_s"), groups.point, n).mean
+    for series, own in pd.Series(groups.of_point).groupby(groups.of_point).indices.items():
+        label = groups.labels[series]
+        timed, regime = BASES[basis[own[0]]], recorded[label]
+        known = regime != "unknown"
+        steady = timed.per_step and _is_steady(times[own], size[own])
+        if not (known or timed.is_rate):
+            regime = declared or ("strong" if timed.per_step else "unknown")
+        grows = regime == "weak" and timed.per_step
+        text = "" if timed.is_rate else _assumption(timed, grows, known, declared)
+        looks_weak = steady and not (known or declared)
+        for point in own.tolist():
+            found.regime[point], found.assumption[point] = regime, text
+            found.looks_weak[point] = looks_weak
+            found.work[point] = size[point] if grows else 1.0
+    return found
+
+
+def _assumption(timed: Basis, grows: bool, known: bool, declared: Scaling | None) -> str:
+    same = "the same batch per rank" if grows else f"the same {timed.same} at every size"
+    if not timed.per_step:
+        return f"assuming {same}"
+    if known:
+        return ""
+    return f"with {same}, as declared" if declared else f"assuming {same}"
+
+
+def _is_steady(times: Floats, size: Floats) -> bool:
+    """Whether the time at the largest size of a series is about that at its smallest."""
+    places = np.flatnonzero(~np.isnan(times + size))
+    if not len(places):
+        return False
+    least, most = (places[pick(size[places])] for pick in (np.argmin, np.argmax))
+    return bool(size[most] >= 2 * size[least] and times[most] >= STEADY * times[least])
 
 
 def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Regime]:
@@ -37,6 +107,7 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
         # A table may have only a column of nodes.
         runs = runs.assign(ranks=runs["nodes"])
     series, labels = pd.factorize(runs["series"])
+    runs = runs.assign(global_batch=batch_column(runs))
     known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
     own = runs[["run_id", "series", "ranks", "global_batch"]][known]
     found = _of_series(own, series[known.to_numpy(dtype=bool)].astype(np.int64), len(labels))
@@ -54,8 +125,15 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
     }
 
 
+def batch_column(runs: pd.DataFrame) -> pd.Series:
+    """Return the samples of a step of all ranks, else its tokens."""
+    found: pd.Series = runs["global_batch"]
+    return found.fillna(runs["tokens_per_step"]) if "tokens_per_step" in runs else found
+
+
 def batches(own: pd.DataFrame) -> str:
     """Return `64 in run a, 96 in run b` for the different global batches, three at most."""
+    own = own.assign(global_batch=batch_column(own))
     known = own[(own["state"] == OK) & own["global_batch"].notna()]
     each = known.drop_duplicates("global_batch")
     shown = [
@@ -113,4 +191,4 @@ def _contradiction(known: pd.DataFrame, declared: Scaling, regime: str) -> str:
 def _hint(regime: str) -> str:
     if regime == "mixed":
         return "make the batch size an axis, or submit one study per regime"
-    return f"declare `scaling: {regime}`, or change the batch size of the job"
+    return f"report --scaling {regime}, or `scaling: {regime}` in the study"

@@ -32,20 +32,21 @@ from hpc_train.tables.efficiency_and_cost_formulas import (
     price_per_million,
 )
 from hpc_train.tables.group_reductions import NAN, Floats, Moments, moments
-from hpc_train.tables.paired_runs import Differences, block_codes, of_bases
+from hpc_train.tables.paired_runs import Differences, block_codes, differences
 from hpc_train.tables.points import (
     KEY,
     Grouped,
     bases_of,
+    cost_columns,
     grouped,
     limited,
     point_columns,
-    rates_of,
+    rates_by,
     sizes_of,
     variation,
 )
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.scaling_regime import regimes
+from hpc_train.tables.scaling_regime import work_units
 
 COUNTS = (
     *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",
@@ -58,7 +59,7 @@ _BATCH, *_OTHERS = (
     for limit in (("", "_low", "_high") if metric.limits else ("",))
 )
 COLUMNS = (
-    *KEY, "cpus_per_task", "regime", "basis", "is_baseline",
+    *KEY, "cpus_per_task", "regime", "basis", "assumption", "looks_weak", "work", "is_baseline",
     "is_common_baseline", "is_paired", _BATCH, "n_ok", "n_submitted",
     "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
@@ -72,8 +73,9 @@ def speedup_frame(
 ) -> pd.DataFrame:
     """Return one row per point (series, nodes, GPUs and tasks per node), from `run_frame`'s rows.
 
-    speedup S = X(p)/X(p0) of throughput, else T(p0)/T(p) of epoch time, else of time to train;
-    ideal q = ratio of GPUs, of ranks where there are none; efficiency E = S/q, for strong and weak
+    speedup S = t(p0)/t(p), t the time of a unit of work: 1/X of a throughput X, else the epoch
+    time, the step time or the time to train, of which `work` units are done (`work_units`). ideal
+    q = ratio of GPUs, of ranks where there are none; efficiency E = S/q, for strong and weak
     scaling alike. The baseline is 1 exactly, without an interval. Where the baseline has no ok run,
     or the regime is mixed, S and E are NaN and `note` says why. `time_to_train_speedup` is the
     ratio of the times to train, which is defined even if batches change. `doubling` S(2p)/(2 S(p))
@@ -82,19 +84,17 @@ def speedup_frame(
     Raises:
         ReportError: the recorded batches contradict `study.scaling`.
     """
-    found = regimes(runs, study.scaling)
     groups = grouped(runs)
-    rates = rates_of(groups)
-    bases = bases_of(groups, rates)
-    columns = point_columns(groups, confidence)
-    columns["regime"] = [found[groups.labels[series]] for series in groups.of_point]
-    columns["basis"] = [bases[series] for series in groups.of_point]
-    times = [not BASES[name].is_rate for name in columns["basis"]]
+    basis = bases_of(groups)
+    units = work_units(groups, basis, study.scaling)
+    columns = {**point_columns(groups, confidence), "basis": basis, **units._asdict()}
+    columns |= cost_columns(groups, basis, columns)
+    times = [not BASES[name].is_rate for name in basis]
     columns["whole_seconds"] &= np.array(times, dtype=bool)
     columns["confidence"] = np.full(groups.size, confidence)
     per_million = columns["gpu_hours_per_million"]
     columns["cost_per_million"] = price_per_million(per_million, study.price_per_gpu_hour)
-    compared = against(groups, study, rates, columns)
+    compared = against(groups, study, columns)
     columns |= compared.columns
     columns["flags"] = point_flags(groups, columns, compared.base, study.gates.efficiency)
     return _typed(columns)
@@ -116,14 +116,12 @@ class BaselineColumns(NamedTuple):
     base: Ints
 
 
-def against(
-    groups: Grouped, study: ExpectedStudy, rates: Mapping[str, Floats], columns: PointArrays
-) -> BaselineColumns:
+def against(groups: Grouped, study: ExpectedStudy, columns: PointArrays) -> BaselineColumns:
     """Return speedup, efficiency and what follows from them, from the columns of the points."""
     every = np.arange(groups.size)
-    names = list(BASES)
-    basis = np.array([names.index(name) for name in columns["basis"]], dtype=np.int64)
-    sides = samples((rates[name] for name in names), groups, basis, study.interval)
+    rates = rates_by(groups, columns["basis"], columns["work"])
+    kind = pd.factorize(np.array(columns["basis"], dtype=object))[0].astype(np.int64)
+    sides = samples(rates, groups, kind, study.interval)
     found = baselines(groups, study)
     base = refused(groups, found, sides.of(found.point).number, columns)
     level = _levels(groups, study, sides, (base.point, columns["confidence"]))
@@ -140,7 +138,7 @@ def against(
         "ideal": q,
         "note": base.note,
         **_usable(sides, base.point),
-        "cv": _variation(groups, rates, basis),
+        "cv": variation(moments(rates, groups.point, groups.size)),
         "accuracy_change_pp": _change(columns["accuracy"], base.point),
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
@@ -149,8 +147,8 @@ def against(
         "is_common_baseline": common == every,
         **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
     }
-    timed = sides._replace(basis=np.full(groups.size, names.index(TO_TRAIN)))
-    train = _to_train(groups, study, timed, level)
+    trained = rates_by(groups, [TO_TRAIN] * groups.size, np.ones(groups.size))
+    train = _to_train(groups, study, samples(trained, groups, 0 * kind, study.interval), level)
     few = np.fmin(sides.fewest((base.point, half, common)), train.pop("fewest"))
     added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
     added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
@@ -160,8 +158,7 @@ def against(
 
 def _usable(sides: Samples, base: Ints) -> dict[str, Any]:
     """Return the numbers of runs of the points and of their baselines."""
-    own = sides.of(np.arange(len(base))).number
-    return {"usable": own, "base_usable": sides.of(base).number}
+    return {"usable": sides.moments.number, "base_usable": sides.of(base).number}
 
 
 def _levels(
@@ -174,7 +171,7 @@ def _levels(
     """
     base, confidence = asked
     if study.bands == "simultaneous":
-        repeated = np.fmin(sides.of(np.arange(groups.size)).number, sides.of(base).number) > 1
+        repeated = np.fmin(sides.moments.number, sides.of(base).number) > 1
         repeated &= (base >= 0) & (base != np.arange(groups.size))
         each = np.bincount(groups.of_point, repeated, minlength=len(groups.labels))
         confidence = 1 - (1 - confidence) / np.maximum(each, 1)[groups.of_point]
@@ -187,7 +184,7 @@ def _paired(sides: Samples, base: Ints) -> Mask:
 
 def _common(groups: Grouped, study: ExpectedStudy, sides: Samples, columns: PointArrays) -> Ints:
     """Return the baseline that the series of each point share."""
-    own = sides.of(np.arange(groups.size)).mean
+    own = sides.moments.mean
     rate = own if study.interval == "welch" else -own
     return common_baselines(groups, study, comparable_series(groups, study, columns), rate)
 
@@ -246,11 +243,6 @@ def _finite(limit: Floats) -> Floats:
     return np.where(np.isfinite(limit) & (limit > 0), limit, NAN)
 
 
-def _variation(groups: Grouped, rates: Mapping[str, Floats], basis: Ints) -> Floats:
-    each = [variation(moments(own, groups.point, groups.size)) for own in rates.values()]
-    return np.choose(basis, each)
-
-
 def _change(accuracy: Floats, base: Ints) -> Floats:
     return 100 * (accuracy - _pick(accuracy, base))
 
@@ -260,31 +252,30 @@ def _pick(values: Floats, points: Ints) -> Floats:
 
 
 class Samples(NamedTuple):
-    """The rates of the runs, for each basis, and the point of each run; `basis` is each point's.
+    """The rates and the points of the runs; `kind` and `moments` have a value for each point.
 
-    `of_basis` are moments of logarithms for Welch's interval, of times (1/rate) for the others.
-    `block` is the block of each run, -1 if it is not known.
+    They are moments of logarithms for Welch's interval, of times (1/rate) for the others. Points of
+    another kind of rate are not compared. `block` is the block of each run, -1 if it is not known.
     """
 
-    rates: tuple[Floats, ...]
+    rates: Floats
     point: Ints
     block: Ints
-    basis: Ints
+    kind: Ints
     interval: IntervalKind
-    of_basis: tuple[Moments, ...]
+    moments: Moments
 
     def of(self, points: Ints) -> Moments:
-        """Return the samples of other points, each in the basis of the point that it is compared "
-        "with."""
-        each = [own.of(points) for own in self.of_basis]
-        return Moments(*(np.choose(self.basis, columns) for columns in zip(*each, strict=True)))
+        """Return the samples of other points."""
+        same = np.append(self.kind, -1)[points] == self.kind
+        return self.moments.of(np.where(same, points, -1))
 
     def ratio(self, other: Ints, level: Floats) -> IntervalArrays:
         """Return how many times as fast each point is as the corresponding other point.
 
         `level` is the level of each interval, NaN for none.
         """
-        own, theirs = self.of(np.arange(len(self.basis))), self.of(other)
+        own, theirs = self.moments, self.of(other)
         if self.interval == "welch":
             return self.pairs(other).instead_of(welch(own, theirs, level), level)
         if self.interval == "fieller":
@@ -293,12 +284,12 @@ class Samples(NamedTuple):
 
     def pairs(self, other: Ints) -> Differences:
         """Return the differences of each point from the other one within the blocks."""
-        return of_bases(self.rates, self.basis, self.point, self.block, other)
+        return differences(np.log(self.rates), self.point, self.block, other)
 
     def fewest(self, others: Iterable[Ints]) -> Floats:
         """Return the smallest number of runs on a side of a point's ratios; NaN without any."""
-        every = np.arange(len(self.basis))
-        own, least = self.of(every).number, np.full(len(every), np.inf)
+        own = self.moments.number
+        every, least = np.arange(len(own)), np.full(len(own), np.inf)
         for other in others:
             pair = np.minimum(own, self.of(other).number)
             least = np.where((pair > 0) & (other != every), np.minimum(least, pair), least)
@@ -306,23 +297,19 @@ class Samples(NamedTuple):
 
     def _resampled(self, other: Ints, value: Floats, level: Floats) -> IntervalArrays:
         low, high = np.full((2, len(value)), NAN)
-        enough = np.minimum(self.of(np.arange(len(value))).number, self.of(other).number)
+        enough = np.minimum(self.moments.number, self.of(other).number)
         for point in np.flatnonzero((enough >= LEAST_FOR_MEAN) & ~np.isnan(value + level)).tolist():
-            rates = self.rates[self.basis[point]]
-            times, base = (1 / _known(rates[self.point == p]) for p in (point, other[point]))
+            times, base = (1 / _known(self.rates[self.point == p]) for p in (point, other[point]))
             found = bootstrap(base, times, float(level[point]))
             low[point], high[point] = found[1:]
         return IntervalArrays(value, low, high)
 
 
-def samples(
-    rates: Iterable[Floats], groups: Grouped, basis: Ints, interval: IntervalKind
-) -> Samples:
-    """Return the samples of points from the rates of runs by basis; NaN is no rate."""
-    each, size, point = tuple(rates), len(basis), groups.point
-    scaled = [np.log(rate) if interval == "welch" else 1 / rate for rate in each]
-    of_basis = tuple(moments(values, point, size) for values in scaled)
-    return Samples(each, point, block_codes(groups.runs), basis, interval, of_basis)
+def samples(rates: Floats, groups: Grouped, kind: Ints, interval: IntervalKind) -> Samples:
+    """Return the samples of points from the rates of runs; NaN is no rate."""
+    scaled = np.log(rates) if interval == "welch" else 1 / rates
+    own = moments(scaled, groups.point, groups.size)
+    return Samples(rates, groups.point, block_codes(groups.runs), kind, interval, own)
 
 
 def _known(values: Floats) -> Floats:
@@ -339,6 +326,8 @@ IMPLAUSIBLE_EFFICIENCY = 1.5
 _SAME_VALUE = 1e-12
 
 
+# Noise of 40 % between steps raises their mean less above their median.
+_SLOW_STEPS = 1.1
 _ONE_SESSION = Flag(
     FlagCode.ONE_SESSION,
     "no interval; each size ran at a time of its own, and a change of the machine in between looks "
@@ -363,7 +352,7 @@ def point_flags(
     baseline with the basis, `fewest`, the smallest number of runs of a resampled interval, and
     `in_one_session` of `tables.caveats`.
     """
-    names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
+    names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds", "speedup",
              "efficiency", "efficiency_low", "samples_seen", "fewest",
              "in_one_session")  # fmt: skip
     lists = [np.asarray(columns[name]).tolist() for name in names]
@@ -371,9 +360,12 @@ def point_flags(
     seen = _of_runs(groups)
     outcomes = _outcomes(groups, rows, base)
     times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
+    uneven = _uneven(groups)
     flags = []
     for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
         own = [*_alone(row, seen[point]), *_equal(times[row["basis"]][point]), *_ratio(row, gate)]
+        if uneven[point] > _SLOW_STEPS:
+            own.append(_slow_steps(row, uneven[point], uneven[first]))
         if first >= 0 and not row["is_baseline"]:
             if row["n_ok"] > 1 and row["base_usable"] == 1:
                 own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
@@ -385,6 +377,21 @@ def point_flags(
                 own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
         flags.append(tuple(own))
     return flags
+
+
+def _uneven(groups: Grouped) -> Floats:
+    """Return how many times as long as the median step the mean step of each point takes."""
+    names = ("step_time_mean_s", "step_time_s")
+    means = [moments(groups.ok_only(name), groups.point, groups.size).mean for name in names]
+    found: Floats = means[0] / means[1]
+    return found
+
+
+def _slow_steps(row: Mapping[str, Any], uneven: float, first: float) -> Flag:
+    detail = f"the mean step takes {uneven:.3g} times the median"
+    if row["efficiency"] > 0 and not row["is_baseline"]:
+        detail += f", and by the mean the speedup is {row['speedup'] * first / uneven:.2f}"
+    return Flag(FlagCode.SLOW_STEPS, detail)
 
 
 def _samples(groups: Grouped, name: str) -> list[_Sample]:

@@ -16,7 +16,7 @@ from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import codes, firsts, packed
 from hpc_train.tables.runs import OK
-from hpc_train.tables.scaling_regime import batches
+from hpc_train.tables.scaling_regime import batch_column, batches
 
 _SHOWN = 4
 _WIDTHS = (24, 48, 200)
@@ -157,7 +157,7 @@ def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[list[str]
     names = [str(name) for name in runs["series"]]
     before = np.array(names, dtype=object)
     ok = (runs["state"] == OK).to_numpy(dtype=bool)
-    batch = np.where(ok, numbers(runs, "global_batch"), np.nan)
+    batch = np.where(ok, batch_column(runs).to_numpy(dtype=np.float64, na_value=np.nan), np.nan)
     point = codes([runs[name] for name in KEY])
     notes = []
     for label in dict.fromkeys(before[_several(batch, point)].tolist()):

@@ -36,7 +36,7 @@ class StepSummary(NamedTuple):
     """For each run: steps seen, left out and measured; NaN where nothing was measured.
 
     `left_out` are the steps of the warm-up. `quantiles` are of the measured steps; `mean` is their
-    total time over their number.
+    total time over their number. `samples_per_second` is of the median step as well.
     """
 
     seen: Ints
@@ -53,10 +53,10 @@ class StepSummary(NamedTuple):
 def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Floats) -> StepSummary:
     """Reduce the steps of each run to their median step time [s] and its throughput [1/s].
 
-    A step takes as long as its slowest rank. Throughput is total samples over total time of the
-    measured steps, not a mean of rates (Hoefler and Belli, SC15, rules 3 and 4). Without samples
-    of all ranks the recorded global batch is taken for each step. A value that is the mean of
-    several steps counts as so many in totals, and once in the median and the quantiles.
+    A step takes as long as its slowest rank. Throughput is the median of the samples of a step over
+    the median step time: both speak of the same steps, and neither of evaluations between them.
+    Without samples of all ranks the recorded global batch is taken for each step. A value that is
+    the mean of several steps counts as so many in totals, and once in medians and quantiles.
     """
     runs = len(ranks)
     times = slowest_steps(rows.named("step_time"))
@@ -64,21 +64,22 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
     keep = measured(times.run, times.step, times.value, times.steps, warmup)
     kept = times.take(keep)
     seconds = per_run(total, kept.value * kept.steps, kept.run, runs)
-    processed = per_run(total, _samples(kept, samples, global_batch) * kept.steps, kept.run, runs)
+    work = per_run(median, _samples(kept, samples, global_batch), kept.run, runs)
     steps = _steps_of(kept, runs)
     none = ~(seconds > 0)
+    step_time_s = _unless(none, per_run(median, kept.value, kept.run, runs))
     ordered = within_runs(lambda rows: np.sort(rows, axis=1), kept.value, kept.run)
     return StepSummary(
         seen=_steps_of(times, runs),
         warmup_steps=_steps_of(times.take(~keep), runs),
         steps=steps,
-        step_time_s=_unless(none, per_run(median, kept.value, kept.run, runs)),
+        step_time_s=step_time_s,
         mean=_unless(none, seconds / np.maximum(steps, 1)),
         quantiles={
             name: _unless(none, _quantile(ordered, kept.run, runs, share))
             for name, share in QUANTILES.items()
         },
-        samples_per_second=_unless(none, processed / np.where(none, NAN, seconds)),
+        samples_per_second=work / np.where(step_time_s > 0, step_time_s, NAN),
         samples_per_step=per_run(median, samples.value, samples.run, runs),
         left_out=times.take(~keep),
     )
@@ -164,10 +165,9 @@ def step_totals(rows: Rows, ranks: Floats) -> Rows:
 def reported_rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     """Return the throughput [1/s] of all ranks that runs themselves printed, NaN without.
 
-    Rates per step: harmonic mean over the steps after the warm-up (Hoefler and Belli, SC15, rule 4;
-    the rate of several steps counts for all of them). Else the
-    global summary, once; else the mean per GPU times the ranks; else the sum over the ranks, if
-    every rank printed one.
+    Rates per step: that of the median step after the warm-up, as of step times. Else the global
+    summary, once; else the mean per GPU times the ranks; else the sum over the ranks, if every rank
+    printed one.
     """
     runs = len(ranks)
     stepwise = step_totals(rows, ranks)
@@ -176,8 +176,7 @@ def reported_rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     kept = stepwise.take(measured(stepwise.run, stepwise.step, values, stepwise.steps, by_steps))
     positive = ~any_of(~(kept.value > 0), kept.run, runs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        times = per_run(total, kept.steps / kept.value, kept.run, runs)
-        harmonic = _steps_of(kept, runs) / times
+        typical = 1 / per_run(median, 1 / kept.value, kept.run, runs)
     whole = rows.take(rows.scope == GLOBAL)
     stated = last_of(whole.value, whole.run, runs)
     gpus = of_last(rows.take(rows.scope == PER_GPU))
@@ -187,7 +186,7 @@ def reported_rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     summed[counts(own.run, runs) != ranks] = NAN
     alone = any_of(rows.scope == PER_GPU, rows.run, runs)
     unstated = np.where(np.isnan(stated), np.where(alone, each, summed), stated)
-    return np.where(rated, np.where(positive, harmonic, NAN), unstated)
+    return np.where(rated, np.where(positive, typical, NAN), unstated)
 
 
 def of_last(rows: Rows) -> Rows:

@@ -47,17 +47,10 @@ def test_same_gpus_on_more_nodes_are_another_point(tmp_path: Path) -> None:
 
 
 def test_a_rate_follows_from_step_time_and_batch(tmp_path: Path) -> None:
-    found = read(tmp_path, "gpus,step_time_s,global_batch\n1,0.5,64\n2,0.25,64\n")
-    assert values(found, "samples_per_second") == [128, 256]
-    points = rows(found)
+    points = rows(read(tmp_path, "gpus,step_time_s,global_batch\n1,0.5,64\n2,0.25,64\n"))
+    assert [point["throughput"]["value"] for point in points] == [128, 256]
     assert [point["step_time_s"] for point in points] == [0.5, 0.25]
     assert points[1]["speedup"]["value"] == pytest.approx(2)
-
-
-def test_step_times_alone_make_no_speedup_and_say_so(tmp_path: Path) -> None:
-    found = read(tmp_path, "nodes,gpus_per_node,step_time\n1,1,0.5\n2,1,0.25\n")
-    assert "2 of 2 rows have a step_time without global_batch_size" in " ".join(found.study.notes)
-    assert [(point["speedup"], point["regime"]) for point in rows(found)] == [(None, "unknown")] * 2
 
 
 def test_nodes_are_enough_for_an_efficiency(tmp_path: Path) -> None:

@@ -49,6 +49,7 @@ EACH = {
     "time_to_train": Shown((90, 47.5), "time_to_train_s", 47.5, "time to train [s]", "47.50"),
     "first_step_time": Shown((7, 8.25), "first_step_time_s", 8.25, "first step [s]", "8.250"),
     "global_batch_size": Shown((64, 64), "global_batch", 64, "batch", "64"),
+    "tokens_per_step": Shown((5e4, 64125), "tokens_per_step", 64125, "tokens a step", "64125"),
     "world_size": Shown((2, 4), "ranks", 4, "ranks", "4"),
     "accuracy": Shown((0.9, 0.912), "accuracy", 0.912, "accuracy [%] (change)", "91.2 (+1.2)"),
     "loss": Shown((0.3, 0.2875), "loss", 0.2875, "loss", "0.2875"),

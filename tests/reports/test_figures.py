@@ -167,8 +167,9 @@ def test_ten_thousand_runs_are_thinned_and_it_is_said() -> None:
 def test_a_flagged_point_has_a_ring_and_a_legend_entry() -> None:
     study, tables = small()
     assert "flagged" not in inline(study, tables, "scaling")
-    flags = [(Flag(FlagCode.ACCURACY, "-3 points"),) if n == 8 else () for n in tables.points.nodes]
-    (figure,) = figures(study, tables._replace(points=tables.points.assign(flags=flags)), KINDS)[:1]
+    points, doubt = tables.points.copy(), (Flag(FlagCode.ACCURACY, "-3 points"),)
+    points["flags"] = [doubt if nodes == 8 else () for nodes in points["nodes"]]
+    figure, *_ = figures(study, tables._replace(points=points), KINDS)
     assert "flagged: accuracy" in figure.images["inline"].decode()
     assert figure.data is not None
     marked = {(row["gpus"], row["series"]) for row in figure.data.records if row["flags"]}

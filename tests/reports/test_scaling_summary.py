@@ -50,10 +50,10 @@ def test_epochs_of_several_ranks_count_once() -> None:
 def test_batches_that_are_recorded_are_not_called_unrecorded(tmp_path: Path) -> None:
     head = "nodes,gpus,samples_per_second,state,global_batch_size\n"
     found = summary(tmp_path, f"{head}1,4,500,,256\n2,8,,FAILED,256\n")
-    assert "the regime is not known: no two sizes with known batches" in found
+    assert "strong or weak scaling: not known, no two sizes with known batches" in found
     assert "batches not recorded" in summary(tmp_path, f"{head}1,4,500,,\n2,8,900,,\n")
     none = summary(tmp_path, f"{head}1,4,,FAILED,256\n2,8,,FAILED,256\n")
-    assert "the regime is not known: no run has a result" in none
+    assert "strong or weak scaling: not known, no run has a result" in none
 
 
 def test_a_stated_step_time_has_no_known_warm_up(tmp_path: Path) -> None:
@@ -72,3 +72,20 @@ def test_two_series_of_two_regimes_are_not_called_one(tmp_path: Path) -> None:
     measured = next(line for line in built.summary if line.startswith("Measured:"))
     assert "strong scaling: the same global batch at every size (case=a)" in measured
     assert "weak scaling: the same batch per rank (case=b), derived" in measured
+
+
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        # Efficiencies 65, 95, 88, 81 %: one small size does not speak for the larger ones.
+        ("100 130 380 700 1300", "below 70 % at 2 GPUs only"),
+        ("100 190 260 700 1000", "below 70 % at 4 GPUs, 16 GPUs only"),
+        ("100 190 380 500 900", "at least 70 % up to 4 GPUs;"),
+        ("100 130 250 500 900", "below 70 % at all 4 sizes above the baseline"),
+    ],
+)
+def test_the_sizes_below_the_limit_are_named(tmp_path: Path, rates: str, said: str) -> None:
+    rows = zip((1, 2, 4, 8, 16), rates.split(), strict=True)
+    table = "".join(f"{gpus},64,{rate}\n" for gpus, rate in rows)
+    found = summary(tmp_path, f"gpus,global_batch_size,samples_per_second\n{table}")
+    assert f"fficiency is {said}" in found

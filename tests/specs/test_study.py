@@ -79,7 +79,6 @@ def test_settings_reach_the_study_or_its_job(tmp_path: Path) -> None:
         (("[1, 2]", "[0, 1]"), "study.yaml:4: resources.tasks_per_node: must be a whole number"),
         (("[1, 2]", "3"), "study.yaml:4: axes.tasks_per_node: must be a list, not 3"),
         (("strong", "stong"), "study.yaml:6: scaling: must be 'strong' or 'weak'"),
-        (("scaling: strong", "repetitions: 3"), "the key 'scaling' is missing"),
         (("launcher:", "resources.tasks_per_node:"), "two axes name the same key"),
         (("job: {command: [a], env: {X: 1}}", "job: nojob.yaml"), "nojob.yaml: No such file"),
         (("[a]", "[1]"), "study.yaml:2: command.0: must be text, not 1"),

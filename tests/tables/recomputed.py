@@ -121,7 +121,7 @@ def _point(rows: Sequence[Row], others: Sequence[Sequence[Row]], basis: str, fir
     timed = first and _speeds(rows, "time_to_train")
     found |= _limits("time_to_train_speedup", (1.0, None, None) if timed else train)
     found["cv"] = statistics.stdev(speeds) / statistics.fmean(speeds) if len(speeds) > 1 else None
-    return found | _means(rows) | _change(rows, base) | _rates(rows, gpus, ranks)
+    return found | _means(rows) | _change(rows, base) | _rates(rows, gpus, ranks, basis)
 
 
 def _limits(name: str, limits: Sequence[float | None]) -> Found:
@@ -151,7 +151,7 @@ def _change(rows: Sequence[Row], base: Sequence[Row]) -> Found:
     return {"accuracy_change_pp": change}
 
 
-def _rates(rows: Sequence[Row], gpus: int, ranks: int) -> Found:
+def _rates(rows: Sequence[Row], gpus: int, ranks: int, basis: str) -> Found:
     """Return what follows from the mean time of one sample: rates are averaged over equal work."""
     found: Found = {}
     spent = [Fraction(row["wall_s"]) for row in rows if row["wall_s"] is not None]
@@ -161,6 +161,7 @@ def _rates(rows: Sequence[Row], gpus: int, ranks: int) -> Found:
         found[name] = float(len(times) / sum(times)) if times else None
     whole = found["samples_per_second"]
     found["samples_per_second_per_rank"] = whole / ranks if whole else None
+    whole = found["tokens_per_second"] if basis == "tokens_per_second" else whole
     found["gpu_hours_per_million"] = gpus * 1e6 / whole / 3600 if whole else None
     found["node_hours_per_million"] = rows[0]["nodes"] * 1e6 / whole / 3600 if whole else None
     return found

@@ -62,7 +62,7 @@ def test_one_of_two_programs_that_state_a_metric_is_taken() -> None:
     assert row([*seldom, *often])["step_time_s"] == 2.0
 
 
-def test_mean_over_an_interval_counts_for_all_its_steps() -> None:
+def test_mean_over_an_interval_is_one_value_of_many_steps() -> None:
     records = [
         record("a", "step_time", 9.0, step=10, steps=10),
         record("a", "step_time", 1.0, step=20, steps=10),
@@ -71,7 +71,7 @@ def test_mean_over_an_interval_counts_for_all_its_steps() -> None:
     ]
     found = row(records, 1)
     assert (found["steps"], found["step_time_s"]) == (40, 1.5)
-    assert found["samples_per_second"] == pytest.approx(40 * 70 / (10 * 1.0 + 30 * 2.0))
+    assert found["samples_per_second"] == pytest.approx(70 / 1.5)
 
 
 def test_speedup_by_tokens_where_nobody_counts_samples() -> None:

@@ -155,7 +155,7 @@ def test_a_run_within_its_warm_up_has_no_measured_step() -> None:
         "no measured step: 5 in the log, warm-up 10 steps and 60 s; lower warmup.steps or run "
         "longer"
     )
-    alone = run_frame(study([expected("a")], warmup=Warmup(steps=10)), steps("a", [[1.0] * 5]))
+    alone = run_frame(study([foreign("a")], warmup=Warmup(steps=10)), steps("a", [[1.0] * 5]))
     assert alone["problem"].tolist()[0].endswith("warm-up 10 steps; run longer")
     assert [warmup_words(Warmup(steps=number)) for number in (0, 1, 2)] == [
         "0 steps", "1 step", "2 steps",

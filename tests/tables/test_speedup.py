@@ -13,6 +13,7 @@ from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.record import Record
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
+from hpc_train.tables.split_series import separated
 from tests.tables.studies import expected, rate, record, study
 
 # NVIDIA DeepLearningExamples@729963d, PyTorch/LanguageModeling/BERT: sequences/s on DGX A100.
@@ -135,3 +136,36 @@ def test_a_point_with_only_a_time_to_train_is_no_baseline_of_throughputs() -> No
     assert frame["speedup"].isna().all()
     assert not frame["is_baseline"].any()
     assert frame["time_to_train_speedup"].tolist()[:2] == [1, pytest.approx(2)]
+
+
+def test_a_time_is_never_divided_by_a_rate() -> None:
+    axes = ({"launcher": "srun"}, {"launcher": "srun"}, {"launcher": "mpirun"})
+    names = ("a", "b", "c")
+    runs = [
+        msgspec.structs.replace(expected(name, nodes=nodes), axes=own)
+        for name, nodes, own in zip(names, (1, 2, 2), axes, strict=True)
+    ]
+    records = [*rate("a", 100), *rate("b", 180), record("c", "epoch_time", 4, step=1)]
+    frame = points(runs, records, baseline={"launcher": "srun"})
+    by_rate, by_time = frame[frame["basis"] == "throughput"], frame[frame["basis"] == "epoch time"]
+    assert by_rate["speedup"].tolist() == [1, pytest.approx(1.8)]
+    assert by_time["speedup"].isna().all()
+    assert "none with epoch time: a" in by_time["note"].tolist()[0]
+
+
+def test_runs_of_one_size_with_other_tokens_a_step_are_not_averaged() -> None:
+    runs = [expected(name, nodes=nodes) for name, nodes in (("a", 1), ("b", 1), ("c", 2))]
+    records = [
+        one
+        for name, tokens, seconds in (("a", 2048, 1.0), ("b", 4096, 2.0), ("c", 2048, 0.6))
+        for one in (
+            record(name, "tokens_per_step", tokens),
+            *(record(name, "step_time", seconds, step=step) for step in (1, 2, 3)),
+        )
+    ]
+    asked = study(runs)
+    frame = speedup_frame(separated(run_frame(asked, records), asked).runs, asked)
+    rates = dict(zip(frame["series"], frame["tokens_per_second"], strict=False))
+    assert len(rates) == 2
+    small = frame[frame["series"] == "global_batch=2048"]
+    assert small["speedup"].tolist() == [1, pytest.approx(1 / 0.6)]

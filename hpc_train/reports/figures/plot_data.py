@@ -94,9 +94,13 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
     unit = size_unit(plain_rows(measured.points[[*SIZE]]))
     for row in points:
         row["size"] = row[unit.key]
+    runs = plain_rows(own.loc[keep | ~ok, known].assign(size=own[unit.key]))
+    work = {point_of(row): row["work"] for row in points}
+    for run in runs:
+        run["work"] = work[point_of(run)]
     return PlotData(
         study=study,
-        runs=plain_rows(own.loc[keep | ~ok, known].assign(size=own[unit.key])),
+        runs=runs,
         points=points,
         word=speedup_word(points),
         unit=unit,

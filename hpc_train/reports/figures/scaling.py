@@ -31,7 +31,7 @@ from hpc_train.reports.figures.titles_and_legend import (
     limits,
 )
 from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import has_own_baselines
+from hpc_train.reports.point_and_series_names import has_own_baselines, rate
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 
@@ -73,7 +73,7 @@ def draw_rates(canvas: Canvas, separate: Sequence[tuple[Axes, PlotData]], plot: 
     the basis of most series.
     """
     basis = shown_basis(plot.points)
-    label = BASES[basis].at_axis
+    label = axis_label(basis, plot.points)
     values: list[float] = []
     drawn, hollow = 0, False
     for axes, own in separate:
@@ -97,8 +97,8 @@ def _draw_series(canvas: Canvas, axes: Axes, plot: PlotData, basis: str) -> tupl
     _draw_ideal(canvas, axes, ideal)
     drawn, values = 0, [y for _, y in ideal]
     for style in plot.styles:
-        means = _means(plot.own(style), basis)
-        runs = _runs(plot.own_runs(style), basis)
+        means = _means(plot.own(style), basis, axes.get_ylabel())
+        runs = _runs(plot.own_runs(style), basis, axes.get_ylabel())
         draw_runs(canvas, axes, runs, style)
         draw_means(canvas, axes, means, style, plot.gaps(style))
         values += [dot.y for dot in (*runs, *means)] + draw_bars(axes, means, style)
@@ -124,6 +124,12 @@ def shown_basis(points: Sequence[Row]) -> str:
     return max(dict.fromkeys(bases), key=bases.count)
 
 
+def axis_label(basis: str, points: Sequence[Row]) -> str:
+    """Return the label of the axis of rates; work that grows with the ranks is counted."""
+    grows = any(row["work"] != 1 for row in points if row["basis"] == basis)
+    return f"{BASES[basis].at_axis}{' x ranks' if grows else ''}"
+
+
 def _draw_ideal(canvas: Canvas, axes: Axes, ideal: Line) -> None:
     axes.plot([x for x, _ in ideal], [y for _, y in ideal], color=GREY, lw=1.2, ls=DOTTED, zorder=1)
     canvas.rows.extend(
@@ -133,11 +139,10 @@ def _draw_ideal(canvas: Canvas, axes: Axes, ideal: Line) -> None:
 
 def _ideal(plot: PlotData, basis: str) -> Line:
     """Return the ideal rate from the baseline with the highest rate at its size."""
-    column = BASIS_COLUMNS[basis]
     rates = [
-        (_rate(row[column], basis) / row["size"], row["size"])
+        ((rate(row, basis) or 0) / row["size"], row["size"])
         for row in plot.points
-        if row["is_baseline"] and usable(row, column)
+        if row["is_baseline"] and usable(row, BASIS_COLUMNS[basis])
     ]
     if not rates or not any(row["ideal"] for row in plot.points):
         return ()
@@ -145,12 +150,10 @@ def _ideal(plot: PlotData, basis: str) -> Line:
     return tuple((x, each * x) for x in plot.place.sizes if x >= base)
 
 
-def _means(rows: Sequence[Row], basis: str) -> list[Dot]:
-    column, label = BASIS_COLUMNS[basis], BASES[basis].at_axis
+def _means(rows: Sequence[Row], basis: str, label: str) -> list[Dot]:
     dots = []
     for row in rows:
-        if usable(row, column):
-            y = _rate(row[column], basis)
+        if row["size"] and (y := rate(row, basis)):
             dot = mean_dot(row, y, _words(y, label))
             if basis == "throughput":
                 limits = (row["samples_per_second_low"], row["samples_per_second_high"])
@@ -159,18 +162,12 @@ def _means(rows: Sequence[Row], basis: str) -> list[Dot]:
     return dots
 
 
-def _runs(rows: Sequence[Row], basis: str) -> list[Dot]:
-    column, label = BASIS_COLUMNS[basis], BASES[basis].at_axis
+def _runs(rows: Sequence[Row], basis: str, label: str) -> list[Dot]:
     dots = []
     for row in rows:
-        if row["state"] == OK and usable(row, column):
-            y = _rate(row[column], basis)
+        if row["state"] == OK and row["size"] and (y := rate(row, basis)):
             dots.append(run_dot(row, y, _words(y, label)))
     return dots
-
-
-def _rate(value: float, basis: str) -> float:
-    return value if BASES[basis].is_rate else 3600 / value
 
 
 def _words(value: float, label: str) -> str:

@@ -81,6 +81,7 @@ def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> st
     """
     regime = plot.points[0]["regime"] if plot.points else "unknown"
     parts = [f"{regime} scaling"] if regime != "unknown" else []
+    parts += dict.fromkeys(row["assumption"] for row in plot.points if row["assumption"])
     parts += [_replicates(plot.points)]
     if any(row[f"{name}_low"] is not None for row in plot.points for name in WITH_INTERVAL):
         level = f"{plot.points[0]['confidence'] * 100:g} %"
