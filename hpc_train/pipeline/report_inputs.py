@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from hpc_train.errors import HpcTrainError, LogParseError, nearest
+from hpc_train.errors import HpcTrainError, LogParseError, SpecError, nearest
 from hpc_train.imports.csv_table import ResultTable, table_of
 from hpc_train.imports.duplicates import refuse_same_files, refuse_same_logs
 from hpc_train.imports.points_file import Points, logs_named, read_points
-from hpc_train.imports.stated_sizes import sized
+from hpc_train.imports.stated_sizes import in_order, sized
 from hpc_train.imports.table_file import read_table
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
@@ -82,6 +82,26 @@ def selection(
     )
 
 
+def sizes_in_order(given: Mapping[str, str | None]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of options such as `--gpus 8,16`, by their names.
+
+    Raises:
+        SpecError: a number that is not a whole one from 1.
+    """
+    sizes: dict[str, tuple[int, ...]] = {}
+    for name, text in given.items():
+        words = [] if text is None else [word.strip() for word in text.split(",")]
+        if not all(word.isascii() and word.isdigit() and 0 < int(word) <= _MOST for word in words):
+            hint = f"as in --{name} 8,16"
+            raise SpecError(f"--{name} {text}: a whole number from 1 for each log is needed", hint)
+        if words:
+            sizes[name] = tuple(map(int, words))
+    return sizes
+
+
+_MOST = 10**9
+
+
 class ReportInputs(Value, frozen=True, kw_only=True):
     """Requested runs and measurements; `unreadable` lists logs with errors.
 
@@ -115,8 +135,9 @@ def report_inputs(
     stats = ParseStats() if stats is None else stats
     if not homes:
         return _foreign(paths, search, stats)
-    if search.points is not None:
-        raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
+    if search.points is not None or search.sizes:
+        given = search.points or f"--{next(iter(search.sizes))}"
+        raise LogParseError(f"{given}: the sizes of hpctrain's runs are known")
     options = wanted(search.form, search.prefix, search.patterns)
     found = _own(study_runs(paths, homes, options), stats)
     study = without(found.study, search.excluded, homes[0])
@@ -346,8 +367,9 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
     if search.patterns and kind in ("tables", "records"):
         raise LogParseError(f"{paths[0]}: not a log, so --pattern reads no line of it")
     if kind == "tables":
-        if search.points is not None:
-            raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
+        if search.points is not None or search.sizes:
+            given = search.points or f"--{next(iter(search.sizes))}"
+            raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
         tables = [_table(path, search.sheet) for path in paths]
         # Numpy and pandas are imported here, so that errors above are reported at once.
         from hpc_train.imports.runs_from_table import table_study
@@ -357,6 +379,9 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         files = tuple(dict.fromkeys(sheet_of(path)[0] for path in paths))
         return ForeignResults(study, record_arrays(records), {}, {}, files)
     points_path = paths[0] if kind == "points" else search.points
+    if points_path is not None and search.sizes:
+        option = next(iter(search.sizes))
+        raise LogParseError(f"--{option} and {points_path} both state sizes", "give one of them")
     points = read_points(points_path) if points_path is not None else None
     if kind == "records":
         results = _of_records(paths)
@@ -364,9 +389,17 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         logs = logs_named(points) if kind == "points" and points else paths
         options = wanted(search.form, search.prefix, search.patterns)
         results = _of_logs(logs, options, stats, allow_failed=search.allow_failed)
+    if search.sizes:
+        return results._replace(study=_in_order(results, search.sizes))
     if points is None or points_path is None:
         return results
     return _sized(results, points)._replace(inputs=(points_path, *results.inputs))
+
+
+def _in_order(results: ForeignResults, sizes: Mapping[str, tuple[int, ...]]) -> ExpectedStudy:
+    from hpc_train.tables.run_level_records import run_level_records
+
+    return in_order(results.study, run_level_records(results.records), sizes)
 
 
 def _table(path: Path, sheet: str) -> ResultTable:
@@ -395,7 +428,7 @@ def _of_logs(
     # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.records.diagnosis.diagnose import log_ends
     from hpc_train.tables.record_arrays import gathered
-    from hpc_train.tables.run_level_records import metrics_of
+    from hpc_train.tables.run_level_records import highest_ranks, metrics_of
 
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
@@ -404,8 +437,9 @@ def _of_logs(
     transports = {run: end.transport for run, end in ends.items()}
     if not len(records.value) and not any(transports.values()):
         raise nothing(logs, stats)
+    named = highest_ranks(records)
     ranks = {
-        run: 1 + max([stats.ranks.get(run, -1), *(_rank(log) for log in files)])
+        run: 1 + max(stats.ranks.get(run, -1), named.get(run, -1), *map(_rank, files))
         for run, files in runs.items()
     }
     study = _study("logs", ranks, metrics_of(records))

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import INTERVALS, ExpectedStudy, state_sizes
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.operations import wrong_numbers
 from hpc_train.model.report import Cell, Column, Report, ReportTable
@@ -62,9 +62,9 @@ if TYPE_CHECKING:
 
 STATE_UNKNOWN = (
     "Logs without a run folder do not contain the state of their job: a log with a result counts "
-    "as ok unless it contains a failure (records contain none). The number of ranks is the printed "
-    "world_size, otherwise that of the ranks that the log names. Logs with the same number of "
-    "ranks are repetitions of one point; a log without a number is a point of its own."
+    "as ok unless it contains a failure (records contain none). Logs with the same number of ranks "
+    "are repetitions of one point; a log without a number is a point of its own (--gpus, --nodes "
+    "and --ranks state it)."
 )
 PAIRED = "Student's t of the differences within the blocks of the nested study, on logarithms"
 RATIOS = (
@@ -354,7 +354,7 @@ def answers(points: Sequence[Row], gates: Gates = NO_GATES) -> Iterator[str]:
         elif not alone:
             yield f"No point{under(series)} but the baseline has a result: nothing to compare."
     if alone:
-        yield _alone(place(points[0]))
+        yield _alone(place(points[0]), sum(row["n_submitted"] for row in points))
 
 
 def _scaling(
@@ -376,12 +376,9 @@ def _sentence(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}."
 
 
-def _alone(where: str) -> str:
+def _alone(where: str, logs: int) -> str:
     if where == UNKNOWN:
-        return (
-            "The number of ranks is not known: nothing to compare; "
-            "let the run print world_size (hpctrain help events)."
-        )
+        return f"The number of ranks is not known, so nothing is compared; {state_sizes(logs)}."
     return f"One size only ({where}): no speedup; a study measures several sizes."
 
 

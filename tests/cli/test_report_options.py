@@ -27,6 +27,46 @@ BUS = """\
 """
 
 
+TITAN = (
+    "[rank0]:[titan] 2025-06-04 08:51:58,557 - root - INFO - step: {}  loss:  8.2467  "
+    "memory: 47.01GiB(50.0%)  tps: {}  tflops: 40.1  mfu: 12.3%\n"
+)
+
+
+def test_sizes_of_logs_that_state_none_are_asked_for_and_given_as_options(
+    hpctrain: Hpctrain,
+) -> None:
+    for name, rate in (("a.log", "7,000"), ("b.log", "6,300")):
+        Path(name).write_text("".join(TITAN.format(step, rate) for step in range(5)))
+    bare = hpctrain("report", "a.log", "b.log")
+    assert bare.returncode == 3
+    assert "hpctrain report LOG… --gpus N,N" in " ".join(bare.stdout.split())
+    sized = hpctrain("report", "a.log", "b.log", "--gpus", "8,16", "--nodes", "1,2", "-f", "json")
+    assert sized.returncode == 0, sized.stderr
+    rows = json.loads(sized.stdout)["rows"]
+    assert [(row["nodes"], row["ranks"]) for row in rows] == [(1, 8), (2, 16)]
+    assert [row["tokens_per_second"] for row in rows] == pytest.approx([56_000, 100_800])
+    assert rows[1]["speedup"]["value"] == pytest.approx(1.8)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--gpus", "8"), "--gpus has 1 number, and there are 2 logs: a.log, b.log"),
+        (("--ranks", "8,4"), "b.log: --ranks 4, but the log says world_size 16, not 4 (b.log:1)"),
+        (("--gpus", "8,x"), "--gpus 8,x: a whole number from 1 for each log is needed"),
+    ],
+)
+def test_sizes_that_do_not_fit_the_logs_are_refused(
+    hpctrain: Hpctrain, words: tuple[str, ...], reason: str
+) -> None:
+    Path("a.log").write_text(TITAN.format(1, 7000))
+    Path("b.log").write_text("Namespace(batch_size=64, world_size=16)\n" + TITAN.format(1, 6300))
+    done = hpctrain("report", "a.log", "b.log", *words)
+    assert done.returncode == 2
+    assert reason in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
