@@ -13,12 +13,13 @@ import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.json_files import to_json
-from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import CONTRADICTED, INTERVALS, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact, Report
 from hpc_train.model.report_options import Paper, ReportOptions, Target
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, Regression, Warmup
+from hpc_train.model.submission import JobState
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.records.find_logs import log_files, readable
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpc_train.reports.figures.plot_data import Measured
+    from hpc_train.tables.record_arrays import RecordArrays
 
 DEFAULT = ReportOptions()
 
@@ -60,6 +62,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     inputs = msgspec.structs.replace(inputs, study=with_site_gates(inputs, options))
     runs, notes = _comparable_runs(inputs)
     study = msgspec.structs.replace(inputs.study, notes=(*inputs.study.notes, *notes))
+    if (benchmarks := _of_benchmarks(study, runs, inputs.records, options)) is not None:
+        return _with_provenance(benchmarks, inputs, options)
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast, force=options.force)
     compared = fastest_frame(runs, points, study)
@@ -79,6 +83,20 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     from hpc_train.reports.figures.plot_data import Measured
 
     return _with_figures(report, study, Measured(runs, points, laws, nodes, strategies), options)
+
+
+def _of_benchmarks(
+    study: ExpectedStudy, runs: pd.DataFrame, records: RecordArrays, options: ReportOptions
+) -> Report | None:
+    """Return the report of benchmarks; None if a run is a training, or a gate has to be decided."""
+    from hpc_train.reports.bandwidth import bandwidth_report, sizes_of_jobs
+    from hpc_train.tables.largest_message_bandwidth import bandwidth_tables
+
+    benchmarks = (runs["state"] == "UNPARSED") & ~runs["problem"].str.startswith(CONTRADICTED)
+    if study.gates != Gates() or (runs["state"] == JobState.COMPLETED.value).any():
+        return None
+    tables, apart = bandwidth_tables(sizes_of_jobs(runs[benchmarks]), records)
+    return bandwidth_report(study, runs, (tables, apart), options) if tables else None
 
 
 def _with_figures(

@@ -87,6 +87,36 @@ def test_the_interval_is_named_wherever_it_counts(
     assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over runs"
 
 
+def test_benchmarks_are_bandwidths_by_message_size(hpctrain: Hpctrain) -> None:
+    row = "  {}  2  float  sum  -1  {}  {}  {}  0  {}  {}  {}  0\n"
+    head = BUS.partition("           8 ")[0].replace(
+        "#wrong\n", "#wrong    time   algbw   busbw #wrong\n"
+    )
+    table = "".join(
+        row.format(size, 10, rate / 2, rate, 20, rate / 4, rate / 2)
+        for size, rate in ((1024, 2.0), (1 << 20, 60.0), (1 << 30, 100.0))
+    )
+    Path("a.log").write_text(head + table)
+    Path("b.log").write_text(head + table + table.replace("100.0", "90.0"))
+    Path("c.log").write_text("NCCL version 2.22.3+cuda12.4\nno table\n")
+    done = hpctrain("report", "a.log", "b.log", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (
+        "100 GB/s bus bandwidth at 1 GiB, half of it from 1 MiB; 10 us at 1 KiB"
+        in found["summary"][0]
+    )
+    largest = [
+        (row["table"], row["busbw"]) for row in found["rows"] if row["message_size"] == 1 << 30
+    ]
+    assert largest == [("a.log", 100), ("b.log table 1", 100), ("b.log table 2", 90)]
+    drawn = hpctrain("report", "a.log", "b.log", "-o", "bw.pdf")
+    assert (drawn.returncode, Path("bw.pdf").read_bytes()[:4]) == (0, b"%PDF")
+    partial = hpctrain("report", "a.log", "c.log")
+    assert partial.returncode == 3
+    assert "c.log  " in partial.stdout
+
+
 @pytest.mark.parametrize(
     ("gates", "stated", "code"),
     [
