@@ -9,7 +9,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
@@ -66,7 +66,7 @@ def figures(
 def draw_all(
     draws: Mapping[str, Callable[[], Canvas | None]], kinds: Sequence[str], paper: Paper, unit: str
 ) -> tuple[Figure, ...]:
-    """Return the figures of these names that have something to draw; `unit` is that of sizes."""
+    """Return the figures of these names that show a value; `unit` is the key of their sizes."""
     import matplotlib as mpl
 
     style: Any = {**mpl.rcParamsDefault, **STYLE, "font.size": font_size(paper)}
@@ -74,4 +74,12 @@ def draw_all(
         # Characters that the font lacks are boxes in an image, and text in a page.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         made = ((name, draw()) for name, draw in draws.items())
-        return tuple(finished(name, one, kinds, unit) for name, one in made if one is not None)
+        return tuple(finished(name, one, kinds, unit) for name, one in made if _has_values(one))
+
+
+# What stands on axes without a measured value.
+_NO_VALUES = ("no result", "runs without a result", "ideal", "gate")
+
+
+def _has_values(canvas: Canvas | None) -> TypeGuard[Canvas]:
+    return canvas is not None and any(row.get("drawn") not in _NO_VALUES for row in canvas.rows)
