@@ -142,6 +142,43 @@ def without_result(report: Report) -> bool:
     return any(runs_without(report))
 
 
+# Values of a single run, by the columns of the run table.
+_VALUES = {
+    "step_time_s": "s a step",
+    "samples_per_second": "samples/s",
+    "tokens_per_second": "tokens/s",
+    "epoch_time_s": "s an epoch",
+    "time_to_train_s": "s to train",
+    "loss": "loss",
+    "accuracy": "accuracy",
+    "memory_gib": "GiB of memory",
+}
+# Lines of a summary that are no answer.
+_CONTEXT = ("Measured:", "Baseline", "Caveats:")
+HEADLINE = 3
+
+
+def headline(report: Report) -> tuple[str, ...]:
+    """Return the answer in at most three lines, or why there is none; of a single run its values.
+
+    The reason ends with what to type.
+    """
+    rows = report.run_rows
+    answer = tuple(line for line in report.summary if not line.startswith(_CONTEXT))[:HEADLINE]
+    if not any(row["state"] == JobState.COMPLETED.value for row in rows):
+        why = next((str(row["problem"]) for row in rows if row["problem"]), "")
+        return (f"no result: {why}",) if why else answer
+    if len(rows) > 1:
+        return answer
+    known = {words: rows[0].get(key) for key, words in _VALUES.items()}
+    values = [
+        f"{words} {value:.4g}" if words in _VALUES else f"{value:.4g} {words}"
+        for words, value in known.items()
+        if value is not None
+    ]
+    return (f"measured: {', '.join(values)}",) if values else answer
+
+
 def open_checks(report: Report) -> tuple[str, ...]:
     """Return a line for each point at which a gate of the report is not decided."""
     from hpc_train.reports.gate_table_and_sentences import undecided
