@@ -10,7 +10,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.model.result_columns import RESULTS
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.study_runs import run_records
+from hpc_train.pipeline.study_runs import deleted_logs, run_records
 from hpc_train.records.collect import logs_of, wanted
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.pattern_suggestions import Suggestion, suggested_for
@@ -31,6 +31,8 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
         manifest = read_study(home)
         if run is None:
             return ()
+        if gone := deleted_logs(run):
+            return (f"{run.folder.run_id} ended well; {gone}",)
         options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
         packs = run_records(run, options, ParseStats())
         if any(kind.metric in _MEASURED for pack in packs for kind in pack.kinds):

@@ -96,6 +96,10 @@ def test_a_run_without_any_line_is_told_how_to_print_one(hpctrain: Hpctrain) -> 
     study("s", "true")
     done = hpctrain("submit", "study.yaml", "--wait")
     assert "print one in the script: hpctrain help events" in done.stderr
+    for log in Path("results/s").glob("*/logs/*"):
+        log.unlink()
+    assert "ended well; its logs were deleted: results/s/" in hpctrain("status", "s").stderr
+    assert "its logs were deleted: results/s/" in hpctrain("report", "s").stdout
 
 
 def test_a_foreign_log_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:
