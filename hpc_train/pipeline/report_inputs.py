@@ -47,7 +47,9 @@ from hpc_train.records.mlperf_run import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
+from hpc_train.runs import find_runs
 from hpc_train.runs.run_conditions import conditions_of
+from hpc_train.runs.run_folders import is_run, run_folders
 from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.sites.load import load_site
 from hpc_train.specs.report_options import exclusions, without
@@ -131,6 +133,8 @@ def report_inputs(
     """
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
+    for word in words:
+        _refuse_all_results(Path(word))
     paths, homes = classify(words, search.root)
     stats = ParseStats() if stats is None else stats
     if not homes:
@@ -142,6 +146,23 @@ def report_inputs(
     found = _own(study_runs(paths, homes, options), stats)
     study = without(found.study, search.excluded, homes[0])
     return msgspec.structs.replace(found, study=study)
+
+
+def _refuse_all_results(folder: Path) -> None:
+    """Refuse the folder of all results: a report is of one study.
+
+    Raises:
+        LogParseError: the folder has those of studies and jobs.
+    """
+    if not folder.is_dir() or is_run(folder) or run_folders(folder):
+        return
+    names = [home.name for home in find_runs.homes(folder)]
+    if names:
+        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        raise LogParseError(
+            f"{folder}: the folder of all results; name one of them: {shown}",
+            f"hpctrain report {folder / names[-1]}",
+        )
 
 
 def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:

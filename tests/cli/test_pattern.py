@@ -96,6 +96,9 @@ def test_a_run_without_any_line_is_told_how_to_print_one(hpctrain: Hpctrain) -> 
     study("s", "true")
     done = hpctrain("submit", "study.yaml", "--wait")
     assert "print one in the script: hpctrain help events" in done.stderr
+    assert (
+        "the folder of all results; name one of them: s\n" in hpctrain("report", "results").stderr
+    )
     for log in Path("results/s").glob("*/logs/*"):
         log.unlink()
     assert "ended well; its logs were deleted: results/s/" in hpctrain("status", "s").stderr
