@@ -99,7 +99,8 @@ def _print_headline(done: Submitted) -> None:
 
     words = [str(done.home)] if _is_study(done) else [str(run.path) for run in done.new]
     try:
-        lines = headline(build_report(report_inputs(words, selection(done.home.parent))))
+        inputs = report_inputs(words, selection(done.home.parent))
+        lines = headline(build_report(inputs), inputs.study.guessed)
     except HpcTrainError as failure:
         lines = (f"no result: {failure.message}",)
     for line in lines:

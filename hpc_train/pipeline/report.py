@@ -156,18 +156,26 @@ _VALUES = {
 # Lines of a summary that are no answer.
 _CONTEXT = ("Measured:", "Baseline", "Caveats:")
 HEADLINE = 3
+_NO_RESULT = "no result: "
 
 
-def headline(report: Report) -> tuple[str, ...]:
+def headline(report: Report, guessed: str = "") -> tuple[str, ...]:
     """Return the answer in at most three lines, or why there is none; of a single run its values.
 
-    The reason ends with what to type.
+    `guessed` is how lines were read, and is said with an answer. A reason ends with what to type.
     """
+    lines = _headline(report)
+    if not guessed or (lines[:1] and lines[0].startswith(_NO_RESULT)):
+        return lines
+    return (*lines[: HEADLINE - 1], f"assumed: {guessed}")
+
+
+def _headline(report: Report) -> tuple[str, ...]:
     rows = report.run_rows
     answer = tuple(line for line in report.summary if not line.startswith(_CONTEXT))[:HEADLINE]
     if not any(row["state"] == JobState.COMPLETED.value for row in rows):
         why = next((str(row["problem"]) for row in rows if row["problem"]), "")
-        return (f"no result: {why}",) if why else answer
+        return (f"{_NO_RESULT}{why}",) if why else answer
     if len(rows) > 1:
         return answer
     known = {words: rows[0].get(key) for key, words in _VALUES.items()}

@@ -26,6 +26,7 @@ from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclare
 from hpc_train.model.log_selection import Search
 from hpc_train.model.queue_limits import partition_named
 from hpc_train.model.record import UNITS, Record
+from hpc_train.model.result_columns import RESULTS
 from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
@@ -40,11 +41,12 @@ from hpc_train.pipeline.nccl_transport import (
 )
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import apart_warnings, packs_in, wanted
-from hpc_train.records.find_logs import rank_of
+from hpc_train.records.find_logs import log_files, rank_of
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.mlperf_run import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.pattern_suggestions import suggested_for
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
 from hpc_train.runs import find_runs
@@ -169,6 +171,7 @@ def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
     from hpc_train.tables.record_arrays import gathered
 
     own, records = found.runs, gathered(found.packs(stats))
+    records, assumed = _with_durations(found.study, own, records)
     network_of = functools.cache(site_network)
     by_id = {run.folder.run_id: run for run in own}
     transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}
@@ -181,7 +184,47 @@ def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
     inputs = _report_inputs(
         _with_conditions(found.study, conditions), records, transports, warnings, stats
     )
-    return msgspec.structs.replace(inputs, own=own)
+    said = "; ".join(filter(None, (inputs.study.guessed, assumed)))
+    study = msgspec.structs.replace(inputs.study, guessed=said)
+    return msgspec.structs.replace(inputs, own=own, study=study)
+
+
+# A training that states none of the first but one of the second is compared by its duration.
+_TIMED = frozenset({*RESULTS, "iteration_time", "busbw", "algbw", "latency", "solve_time"})
+_OF_TRAINING = frozenset({"loss", "accuracy", "steps"})
+_BY_DURATION = (
+    "no line states a time or a rate, so the time to train is the duration of the whole job, "
+    "start-up and evaluation included"
+)
+
+
+def _with_durations(
+    study: ExpectedStudy, own: Sequence[Run], records: RecordArrays
+) -> tuple[RecordArrays, str]:
+    """Add the duration of each job of a study as its time to train, if no line may state a time.
+
+    The second value is the assumption; empty if nothing was added.
+    """
+    from hpc_train.tables.record_arrays import joined_arrays, record_arrays
+    from hpc_train.tables.run_level_records import metrics_of
+
+    known = metrics_of(records)
+    done = [run for run in study.runs if run.state == JobState.COMPLETED.value and run.wall_s]
+    trains = all(known.get(run.run_id, set()) & _OF_TRAINING for run in done)
+    if not (done and study.scaling and trains) or any(own & _TIMED for own in known.values()):
+        return records, ""
+    logs = next(log_files([run.folder.logs]) for run in own if run.folder.run_id == done[0].run_id)
+    offered = suggested_for(logs)
+    if offered is not None and any(one.metric in _TIMED for one in offered[1]):
+        return records, ""
+    durations = [
+        Record(
+            run=run.run_id, source="status.json", line=1, parser="duration", metric="time_to_train",
+            value=run.wall_s or 0.0, unit="s", scope="global",
+        )
+        for run in done
+    ]  # fmt: skip
+    return joined_arrays((records, record_arrays(durations))), _BY_DURATION
 
 
 def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport | None:
