@@ -14,6 +14,8 @@ _NEXT_STEPS = (
     "check the state of the job with `squeue` or `sacct`; also name its other logs: those of all "
     "ranks, and that of the job script, to which Slurm and the launcher write"
 )
+# How the problem of a run begins that somebody cancelled.
+_CANCELLED = "cancelled"
 _WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
 
 
@@ -50,6 +52,10 @@ def transport_lines(transport: Transport | None) -> Iterator[str]:
 
 
 def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
+    if diagnosis.why.startswith(_CANCELLED):
+        yield from _wrapped("CANCELLED  ", f"{diagnosis.why}; nothing failed before")
+        yield from _wrapped("do      ", "nothing; hpctrain retry RUN submits it again")
+        return
     yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", diagnosis.why)
     yield "where   --"
     yield from _wrapped("do      ", "nothing" if diagnosis.outcome == "success" else _NEXT_STEPS)

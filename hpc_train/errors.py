@@ -65,6 +65,12 @@ class StoreError(HpcTrainError):
     """A run folder cannot be read or written."""
 
 
+class NothingToDrawError(StoreError):
+    """A report has no value for the figure that was asked for."""
+
+    exit_code = 3
+
+
 class NewerVersionError(StoreError):
     """A run folder was written by a newer version, and nothing in it is read or written."""
 

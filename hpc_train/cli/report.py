@@ -81,6 +81,9 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 @click.option("--wide", is_flag=True, help="All columns, not only those that fit the terminal.")
 @click.option("--width", metavar="LENGTH", help="Width of the figures on paper: 3.3in, 84mm.")
 @click.option("--no-title", is_flag=True, help="Figures without a title, for a caption below them.")
+@click.option("--gpus", metavar="N,…", help="GPUs of each foreign log, in the order of the logs.")
+@click.option("--nodes", metavar="N,…", help="Nodes of each log, likewise.")
+@click.option("--ranks", metavar="N,…", help="Ranks of each log, if not one for each GPU.")
 @click.option(
     "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
 )
@@ -164,7 +167,7 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
     import msgspec
 
     from hpc_train.pipeline.collect import with_patterns
-    from hpc_train.pipeline.report_inputs import selection
+    from hpc_train.pipeline.report_inputs import selection, sizes_in_order
 
     search = selection(
         results,
@@ -176,7 +179,8 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
     search = with_patterns(search, options["regexes"], options["scope"])
     names = ("sheet", "scaling", "batch", "rates")
     stated = {name: options[name] for name in names} | dict(map(_setting, options["settings"]))
-    return msgspec.structs.replace(search, **stated)
+    sizes = sizes_in_order({name: options[name] for name in ("gpus", "nodes", "ranks")})
+    return msgspec.structs.replace(search, sizes=sizes, **stated)
 
 
 def _setting(text: str) -> tuple[str, float | str]:

@@ -1,4 +1,4 @@
-"""Foreign runs and stated values -> runs with sizes, axes and reasons."""
+"""Foreign runs and values stated in a file or as options -> runs with sizes, axes and reasons."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.errors import LogParseError
 from hpc_train.imports.points_file import Points, by_run
 from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
-from hpc_train.model.result_columns import BATCH, Stated
+from hpc_train.model.result_columns import BATCH, Stated, complete_sizes
 
 # As in the run table: the log contradicts the stated value.
 _UNPARSED = "UNPARSED"
@@ -31,29 +32,76 @@ def sized(
     Raises:
         LogParseError: a key of the file names no run.
     """
-    found = by_run(points, logs)
+    found = {run: (points.places[key], own) for run, (key, own) in by_run(points, logs).items()}
+    records = tuple(
+        _batch(run, place, stated.global_batch)
+        for run, (place, stated) in found.items()
+        if stated.global_batch is not None
+    )
+    unstated = [run.run_id for run in study.runs if run.run_id not in found]
+    notes = (*study.notes, *_unstated(unstated, points.path))
+    changed = msgspec.structs.replace(_stated(study, _printed(run_level), found), notes=notes)
+    return msgspec.structs.replace(changed, **points.changes), records
+
+
+def in_order(
+    study: ExpectedStudy, run_level: Sequence[Record], sizes: Mapping[str, tuple[int, ...]]
+) -> ExpectedStudy:
+    """Return the study with sizes that were stated as options, a number for each log.
+
+    Raises:
+        LogParseError: other than one number for each log, numbers that contradict one another, or
+        a log that contradicts its number.
+    """
+    names = [run.run_id for run in study.runs]
+    for option, numbers in sizes.items():
+        if len(numbers) != len(names):
+            shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+            raise LogParseError(
+                f"--{option} has {len(numbers)} number{'s' * (len(numbers) != 1)}, and there are "
+                f"{len(names)} logs: {shown}",
+                "give a number for each log, in this order",
+            )
+    found: dict[str, tuple[str, Stated]] = {}
+    printed = _printed(run_level)
+    for place, run in enumerate(study.runs):
+        own = {option: numbers[place] for option, numbers in sizes.items()}
+        words = " ".join(f"--{option} {number}" for option, number in own.items())
+        try:
+            stated = Stated(sizes=complete_sizes(own))
+        except ValueError as wrong:
+            raise LogParseError(f"{run.run_id}: {words}: {wrong}") from None
+        for text in _contradictions(run, stated, printed.get(run.run_id, ())):
+            raise LogParseError(f"{run.run_id}: {words}, but {text}")
+        found[run.run_id] = words, stated
+    return _stated(study, printed, found)
+
+
+def _printed(run_level: Sequence[Record]) -> Mapping[str, Sequence[Record]]:
+    """Return the records of each run that state its size or batch."""
     printed: dict[str, list[Record]] = {}
     for record in run_level:
         if record.metric in ("world_size", BATCH) and not record.variant:
             printed.setdefault(record.run, []).append(record)
+    return printed
+
+
+def _stated(
+    study: ExpectedStudy,
+    printed: Mapping[str, Sequence[Record]],
+    found: Mapping[str, tuple[str, Stated]],
+) -> ExpectedStudy:
+    """Return the study with the stated values of its runs, each with its place."""
     runs: list[ExpectedRun] = []
-    records: list[Record] = []
     counts: Counter[str] = Counter()
     for run in study.runs:
-        if run.run_id not in found:
-            runs.append(run)
-            continue
-        key, stated = found[run.run_id]
-        place = points.places[key]
-        counts[repr(stated)] += 1
-        sized_run = _sized(run, stated, place, printed.get(run.run_id, ()))
-        runs.append(msgspec.structs.replace(sized_run, repetition=counts[repr(stated)]))
-        if stated.global_batch is not None:
-            records.append(_batch(run.run_id, place, stated.global_batch))
-    unstated = [run.run_id for run in study.runs if run.run_id not in found]
-    notes = (*study.notes, *_unstated(unstated, points.path))
-    changed = msgspec.structs.replace(study, runs=tuple(runs), notes=notes, **points.changes)
-    return changed, tuple(records)
+        if run.run_id in found:
+            place, stated = found[run.run_id]
+            counts[repr(stated)] += 1
+            own = _sized(run, stated, place, printed.get(run.run_id, ()))
+            run = msgspec.structs.replace(own, repetition=counts[repr(stated)])
+        runs.append(run)
+    return msgspec.structs.replace(study, runs=tuple(runs))
 
 
 def _sized(run: ExpectedRun, stated: Stated, place: str, printed: Sequence[Record]) -> ExpectedRun:
@@ -79,7 +127,7 @@ def _contradictions(run: ExpectedRun, stated: Stated, printed: Sequence[Record])
                 f"({record.source}:{record.line})"
             )
     if ranks is not None and run.ranks > ranks:
-        yield f"the log is of {run.ranks} ranks or more, not of {ranks}"
+        yield f"the log names rank {run.ranks - 1}, so it is not of {ranks}"
 
 
 def _batch(run: str, place: str, value: float) -> Record:

@@ -24,14 +24,23 @@ EXCLUDED = "EXCLUDED"
 _UNFINISHED = frozenset(state.value for state in JobState if state.active)
 
 
+def state_sizes(logs: int) -> str:
+    """Return what states the sizes of so many logs, for an advice."""
+    numbers = ",".join("N" * min(logs, 4)) + ",…" * (logs > 4)
+    return (
+        f"state it: hpctrain report LOG{'…' * (logs > 1)} --gpus {numbers} (the number of GPUs of "
+        f"{'each log, in their order' if logs > 1 else 'the log'}; --nodes, --ranks likewise)"
+    )
+
+
 class ExpectedRun(Value, frozen=True, kw_only=True):
     """One run of a study, or one foreign log; `state` is a JobState or MISSING.
 
     `axes` holds the study's axis values, so that runs which differ in more than their size form
     separate series. `topology` is None if it was not recorded (a foreign log). `problem` is the
     reason on one line why a run has no result (`rank 1 on host a: exit code 3`). `transport` is the
-    short name of NCCL's transport (`IB+GDR`, `sockets`), empty if no log states it. `ranks`: the
-    minimum number of ranks that logs without a recorded topology name.
+    short name of NCCL's transport (`IB+GDR`, `sockets`), empty if no log states it. `ranks`: one
+    more than the highest rank that a foreign log names; there may be more ranks.
 
     `sizes` are those that a person stated for a log or a row (`nodes`, `gpus_per_node`,
     `tasks_per_node`, `ranks`). `conditions` are the recorded values that must match in a series

@@ -32,6 +32,10 @@ def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
             if not paths:
                 file, sheet = sheet_of(Path(word))
                 raise no_such_file(str(file) if sheet else word) or unknown from None
+            if Path(word).suffix == ".py":
+                raise LogParseError(
+                    f"{word}: a program, not a log", f"hpctrain submit {word}, then name its run"
+                ) from None
             logs += paths
     return logs, homes
 

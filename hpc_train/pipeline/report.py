@@ -13,12 +13,13 @@ import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.json_files import to_json
-from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import CONTRADICTED, INTERVALS, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact, Report
 from hpc_train.model.report_options import Paper, ReportOptions, Target
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, Regression, Warmup
+from hpc_train.model.submission import JobState
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.records.find_logs import log_files, readable
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from hpc_train.reports.figures.plot_data import Measured
+    from hpc_train.tables.record_arrays import RecordArrays
 
 DEFAULT = ReportOptions()
 
@@ -60,6 +62,8 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     inputs = msgspec.structs.replace(inputs, study=with_site_gates(inputs, options))
     runs, notes = _comparable_runs(inputs)
     study = msgspec.structs.replace(inputs.study, notes=(*inputs.study.notes, *notes))
+    if (benchmarks := _of_benchmarks(study, runs, inputs.records, options)) is not None:
+        return _with_provenance(benchmarks, inputs, options)
     points = speedup_frame(runs, study)
     laws = fits(points, options.forecast, force=options.force)
     compared = fastest_frame(runs, points, study)
@@ -79,6 +83,20 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     from hpc_train.reports.figures.plot_data import Measured
 
     return _with_figures(report, study, Measured(runs, points, laws, nodes, strategies), options)
+
+
+def _of_benchmarks(
+    study: ExpectedStudy, runs: pd.DataFrame, records: RecordArrays, options: ReportOptions
+) -> Report | None:
+    """Return the report of benchmarks; None if a run is a training, or a gate has to be decided."""
+    from hpc_train.reports.bandwidth import bandwidth_report, sizes_of_jobs
+    from hpc_train.tables.largest_message_bandwidth import bandwidth_tables
+
+    benchmarks = (runs["state"] == "UNPARSED") & ~runs["problem"].str.startswith(CONTRADICTED)
+    if study.gates != Gates() or (runs["state"] == JobState.COMPLETED.value).any():
+        return None
+    tables, apart = bandwidth_tables(sizes_of_jobs(runs[benchmarks]), records)
+    return bandwidth_report(study, runs, (tables, apart), options) if tables else None
 
 
 def _with_figures(
@@ -122,6 +140,49 @@ def without_result(report: Report) -> bool:
     from hpc_train.reports.gate_table_and_sentences import without_result as runs_without
 
     return any(runs_without(report))
+
+
+# Values of a single run, by the columns of the run table.
+_VALUES = {
+    "step_time_s": "s a step",
+    "samples_per_second": "samples/s",
+    "tokens_per_second": "tokens/s",
+    "epoch_time_s": "s an epoch",
+    "time_to_train_s": "s to train",
+    "loss": "loss",
+    "accuracy": "accuracy",
+    "memory_gib": "GiB of memory",
+}
+HEADLINE = 3
+_NO_RESULT = "no result: "
+
+
+def headline(report: Report, guessed: str = "") -> tuple[str, ...]:
+    """Return the answer in at most three lines, or why there is none; of a single run its values.
+
+    `guessed` is how lines were read, and is said with an answer. A reason ends with what to type.
+    """
+    lines = _headline(report)
+    if not guessed or (lines[:1] and lines[0].startswith(_NO_RESULT)):
+        return lines
+    return (*lines[: HEADLINE - 1], f"assumed: {guessed}")
+
+
+def _headline(report: Report) -> tuple[str, ...]:
+    rows = report.run_rows
+    answer = report.answer[:HEADLINE]
+    if not any(row["state"] == JobState.COMPLETED.value for row in rows):
+        why = next((str(row["problem"]) for row in rows if row["problem"]), "")
+        return (f"{_NO_RESULT}{why}",) if why else answer
+    if len(rows) > 1:
+        return answer
+    known = {words: rows[0].get(key) for key, words in _VALUES.items()}
+    values = [
+        f"{words} {value:.4g}" if words in _VALUES else f"{value:.4g} {words}"
+        for words, value in known.items()
+        if value is not None
+    ]
+    return (f"measured: {', '.join(values)}",) if values else answer
 
 
 def open_checks(report: Report) -> tuple[str, ...]:

@@ -16,17 +16,18 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from hpc_train.errors import HpcTrainError, LogParseError, nearest
+from hpc_train.errors import HpcTrainError, LogParseError, SpecError, nearest
 from hpc_train.imports.csv_table import ResultTable, table_of
 from hpc_train.imports.duplicates import refuse_same_files, refuse_same_logs
 from hpc_train.imports.points_file import Points, logs_named, read_points
-from hpc_train.imports.stated_sizes import sized
+from hpc_train.imports.stated_sizes import in_order, sized
 from hpc_train.imports.table_file import read_table
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.log_selection import Search
 from hpc_train.model.queue_limits import partition_named
 from hpc_train.model.record import UNITS, Record
+from hpc_train.model.result_columns import RESULTS
 from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
@@ -41,14 +42,17 @@ from hpc_train.pipeline.nccl_transport import (
 )
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import apart_warnings, packs_in, wanted
-from hpc_train.records.find_logs import rank_of
+from hpc_train.records.find_logs import log_files, rank_of
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.mlperf_run import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.pattern_suggestions import suggested_for
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
+from hpc_train.runs import find_runs
 from hpc_train.runs.run_conditions import conditions_of
+from hpc_train.runs.run_folders import is_run, run_folders
 from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.sites.load import load_site
 from hpc_train.specs.report_options import exclusions, without
@@ -85,6 +89,24 @@ def selection(
 
 # Words of a command that a next one repeats.
 _REPEATED = 4
+_MOST = 10**9
+
+
+def sizes_in_order(given: Mapping[str, str | None]) -> dict[str, tuple[int, ...]]:
+    """Return the numbers of options such as `--gpus 8,16`, by their names.
+
+    Raises:
+        SpecError: a number that is not a whole one from 1.
+    """
+    sizes: dict[str, tuple[int, ...]] = {}
+    for name, text in given.items():
+        words = [] if text is None else [word.strip() for word in text.split(",")]
+        if not all(word.isascii() and word.isdigit() and 0 < int(word) <= _MOST for word in words):
+            hint = f"as in --{name} 8,16"
+            raise SpecError(f"--{name} {text}: a whole number from 1 for each log is needed", hint)
+        if words:
+            sizes[name] = tuple(map(int, words))
+    return sizes
 
 
 class ReportInputs(Value, frozen=True, kw_only=True):
@@ -116,12 +138,15 @@ def report_inputs(
     """
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
+    for word in words:
+        _refuse_all_results(Path(word))
     paths, homes = classify(words, search.root)
     stats = ParseStats() if stats is None else stats
     if not homes:
         return _stated(_foreign(paths, search, stats), words, search)
-    if search.points is not None:
-        raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
+    if search.points is not None or search.sizes:
+        given = search.points or f"--{next(iter(search.sizes))}"
+        raise LogParseError(f"{given}: the sizes of hpctrain's runs are known")
     options = wanted(search.form, search.prefix, search.patterns)
     found = _own(study_runs(paths, homes, options), stats)
     study = without(found.study, search.excluded, homes[0])
@@ -143,10 +168,28 @@ def _stated(found: ReportInputs, words: Sequence[str], search: Search) -> Report
     return msgspec.structs.replace(found, study=study, records=records)
 
 
+def _refuse_all_results(folder: Path) -> None:
+    """Refuse the folder of all results: a report is of one study.
+
+    Raises:
+        LogParseError: the folder has those of studies and jobs.
+    """
+    if not folder.is_dir() or is_run(folder) or run_folders(folder):
+        return
+    names = [home.name for home in find_runs.homes(folder)]
+    if names:
+        shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
+        raise LogParseError(
+            f"{folder}: the folder of all results; name one of them: {shown}",
+            f"hpctrain report {folder / names[-1]}",
+        )
+
+
 def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
     from hpc_train.tables.record_arrays import gathered
 
     own, records = found.runs, gathered(found.packs(stats))
+    records, assumed = _with_durations(found.study, own, records)
     network_of = functools.cache(site_network)
     by_id = {run.folder.run_id: run for run in own}
     transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}
@@ -159,7 +202,47 @@ def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
     inputs = _report_inputs(
         _with_conditions(found.study, conditions), records, transports, warnings, stats
     )
-    return msgspec.structs.replace(inputs, own=own)
+    said = "; ".join(filter(None, (inputs.study.guessed, assumed)))
+    study = msgspec.structs.replace(inputs.study, guessed=said)
+    return msgspec.structs.replace(inputs, own=own, study=study)
+
+
+# A training that states none of the first but one of the second is compared by its duration.
+_TIMED = frozenset({*RESULTS, "iteration_time", "busbw", "algbw", "latency", "solve_time"})
+_OF_TRAINING = frozenset({"loss", "accuracy", "steps"})
+_BY_DURATION = (
+    "no line states a time or a rate, so the time to train is the duration of the whole job, "
+    "start-up and evaluation included"
+)
+
+
+def _with_durations(
+    study: ExpectedStudy, own: Sequence[Run], records: RecordArrays
+) -> tuple[RecordArrays, str]:
+    """Add the duration of each job of a study as its time to train, if no line may state a time.
+
+    The second value is the assumption; empty if nothing was added.
+    """
+    from hpc_train.tables.record_arrays import joined_arrays, record_arrays
+    from hpc_train.tables.run_level_records import metrics_of
+
+    known = metrics_of(records)
+    done = [run for run in study.runs if run.state == JobState.COMPLETED.value and run.wall_s]
+    trains = all(known.get(run.run_id, set()) & _OF_TRAINING for run in done)
+    if not (done and study.scaling and trains) or any(own & _TIMED for own in known.values()):
+        return records, ""
+    logs = next(log_files([run.folder.logs]) for run in own if run.folder.run_id == done[0].run_id)
+    offered = suggested_for(logs)
+    if offered is not None and any(one.metric in _TIMED for one in offered[1]):
+        return records, ""
+    durations = [
+        Record(
+            run=run.run_id, source="status.json", line=1, parser="duration", metric="time_to_train",
+            value=run.wall_s or 0.0, unit="s", scope="global",
+        )
+        for run in done
+    ]  # fmt: skip
+    return joined_arrays((records, record_arrays(durations))), _BY_DURATION
 
 
 def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport | None:
@@ -358,8 +441,9 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
     if search.patterns and kind in ("tables", "records"):
         raise LogParseError(f"{paths[0]}: not a log, so --pattern reads no line of it")
     if kind == "tables":
-        if search.points is not None:
-            raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
+        if search.points is not None or search.sizes:
+            given = search.points or f"--{next(iter(search.sizes))}"
+            raise LogParseError(f"{given}: a table has the sizes of its runs in columns")
         tables = [_table(path, search.sheet) for path in paths]
         # Numpy and pandas are imported here, so that errors above are reported at once.
         from hpc_train.imports.runs_from_table import table_study
@@ -369,6 +453,9 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         files = tuple(dict.fromkeys(sheet_of(path)[0] for path in paths))
         return ForeignResults(study, record_arrays(records), {}, {}, files)
     points_path = paths[0] if kind == "points" else search.points
+    if points_path is not None and search.sizes:
+        option = next(iter(search.sizes))
+        raise LogParseError(f"--{option} and {points_path} both state sizes", "give one of them")
     points = read_points(points_path) if points_path is not None else None
     if kind == "records":
         results = _of_records(paths)
@@ -376,9 +463,17 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         logs = logs_named(points) if kind == "points" and points else paths
         options = wanted(search.form, search.prefix, search.patterns)
         results = _of_logs(logs, options, stats, allow_failed=search.allow_failed)
+    if search.sizes:
+        return results._replace(study=_in_order(results, search.sizes))
     if points is None or points_path is None:
         return results
     return _sized(results, points)._replace(inputs=(points_path, *results.inputs))
+
+
+def _in_order(results: ForeignResults, sizes: Mapping[str, tuple[int, ...]]) -> ExpectedStudy:
+    from hpc_train.tables.run_level_records import run_level_records
+
+    return in_order(results.study, run_level_records(results.records), sizes)
 
 
 def _table(path: Path, sheet: str) -> ResultTable:
@@ -407,7 +502,7 @@ def _of_logs(
     # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.records.diagnosis.diagnose import log_ends
     from hpc_train.tables.record_arrays import gathered
-    from hpc_train.tables.run_level_records import metrics_of
+    from hpc_train.tables.run_level_records import highest_ranks, metrics_of
 
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
@@ -416,8 +511,9 @@ def _of_logs(
     transports = {run: end.transport for run, end in ends.items()}
     if not len(records.value) and not any(transports.values()):
         raise nothing(logs, stats)
+    named = highest_ranks(records)
     ranks = {
-        run: 1 + max([stats.ranks.get(run, -1), *(_rank(log) for log in files)])
+        run: 1 + max(stats.ranks.get(run, -1), named.get(run, -1), *map(_rank, files))
         for run, files in runs.items()
     }
     study = _study("logs", ranks, metrics_of(records))

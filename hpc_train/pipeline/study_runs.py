@@ -16,6 +16,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.collect import each_once, logs_of, packs_in
+from hpc_train.records.find_logs import log_files
 from hpc_train.records.guessed_records import with_scope
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
@@ -148,10 +149,18 @@ def study_runs(logs: Sequence[Path], homes: Sequence[Path], options: Wanted) -> 
     return StudyRuns(study, own, options.with_patterns(manifest.spec.patterns if manifest else ()))
 
 
+def deleted_logs(run: Run) -> str:
+    """Return that the logs of a run were deleted; empty if there are some, or their records."""
+    logs = run.folder.logs
+    stored = not is_folder(logs) and is_regular(run.folder.records)
+    # The executor writes one into every run folder.
+    return "" if stored or log_files([logs]) else f"its logs were deleted: {logs}"
+
+
 def _problem_of(run: Run) -> str:
     """Return why a run has no result, or an empty string."""
     if run.state is JobState.COMPLETED:
-        return run.problem
+        return run.problem or deleted_logs(run)
     # Signatures are slow to load, and runs that completed need none.
     from hpc_train.pipeline.diagnose import problem_of
 

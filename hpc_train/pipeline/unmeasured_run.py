@@ -10,7 +10,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.model.result_columns import RESULTS
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.study_runs import run_records
+from hpc_train.pipeline.study_runs import deleted_logs, run_records
 from hpc_train.records.collect import logs_of, wanted
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.pattern_suggestions import Suggestion, suggested_for
@@ -34,13 +34,16 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
         manifest = read_study(home)
         if run is None:
             return ()
+        if gone := deleted_logs(run):
+            return (f"{run.folder.run_id} ended well; {gone}",)
         options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
         records = gathered(run_records(run, options, ParseStats()))
         kinds = set(zip(records.metric.texts(), records.scope.texts(), strict=True))
-        if any(metric in _MEASURED and scope != "unknown" for metric, scope in kinds):
-            return ()
-        for question in rate_questions(records).values():
-            return (f"{question} hpctrain report {home.name} --rates job, or --rates rank",)
+        measured = any(metric in _MEASURED and scope != "unknown" for metric, scope in kinds)
+        questions = [] if measured else [*rate_questions(records).values()][:1]
+        if measured or questions:
+            asked = f"hpctrain report {home.name} --rates job, or --rates rank"
+            return tuple(f"{question} {asked}" for question in questions)
     except HpcTrainError:
         # `report` names the reason.
         return ()

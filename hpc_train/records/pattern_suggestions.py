@@ -9,7 +9,7 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, product
 from math import isclose
 from pathlib import Path
 from typing import NamedTuple
@@ -34,6 +34,8 @@ _SHOWN = 80
 _NO_UNIT = ("1", "1/s", "fraction")
 # Other numbers differ by line, and other characters may not be seen on a terminal.
 _VARYING = re.compile(r"\d+|[^ -~]+")
+_NUMBERS = re.compile(r"\d[\d.,]*(?:e[-+]?\d+)?")
+_ANY = r"\d[-+\d.,e]*"
 _OF_STEP = re.compile(r"\b(?:step|iter|batch)")
 _LOSS = re.compile(r"(?:.{0,60} )?loss")
 _ACCURACY = re.compile(r"(?:.{0,60} )?acc(?:uracy)?")
@@ -157,8 +159,12 @@ def _pattern(
     end = start + len(item.text)
     after = _VARYING.split(text[end : end + _CONTEXT])[0]
     digits = r"[-+\d.,e]+" if "," in item.text else r"[-+\d.e]+"
-    for left, right in ((before, ""), (before, after)):
-        regex = f"{re.escape(left)}(?P<{metric}>{digits}){re.escape(right)}".replace("\\ ", " ")
+    # A time without a word of its own needs the words before the last numbers.
+    parts = [re.escape(part) for part in _NUMBERS.split(text[:start])]
+    longer = [_ANY.join(parts[-count:]) for count in (2, 3) if len(parts) >= count]
+    before, after = re.escape(before), re.escape(after)
+    for left, right in product((before, *filter(str.isascii, longer)), ("", after)):
+        regex = f"{left}(?P<{metric}>{digits}){right}".replace("\\ ", " ")
         scale = {} if factor == 1 else {metric: factor}
         pattern = LogPattern(regex=regex, scope="per_rank", scale=scale)
         if len(literal_of(regex).encode()) >= _SHORTEST_LITERAL:

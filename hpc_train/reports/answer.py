@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy, state_sizes
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import COST
 from hpc_train.model.study import ALONE, Gates
@@ -39,10 +39,6 @@ MOST = 4
 EFFICIENCY = 0.7
 _ROUNDING = 1e-9
 _COSTS = (("gpu_hours_per_million", "GPU-hours"), ("node_hours_per_million", "node-hours"))
-UNSIZED = (
-    "The number of ranks is not known: nothing to compare; "
-    "let the run print world_size (hpctrain help events)."
-)
 SAME = "no difference seen"
 ONE_SIZE = "One size only ({where}): no speedup; a study measures several sizes."
 _ENDS = ("", "_low", "_high")
@@ -117,7 +113,11 @@ def answer_lines(points: Sequence[Row], fastest: Sequence[Row], gates: Gates) ->
         return
     if one_size(points):
         where = place(points[0])
-        yield UNSIZED if where == UNKNOWN else ONE_SIZE.format(where=where)
+        if where == UNKNOWN:
+            what = state_sizes(sum(row["n_submitted"] for row in points))
+            yield f"The number of ranks is not known, so nothing is compared; {what}."
+        else:
+            yield ONE_SIZE.format(where=where)
     found = _Points(points, fastest)
     short = len(found.own) > MOST
     for count, group in enumerate(found.groups):

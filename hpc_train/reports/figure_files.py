@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import NothingToDrawError
 from hpc_train.json_files import write_file
 from hpc_train.model.report import Report
 
@@ -45,9 +45,12 @@ def write_figure(report: Report, path: Path) -> Path:
     """Write the main figure in the image format of the path's extension.
 
     Raises:
-        StoreError: there is no figure, or the file cannot be written.
+        NothingToDrawError: no value is known at a size. StoreError: the file cannot be written.
     """
     if not report.figures:
-        raise StoreError(f"{path}: nothing to draw; no run of this study has a result")
+        reasons = (str(row["problem"]) for row in report.run_rows if row["problem"])
+        why = next(reasons, report.summary[0] if report.summary else "no result")
+        hint = f"the same command without -o {path} prints all that is known"
+        raise NothingToDrawError(f"{path} was not written, there is nothing to draw: {why}", hint)
     write_file(path, report.figures[0].images[path.suffix.removeprefix(".")])
     return path

@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 _PLURALS = ("launcher", "site")
 STATE_UNKNOWN = (
     "Logs without a run folder do not contain the state of their job: a log with a result counts "
-    "as ok unless it contains a failure (records contain none). The number of ranks is the printed "
-    "world_size, otherwise that of the ranks that the log names. Logs with the same number of "
-    "ranks are repetitions of one point; a log without a number is a point of its own."
+    "as ok unless it contains a failure (records contain none). Logs with the same number of ranks "
+    "are repetitions of one point; a log without a number is a point of its own (--gpus, --nodes "
+    "and --ranks state it)."
 )
 PAIRED = "Student's t of the differences within the blocks of the nested study, on logarithms"
 RATIOS = (

@@ -56,18 +56,20 @@ def common_baselines(groups: Grouped, study: ExpectedStudy, of_point: Ints, rate
     """Return the baseline that all series of a class share; -1 if one of them has a result.
 
     It is the fastest point of the smallest size that has a result, among the points with the values
-    of `study.baseline`. `rate` is the mean rate of each point, NaN without a result.
+    of `study.baseline`. `rate` is the mean rate of each point, NaN without a result. A point of an
+    unknown size is not compared.
     """
     wanted = np.zeros(groups.size, dtype=bool)
     wanted[groups.point[matching_runs(groups.runs, study.baseline)]] = True
     gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
-    candidates = np.flatnonzero(wanted & ~np.isnan(rate))
+    sized = ~(np.isnan(gpus) & np.isnan(ranks) & np.isnan(nodes))
+    candidates = np.flatnonzero(wanted & sized & ~np.isnan(rate))
     keys = (-rate, nodes, ranks, gpus)
     order = candidates[np.lexsort([key[candidates] for key in keys])]
     base = np.full(int(of_point.max(initial=-1)) + 1, -1, dtype=np.int64)
     found, place = np.unique(of_point[order], return_index=True)
     base[found] = order[place]
-    return np.where(with_several(groups, of_point, rate), base[of_point], -1)
+    return np.where(sized & with_several(groups, of_point, rate), base[of_point], -1)
 
 
 def with_several(groups: Grouped, of_point: Ints, rate: Floats) -> Mask:

@@ -1,14 +1,16 @@
-"""Measured bandwidths -> the headline value, and its share of a link.
+"""Measured bandwidths -> tables by message size, the headline value, and its share of a link.
 
 GB/s are 1e9 B/s, link rates Gb/s as vendors state them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.record import Record
+from hpc_train.model.report import BANDWIDTHS, BandwidthTable
 from hpc_train.tables.run_flags import NO_RATE
 
 if TYPE_CHECKING:
@@ -81,3 +83,68 @@ def with_bandwidths(
         _OF_A_NETWORK.format(found[name]) if reason.endswith(NO_RATE) and name in found else reason
         for name, reason in zip(names, reasons, strict=True)
     ]
+
+
+# Another measurement than that of the row, such as the minimum of its calls.
+_STATISTIC = re.compile(
+    r"(?:.*_)?(?:min|max|mean|median|p99\w*|average|peak|apart|both_ways|overall|pure)"
+)
+
+
+def bandwidth_tables(
+    sizes: Mapping[str, str], records: RecordArrays
+) -> tuple[list[BandwidthTable], set[str]]:
+    """Return the tables of the logs, and the logs whose processes were not connected.
+
+    `sizes` is what the job of each log is called by its size; empty if that is not known.
+    """
+    import numpy as np
+
+    wanted = (records.metric.among(BANDWIDTHS) >= 0) & (records.message_size >= 0)
+    names = set(sizes)
+    apart = records.take(np.flatnonzero(records.variant.among(["apart"]) == 0))
+    alone = set(filter(None, apart.run.texts())) & names
+    values: dict[tuple[str, str, int], dict[str, dict[int, list[float]]]] = {}
+    seen: dict[tuple[Any, ...], int] = {}
+    several = _several_sizes(records.take(np.flatnonzero(wanted)))
+    for record in records.take(np.flatnonzero(wanted)).records():
+        size, variant = record.message_size or 0, record.variant
+        if record.run not in names - alone or not record.value > 0 or _STATISTIC.fullmatch(variant):
+            continue
+        kind = "" if variant in PLACEMENTS else variant
+        # A size that comes again begins another table; a single size is measured repeatedly.
+        key = (record.run, record.rank, record.source, record.metric, variant, size)
+        seen[key] = number = seen.get(key, 0) + 1
+        number = number if several[record.run] else 1
+        table = values.setdefault((record.run, kind, number), {})
+        table.setdefault(record.metric, {}).setdefault(size, []).append(record.value)
+    tables = dict.fromkeys(names, 0)
+    for run, _, number in values:
+        tables[run] = max(tables[run], number)
+    lines = [
+        BandwidthTable(
+            run=run,
+            name=" ".join(filter(None, (run, kind, f"table {number}" if tables[run] > 1 else ""))),
+            size=sizes[run],
+            values={metric: _best(metric, own, several[run]) for metric, own in table.items()},
+        )
+        for (run, kind, number), table in values.items()
+    ]
+    order = {run: place for place, run in enumerate(sizes)}
+    return sorted(lines, key=lambda line: order[line.run]), alone
+
+
+def _several_sizes(records: RecordArrays) -> dict[str, bool]:
+    """Return whether each run has several message sizes."""
+    import pandas as pd
+
+    counts = pd.Series(records.message_size).groupby(records.run.codes).nunique()
+    return {records.run.names[int(run)]: int(count) > 1 for run, count in counts.items()}
+
+
+def _best(metric: str, found: dict[int, list[float]], several: bool) -> dict[int, float]:
+    """Return the value of each size: of the better placement, or the mean of single trials."""
+    if several:
+        better = min if metric == "latency" else max
+        return {size: better(found[size]) for size in sorted(found)}
+    return {size: sum(own) / len(own) for size, own in found.items()}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, state_sizes
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.model.study import Warmup
@@ -114,7 +114,7 @@ def problems(
             )
         else:
             low, high = np.searchsorted(own.run, [run, run + 1])
-            yield run, _unusable(own.take(np.arange(low, high)))
+            yield run, _unusable(own.take(np.arange(low, high)), len(study.runs))
 
 
 def _in_warmup(seen: int, study: ExpectedStudy) -> str:
@@ -127,7 +127,7 @@ def _in_warmup(seen: int, study: ExpectedStudy) -> str:
     return f"no measured step: {seen} in the log, warm-up {warmup_words(study.warmup)}; {change}"
 
 
-def _unusable(rows: Rows) -> str:
+def _unusable(rows: Rows, logs: int) -> str:
     if not len(rows.run):
         return "no line with a time or rate that any parser knows; see hpctrain help events"
     rates = rows.take(np.isin(rows.kind, [KINDS.index(name) for name in RATE_RECORDS]))
@@ -136,10 +136,7 @@ def _unusable(rows: Rows) -> str:
         return f"the log has {found}{NO_RATE}"
     name = KINDS[rates.kind[0]]
     if (rates.scope == PER_GPU).any():
-        return (
-            f"{name} is per GPU, and no line says how many GPUs there were; "
-            "let the run print world_size (hpctrain help events)"
-        )
+        return f"{name} is per GPU, and no line says of how many; {state_sizes(logs)}"
     return (
         f"{name} of {len(np.unique(rates.who))} of several ranks only, or not "
         "positive; keep the log of every rank, or print the rate of all with scope global"

@@ -41,6 +41,12 @@ def metrics_of(fields: RecordArrays) -> dict[str, set[str]]:
     return found
 
 
+def highest_ranks(fields: RecordArrays) -> dict[str, int]:
+    """Return the highest rank that the records of each run name."""
+    ranks = pd.Series(fields.rank).groupby(fields.run.codes).max()
+    return {fields.run.names[int(run)]: int(rank) for run, rank in ranks.items() if rank >= 0}
+
+
 def parsers_of(fields: RecordArrays) -> Counter[str]:
     """Return the number of records of each parser."""
     codes, counts = np.unique(fields.parser.codes, return_counts=True)

@@ -22,9 +22,9 @@ from hpc_train.tables.group_reductions import (
     per_run,
     starts,
 )
-from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
+from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
 from hpc_train.tables.plausible_range import positive, usable
-from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.step_times import means_after_warmup, of_last, reported_rate
 
 # Timers of Megatron and DeepSpeed; those of the slowest rank end in ` max`.
@@ -97,24 +97,6 @@ def stated_step_time_s(rows: Rows, runs: int) -> Floats:
     own = rows.named("step_time")
     whole = own.take((own.scope == GLOBAL) & ~own.stepped)
     return last_of(whole.value, whole.run, runs)
-
-
-def named_ranks(rows: Rows, runs: int) -> Ints:
-    """Return the number of ranks that the lines name; 0 if they name none.
-
-    Rank 0 may print for the whole job, so it is not taken as the only rank.
-    """
-    most = np.full(runs, -1)
-    for kind in range(len(KINDS)):
-        own = rows.of(kind)
-        first = starts(own.run)
-        if len(first):
-            named = np.where((own.scope == GLOBAL) & (own.rank == 0), NONE, own.rank)
-            at = own.run[first]
-            most[at] = np.maximum(most[at], np.maximum.reduceat(named, first))
-    epochs = rows.named("epoch_time")
-    alone = (counts(epochs.run, runs) > 0) & ~any_of(~epochs.book, epochs.run, runs)
-    return np.where(most >= 0, most + 1, alone.astype(np.int64))
 
 
 def accuracy(rows: Rows, runs: int) -> Floats:

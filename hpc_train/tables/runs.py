@@ -57,7 +57,6 @@ from hpc_train.tables.run_values import (
     epoch_time_s,
     epochs,
     final,
-    named_ranks,
     optimiser_steps,
     reduced,
     rows_of,
@@ -118,7 +117,7 @@ def run_frame(
     known = usable(rows.value)
     odd, rows = rows.take(~known), rows.take(known) if not known.all() else rows
     world = final(rows, "world_size", len(names))
-    sizes = sizes_of(study.runs, world, named_ranks(rows, len(names)))
+    sizes = sizes_of(study.runs, world)
     batch = final(rows, "global_batch_size", len(names))
     batch = np.where(np.isnan(batch), stated_batch(study, batch, sizes.ranks), batch)
     steps = summarise_steps(rows, study.warmup, sizes.ranks, batch)
@@ -563,19 +562,17 @@ class Sizes(NamedTuple):
     planned: Floats
 
 
-def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
+def sizes_of(runs: Sequence[ExpectedRun], world: Floats) -> Sizes:
     """Return the sizes of runs.
 
-    `world` is the number of ranks that a log states, `named` the number of ranks that lines name.
-    A value stated by a user takes precedence over the log.
+    `world` is the number of ranks that a log states. A value stated by a user takes precedence. The
+    ranks that lines name are those that printed; there may be more.
     """
     stated = [[_stated(run, name) for run in runs] for name in NAMES]
     gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(runs, *stated, strict=True)]
     cpus = [run.topology.cpus_per_task if run.topology else None for run in runs]
-    # Ranks that only repeated a summary have no record.
-    logged = np.maximum(named, np.array([run.ranks for run in runs], dtype=np.int64))
     likely = (world >= 1) & (world <= _MOST_RANKS)
-    known = np.where(likely, np.floor(world), np.where(logged > 0, logged, np.nan))
+    known = np.where(likely, np.floor(world), np.nan)
     planned = np.array([_planned(run) for run in runs], dtype=np.float64)
     ranks = np.where(np.isnan(planned), known, planned)
     sizes = (np.array(column, dtype=np.float64) for column in (*stated, gpus, cpus))

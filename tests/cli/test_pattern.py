@@ -92,10 +92,29 @@ def test_nothing_is_said_of_a_run_with_a_result_or_of_a_job_without_times(
 
 
 @pytest.mark.process
+def test_a_training_that_states_no_time_is_compared_by_its_duration(hpctrain: Hpctrain) -> None:
+    study("s", "sleep 0.3; echo 'Train Epoch: 1 [0/600 (0%)]  Loss: 0.5'")
+    done = hpctrain("submit", "study.yaml", "--wait")
+    assert "\nassumed: no line states a time or a rate, so the time to train is the" in done.stderr
+    report = hpctrain("report", "s", "-f", "json")
+    assert report.returncode == 0, report.stderr
+    found = json.loads(report.stdout)
+    assert all(row["time_to_train_s"] >= 0.3 for row in found["rows"])
+    assert found["summary"][0].startswith("Caveats: no line states a time or a rate")
+
+
+@pytest.mark.process
 def test_a_run_without_any_line_is_told_how_to_print_one(hpctrain: Hpctrain) -> None:
     study("s", "true")
     done = hpctrain("submit", "study.yaml", "--wait")
     assert "print one in the script: hpctrain help events" in done.stderr
+    assert (
+        "the folder of all results; name one of them: s\n" in hpctrain("report", "results").stderr
+    )
+    for log in Path("results/s").glob("*/logs/*"):
+        log.unlink()
+    assert "ended well; its logs were deleted: results/s/" in hpctrain("status", "s").stderr
+    assert "its logs were deleted: results/s/" in hpctrain("report", "s").stdout
 
 
 def test_a_foreign_log_gets_a_pattern_that_reads_it(hpctrain: Hpctrain) -> None:

@@ -27,6 +27,46 @@ BUS = """\
 """
 
 
+TITAN = (
+    "[rank0]:[titan] 2025-06-04 08:51:58,557 - root - INFO - step: {}  loss:  8.2467  "
+    "memory: 47.01GiB(50.0%)  tps: {}  tflops: 40.1  mfu: 12.3%\n"
+)
+
+
+def test_sizes_of_logs_that_state_none_are_asked_for_and_given_as_options(
+    hpctrain: Hpctrain,
+) -> None:
+    for name, rate in (("a.log", "7,000"), ("b.log", "6,300")):
+        Path(name).write_text("".join(TITAN.format(step, rate) for step in range(5)))
+    bare = hpctrain("report", "a.log", "b.log")
+    assert bare.returncode == 3
+    assert "hpctrain report LOG… --gpus N,N" in " ".join(bare.stdout.split())
+    sized = hpctrain("report", "a.log", "b.log", "--gpus", "8,16", "--nodes", "1,2", "-f", "json")
+    assert sized.returncode == 0, sized.stderr
+    rows = json.loads(sized.stdout)["rows"]
+    assert [(row["nodes"], row["ranks"]) for row in rows] == [(1, 8), (2, 16)]
+    assert [row["tokens_per_second"] for row in rows] == pytest.approx([56_000, 100_800])
+    assert rows[1]["speedup"]["value"] == pytest.approx(1.8)
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (("--gpus", "8"), "--gpus has 1 number, and there are 2 logs: a.log, b.log"),
+        (("--ranks", "8,4"), "b.log: --ranks 4, but the log says world_size 16, not 4 (b.log:1)"),
+        (("--gpus", "8,x"), "--gpus 8,x: a whole number from 1 for each log is needed"),
+    ],
+)
+def test_sizes_that_do_not_fit_the_logs_are_refused(
+    hpctrain: Hpctrain, words: tuple[str, ...], reason: str
+) -> None:
+    Path("a.log").write_text(TITAN.format(1, 7000))
+    Path("b.log").write_text("Namespace(batch_size=64, world_size=16)\n" + TITAN.format(1, 6300))
+    done = hpctrain("report", "a.log", "b.log", *words)
+    assert done.returncode == 2
+    assert reason in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -45,6 +85,36 @@ def test_the_interval_is_named_wherever_it_counts(
     assert found["conditions"]["interval"] == said
     assert any(f"Intervals: pointwise 95 %, {name};" in note for note in found["notes"])
     assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over runs"
+
+
+def test_benchmarks_are_bandwidths_by_message_size(hpctrain: Hpctrain) -> None:
+    row = "  {}  2  float  sum  -1  {}  {}  {}  0  {}  {}  {}  0\n"
+    head = BUS.partition("           8 ")[0].replace(
+        "#wrong\n", "#wrong    time   algbw   busbw #wrong\n"
+    )
+    table = "".join(
+        row.format(size, 10, rate / 2, rate, 20, rate / 4, rate / 2)
+        for size, rate in ((1024, 2.0), (1 << 20, 60.0), (1 << 30, 100.0))
+    )
+    Path("a.log").write_text(head + table)
+    Path("b.log").write_text(head + table + table.replace("100.0", "90.0"))
+    Path("c.log").write_text("NCCL version 2.22.3+cuda12.4\nno table\n")
+    done = hpctrain("report", "a.log", "b.log", "-f", "json")
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    assert (
+        "100 GB/s bus bandwidth at 1 GiB, half of it from 1 MiB; 10 us at 1 KiB"
+        in found["summary"][0]
+    )
+    largest = [
+        (row["table"], row["busbw"]) for row in found["rows"] if row["message_size"] == 1 << 30
+    ]
+    assert largest == [("a.log", 100), ("b.log table 1", 100), ("b.log table 2", 90)]
+    drawn = hpctrain("report", "a.log", "b.log", "-o", "bw.pdf")
+    assert (drawn.returncode, Path("bw.pdf").read_bytes()[:4]) == (0, b"%PDF")
+    partial = hpctrain("report", "a.log", "c.log")
+    assert partial.returncode == 3
+    assert "c.log  " in partial.stdout
 
 
 @pytest.mark.parametrize(

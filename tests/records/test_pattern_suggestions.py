@@ -17,6 +17,8 @@ from hpc_train.specs.option_pattern import own_patterns
 LINES = [
     ("Epoch 3 | t=12.1 | ips 3344", {"epoch_time": 12.1, "samples_per_second": 3344}),
     ("time: 12.3", {"step_time": 12.3}),
+    ("Epoch 1/5 - loss: 1.0 - acc: 0.80 - 12.5s", {"epoch_time": 12.5, "loss": 1, "accuracy": 0.8}),
+    ("step 5 | 0.25 | 51 ms", {"step_time": 0.051}),
     ("step 100 took 3 s", {"step_time": 3}),
     ("loss=0.5 acc=0.91 speed 1,234", {"samples_per_second": 1234, "loss": 0.5, "accuracy": 0.91}),
     ("<7> fwd+bwd cost 50.2 ms, tps 1,230", {"step_time": 0.0502, "tokens_per_second": 1230}),

@@ -98,8 +98,7 @@ def test_two_runs_of_one_name_are_refused() -> None:
 @pytest.mark.parametrize(
     ("records", "ranks"),
     [
-        ([record("a", "epoch_time", 4, step=1, parser="book")], 1),
-        ([record("a", "epoch_time", 4, scope="per_rank", step=1, rank=3, parser="book")], 4),
+        ([record("a", "epoch_time", 4, scope="per_rank", step=1, rank=3, parser="book")], None),
         ([record("a", "epoch_time", 4, step=1, parser="event")], None),
         ([record("a", "epoch_time", 4, step=1), record("a", "world_size", 8)], 8),
         ([record("a", "epoch_time", 4, step=1), record("a", "world_size", 1e30)], None),

@@ -203,7 +203,7 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     verdict = decide(observed.endings, observed.sources, seen, end)
     first_failure = end.first_failure or first_of(seen)
     root = None
-    if verdict.outcome != "success":
+    if verdict.outcome != "success" and not _only_cancelled(seen, end):
         root = choose_root([one for one in seen if one.fatal], first_failure)
     findings = _findings(seen, root, verdict.outcome, observed.counts)
     if root is None and verdict.failure is not None:
@@ -407,6 +407,8 @@ def decide(
             outcome="unknown", why="a document that quotes logs is not the log of a job"
         )
     last = _last(endings)
+    if _only_cancelled(seen, end):
+        return JobOutcome(outcome="unknown", why=end.problem or "cancelled")
     # A message of the script after the program does not override that of the program.
     result = [item for item in last if item[1].kind in ("success", "failure")][-1:]
     if any(item[1].kind == "failure" for item in result):
@@ -416,6 +418,12 @@ def decide(
     if last:
         return _after_work(last, sources, seen, end)
     return _without_ending(seen, end)
+
+
+def _only_cancelled(seen: Sequence[OrderedSighting], end: JobEnd) -> bool:
+    """Whether a job was cancelled before anything failed; what a signal ends did not fail."""
+    causes = (one for one in seen if one.fatal and cause_level(one) == CAUSE)
+    return end.state == "CANCELLED" and next(causes, None) is None
 
 
 def _last(endings: Endings) -> list[tuple[int, Ending]]:

@@ -4,10 +4,11 @@ The last parser: it reads only logs in which no other parser found a measurement
 so. A value is read only if its words and its unit leave no doubt:
 
 - `step_time` and `epoch_time`, per rank: a time with a unit, of a named step or epoch
-  (`step time: 51 ms`, `Epoch 0 took 0.5s`); the key may have the unit (`step_time_ms`).
+  (`step time: 51 ms`, `Epoch 0 took 0.5s`); the key may have the unit (`step_time_ms`). A time
+  without a word behind a separator at the end of the line is that of the epoch that it names.
 - `samples_per_second` and `tokens_per_second`: a rate of images, samples or sequences, or of
   tokens. The scope is unknown, unless the line says `total` or `per GPU`.
-- `iteration_time`, scope unknown: `it/s` and `s/it` of an unknown loop.
+- `iteration_time`, scope unknown: `it/s` and `s/it` of an unknown loop; beside a loss, step_time.
 - `loss`, per rank: that of the training.
 - `accuracy`, per rank: with `%` or the word percent, otherwise at most 1. Beside a loss, an
   accuracy without `val` or `test` is that of the training and is ignored.
@@ -60,6 +61,8 @@ _LR, _NORM = re.compile(r"lr|learning rate"), re.compile(r"(?:grad|gradient) nor
 _MEMORY = re.compile(
     r"(?:max |gpu |cuda |used |allocated ){0,4}(?:mem|memory)(?: (?:used|allocated))?"
 )
+# `Epoch 1/5 - loss: 1.0 - 12.5s`: a time without a word, behind a separator at the end.
+_LAST_TIME = re.compile(r"(?: [-|>\u2013]{1,2} |[,;|] ?|\t|  )\d[\d.,]{0,20} ?[a-z]{1,12}\s{0,8}\Z")
 _COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
 _LONGEST = 4096
 
@@ -92,6 +95,8 @@ class Generic:
         if _OTHER.search(text):
             return []
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
+        if found and not found[-1].words and found[-1].unit in SECONDS and _LAST_TIME.search(text):
+            found[-1] = found[-1]._replace(words="time")
         place, rank = place_of(found), _rank(line)
         if not text.startswith("{") and _names_validation(text, found):
             found = [item for item in found if _ACCURACY.fullmatch(item.words)]

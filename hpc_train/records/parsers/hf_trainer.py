@@ -1,6 +1,7 @@
 """Hugging Face's Trainer and programs that use it: axolotl, TRL, ms-swift.
 
-The output has a dictionary for each log entry and one at the end (see `hf_log`), a bar that counts
+The output has a dictionary for each log entry and one at the end (see `hf_log`), on one line or
+with a line for each key, a bar that counts
 optimiser steps (see `hf_bar`), a banner, and a table of metrics. Times are in seconds. All values
 except memory are global: a value that several ranks or nodes print is counted once. The bar shows a
 running mean of the last steps. The number of GPUs is the total batch size divided by the batch size
@@ -26,6 +27,9 @@ from hpc_train.records.parsing.printed_numbers import NUMBER, countable, number,
 from hpc_train.records.parsing.progress_bar import Bar, bar_of
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
+# The first line of a dictionary that is printed over several, and its next lines.
+_OPENED = re.compile(_START.pattern + r"[^{}]{0,4096},$")
+_CONTINUED = re.compile(r"""\s{0,8}['"][^{}]{0,1024}(?:,|\})$""")
 _EVALUATION = re.compile(r"""\{['"]eval_\w{1,80}['"]: """)
 _LOG = re.compile(r"""\{['"][^{}]{0,16384}\}""")
 _PAIR = re.compile(r"""['"]([^'"]{1,80})['"]: ?['"]?([^'",}]{1,64})""")
@@ -101,17 +105,22 @@ class HfTrainer:
         "time_to_train": "global",
         "samples_per_second": "global",
     }
-    wants_next = False
 
     def __init__(self) -> None:
+        self._opened = ""
         self._bar = HfBar()
         self._logged = 0
         self._is_training = True
         self._batch: dict[str, float] = {}
 
+    @property
+    def wants_next(self) -> bool:
+        """Whether a dictionary goes on."""
+        return bool(self._opened)
+
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of a line: of a bar, a dictionary, both, or a row of a table."""
-        text = line.text
+        text = self._joined(line.text)
         bar = bar_of(text)
         if bar is not None:
             yield from self._step_time(text, bar)
@@ -128,6 +137,14 @@ class HfTrainer:
         elif "***** Running " in text:
             self._is_training = "training" in text
             self._bar.train() if self._is_training else self._bar.evaluate()
+
+    def _joined(self, text: str) -> str:
+        """Return the text with the lines of its dictionary before it; empty if that goes on."""
+        if self._opened:
+            gap = " " if _CONTINUED.match(text) else "\n"
+            text = f"{self._opened}{gap}{text.strip() if gap == ' ' else text}"
+        self._opened = text if _OPENED.search(text) else ""
+        return "" if self._opened else text
 
     def _step_time(self, text: str, bar: Bar) -> Iterator[Hit]:
         if bar.fields or not bar.total or not _BEFORE_BAR.fullmatch(text[bar.free : bar.start]):

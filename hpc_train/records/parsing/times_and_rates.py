@@ -116,7 +116,10 @@ def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Iterato
     elif item.unit in ("step/s", "ms/step", "s/step"):
         yield Found("step_time", _time(item))
     elif item.unit in ("it/s", "ms/it", "s/it"):
-        yield Found("iteration_time", _time(item), "unknown")
+        # The loop that prints a loss is that of the training.
+        trains = any(LOSS.fullmatch(one.words) for one in line)
+        metric, scope = ("step_time", "per_rank") if trains else ("iteration_time", "unknown")
+        yield Found(metric, _time(item), scope)
 
 
 def _time(item: Quantity) -> float:

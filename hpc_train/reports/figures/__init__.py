@@ -7,8 +7,9 @@ Not here: the numbers themselves (`tables`), images as files (`reports.figure_fi
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeGuard
 
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
@@ -57,16 +58,28 @@ def figures(
     `kinds` of images: svg, png (150 dpi), pdf, and inline (an SVG for a page). The same tables give
     the same bytes.
     """
+    plot = plot_data_of(study, measured, paper)
+    draws = {name: partial(FIGURES[name], plot) for name in names}
+    return draw_all(draws, kinds, paper, plot.unit.key)
+
+
+def draw_all(
+    draws: Mapping[str, Callable[[], Canvas | None]], kinds: Sequence[str], paper: Paper, unit: str
+) -> tuple[Figure, ...]:
+    """Return the figures of these names that show a value; `unit` is the key of their sizes."""
     import matplotlib as mpl
 
-    plot = plot_data_of(study, measured, paper)
     style: Any = {**mpl.rcParamsDefault, **STYLE, "font.size": font_size(paper)}
-    made = []
     with mpl.rc_context(style), warnings.catch_warnings():
         # Characters that the font lacks are boxes in an image, and text in a page.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
-        for name in names:
-            canvas = FIGURES[name](plot)
-            if canvas is not None:
-                made.append(finished(name, canvas, kinds, plot.unit.key))
-    return tuple(made)
+        made = ((name, draw()) for name, draw in draws.items())
+        return tuple(finished(name, one, kinds, unit) for name, one in made if _has_values(one))
+
+
+# What stands on axes without a measured value.
+_NO_VALUES = ("no result", "runs without a result", "ideal", "gate")
+
+
+def _has_values(canvas: Canvas | None) -> TypeGuard[Canvas]:
+    return canvas is not None and any(row.get("drawn") not in _NO_VALUES for row in canvas.rows)

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 import yaml
 
+from hpc_train.diagnosis_text import diagnosis_lines
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Diagnosis, JobEnd, LogFinding
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
@@ -55,6 +56,16 @@ def root(diagnosis: Diagnosis) -> LogFinding:
 def stated(value: msgspec.Struct) -> dict[str, Any]:
     fields = msgspec.to_builtins(value).items()
     return {key: field for key, field in fields if field not in (None, "")}
+
+
+def test_what_a_user_cancelled_failed_only_if_something_failed_before(tmp_path: Path) -> None:
+    log = "slurmstepd: error: *** JOB 82 ON n1 CANCELLED AT 2025-04-24T11:46:38 ***\n"
+    end = JobEnd(state="CANCELLED", exit_code=143, problem="cancelled by the user")
+    found = judged(tmp_path, STEPS + log, end)
+    assert (found.outcome, found.why, found.root) == ("unknown", "cancelled by the user", None)
+    assert next(diagnosis_lines(found, benign=False)).startswith("CANCELLED  cancelled by the user")
+    error = trace("torch.AcceleratorError: CUDA error: an illegal memory access was encountered")
+    assert root(judged(tmp_path, STEPS + error + log, end)).group == "cuda"
 
 
 def told(diagnosis: Diagnosis) -> dict[str, Any]:

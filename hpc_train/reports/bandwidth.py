@@ -1,0 +1,236 @@
+"""Logs of network benchmarks -> bandwidth against message size: a table, a figure, sentences.
+
+One line for each log or, if a log has several tables (other collectives, both directions), for each
+table. Values are those of the benchmark: busbw if it states one, else algbw, else a latency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from functools import partial
+from math import ceil, log2
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.report import BandwidthTable, Cell, Column, Report, ReportTable
+from hpc_train.model.report_options import ReportOptions
+from hpc_train.reports.figures import draw_all
+from hpc_train.reports.figures.axes import plain_axis, value_axis
+from hpc_train.reports.figures.canvas import Canvas, opened
+from hpc_train.reports.figures.series_styles import COLOURS, DASHES, MARKERS
+from hpc_train.reports.figures.titles_and_legend import draw_title
+from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.point_and_series_names import UNKNOWN, place
+from hpc_train.reports.study_tables import OK, runs_table
+from hpc_train.reports.value_format import ABSENT, one_line
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from hpc_train.model.report_options import Paper
+
+# In order of importance: heading, unit and name of each metric.
+METRICS = {
+    "busbw": ("busbw [GB/s]", "GB/s", "bus bandwidth"),
+    "algbw": ("algbw [GB/s]", "GB/s", "bandwidth"),
+    "latency": ("latency [us]", "us", "latency"),
+}
+_APART = "each process ran a test of its own, nothing was measured between processes"
+# More lines have a row for each value instead of a column for each line.
+_COLUMNS, _SENTENCES = 5, 6
+
+
+def bandwidth_report(
+    study: ExpectedStudy,
+    runs: pd.DataFrame,
+    found: tuple[Sequence[BandwidthTable], Collection[str]],
+    options: ReportOptions,
+) -> Report:
+    """Return the report of benchmarks; `found` are their tables, and logs without a connection."""
+    lines, apart = found
+    ok = runs["run_id"].isin([line.run for line in lines])
+    runs = runs.assign(
+        state=runs["state"].where(~ok, OK),
+        problem=runs["problem"].where(~ok, "").where(~runs["run_id"].isin(apart), _APART),
+    )
+    metrics = list(dict.fromkeys(line.metric for line in lines))
+    kind = "bandwidth" if metrics != ["latency"] else "latency"
+    shown = [line for line in lines if (line.metric == "latency") is (kind == "latency")]
+    title = f"{study.name}: {kind} against message size"
+    report = Report(
+        title=title,
+        summary=tuple(_sentences(lines)),
+        tables=(_table(lines), runs_table(runs)),
+        notes=(*study.notes, *(_MEANING[metric] for metric in metrics)),
+        name=study.name,
+        kind="Bandwidth report",
+        all_met="Each log has a result.",
+    )
+    if not options.figures:
+        return report
+    draw = partial(_draw, shown, title, options.paper)
+    return msgspec.structs.replace(
+        report, figures=draw_all({"bandwidth": draw}, options.images, options.paper, "size")
+    )
+
+
+_MEANING = {
+    "busbw": (
+        "busbw = algbw x the factor of the collective, 2(n-1)/n for all-reduce (nccl-tests, "
+        "doc/PERFORMANCE.md); the better of out of place and in place."
+    ),
+    "algbw": "algbw = bytes of a message / time, 1 GB = 1e9 B.",
+    "latency": "latency = time of a message or a collective, as printed.",
+}
+
+
+def sizes_of_jobs(runs: pd.DataFrame) -> dict[str, str]:
+    """Return run -> `2 nodes, 16 ranks`, empty if that is not known."""
+    sizes = {}
+    for row in plain_rows(runs):
+        gpus = row["nodes"] and row["gpus_per_node"] and row["nodes"] * row["gpus_per_node"]
+        shown = place({"nodes": row["nodes"], "gpus": gpus, "ranks": row["ranks"]})
+        sizes[row["run_id"]] = "" if shown == UNKNOWN else shown
+    return sizes
+
+
+def _sentences(lines: Sequence[BandwidthTable]) -> list[str]:
+    said = [_sentence(line) for line in lines[:_SENTENCES]]
+    more = len(lines) - len(said)
+    return [*said, f"And {more} more tables."] if more else said
+
+
+def _sentence(line: BandwidthTable) -> str:
+    """Return the value of the largest messages, from where half of it is reached, and the latency.
+
+    The size of half the rate is n_1/2 of Hockney, Parallel Computing 20, 1994.
+    """
+    _, unit, word = METRICS[line.metric]
+    values = line.values[line.metric]
+    parts = []
+    if line.metric != "latency":
+        largest = max(values)
+        half = min(size for size, value in values.items() if value >= values[largest] / 2)
+        between = set(values) - {largest, min(values)}
+        text = f"{_shown(values[largest])} {unit} {word} at {shown_size(largest)}"
+        parts.append(f"{text}, half of it from {shown_size(half)}" if half in between else text)
+        best = max(values, key=lambda size: values[size])
+        if values[best] > 1.05 * values[largest]:
+            parts.append(f"the highest is {_shown(values[best])} at {shown_size(best)}")
+    if latency := line.values.get("latency"):
+        least = min(latency)
+        parts.append(f"{_shown(latency[least])} us at {shown_size(least)}")
+    return one_line(f"{line.label}: {'; '.join(parts)}.")
+
+
+def _shown(value: float | None) -> str:
+    """Return a value with at most four digits: benchmarks print two decimals of GB/s."""
+    return ABSENT if value is None else f"{value:.4g}" if value < 1e4 else f"{value:.0f}"
+
+
+def shown_size(size: float) -> str:
+    """Return a message size as `8 B`, `64 KiB` or `1.5 GiB`."""
+    power = min(4, max(0, int(log2(size)) // 10)) if size >= 1 else 0
+    return f"{size / 1024**power:.4g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+
+
+def _table(lines: Sequence[BandwidthTable]) -> ReportTable:
+    """Return a row for each message size; of many lines, for each line and size."""
+    records: list[dict[str, Any]] = [
+        {
+            "run": line.run, "table": line.name, "job": line.size, "message_size": size,
+            **{metric: own.get(size) for metric in METRICS if (own := line.values.get(metric))},
+        }
+        for line in lines
+        for size in sorted(set().union(*line.values.values()))
+    ]  # fmt: skip
+    names = {
+        (line.name, metric): f"{line.name}\n{METRICS[metric][0]}" if len(lines) > 1 else head
+        for line in lines
+        for metric, (head, _, _) in METRICS.items()
+        if metric in line.values and (len(lines) == 1 or metric == line.metric)
+    }
+    columns: tuple[Column, ...]
+    rows: list[list[tuple[str, Any]]]
+    size_column = Column(key="message_size", heading="message")
+    if len(lines) <= _COLUMNS:
+        values = {(row["table"], row["message_size"]): row for row in records}
+        columns = (size_column, *(Column(key=f"{n}_{m}", heading=names[n, m]) for n, m in names))
+        rows = [
+            [(shown_size(size), size), *_cells(values, [*names], size)]
+            for size in sorted({row["message_size"] for row in records})
+        ]
+    else:
+        found = [metric for metric in METRICS if any(metric in line.values for line in lines)]
+        heads = [Column(key=metric, heading=METRICS[metric][0]) for metric in found]
+        columns = (Column(key="table", heading="log", align="left"), size_column, *heads)
+        rows = [
+            [
+                (row["table"], row["table"]),
+                (shown_size(row["message_size"]), row["message_size"]),
+                *((_shown(row.get(metric)), row.get(metric)) for metric in found),
+            ]
+            for row in records
+        ]
+    return ReportTable(
+        title="Message sizes",
+        columns=columns,
+        rows=tuple(tuple(Cell(text=text, value=value) for text, value in row) for row in rows),
+        key="rows",
+        records=tuple(records),
+    )
+
+
+def _cells(
+    values: dict[tuple[str, int], dict[str, Any]], names: Sequence[tuple[str, str]], size: int
+) -> list[tuple[str, Any]]:
+    cells = []
+    for name, metric in names:
+        value = values.get((name, size), {}).get(metric)
+        cells.append((_shown(value), value))
+    return cells
+
+
+def _draw(lines: Sequence[BandwidthTable], title: str, paper: Paper) -> Canvas:
+    """Draw the bandwidth of each line over the message size, whose axis is logarithmic."""
+    canvas = opened(title, paper)
+    axes = canvas.figure.subplots()
+    words = {METRICS[line.metric][2] for line in lines}
+    _, unit, word = METRICS[lines[0].metric]
+    axes.set(xlabel="message size", ylabel=f"{word if len(words) == 1 else 'bandwidth'} [{unit}]")
+    for number, line in enumerate(lines):
+        values = line.values[line.metric]
+        style = number % len(COLOURS), (number + number // len(COLOURS)) % len(MARKERS)
+        axes.plot(
+            [*values], [*values.values()], color=COLOURS[style[0]], marker=MARKERS[style[1]],
+            ls=DASHES[style[0]], lw=1.4, ms=4.5, mec="white", mew=0.5, label=line.label,
+        )  # fmt: skip
+        canvas.rows.extend(
+            {"table": line.name, "job": line.size, "metric": line.metric, "size": size, "value": v}
+            for size, v in values.items()
+        )
+    every = [value for line in lines for value in line.values[line.metric].values()]
+    if word == "latency":
+        value_axis(axes, every, hollow=False, doubling=False)
+    else:
+        plain_axis(axes, 0.0, max(every))
+    _size_axis(axes, [size for line in lines for size in line.values[line.metric]])
+    draw_title(canvas, "\n".join([title, *([lines[0].label] if len(lines) == 1 else [])]))
+    if len(lines) > 1:
+        canvas.figure.legend(loc="outside lower center", ncols=1 if len(lines) < 3 else 2)
+    return canvas
+
+
+def _size_axis(axes: Any, sizes: Sequence[int]) -> None:
+    """Put a tick at round powers of two, about eight of them."""
+    low, high = log2(max(1, min(sizes))), log2(max(1, *sizes))
+    step = next(step for step in (1, 2, 5, 10, 20) if (high - low) / step <= 8)
+    first = ceil(low / step) * step
+    ticks = [2.0**power for power in range(first, int(high) + 1, step)]
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [shown_size(tick) for tick in ticks])
+    room = max(0.25, 0.03 * (high - low))
+    axes.set_xlim(2 ** (low - room), 2 ** (high + room))
+    axes.minorticks_off()
