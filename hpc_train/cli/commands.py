@@ -125,8 +125,8 @@ Usage: hpctrain [OPTIONS] COMMAND [ARGS]...
   Start with: hpctrain submit train.py --tasks-per-node 2 --wait
 
 Options:
-  --version   Show the version and exit.
-  -h, --help  Show this message and exit.
+  -v, --version  Show the version and exit.
+  -h, --help     Show this message and exit.
 
 Commands:
 """

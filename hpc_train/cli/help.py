@@ -6,11 +6,13 @@ import sys
 
 import click
 
+from hpc_train.cli.commands import COMMANDS
+
 
 @click.command("help")
 @click.argument("topic", required=False)
 def help_topic(topic: str | None) -> None:
-    """Print a page of the documentation, or list the pages.
+    """Print a page of the documentation or the help of a command, or list the pages.
 
     \b
     hpctrain help files
@@ -24,6 +26,10 @@ def help_topic(topic: str | None) -> None:
         from hpc_train.cli.output import echo_table
 
         echo_table(("topic", "page"), list(page_titles().items()))
+        return
+    if topic in COMMANDS and topic not in page_titles():
+        root = click.get_current_context().find_root().command
+        root.main([topic, "--help"], prog_name="hpctrain", standalone_mode=False)
         return
     text = page_text(topic)
     if not sys.stdout.isatty():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hpc_train.cli.group import JobCommand
+from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from hpc_train.specs.job import (
 from hpc_train.specs.override import SITES, Override, apply, check_key, full_key, has_sizes
 from hpc_train.specs.validate_log_pattern import check_pattern
 from hpc_train.typed_values import decode, keys_of
-from hpc_train.yamlfile import Document, read
+from hpc_train.yamlfile import Document, lookup, read
 
 
 def study_or_sizes(
@@ -45,6 +45,13 @@ def study_or_sizes(
             f"change the axis: --set 'axes.{one.key}=[{one.value}]'",
         )
     others = [one for one in overrides if one not in sizes]
+    of_all = next((one for one in sizes if one.of_all_nodes), None)
+    nodes = [one for one in overrides if full_key(one.key) == "resources.nodes"]
+    if of_all and (nodes or lookup(job.data, "resources.nodes") not in (None, 1)):
+        raise SpecError(
+            f"{of_all.origin} {of_all.value}: several numbers of all nodes, and several nodes",
+            f"--{of_all.key.replace('_', '-')} {of_all.value} is the number on each node",
+        )
     return build_study(_document(job, sizes), others, path, names)
 
 
