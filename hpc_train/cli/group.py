@@ -10,12 +10,13 @@ import click
 
 from hpc_train.cli.commands import COMMANDS, EXAMPLES, examples_text, help_page
 from hpc_train.errors import nearest
+from hpc_train.registry import BUILT_IN
 from hpc_train.version import VERSION
 
 _ALIKE = 0.75
 # What people type -> the command that does it.
 _MEANT = {
-    **dict.fromkeys(("run", "launch", "start", "sbatch", "torchrun", "srun"), ("submit",)),
+    **dict.fromkeys(("run", "launch", "start", "sbatch"), ("submit",)),
     **dict.fromkeys(("queue", "squeue", "ps", "list", "ls"), ("status",)),
     **dict.fromkeys(("plot", "analyze", "analyse"), ("report",)),
     **dict.fromkeys(("scancel", "kill", "stop"), ("cancel",)),
@@ -47,8 +48,10 @@ class LazyGroup(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Look up a command; the error for an unknown one names the nearest."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
-            meant = shlex.join(["hpctrain", *_MEANT.get(args[0], ("",)), *args[1:]])
-            near = f"; {meant} does it" if args[0] in _MEANT else nearest(args[0], COMMANDS)
+            words = [*_MEANT[args[0]], *args[1:]] if args[0] in _MEANT else []
+            words = ["submit", *args] if args[0] in BUILT_IN["launchers"] else words
+            does = f"; hpctrain {shlex.join(words)} does it"
+            near = does if words else nearest(args[0], COMMANDS)
             ctx.fail(f"No such command {args[0]!r}{near or '; hpctrain --help lists them'}")
         return super().resolve_command(ctx, args)
 

@@ -11,36 +11,11 @@ from pathlib import Path
 
 import click
 
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.registry import BUILT_IN
+
 _ALIKE = 0.75
 _PYTHON = re.compile(r"python[0-9.]*")
-# Modules of `python -m` -> the program that starts them.
-_MODULES = {
-    "torch.distributed.run": "torchrun",
-    "torch.distributed.launch": "torchrun",
-    "accelerate.commands.launch": "accelerate",
-}
-# Program of a launcher -> its options, and the option of hpctrain that means each; none if hpctrain
-# does by itself what it asks for.
-_LAUNCHERS: dict[str, dict[str, str]] = {
-    "torchrun": {
-        "nproc-per-node": "--tasks-per-node",
-        "nnodes": "--nodes",
-        **dict.fromkeys(("standalone", "node-rank", "master-addr", "master-port"), ""),
-        **dict.fromkeys(("rdzv-backend", "rdzv-endpoint", "rdzv-id", "rdzv-conf"), ""),
-    },
-    "accelerate": {
-        "num-processes": "--ntasks",
-        "num-machines": "--nodes",
-        **dict.fromkeys(("multi-gpu", "machine-rank", "main-process-ip", "main-process-port"), ""),
-    },
-    "deepspeed": {
-        "num-gpus": "--tasks-per-node",
-        "num-nodes": "--nodes",
-        **dict.fromkeys(("hostfile", "master-addr", "master-port"), ""),
-    },
-    "mpirun": {**dict.fromkeys(("np", "n", "c"), "--ntasks"), "npernode": "--tasks-per-node"},
-    "srun": {},
-}
 _FLAGS = ("standalone", "multi-gpu")
 # Long options of sbatch that programs have as well.
 _OF_PROGRAMS = "output error input batch profile comment extra verbose version quiet wait".split()
@@ -131,19 +106,19 @@ def _in_our_words(line: Sequence[str], known: Sequence[str]) -> list[str] | None
     Raises:
         click.UsageError: a command line without a script.
     """
-    if Path(line[0]).exists():
+    if Path(line[0]).exists() or not line[0].strip():
         return None
     words, ours = [*line], []
     if is_quoted := " " in line[0]:
         words, ours = line[0].split(), [*line[1:]]
-    if words[1:2] == ["-m"] and "".join(words[2:3]) in _MODULES:
-        words = [_MODULES[words[2]], *words[3:]]
-    launcher, options = words[0], []
-    if launcher in _LAUNCHERS:
+    if words[1:2] == ["-m"] and words[2:] and (launcher := _launcher_of(words[2])):
+        words = [launcher, *words[3:]]
+    options: list[str] = []
+    if words[0] in BUILT_IN["launchers"]:
         at = next((n for n, word in enumerate(words) if n and _is_program(word)), len(words))
-        options = ["--launcher", launcher, *_options(launcher, words[1:at], known)]
+        options = ["--launcher", words[0], *_options(words[0], words[1:at], known)]
         words = words[at:]
-    elif not _PYTHON.fullmatch(launcher) and not (is_quoted and launcher.endswith(".py")):
+    elif not _PYTHON.fullmatch(words[0]) and not (is_quoted and words[0].endswith(".py")):
         return None
     if words and _PYTHON.fullmatch(words[0]):
         at = next((n for n, word in enumerate(words) if n and word not in ("-u", "-O")), len(words))
@@ -157,15 +132,27 @@ def _in_our_words(line: Sequence[str], known: Sequence[str]) -> list[str] | None
     return [*options, *ours, words[0], *dashes, *words[1:]]
 
 
+def _launcher_of(module: str) -> str:
+    """Return the launcher that `python -m MODULE` starts, or nothing."""
+    every = (find_launcher(name) for name in BUILT_IN["launchers"])
+    found = (
+        one.name
+        for one in every
+        if any(map(program.goes_by, modules))
+        for program in one.programs[-1:]
+    )
+    return next(found, "")
+
+
 def _options(launcher: str, words: Sequence[str], known: Sequence[str]) -> Iterator[str]:
     """Yield the options of a launcher as those of hpctrain; others become `launcher_args`."""
-    others, left = [], list(words)
+    others, left, typed = [], list(words), find_launcher(launcher).typed
     while left:
         option, equals, value = left.pop(0).partition("=")
         name = option.lstrip("-").replace("_", "-")
         if not equals and left and not left[0].startswith("-") and name not in _FLAGS:
             value = left.pop(0)
-        meant = _LAUNCHERS[launcher].get(name, option if option in known else None)
+        meant = typed.get(name, option if option in known else None)
         if meant:
             yield from (meant, value) if value else (meant,)
         elif meant is None and option.startswith("-"):

@@ -22,7 +22,7 @@ class MissingKey(Value, frozen=True, kw_only=True):
     @property
     def option(self) -> str:
         """Return the option that sets it."""
-        return f"--set {self.key.removeprefix('resources.')}={self.example}"
+        return f"--{self.key.removeprefix('resources.').replace('_', '-')} {self.example}"
 
 
 def check_missing(context: Context) -> None:
@@ -35,7 +35,9 @@ def check_missing(context: Context) -> None:
     if not missing:
         return
     site = context.site.value.name
+    # An option has the place of other keys, not of those that are missing.
     place = asked_at(context.job, missing[0].key)
+    place = "" if place.startswith("--") else place
     if len(missing) == 1:
         raise PlanError(f"{place}{site} needs {missing[0].why}", _add(missing[0], context))
     lines = [f"{one.key}: {one.example}" for one in missing]
@@ -46,7 +48,7 @@ def check_missing(context: Context) -> None:
     )
     raise PlanError(
         "\n".join((f"{place}{site} needs {len(missing)} more keys:", *rows)),
-        f"add them to the job, or {' '.join(one.option for one in missing)}; "
+        f"{_or_file('add them to the job', context)}{' '.join(one.option for one in missing)}; "
         f"a whole job file: hpctrain site show {site} --job",
     )
 
@@ -208,10 +210,16 @@ def _rule(context: Context, word: str) -> str:
 def _add(missing: MissingKey, context: Context) -> str:
     name = missing.key.removeprefix("resources.")
     where = "'s resources" if name != missing.key else ""
+    line = _or_file(f"add `{name}: {missing.example}` to the job{where}", context)
     return (
-        f"add `{name}: {missing.example}` to the job{where}, or {missing.option}{_yours(missing)}; "
+        f"{line}{missing.option}{_yours(missing)}; "
         f"a whole job file: hpctrain site show {context.site.value.name} --job"
     )
+
+
+def _or_file(advice: str, context: Context) -> str:
+    """Return the advice for the job's file, if it has one."""
+    return "" if context.job.origin("command") == "command line" else f"{advice}, or "
 
 
 def _yours(missing: MissingKey) -> str:

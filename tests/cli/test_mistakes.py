@@ -202,6 +202,26 @@ MISTAKES = {
         "render tab.yaml --site local", 2, ("tab.yaml:2", "'\\t'", "no tabs"),
         text("tab.yaml", "command:\n\t- python\n"),
     ),
+    "indentation": Mistake(
+        "render bad.yaml --site local", 2, ("bad.yaml:3", "begin in the same column"),
+        text("bad.yaml", "resources:\n  nodes: 1\n   time: 1h\n"),
+    ),
+    "job with axes": Mistake(
+        "render bad.yaml --site local", 2,
+        ("bad.yaml:1: command is a key", "(bad.yaml:2) is a study"),
+        text("bad.yaml", "command: [x]\naxes: {nodes: [1]}\n"),
+    ),
+    "job of a study": Mistake(
+        "render bad.yaml --site local", 2, ("bad.yaml:2: job: no.yaml: No such file or dir",),
+        text("bad.yaml", STUDY.replace("job.yaml", "no.yaml")),
+    ),
+    "comma": Mistake(
+        "render bad.yaml --site local", 2, ("env.second", "a text with a comma needs quotes"),
+        text("bad.yaml", "command: [x]\nenv: {A: first, second}\n"),
+    ),
+    "missing keys": Mistake(
+        "render train.py --site leonardo", 2, ("\n  --account NAME --gpus-per-node 4; a whole",)
+    ),
     "study of one point": Mistake(
         "submit one.yaml --site local --dry-run", 0, ("1 point: no speedup", "--nodes 1,2,4"),
         text("one.yaml", STUDY.replace("[1, 2]", "[1]")),

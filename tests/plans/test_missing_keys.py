@@ -63,7 +63,7 @@ def test_all_are_named_at_once(job: Jobs, slurm: Sites) -> None:
     assert "yours: my-accounts" in rows[1]
     assert "allowed: a, b" in rows[0]
     hint = failure.value.hint
-    assert "--set partition=a --set account=p1 --set qos=short --set time=1h" in hint
+    assert "--partition a --account p1 --qos short --time 1h" in hint
     assert hint.endswith("hpctrain site show big --job")
 
 
@@ -86,7 +86,7 @@ def test_a_gpu_does_not_get_one_core_unasked(job: Jobs, slurm: Sites) -> None:
     site = slurm(partitions=[])
     with pytest.raises(PlanError, match="big needs the cores of each rank") as failure:
         make_plan(job({"gpus_per_node": 2}), site)
-    assert "--set cpus_per_task=8" in failure.value.hint
+    assert "--cpus-per-task 8" in failure.value.hint
     assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 1}), site).warnings == ()
     whole = make_plan(job({"gpus_per_node": 2, "exclusive": True, "mem": "1G"}), site)
     assert whole.topology.cpus_per_task is None
@@ -141,7 +141,7 @@ def test_a_job_without_gpus_is_refused_and_zero_accepted(job: Jobs, name: str) -
     given = with_keys(job({"nodes": 2}), keys)
     with pytest.raises(PlanError, match=r"needs .*GPUs of each node: there are 4") as failure:
         make_plan(given, site)
-    assert "--set gpus_per_node=4" in failure.value.hint
+    assert "--gpus-per-node 4" in failure.value.hint
     cpus = with_keys(given, keys | {"resources.gpus_per_node": "0"})
     assert make_plan(cpus, site).topology.gpus_per_node == 0
 
