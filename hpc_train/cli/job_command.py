@@ -135,12 +135,8 @@ def _in_our_words(line: Sequence[str], known: Sequence[str]) -> list[str] | None
 def _launcher_of(module: str) -> str:
     """Return the launcher that `python -m MODULE` starts, or nothing."""
     every = (find_launcher(name) for name in BUILT_IN["launchers"])
-    found = (
-        one.name
-        for one in every
-        if any(map(program.goes_by, modules))
-        for program in one.programs[-1:]
-    )
+    pairs = ((one.name, program) for one in every for program in one.programs[-1:])
+    found = (name for name, program in pairs if program.goes_by(module))
     return next(found, "")
 
 
