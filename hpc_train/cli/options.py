@@ -175,8 +175,8 @@ def prepare_and_warn(
     overrides = (*own, *request.overrides)
     plain = bool(given.get("plain"))
     prepared = prepare(replace(request, overrides=overrides, plain=plain, starts=starts))
-    if prepared.notice:
-        click.echo(f"hpctrain: {prepared.notice}", err=True)
+    for notice in prepared.notices:
+        click.echo(f"hpctrain: {notice}", err=True)
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
     for one in overrides:

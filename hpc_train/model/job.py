@@ -205,3 +205,23 @@ class JobSpec(Value, frozen=True, kw_only=True):
 
 
 SourcedJob = Sourced[JobSpec]
+
+
+class SiteDefaults(Value, frozen=True, kw_only=True):
+    """Keys of the jobs at one site, where they leave them out."""
+
+    account: Annotated[OneWord | None, Meta(description="Account.")] = None
+    partition: Annotated[OneWord | None, Meta(description="Partition or queue.")] = None
+    qos: Annotated[OneWord | None, Meta(description="Quality of service.")] = None
+    setup: Annotated[tuple[str, ...], Meta(description="Shell lines before the ranks.")] = ()
+
+
+class Defaults(Value, frozen=True, kw_only=True):
+    """`~/.config/hpctrain/defaults.yaml`."""
+
+    site: Annotated[
+        OneWord | None, Meta(description="Without --site and $HPCTRAIN_SITE; else it is detected.")
+    ] = None
+    sites: Annotated[
+        dict[str, SiteDefaults], Meta(description="Name of a site -> what its jobs leave out.")
+    ] = {}

@@ -65,7 +65,7 @@ from hpc_train.plans.lifecycle import (
 )
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network_context import network_of
-from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
+from hpc_train.plans.node_and_rank_counts import core_warnings, gpu_warnings, resolve_topology
 from hpc_train.plans.partition_choice import (
     Choice,
     check_limits,
@@ -101,6 +101,7 @@ def make_plan(
     context = with_trainer(context, topology)
     warnings = (
         *check_limits(context, topology),
+        *core_warnings(context, settings),
         *memory_warnings(context, topology),
         *check_signal(context.job, site, nested=nested),
         *check_requeue(context, nested=nested),

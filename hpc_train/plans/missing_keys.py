@@ -8,7 +8,7 @@ from hpc_train.errors import PlanError
 from hpc_train.model.partition import ANY
 from hpc_train.model.site_facilities import sample_account
 from hpc_train.model.value import Value
-from hpc_train.plans.context import Context, asked_at, on_partition, takes_whole_nodes
+from hpc_train.plans.context import Context, asked_at, on_partition
 
 
 class MissingKey(Value, frozen=True, kw_only=True):
@@ -64,8 +64,7 @@ def missing_keys(context: Context) -> tuple[MissingKey, ...]:
     rules = (_account, _time) if open_choice else (_account, _qos, _constraint, _time, _memory)
     found = [*asked, *(one for one in (rule(there) for rule in rules) if one)]
     gpus = _gpus(there) if found or _has_gpus(context) else None
-    cores = None if open_choice else _cores(there, gpus is not None)
-    return tuple(one for one in (*found, gpus, cores) if one)
+    return (*found, gpus) if gpus else tuple(found)
 
 
 def _on_example(context: Context) -> Context:
@@ -147,24 +146,6 @@ def _memory(context: Context) -> MissingKey | None:
     if profile.mem_request == "per-gpu" and shared:
         return None
     return _required(context, "mem", "100G", key="resources.mem")
-
-
-def _cores(context: Context, gpus_named: bool) -> MissingKey | None:
-    """One core for a GPU is never what a user wants, so that it must be written."""
-    partition, resources = context.partition, context.job.value.resources
-    known = partition.cpus_per_gpu or partition.cpus_per_node or resources.cpus_per_task
-    gpus = resources.gpus_per_node
-    if gpus is None and (gpus_named or context.site.value.gpu_request == "none"):
-        gpus = partition.gpus_per_node
-    if known or not gpus or takes_whole_nodes(context):
-        return None
-    if context.site.value.cpu_request == "forbidden":
-        return None
-    why = (
-        "the cores of each rank, which its profile does not state: a GPU would wait for its only "
-        "core; or resources.exclusive: true for all cores of whole nodes"
-    )
-    return MissingKey(key="resources.cpus_per_task", example="8", why=why)
 
 
 def _has_gpus(context: Context) -> bool:

@@ -11,7 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hpc_train.data_folders import profile_folder, site_folders, system_folder
+from hpc_train.data_folders import DEFAULTS_FILE, profile_folder, site_folders, system_folder
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.regularfile import read_regular
 from hpc_train.yamlfile import lookup, read
@@ -79,7 +79,7 @@ def profile_files() -> Iterator[Path]:
     found: dict[str, Path] = {}
     for folder in search_path():
         for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
-            if path.stem not in found and _looks_like_profile(path):
+            if path.stem not in found and path.name != DEFAULTS_FILE and _looks_like_profile(path):
                 found[path.stem] = path
     yield from (found[name] for name in sorted(found))
 

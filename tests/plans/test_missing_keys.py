@@ -51,14 +51,13 @@ def test_all_are_named_at_once(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError) as failure:
         make_plan(job(), slurm(**STRICT))
     first, *rows = failure.value.message.splitlines()
-    assert first == "job.yaml: big needs 6 more keys:"
+    assert first == "job.yaml: big needs 5 more keys:"
     assert [row.split("#")[0].strip() for row in rows] == [
         "partition: a",
         "account: p1",
         "qos: short",
         "resources.time: 1h",
         "resources.gpus_per_node: 4",
-        "resources.cpus_per_task: 8",
     ]
     assert "yours: my-accounts" in rows[1]
     assert "allowed: a, b" in rows[0]
@@ -82,11 +81,10 @@ def test_a_key_that_the_partition_brings_is_not_missing(job: Jobs, slurm: Sites)
     assert keys == ["qos"]
 
 
-def test_a_gpu_does_not_get_one_core_unasked(job: Jobs, slurm: Sites) -> None:
+def test_one_core_for_a_gpu_is_warned_of(job: Jobs, slurm: Sites) -> None:
     site = slurm(partitions=[])
-    with pytest.raises(PlanError, match="big needs the cores of each rank") as failure:
-        make_plan(job({"gpus_per_node": 2}), site)
-    assert "--cpus-per-task 8" in failure.value.hint
+    (said,) = make_plan(job({"gpus_per_node": 2}), site).warnings
+    assert said.startswith("1 core for each rank") and "--cpus-per-task 8" in said
     assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 1}), site).warnings == ()
     whole = make_plan(job({"gpus_per_node": 2, "exclusive": True, "mem": "1G"}), site)
     assert whole.topology.cpus_per_task is None
