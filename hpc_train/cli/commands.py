@@ -62,10 +62,10 @@ COMMANDS = {
     "lab": ("hpc_train.cli.lab:lab", "Run a Slurm cluster of several nodes on this machine."),
     "help": (
         "hpc_train.cli.help:help_topic",
-        "Print a page of the documentation, or list the pages.",
+        "Print a page of the documentation or the help of a command, or list the pages.",
     ),
     "completion": (
-        "hpc_train.cli.completion:completion",
+        "hpc_train.cli.help:completion",
         "Print the completion script of a shell.",
     ),
 }

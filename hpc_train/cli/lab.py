@@ -90,13 +90,11 @@ def status(folder: str | None, as_json: bool) -> None:
     if as_json:
         import msgspec
 
-        from hpc_train.cli.lab_json import lab_json
-
         listed = [
             {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
             for name, one in running.items()
         ]
-        click.echo(msgspec.json.encode({**lab_json(found, state), "twins": listed}))
+        click.echo(msgspec.json.encode({**_as_json(found, state), "twins": listed}))
         return
     if found is None or state is None:
         where = f" in {folder}" if folder else ""
@@ -178,6 +176,26 @@ def _summary(settings: Settings) -> str:
 
 def _slurm(lab: Lab) -> str:
     return f"{lab.slurm_version}, {lab.settings.slurm_prefix or 'of this system'}"
+
+
+def _as_json(found: Lab | None, state: LabState | None) -> dict[str, Any]:
+    """Return the settings and the state of the lab; `up` is false without one."""
+    if found is None or state is None:
+        return {"schema": 1, "up": False}
+    made = found.settings
+    settings = {name: getattr(made, name) for name in made.__struct_fields__}
+    return {
+        "schema": 1,
+        "up": not state.faults,
+        "faults": state.faults,
+        "slurm_version": found.slurm_version,
+        "settings": {**settings, "mem": str(made.mem)},
+        "slurm_conf": f"{made.folder}/slurm.conf",
+        "env_file": f"{made.folder}/env",
+        "profile": found.profile,
+        "nodes": [{"name": name, "state": word} for name, word in state.nodes.items()],
+        "jobs": state.jobs,
+    }
 
 
 def _echo_next(settings: Settings) -> None:

@@ -127,6 +127,9 @@ def _summary(done: Submitted) -> str:
     text += f"{kept} {'exists' if kept == 1 else 'exist'} already"
     if failed:
         text += f", {failed} of them failed (--rerun-failed runs them again)"
+    older = sum(1 for _ in done.home.glob("*/run.json")) - new - kept
+    if older > 0:
+        text += f"; {older} older runs of another job stay beside them (--name NAME keeps apart)"
     if unknown:
         text += f", {unknown} of them not submitted again, because their state is unknown"
     return text

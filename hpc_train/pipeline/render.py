@@ -10,7 +10,7 @@ from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
-from hpc_train.errors import PlanError
+from hpc_train.errors import PlanError, StrategyError
 from hpc_train.lint.setup_lines import check_setup
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
@@ -18,8 +18,7 @@ from hpc_train.model.study import Point, RefusedPoint
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
 from hpc_train.pipeline.prepared import Prepared, PreparedPoint, PreparedSite, prepared_site
-from hpc_train.plans.build import make_plan
-from hpc_train.plans.plan_digest import plan_digest
+from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.registry import find_batch_system, resolve
 from hpc_train.scripts.render import render_script
 from hpc_train.secret_leaks import check_disclosure
@@ -186,13 +185,27 @@ def prepare_points(
     try:
         if len(points) == 1:
             return (_prepare_point(points[0], sites, **how),), ()
-        from hpc_train.plans.refused_points import apart
-
-        return apart(points, lambda point: _prepare_point(point, sites, **how))
+        return _split_refused(points, lambda point: _prepare_point(point, sites, **how))
     except PlanError as failure:
         if len(sites) == 1:
             failure.hint = failure.hint or _other_sites(points, next(iter(sites.values())))
         raise
+
+
+def _split_refused(
+    points: Sequence[Point], prepare: Callable[[Point], PreparedPoint]
+) -> tuple[tuple[PreparedPoint, ...], tuple[RefusedPoint, ...]]:
+    """Return the points, and those whose strategy cannot run there; not all may be refused."""
+    done, refused, failures = [], [], []
+    for point in points:
+        try:
+            done.append(prepare(point))
+        except StrategyError as failure:
+            failures.append(failure)
+            refused.append(RefusedPoint(axes=point.axes, reason=failure.reason))
+    if failures and not done:
+        raise failures[0]
+    return tuple(done), tuple(refused)
 
 
 def _prepare_point(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from hpc_train.model.plan import (
 )
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
-from hpc_train.model.value import Value
+from hpc_train.model.value import Value, encode_unit
 from hpc_train.model.version_ranges import at_least
 from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import container_settings, container_setup
@@ -45,6 +46,7 @@ from hpc_train.plans.directives import (
     extra_settings,
     resolve_directives,
 )
+from hpc_train.plans.distributed_backend import follows_from_gpus
 from hpc_train.plans.environment import (
     JobEnvironment,
     resolve_environment,
@@ -485,3 +487,15 @@ def _old_words(context: Context, env: Mapping[str, Setting], mpi: str | None) ->
             if re.fullmatch(pattern, word):
                 yield f"{origin}: Open MPI 5 has no {word}: {instead}"
                 break
+
+
+def plan_digest(plan: LaunchPlan) -> str:
+    """Return eight hex digits that depend on the job, but not on line numbers."""
+    # The default backend of torch adds no information.
+    backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
+    # The text that the launcher adds to every script does not depend on the job.
+    launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)
+    bare = msgspec.structs.replace(
+        plan, settings={}, warnings=(), notes=(), backend=backend, launch=launch
+    )
+    return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

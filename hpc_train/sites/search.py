@@ -50,7 +50,9 @@ def find_profile(name: str) -> Path:
     for path in files_named(name):
         return path
     known = [path.stem for path in profile_files()]
-    raise UnknownNameError("site", name, known, hint=NEXT)
+    own = [path.stem for path in profiles_with(f"scheduler: {name}\n")]
+    hint = f"{name} is a scheduler; sites that have it: {', '.join(own)}; {NEXT}" if own else NEXT
+    raise UnknownNameError("site", name, known, hint=hint)
 
 
 def announcement(name: str, path: Path) -> tuple[str, ...]:
