@@ -11,6 +11,10 @@ from hpc_train.errors import HpcTrainError
 
 _PACKAGE = Path(__file__).resolve().parent
 _SYSTEM = Path("/etc/hpctrain")
+# The profile of a running lab; only root writes there, and a reboot removes it.
+LAB_FOLDER = Path("/run/hpctrain")
+# In the configuration folder of the user, beside profiles: no profile.
+DEFAULTS_FILE = "defaults.yaml"
 _OURS = re.compile(r'^name\s*=\s*"hpctrain"\s*$', re.MULTILINE)
 
 

@@ -53,6 +53,7 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     if wrong == [] or wrong == {}:
         return f"{place}: {label}: must not be empty"
     quote = "; write it in quotes" if isinstance(wrong, (bool, int, float)) else ""
+    quote = quote if wrong is not None else "; a text with a comma needs quotes in {} and []"
     info = _type_at(kind, path)
     allowed = _allowed(info)
     near = nearest(wrong, _words_of(info)) if isinstance(wrong, str) else ""

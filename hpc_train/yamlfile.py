@@ -113,6 +113,8 @@ class Document:
         context = getattr(failure, "context", None)
         detail = f"{problem} ({context})" if context else problem
         hint = "indent with blanks; YAML allows no tabs" if "'\\t'" in detail else ""
+        if "block end" in detail or "mapping values are not allowed" in detail:
+            hint = "keys of one mapping begin in the same column; a text with ': ' needs quotes"
         return self.error(f"{place}: not valid YAML: {detail}", hint)
 
     def _fail(self, node: yaml.Node, text: str) -> HpcTrainError:
@@ -223,7 +225,11 @@ def nearest_file(path: Path) -> str:
 
     if path.exists() or not path.parent.is_dir():
         return ""
-    return nearest(path.name, [entry.name for entry in path.parent.iterdir()])
+    # Two names are not alike because both end in .yaml.
+    names = {entry.name.removesuffix(path.suffix): entry.name for entry in path.parent.iterdir()}
+    near = nearest(path.stem, names)
+    found = near.partition("'")[2].rpartition("'")[0]
+    return near.replace(repr(found), repr(names[found])) if near else ""
 
 
 def list_files(path: Path) -> str:

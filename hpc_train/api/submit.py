@@ -82,7 +82,7 @@ def submit_request(
         max_gpu_hours=number_of(max_gpu_hours, "max_gpu_hours"),
     )
     prepared = prepare(msgspec.structs.replace(request, starts=True))
-    notices = [prepared.notice] if prepared.notice else []
+    notices = [*prepared.notices]
     argv = ["hpc_train.submit", str(request.path), *request.arguments]
     done = submit_prepared(prepared, results_of(results), argv, options, notices.append)
     return _submitted(prepared, done, (*prepared.warnings, *notices))

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpc_train.cli.options import (
-    launcher_options,
     prepare_and_warn,
     results_option,
     setting_options,
@@ -81,7 +80,7 @@ def _job_options(command: Callable[..., None]) -> Callable[..., None]:
         site_option,
     ):
         command = option(command)
-    command = launcher_options(setting_options(command))
+    command = setting_options(command, letters=False)
     return click.option("--ranks", metavar="N", help=ranks)(command)
 
 
@@ -132,9 +131,8 @@ def _bench(
 
 
 def _check_one_number_of_ranks(given: dict[str, Any], ranks: str | None) -> None:
-    for key in ("tasks_per_node", "nproc_per_node"):
-        if ranks is not None and given.get(key) is not None:
-            raise click.UsageError(f"--ranks is the same as --{key.replace('_', '-')}; give one")
+    if ranks is not None and given.get("tasks_per_node") is not None:
+        raise click.UsageError("--ranks is the same as --tasks-per-node; give one")
 
 
 def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:

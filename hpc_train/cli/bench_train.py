@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.cli.options import prepare_and_warn, results_option, site_option
+from hpc_train.cli.options import (
+    job_keys,
+    prepare_and_warn,
+    results_option,
+    setting_options,
+    site_option,
+)
 from hpc_train.model.training_strategies import STRATEGIES
 
 if TYPE_CHECKING:
@@ -55,16 +61,16 @@ class Minutes(click.FloatRange):
     help="One strategy; can be repeated. Default: all.",
 )
 @click.option("--dry-run", is_flag=True, help="Print the scripts and run nothing.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set a key of the job.")
 @results_option
 @site_option
+@setting_options
 def train(
     minutes: float,
     strategies: tuple[str, ...],
     dry_run: bool,
     results: Path,
     site: str | None,
-    settings: tuple[str, ...],
+    **given: Any,
 ) -> None:
     """Compare the strategies of training on this machine.
 
@@ -82,7 +88,6 @@ def train(
 
     need("hpctrain bench train", "report")
     own = train_overrides(results, strategies, FEWEST_STEPS)
-    given = {"settings": settings}
     first = prepare_and_warn(strategies_study(), (), site, given, starts=not dry_run, own=own)
     if dry_run:
         _echo(first)
@@ -95,7 +100,7 @@ def train(
         f"{found.start:.1f} s here, a step of single {found.step * 1000:.0f} ms"
     )
     own = train_overrides(results, strategies, steps)
-    request = request_of(strategies_study(), (), site, {}, settings)
+    request = request_of(strategies_study(), (), site, job_keys(given), given["settings"])
     prepared = prepare(replace(request, overrides=(*own, *request.overrides), starts=True))
     run_study(prepared, results, minutes * 60)
 

@@ -62,10 +62,10 @@ COMMANDS = {
     "lab": ("hpc_train.cli.lab:lab", "Run a Slurm cluster of several nodes on this machine."),
     "help": (
         "hpc_train.cli.help:help_topic",
-        "Print a page of the documentation, or list the pages.",
+        "Print a page of the documentation or the help of a command, or list the pages.",
     ),
     "completion": (
-        "hpc_train.cli.completion:completion",
+        "hpc_train.cli.help:completion",
         "Print the completion script of a shell.",
     ),
 }
@@ -125,8 +125,8 @@ Usage: hpctrain [OPTIONS] COMMAND [ARGS]...
   Start with: hpctrain submit train.py --tasks-per-node 2 --wait
 
 Options:
-  --version   Show the version and exit.
-  -h, --help  Show this message and exit.
+  -v, --version  Show the version and exit.
+  -h, --help     Show this message and exit.
 
 Commands:
 """

@@ -1,4 +1,4 @@
-"""`hpctrain help`."""
+"""`hpctrain help` and `hpctrain completion`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import sys
 
 import click
 
+from hpc_train.cli.commands import COMMANDS
+
 
 @click.command("help")
 @click.argument("topic", required=False)
 def help_topic(topic: str | None) -> None:
-    """Print a page of the documentation, or list the pages.
+    """Print a page of the documentation or the help of a command, or list the pages.
 
     \b
     hpctrain help files
@@ -25,6 +27,10 @@ def help_topic(topic: str | None) -> None:
 
         echo_table(("topic", "page"), list(page_titles().items()))
         return
+    if topic in COMMANDS and topic not in page_titles():
+        root = click.get_current_context().find_root().command
+        root.main([topic, "--help"], prog_name="hpctrain", standalone_mode=False)
+        return
     text = page_text(topic)
     if not sys.stdout.isatty():
         click.echo(text, nl=False)
@@ -38,3 +44,19 @@ def help_topic(topic: str | None) -> None:
         console.print(Markdown(text, hyperlinks=False))
     # click tells less to interpret formatting; the pager of rich does not.
     click.echo_via_pager(capture.get())
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]))
+def completion(shell: str) -> None:
+    """Print the completion script of a shell.
+
+    bash: eval "$(hpctrain completion bash)", for example in ~/.bashrc.
+    """
+    from click.shell_completion import get_completion_class
+
+    root = click.get_current_context().find_root().command
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.ClickException(f"no completion for {shell}")
+    click.echo(kind(root, {}, "hpctrain", "_HPCTRAIN_COMPLETE").source())

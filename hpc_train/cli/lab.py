@@ -24,7 +24,12 @@ def lab() -> None:
 @lab.command()
 @click.option("--nodes", type=click.IntRange(1, 200), default=4, show_default=True)
 @click.option("--cpus", type=click.IntRange(1, 4096), default=8, show_default=True)
-@click.option("--mem", default="4000M", show_default=True, help="Memory of each node.")
+@click.option(
+    "--mem",
+    default="4000M",
+    show_default=True,
+    help="Memory of each node, as Slurm counts it; jobs may use more.",
+)
 @click.option(
     "--gpus",
     type=click.IntRange(0, 64),
@@ -74,26 +79,26 @@ def down(folder: str | None) -> None:
 
 
 @lab.command()
+@click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(as_json: bool) -> None:
+def status(folder: str | None, as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
     from hpc_train.pipeline.lab import lab_state, twins
 
-    found, state = lab_state() or (None, None)
+    found, state = lab_state(folder) or (None, None)
     running = twins()
     if as_json:
         import msgspec
-
-        from hpc_train.cli.lab_json import lab_json
 
         listed = [
             {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
             for name, one in running.items()
         ]
-        click.echo(msgspec.json.encode({**lab_json(found, state), "twins": listed}))
+        click.echo(msgspec.json.encode({**_as_json(found, state), "twins": listed}))
         return
     if found is None or state is None:
-        click.echo("there is no lab; start one with: hpctrain lab up")
+        where = f" in {folder}" if folder else ""
+        click.echo(f"there is no lab{where}; start one with: hpctrain lab up")
     else:
         _echo_state(found, state)
     for name, one in running.items():
@@ -171,6 +176,26 @@ def _summary(settings: Settings) -> str:
 
 def _slurm(lab: Lab) -> str:
     return f"{lab.slurm_version}, {lab.settings.slurm_prefix or 'of this system'}"
+
+
+def _as_json(found: Lab | None, state: LabState | None) -> dict[str, Any]:
+    """Return the settings and the state of the lab; `up` is false without one."""
+    if found is None or state is None:
+        return {"schema": 1, "up": False}
+    made = found.settings
+    settings = {name: getattr(made, name) for name in made.__struct_fields__}
+    return {
+        "schema": 1,
+        "up": not state.faults,
+        "faults": state.faults,
+        "slurm_version": found.slurm_version,
+        "settings": {**settings, "mem": str(made.mem)},
+        "slurm_conf": f"{made.folder}/slurm.conf",
+        "env_file": f"{made.folder}/env",
+        "profile": found.profile,
+        "nodes": [{"name": name, "state": word} for name, word in state.nodes.items()],
+        "jobs": state.jobs,
+    }
 
 
 def _echo_next(settings: Settings) -> None:

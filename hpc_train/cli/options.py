@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,28 +18,32 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+# Key of the job (below "directives.": an option of sbatch) -> its options, those of sbatch and
+# torchrun among them, and the help text.
 _JOB_OPTIONS = {
-    "name": "Name of the job or study.",
-    "launcher": f"{', '.join(BUILT_IN['launchers'])}.",
-    "nodes": "Number of nodes; several (1,2,4) make a study of these sizes.",
-    "tasks_per_node": "Ranks on each node.",
-    "gpus_per_node": "GPUs on each node.",
-    "cpus_per_task": "CPU cores of each rank.",
-    "mem": "Memory per node, e.g. 480G.",
-    "time": "Time limit, e.g. 1h30m.",
-    "partition": "Slurm partition.",
-    "account": "Slurm account.",
-    "qos": "Slurm quality of service.",
-    "constraint": "Slurm node features.",
+    "name": ("--name -J --job-name", "Name of the job or study."),
+    "launcher": ("--launcher", f"{', '.join(BUILT_IN['launchers'])}."),
+    "nodes": ("--nodes -N --nnodes", "Number of nodes; several (1,2,4) make a study of sizes."),
+    "tasks_per_node": (
+        "--tasks-per-node --ntasks-per-node --nproc-per-node --nproc_per_node",
+        "Ranks on each node.",
+    ),
+    "ntasks": ("--ntasks -n", "Ranks on all nodes together."),
+    "gpus_per_node": ("--gpus-per-node --gres", "GPUs on each node: 4, a100:4, gpu:4."),
+    "gpus": ("--gpus -G", "GPUs on all nodes together."),
+    "cpus_per_task": ("--cpus-per-task -c", "CPU cores of each rank."),
+    "mem": ("--mem", "Memory per node, e.g. 480G."),
+    "time": ("--time -t", "Time limit, e.g. 1h30m."),
+    "partition": ("--partition -p", "Slurm partition."),
+    "account": ("--account -A", "Slurm account."),
+    "qos": ("--qos -q", "Slurm quality of service."),
+    "constraint": ("--constraint -C", "Slurm node features."),
+    "exclusive": ("--exclusive", "Share the nodes with no other job."),
+    "directives.reservation": ("--reservation", "Slurm reservation."),
+    "directives.nodelist": ("--nodelist -w", "Nodes to use."),
+    "directives.exclude": ("--exclude -x", "Nodes to leave out."),
 }
 _SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
-
-# As people type it -> the key of the job, and what a number of it is.
-_SAME = {
-    "gpus": ("gpus_per_node", "GPUs on each node"),
-    "nproc_per_node": ("tasks_per_node", "ranks on each node"),
-    "nnodes": ("nodes", "nodes"),
-}
 _SITE = (
     "Site profile: a name or a file. Default: $HPCTRAIN_SITE, else the profile that matches this "
     "host (hpctrain site detect), else local. Where a scheduler is found, nothing runs on this "
@@ -61,12 +65,16 @@ def _completer(name: str) -> Callable[..., Any]:
 site_option = click.option("--site", shell_complete=_completer("sites"), help=_SITE)
 
 
-def setting_options(command: F) -> F:
-    """Add the options for the keys of a job."""
-    for key, text in reversed(_JOB_OPTIONS.items()):
-        completer = _completer("launchers") if key == "launcher" else None
-        option = f"--{key.replace('_', '-')}"
-        command = click.option(option, key, shell_complete=completer, help=text)(command)
+def setting_options(command: F, *, letters: bool = True) -> F:
+    """Add the options for the keys of a job, with the letters of sbatch or without."""
+    for key, (options, text) in reversed(_JOB_OPTIONS.items()):
+        names = [one for one in options.split() if letters or one.startswith("--")]
+        how: dict[str, Any] = (
+            {"shell_complete": _completer("launchers")} if key == "launcher" else {}
+        )
+        if key == "exclusive":
+            how = {"is_flag": True, "flag_value": "true", "default": None}
+        command = click.option(*names, key.replace(".", "_"), help=text, **how)(command)
     return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the file."
     )(command)
@@ -74,7 +82,7 @@ def setting_options(command: F) -> F:
 
 def job_options(command: F, metavar: str = "FILE") -> F:
     """Add FILE, the site and the options for the keys of a job."""
-    command = launcher_options(setting_options(command))
+    command = setting_options(command)
     command = site_option(command)
     command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
     path = click.Path(path_type=Path)
@@ -163,21 +171,39 @@ def prepare_and_warn(
 
     from hpc_train.pipeline.render import prepare, request_of
 
-    given = in_words_of_job(given)
-    options = {key: given[key] for key in _JOB_OPTIONS if given.get(key) is not None}
-    settings = given.get("settings", ())
-    request = request_of(file, arguments, site, options, settings)
+    request = request_of(file, arguments, site, job_keys(given), given.get("settings", ()))
     overrides = (*own, *request.overrides)
     plain = bool(given.get("plain"))
     prepared = prepare(replace(request, overrides=overrides, plain=plain, starts=starts))
-    if prepared.notice:
-        click.echo(f"hpctrain: {prepared.notice}", err=True)
+    for notice in prepared.notices:
+        click.echo(f"hpctrain: {notice}", err=True)
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
+    for one in overrides:
+        _say_share(one, prepared)
     sizes = (str(one.value) for one in overrides if one.key in _SIZES)
     if prepared.study is not None and any("," in size for size in sizes):
         _say_study(prepared.study)
     return prepared
+
+
+def job_keys(given: Mapping[str, Any]) -> dict[str, str]:
+    """Return key of the job -> text, of the options that were given."""
+    typed = {key: given.get(key.replace(".", "_")) for key in _JOB_OPTIONS}
+    return {key: text for key, text in typed.items() if text is not None}
+
+
+def _say_share(option: Override, prepared: Prepared) -> None:
+    """Say what a number of all nodes was taken as on each of several."""
+    topologies = (point.plan.topology for point in prepared.points)
+    several = next((one for one in topologies if one.nodes > 1), None)
+    if option.of_all_nodes and several:
+        each, key = getattr(several, option.key), option.key.replace("_", "-")
+        click.echo(
+            f"hpctrain: {option.origin} {option.value}: {each} on each of {several.nodes} nodes, "
+            f"as sbatch reads it; --{key} {option.value} for each node",
+            err=True,
+        )
 
 
 def _say_study(study: Study) -> None:
@@ -192,31 +218,3 @@ def _say_study(study: Study) -> None:
         f"stays the same (--set scaling={other}, --set repetitions=5)",
         err=True,
     )
-
-
-def launcher_options(command: F) -> F:
-    """Add the options of torchrun and others, which set keys of the job."""
-    for name, (key, _) in reversed(_SAME.items()):
-        option, same = f"--{name.replace('_', '-')}", f"--{key.replace('_', '-')}"
-        names = dict.fromkeys((option, f"--{name}"))
-        command = click.option(*names, name, help=f"The same as {same}.")(command)
-    return command
-
-
-def in_words_of_job(given: dict[str, Any]) -> dict[str, Any]:
-    """Return the options with those of `launcher_options` as keys of the job, and say it.
-
-    Raises:
-        click.UsageError: two options set one key.
-    """
-    options = dict(given)
-    for name, (key, meaning) in _SAME.items():
-        value = options.pop(name, None)
-        if value is None:
-            continue
-        option, same = f"--{name.replace('_', '-')}", f"--{key.replace('_', '-')}"
-        if options.get(key) is not None:
-            raise click.UsageError(f"{option} is the same as {same}; give one of them")
-        click.echo(f"hpctrain: {option} {value}: taken as {same} {value}, {meaning}", err=True)
-        options[key] = value
-    return options

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from hpc_train.cli.group import JobCommand
+from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn
 
 if TYPE_CHECKING:
@@ -35,11 +35,11 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--schema",
-    type=click.Choice(["job", "study"]),
+    type=click.Choice(["job", "study", "defaults"]),
     is_eager=True,
     expose_value=False,
     callback=lambda ctx, _, value: _print_schema(ctx, value),
-    help="Print the JSON Schema of job or study files and exit.",
+    help="Print the JSON Schema of such files and exit.",
 )
 def render(
     file: Path,
@@ -126,7 +126,7 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
         raise
 
 
-def _print_schema(ctx: click.Context, kind: Literal["job", "study"] | None) -> None:
+def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] | None) -> None:
     if kind is None:
         return
     from hpc_train.pipeline.render import schema

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
-from hpc_train.cli.group import JobCommand
+from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
 
 if TYPE_CHECKING:
@@ -68,8 +68,10 @@ def _dry_run(prepared: Prepared, results: Path, options: SubmitOptions) -> None:
     from hpc_train.cli.render import echo_scripts
     from hpc_train.pipeline.dry_run import dry_run
 
+    # A script that would be refused is no answer.
+    answers = [*dry_run(prepared, results, options)]
     echo_scripts(prepared)
-    for text in dry_run(prepared, results, options):
+    for text in answers:
         say(text)
 
 
@@ -148,6 +150,9 @@ def _summary(done: Submitted) -> str:
     text += f"{kept} {'exists' if kept == 1 else 'exist'} already"
     if failed:
         text += f", {failed} of them failed (--rerun-failed runs them again)"
+    older = sum(1 for _ in done.home.glob("*/run.json")) - new - kept
+    if older > 0:
+        text += f"; {older} older runs of another job stay beside them (--name NAME keeps apart)"
     if unknown:
         text += f", {unknown} of them not submitted again, because their state is unknown"
     return text

@@ -10,7 +10,7 @@ from hpc_train.lab import state_file
 from hpc_train.lab.daemons import end, is_alive, members
 from hpc_train.lab.lab_status import check_within_reach
 from hpc_train.lab.network import HOST_LINK
-from hpc_train.lab.profile import is_ours, profile_path, remove
+from hpc_train.lab.profile import LINK, withdraw
 from hpc_train.lab.requirements import check_root, is_lab_folder
 from hpc_train.lab.run_program import ask
 from hpc_train.lab.settings import DEFAULT_FOLDER
@@ -50,8 +50,8 @@ def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
         parts.append(str(state_file.RECORD))
     if is_lab_folder(Path(folder)):
         parts.append(folder)
-    if is_ours(profile_path()):
-        parts.append(str(profile_path()))
+    if LINK.is_symlink():
+        parts.append(str(LINK))
     return tuple(parts)
 
 
@@ -69,7 +69,7 @@ def clear(folder: str) -> None:
         ask(("ip", "link", "del", HOST_LINK))
     for name in state_file.existing_namespaces():
         ask(("ip", "netns", "del", name))
-    remove(Path(lab.profile) if lab else profile_path(), lab.profile_folders if lab else ())
+    withdraw()
     there = lab.settings.folder if lab else folder
     if is_lab_folder(Path(there)):
         shutil.rmtree(there)

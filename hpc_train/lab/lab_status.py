@@ -66,8 +66,9 @@ def check_unclaimed(lab: Lab | None, folder: str) -> None:
         if lab.settings.folder != folder:
             raise LabError(
                 f"another lab is up on this machine, in {lab.settings.folder}",
-                f"hpctrain lab down --dir {lab.settings.folder}   "
-                "(one lab per machine; its jobs end with it)",
+                f"source {lab.settings.folder}/env   uses it; "
+                f"hpctrain lab down --dir {lab.settings.folder}   ends it and its jobs "
+                "(one lab per machine)",
             )
 
 

@@ -1,16 +1,14 @@
-"""The site profile of a lab: its text, and the path where `--site lab` finds it."""
+"""The site profile of a lab: its text, and the link by which `--site lab` finds it."""
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
-from hpc_train.errors import LabError
+from hpc_train.data_folders import LAB_FOLDER
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_programs import path_line
 from hpc_train.model.value import Value
 
 MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
+LINK = LAB_FOLDER / "lab.yaml"
 
 _PROFILE = """\
 {mark}
@@ -95,41 +93,15 @@ def _size(settings: Settings) -> str:
     return "".join(f"    {key}: {value}\n" for key, value in facts.items())
 
 
-def profile_path() -> Path:
-    """Return the path of the lab's profile, in the folder of the user's profiles."""
-    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
-    return Path(config) / "hpctrain" / "lab.yaml"
+def publish(folder: str) -> None:
+    """Let every user of this machine find the profile of a lab by its name."""
+    LINK.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
+    LINK.unlink(missing_ok=True)
+    LINK.symlink_to(f"{folder}/lab.yaml")
 
 
-def is_ours(path: Path) -> bool:
-    """Whether a profile was written by `install`."""
-    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(MARK)
-
-
-def check_place(path: Path) -> None:
-    """Refuse to replace a profile that `install` did not write.
-
-    Raises:
-        LabError: there is one.
-    """
-    if path.exists() and not is_ours(path):
-        raise LabError(
-            f"{path} was not written by hpctrain", "rename it; the lab's profile needs this name"
-        )
-
-
-def install(path: Path, text: str) -> tuple[str, ...]:
-    """Write the profile; return the folders that were created, innermost first."""
-    made = [str(parent) for parent in path.parents if not parent.exists()]
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(text, encoding="utf-8")
-    return tuple(made)
-
-
-def remove(path: Path, folders: tuple[str, ...]) -> None:
-    """Remove the lab's profile, and the folders created for it if they are empty."""
-    if is_ours(path):
-        path.unlink()
-    for folder in map(Path, folders):
-        if folder.is_dir() and not any(folder.iterdir()):
-            folder.rmdir()
+def withdraw() -> None:
+    """Remove what `publish` made."""
+    LINK.unlink(missing_ok=True)
+    if LINK.parent.is_dir() and not any(LINK.parent.iterdir()):
+        LINK.parent.rmdir()

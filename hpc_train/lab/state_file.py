@@ -28,11 +28,14 @@ class Lab(Value, frozen=True, kw_only=True):
     schema: int = 1
     settings: Settings
     slurm_version: str = ""
-    profile: str
     made_from: str = ""
-    profile_folders: tuple[str, ...] = ()
     daemons: tuple[Daemon, ...] = ()
     complete: bool = False
+
+    @property
+    def profile(self) -> str:
+        """The site profile, which exists while the lab is complete."""
+        return f"{self.settings.folder}/lab.yaml"
 
 
 def write(lab: Lab) -> None:

@@ -29,7 +29,7 @@ from hpc_train.lab.daemons import (
 from hpc_train.lab.down import clear, leftovers
 from hpc_train.lab.lab_status import check_unclaimed, is_live, made_from, node_states
 from hpc_train.lab.network import build
-from hpc_train.lab.profile import MpiPrograms, check_place, install, profile_path, profile_text
+from hpc_train.lab.profile import MpiPrograms, profile_text, publish
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.run_program import ask, installed, must
 from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
@@ -72,7 +72,6 @@ def up(settings: Settings, say: Say) -> Up:
             say(f"removing the remains of a lab: {'; '.join(broken)}")
             clear(settings.folder)
         check_free(settings)
-        check_place(profile_path())
         return Up(lab=_make(settings), made=True)
 
 
@@ -81,7 +80,8 @@ def _check_same(found: Lab, asked: Settings) -> None:
     if different:
         raise LabError(
             f"a lab is up with other settings: {', '.join(different)}",
-            "hpctrain lab down   (one lab per machine; its jobs end with it)",
+            f"source {found.settings.folder}/env   uses it; hpctrain lab down   ends it and its "
+            "jobs (one lab per machine)",
         )
 
 
@@ -89,7 +89,6 @@ def _make(settings: Settings) -> Lab:
     lab = Lab(
         settings=settings,
         slurm_version=version_of(settings.slurm_prefix),
-        profile=str(profile_path()),
         made_from=made_from(),
     )
     with ExitStack() as undo:
@@ -188,5 +187,5 @@ def _install_profile(settings: Settings) -> Lab:
     today = datetime.date.today().isoformat()
     text = profile_text(settings, found, lab.slurm_version, today)
     Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
-    folders = install(Path(lab.profile), text)
-    return msgspec.structs.replace(lab, profile_folders=folders, complete=True)
+    publish(settings.folder)
+    return msgspec.structs.replace(lab, complete=True)

@@ -51,7 +51,15 @@ class Resources(Value, frozen=True, kw_only=True):
     tasks_per_node: Annotated[
         Count | None, Meta(description="Ranks on each node; default: one per GPU, else one.")
     ] = None
-    gpus_per_node: Annotated[Gpus | None, Meta(description="GPUs on each node.")] = None
+    gpus_per_node: Annotated[
+        Gpus | None, Meta(description="GPUs on each node; a100:4 also states their type.")
+    ] = None
+    gpu_type: Annotated[
+        OneWord | None,
+        Meta(
+            description="Type of the GPUs in Slurm; default: the partition's, where it is needed."
+        ),
+    ] = None
     cpus_per_task: Annotated[Count | None, Meta(description="CPU cores of each rank.")] = None
     mem: Annotated[Memory | None, Meta(description="Memory per node: 480G, 4000M.")] = None
     time: Annotated[Duration | None, Meta(description="Time limit: 1h30m, 01:30:00.")] = None
@@ -197,3 +205,23 @@ class JobSpec(Value, frozen=True, kw_only=True):
 
 
 SourcedJob = Sourced[JobSpec]
+
+
+class SiteDefaults(Value, frozen=True, kw_only=True):
+    """Keys of the jobs at one site, where they leave them out."""
+
+    account: Annotated[OneWord | None, Meta(description="Account.")] = None
+    partition: Annotated[OneWord | None, Meta(description="Partition or queue.")] = None
+    qos: Annotated[OneWord | None, Meta(description="Quality of service.")] = None
+    setup: Annotated[tuple[str, ...], Meta(description="Shell lines before the ranks.")] = ()
+
+
+class Defaults(Value, frozen=True, kw_only=True):
+    """`~/.config/hpctrain/defaults.yaml`."""
+
+    site: Annotated[
+        OneWord | None, Meta(description="Without --site and $HPCTRAIN_SITE; else it is detected.")
+    ] = None
+    sites: Annotated[
+        dict[str, SiteDefaults], Meta(description="Name of a site -> what its jobs leave out.")
+    ] = {}

@@ -8,7 +8,7 @@ LONGEST_S = 10 * 365 * 86400
 LARGEST_MIB = 1024**3
 _SLURM = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 # Of Slurm's forms, those that people read alike.
-_CLOCK = re.compile(r"(?:\d{1,9}-)?\d{1,9}:\d{1,2}(?::\d{1,2})?")
+_CLOCK = re.compile(r"(?:\d{1,9}-)?\d{1,9}:[0-5]?\d(?::[0-5]?\d)?")
 _WORDS = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m(?:in)?)?(?:(\d{1,9})s)?")
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT])i?B?", re.IGNORECASE)
 _MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}

@@ -65,10 +65,12 @@ def stop_lab(folder: str | None) -> str:
     return stopped
 
 
-def lab_state() -> tuple[Lab, LabState] | None:
-    """Return the settings and the state of the running lab."""
+def lab_state(folder: str | None = None) -> tuple[Lab, LabState] | None:
+    """Return the settings and the state of the running lab, of that in `folder` if it is given."""
     found = read()
-    return (found, state_of(found)) if found else None
+    if found is None or folder not in (None, found.settings.folder):
+        return None
+    return found, state_of(found)
 
 
 def twins() -> dict[str, RunningTwin]:

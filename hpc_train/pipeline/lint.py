@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.json_files import cannot_write, write_file
-from hpc_train.lint.fabric_of_site import fabric_of
 from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import chosen_rules, lint_script, read_suppressions, repair_script
 from hpc_train.lint.refused_options import without_repetition
@@ -20,6 +19,7 @@ from hpc_train.lint.rule import (
     OPEN_MPI,
     SLURM,
     LintContext,
+    LintFabric,
     LintRule,
     parse_version,
 )
@@ -121,7 +121,7 @@ def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
     return replace(
         context,
         site=site,
-        fabric=fabric_of(site),
+        fabric=_fabric_of(site),
         nccl=context.nccl or (network.nccl if network else None),
         openmpi=context.openmpi or mpi,
         slurm=context.slurm or site.slurm,
@@ -241,3 +241,25 @@ def _at_job(finding: LintFinding, script: Script, plan: LaunchPlan, label: str) 
     """Return a finding with its line in the job file; the answer on a whole script has line 1."""
     whole = finding.id.startswith(_ANSWER) and finding.line == 1
     return finding if whole else at_origin(finding, script, plan, label)
+
+
+# RoCE uses the same verbs; Google's stacks are different.
+_FABRICS: dict[str, LintFabric] = {
+    "infiniband": "infiniband",
+    "roce": "infiniband",
+    "slingshot": "slingshot",
+    "efa": "efa",
+    "ethernet": "ethernet",
+}
+
+
+def _fabric_of(site: SiteProfile) -> LintFabric | None:
+    """Return the profile's fabric, or the one that its variables belong to."""
+    network = site.network
+    if network is not None and network.fabric is not None:
+        return _FABRICS.get(network.fabric)
+    if site.env.get("FI_PROVIDER") == "efa":
+        return "efa"
+    if site.env.get("FI_PROVIDER") == "cxi" or any(name.startswith("FI_CXI_") for name in site.env):
+        return "slingshot"
+    return "infiniband" if "NCCL_IB_HCA" in site.env else None

@@ -59,7 +59,8 @@ class PreparedPoint(Value, frozen=True, kw_only=True):
 class Prepared(Value, frozen=True, kw_only=True):
     """A job (one point, no study) or a study, planned and rendered.
 
-    `sites` has several only if they are an axis; `allocation` is the script of a nested study.
+    `sites` has several only if they are an axis; `allocation` is the script of a nested study;
+    `filled` names what the jobs left out.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Prepared(Value, frozen=True, kw_only=True):
     points: tuple[PreparedPoint, ...]
     refused: tuple[RefusedPoint, ...] = ()
     allocation: Script | None = None
+    filled: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     @property
@@ -76,9 +78,10 @@ class Prepared(Value, frozen=True, kw_only=True):
         return self.sites[0]
 
     @property
-    def notice(self) -> str:
-        """Why the site was chosen, unless the user named it."""
-        return self.first.choice.notice if self.first.choice is not None else ""
+    def notices(self) -> tuple[str, ...]:
+        """Why the site was chosen, unless the user named it, and what was filled in."""
+        why = self.first.choice.notice if self.first.choice is not None else ""
+        return (why, *self.filled) if why else self.filled
 
     def points_at(self, site: PreparedSite) -> tuple[PreparedPoint, ...]:
         """Return the points of a site."""

@@ -8,7 +8,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, TypeVar, cast
 
-from hpc_train.errors import PlanError
+import msgspec
+
+from hpc_train.errors import PlanError, StrategyError
 from hpc_train.lint.setup_lines import check_setup
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
@@ -16,11 +18,12 @@ from hpc_train.model.study import Point, RefusedPoint
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
 from hpc_train.pipeline.prepared import Prepared, PreparedPoint, PreparedSite, prepared_site
-from hpc_train.plans.build import make_plan
-from hpc_train.plans.plan_digest import plan_digest
+from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.registry import find_batch_system, resolve
 from hpc_train.scripts.render import render_script
 from hpc_train.secret_leaks import check_disclosure
+from hpc_train.sites.defaults import fill, read_defaults
+from hpc_train.specs.job import check_variables
 from hpc_train.specs.override import Override, option_override, parse_setting
 from hpc_train.specs.points_of_file import points_of
 
@@ -68,6 +71,7 @@ def prepare(request: Request) -> Prepared:
     names = site_names(request.site)
     study, points = points_of(request.path, request.arguments, request.overrides, names)
     sites = _sites(request, points)
+    points, filled = _filled(points, sites)
     nested = study is not None and study.spec.placement == "nested" and not request.plain
     if nested:
         from hpc_train.pipeline.nested_study import check_nested
@@ -95,8 +99,27 @@ def prepare(request: Request) -> Prepared:
         points=prepared,
         refused=refused,
         allocation=script,
+        filled=filled,
         warnings=tuple(dict.fromkeys(warnings)),
     )
+
+
+def _filled(
+    points: Sequence[Point], sites: Mapping[str, PreparedSite]
+) -> tuple[tuple[Point, ...], tuple[str, ...]]:
+    """Return the points with what their jobs leave out, and notices of it."""
+    own, jobs, said = read_defaults(), [], []
+    for point in points:
+        job, notice = fill(point.job, _place(point, sites).site.value, own)
+        if notice:
+            check_variables(job)
+        jobs.append(msgspec.structs.replace(point, job=job))
+        said.append(notice)
+    return tuple(jobs), tuple(dict.fromkeys(filter(None, said)))
+
+
+def _place(point: Point, sites: Mapping[str, PreparedSite]) -> PreparedSite:
+    return sites[point.site.name if point.site else ""]
 
 
 def _sites(request: Request, points: Sequence[Point]) -> dict[str, PreparedSite]:
@@ -162,19 +185,33 @@ def prepare_points(
     try:
         if len(points) == 1:
             return (_prepare_point(points[0], sites, **how),), ()
-        from hpc_train.plans.refused_points import apart
-
-        return apart(points, lambda point: _prepare_point(point, sites, **how))
+        return _split_refused(points, lambda point: _prepare_point(point, sites, **how))
     except PlanError as failure:
         if len(sites) == 1:
             failure.hint = failure.hint or _other_sites(points, next(iter(sites.values())))
         raise
 
 
+def _split_refused(
+    points: Sequence[Point], prepare: Callable[[Point], PreparedPoint]
+) -> tuple[tuple[PreparedPoint, ...], tuple[RefusedPoint, ...]]:
+    """Return the points, and those whose strategy cannot run there; not all may be refused."""
+    done, refused, failures = [], [], []
+    for point in points:
+        try:
+            done.append(prepare(point))
+        except StrategyError as failure:
+            failures.append(failure)
+            refused.append(RefusedPoint(axes=point.axes, reason=failure.reason))
+    if failures and not done:
+        raise failures[0]
+    return tuple(done), tuple(refused)
+
+
 def _prepare_point(
     point: Point, sites: Mapping[str, PreparedSite], *, nested: bool, plain: bool
 ) -> PreparedPoint:
-    place = sites[point.site.name if point.site else ""]
+    place = _place(point, sites)
     plan = make_plan(point.job, place.site, nested=nested, plain=plain)
     check_setup(plan)
     check_disclosure(point.job, plan)
@@ -191,8 +228,8 @@ def _prepare_point(
     )
 
 
-def schema(kind: Literal["job", "study"]) -> bytes:
-    """Return the JSON Schema of a job or study file."""
+def schema(kind: Literal["job", "study", "defaults"]) -> bytes:
+    """Return the JSON Schema of a job or study file, or of the user's defaults."""
     from hpc_train.specs.json_schema_and_keys import json_schema
 
     return json_schema(kind)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -23,7 +24,7 @@ from hpc_train.model.plan import (
 )
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
-from hpc_train.model.value import Value
+from hpc_train.model.value import Value, encode_unit
 from hpc_train.model.version_ranges import at_least
 from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import container_settings, container_setup
@@ -45,6 +46,7 @@ from hpc_train.plans.directives import (
     extra_settings,
     resolve_directives,
 )
+from hpc_train.plans.distributed_backend import follows_from_gpus
 from hpc_train.plans.environment import (
     JobEnvironment,
     resolve_environment,
@@ -65,7 +67,7 @@ from hpc_train.plans.lifecycle import (
 )
 from hpc_train.plans.missing_keys import check_missing
 from hpc_train.plans.network_context import network_of
-from hpc_train.plans.node_and_rank_counts import gpu_warnings, resolve_topology
+from hpc_train.plans.node_and_rank_counts import core_warnings, gpu_warnings, resolve_topology
 from hpc_train.plans.partition_choice import (
     Choice,
     check_limits,
@@ -101,6 +103,7 @@ def make_plan(
     context = with_trainer(context, topology)
     warnings = (
         *check_limits(context, topology),
+        *core_warnings(context, settings),
         *memory_warnings(context, topology),
         *check_signal(context.job, site, nested=nested),
         *check_requeue(context, nested=nested),
@@ -484,3 +487,15 @@ def _old_words(context: Context, env: Mapping[str, Setting], mpi: str | None) ->
             if re.fullmatch(pattern, word):
                 yield f"{origin}: Open MPI 5 has no {word}: {instead}"
                 break
+
+
+def plan_digest(plan: LaunchPlan) -> str:
+    """Return eight hex digits that depend on the job, but not on line numbers."""
+    # The default backend of torch adds no information.
+    backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
+    # The text that the launcher adds to every script does not depend on the job.
+    launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)
+    bare = msgspec.structs.replace(
+        plan, settings={}, warnings=(), notes=(), backend=backend, launch=launch
+    )
+    return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

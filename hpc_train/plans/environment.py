@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -67,20 +69,26 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     changes = tuple(change for change, _ in found.changes) or ()
     handed_on = {c.name: s for c, s in found.changes if c.scope == "job" and c.value is not None}
     option = network_option(found, facts)
+    plugin = _forced_plugin(context, found, facts)
     return JobEnvironment(
         backend=backend.value,
         variables={**found.env, **{n: s for n, s in handed_on.items() if n not in found.env}},
         env=tuple((name, _exported(setting.value)) for name, setting in found.env.items()),
         changes=changes,
         script=script_of(facts),
-        plugin=_forced_plugin(context, found, facts),
+        plugin=plugin,
         settings={
             "backend": backend,
             **option,
             **({"gpu_order": order} if isinstance(order, Setting) else {}),
             **env_settings(found),
         },
-        warnings=(*doubts, *network_warnings(facts), *found.warnings),
+        warnings=(
+            *doubts,
+            *network_warnings(facts),
+            *_plugin_warnings(context, plugin),
+            *found.warnings,
+        ),
     )
 
 
@@ -99,6 +107,27 @@ def _forced_plugin(
         if facts.batch.starter and setting.value not in _BUILT_IN:
             return PluginCheck(name=name, value=str(setting.value), provider=provider)
     return None
+
+
+def _plugin_warnings(context: Context, plugin: PluginCheck | None) -> Iterator[str]:
+    """Warn of a job that loads nothing with the plug-in, where its profile says what has it."""
+    job, site = context.job.value, context.site.value
+    if plugin is None or not plugin.provider or "LD_LIBRARY_PATH" in job.env:
+        return
+    modules = [
+        f"module load {name}" for name in (*job.modules, *site.modules, *context.partition.modules)
+    ]
+    lines = [*modules, *site.setup, *job.setup, *job.directives]
+    named = re.findall(r"\bmodule ([\w.-]+)", plugin.provider)
+    loads = rf"\b(?:module|ml)\b.*\b(?:{'|'.join(map(re.escape, named)) or 'nccl'})\b"
+    if any(re.search(rf"{loads}|ofi|[nr]ccl|uenv", line) for line in lines):
+        return
+    advice = f"modules: [{named[0]}]" if named else "container: {image: FILE}, modules or setup"
+    yield (
+        f"{plugin.name}={plugin.value} needs a plug-in of NCCL ({plugin.provider}), which neither "
+        f"this job nor {site.name} loads: NCCL would stop with 'network {plugin.value} not found'; "
+        f"{advice} in the job loads it"
+    )
 
 
 def _exported(value: Any) -> str | JobVar:

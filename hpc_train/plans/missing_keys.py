@@ -8,7 +8,7 @@ from hpc_train.errors import PlanError
 from hpc_train.model.partition import ANY
 from hpc_train.model.site_facilities import sample_account
 from hpc_train.model.value import Value
-from hpc_train.plans.context import Context, asked_at, on_partition, takes_whole_nodes
+from hpc_train.plans.context import Context, asked_at, on_partition
 
 
 class MissingKey(Value, frozen=True, kw_only=True):
@@ -22,7 +22,7 @@ class MissingKey(Value, frozen=True, kw_only=True):
     @property
     def option(self) -> str:
         """Return the option that sets it."""
-        return f"--set {self.key.removeprefix('resources.')}={self.example}"
+        return f"--{self.key.removeprefix('resources.').replace('_', '-')} {self.example}"
 
 
 def check_missing(context: Context) -> None:
@@ -35,7 +35,9 @@ def check_missing(context: Context) -> None:
     if not missing:
         return
     site = context.site.value.name
+    # An option has the place of other keys, not of those that are missing.
     place = asked_at(context.job, missing[0].key)
+    place = "" if place.startswith("--") else place
     if len(missing) == 1:
         raise PlanError(f"{place}{site} needs {missing[0].why}", _add(missing[0], context))
     lines = [f"{one.key}: {one.example}" for one in missing]
@@ -46,7 +48,7 @@ def check_missing(context: Context) -> None:
     )
     raise PlanError(
         "\n".join((f"{place}{site} needs {len(missing)} more keys:", *rows)),
-        f"add them to the job, or {' '.join(one.option for one in missing)}; "
+        f"{_or_file('add them to the job', context)}{' '.join(one.option for one in missing)}; "
         f"a whole job file: hpctrain site show {site} --job",
     )
 
@@ -62,8 +64,7 @@ def missing_keys(context: Context) -> tuple[MissingKey, ...]:
     rules = (_account, _time) if open_choice else (_account, _qos, _constraint, _time, _memory)
     found = [*asked, *(one for one in (rule(there) for rule in rules) if one)]
     gpus = _gpus(there) if found or _has_gpus(context) else None
-    cores = None if open_choice else _cores(there, gpus is not None)
-    return tuple(one for one in (*found, gpus, cores) if one)
+    return (*found, gpus) if gpus else tuple(found)
 
 
 def _on_example(context: Context) -> Context:
@@ -147,24 +148,6 @@ def _memory(context: Context) -> MissingKey | None:
     return _required(context, "mem", "100G", key="resources.mem")
 
 
-def _cores(context: Context, gpus_named: bool) -> MissingKey | None:
-    """One core for a GPU is never what a user wants, so that it must be written."""
-    partition, resources = context.partition, context.job.value.resources
-    known = partition.cpus_per_gpu or partition.cpus_per_node or resources.cpus_per_task
-    gpus = resources.gpus_per_node
-    if gpus is None and (gpus_named or context.site.value.gpu_request == "none"):
-        gpus = partition.gpus_per_node
-    if known or not gpus or takes_whole_nodes(context):
-        return None
-    if context.site.value.cpu_request == "forbidden":
-        return None
-    why = (
-        "the cores of each rank, which its profile does not state: a GPU would wait for its only "
-        "core; or resources.exclusive: true for all cores of whole nodes"
-    )
-    return MissingKey(key="resources.cpus_per_task", example="8", why=why)
-
-
 def _has_gpus(context: Context) -> bool:
     """Whether the nodes of the job have GPUs, if its partition is known or all partitions have."""
     profile = context.site.value
@@ -208,10 +191,16 @@ def _rule(context: Context, word: str) -> str:
 def _add(missing: MissingKey, context: Context) -> str:
     name = missing.key.removeprefix("resources.")
     where = "'s resources" if name != missing.key else ""
+    line = _or_file(f"add `{name}: {missing.example}` to the job{where}", context)
     return (
-        f"add `{name}: {missing.example}` to the job{where}, or {missing.option}{_yours(missing)}; "
+        f"{line}{missing.option}{_yours(missing)}; "
         f"a whole job file: hpctrain site show {context.site.value.name} --job"
     )
+
+
+def _or_file(advice: str, context: Context) -> str:
+    """Return the advice for the job's file, if it has one."""
+    return "" if context.job.origin("command") == "command line" else f"{advice}, or "
 
 
 def _yours(missing: MissingKey) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 from hpc_train.model.partition import Partition
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.plans.context import Context, default, from_job, rule, takes_whole_nodes
@@ -54,6 +56,16 @@ def gpu_warnings(topology: Topology, launcher: Launcher, gpu_request: str = "") 
         f"{who} all {gpus} GPUs of its node (DataParallel, or a model over several GPUs); "
         f"if it is DataParallel, {advice}",
     )
+
+
+def core_warnings(context: Context, settings: Mapping[str, Setting]) -> Iterator[str]:
+    """Warn of a GPU that gets one core because nobody stated how many there are."""
+    cores = settings["cpus_per_task"]
+    if settings["gpus_per_node"].value and cores.value == 1 and cores.origin == "default":
+        yield (
+            f"1 core for each rank, which may be too few for a GPU: {context.site.value.name} does "
+            "not state the cores of its nodes; --cpus-per-task 8, or --exclusive for whole nodes"
+        )
 
 
 def _gpus(context: Context) -> Setting:

@@ -53,8 +53,10 @@ def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
         PlanError: the job is outside the limits of the partition or the qos.
     """
     _check_qos(context)
-    found = list(violations(context))
+    # A partition and the nodes of its profile may have one limit.
+    found = [*{(one.asked, one.limit): one for one in reversed([*violations(context)])}.values()]
     if found:
+        found.reverse()
         hints = (_other_qos(context), _elsewhere(context))
         sentences = (found[0].sentence(context), *(one.clause for one in found[1:]))
         raise PlanError("; ".join(sentences), "; or ".join(filter(None, hints)))

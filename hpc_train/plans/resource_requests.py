@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from hpc_train.errors import PlanError
 from hpc_train.model.partition import ANY, Select
 from hpc_train.model.plan import Setting, Topology
@@ -92,11 +94,30 @@ def request_settings(
 
 
 def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
-    """Return the GPU type in Slurm, if it is part of the request."""
-    if not context.site.value.gpu_request_typed or not topology.gpus_per_node:
+    """Return the GPU type in Slurm, if it is part of the request.
+
+    Raises:
+        PlanError: the job's type is not that of the partition.
+    """
+    profile, here = context.site.value, context.partition.gpu_type or ""
+    model = context.partition.gpu_model or here
+    if not topology.gpus_per_node:
         return {}
-    gpu_type, why = context.partition.gpu_type, "the site wants it in the request"
-    setting = from_site(context.site, context.key("gpu_type"), gpu_type, why)
+    asked = from_job(context.job, "resources.gpu_type")
+    # a100_3g.20gb and nvidia_a100 are kinds of an A100.
+    words = re.split("[_-]", asked.value.lower()) if asked else []
+    if asked and model and not any(word in model.lower() for word in words):
+        raise PlanError(
+            f"{asked.origin}: gpu_type = {asked.value}, but {context.partition.name} has "
+            f"{model} ({context.near('gpu_type' if here else 'gpu_model')})",
+            f"hpctrain site show {profile.name} prints the GPUs of each partition",
+        )
+    if asked and asked.value.lower() != here.lower():
+        return {"gpu_type": asked}
+    if not profile.gpu_request_typed:
+        return {}
+    why = "the site wants it in the request"
+    setting = from_site(context.site, context.key("gpu_type"), here or None, why)
     return {"gpu_type": setting} if setting else {}
 
 

@@ -1,7 +1,8 @@
 """The search path of site profiles: name of a profile or family -> file.
 
 Search path: `./`, the folders of `$HPCTRAIN_SITE_PATH`, `~/.config/hpctrain`, `/etc/hpctrain`, each
-with its `site_profiles`; last the package. The first file with a name is used.
+with its `site_profiles`; then that of a running lab; last the package. The first file with a name
+is used.
 """
 
 from __future__ import annotations
@@ -11,7 +12,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hpc_train.data_folders import profile_folder, site_folders, system_folder
+from hpc_train.data_folders import (
+    DEFAULTS_FILE,
+    LAB_FOLDER,
+    profile_folder,
+    site_folders,
+    system_folder,
+)
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.regularfile import read_regular
 from hpc_train.yamlfile import lookup, read
@@ -24,7 +31,7 @@ NEXT = "hpctrain site list prints all of them; hpctrain site init drafts a profi
 def search_path() -> tuple[Path, ...]:
     """Return the folders that may hold profiles, first match first."""
     given = (Path(), *site_folders())
-    return (*(place for folder in given for place in _places(folder)), profile_folder())
+    return (*(place for folder in given for place in _places(folder)), LAB_FOLDER, profile_folder())
 
 
 def find_profile(name: str) -> Path:
@@ -43,7 +50,9 @@ def find_profile(name: str) -> Path:
     for path in files_named(name):
         return path
     known = [path.stem for path in profile_files()]
-    raise UnknownNameError("site", name, known, hint=NEXT)
+    own = [path.stem for path in profiles_with(f"scheduler: {name}\n")]
+    hint = f"{name} is a scheduler; sites that have it: {', '.join(own)}; {NEXT}" if own else NEXT
+    raise UnknownNameError("site", name, known, hint=hint)
 
 
 def announcement(name: str, path: Path) -> tuple[str, ...]:
@@ -79,7 +88,7 @@ def profile_files() -> Iterator[Path]:
     found: dict[str, Path] = {}
     for folder in search_path():
         for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
-            if path.stem not in found and _looks_like_profile(path):
+            if path.stem not in found and path.name != DEFAULTS_FILE and _looks_like_profile(path):
                 found[path.stem] = path
     yield from (found[name] for name in sorted(found))
 

@@ -9,6 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from msgspec.structs import replace
+
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec, SourcedJob
 from hpc_train.model.value import Sourced
@@ -28,8 +30,10 @@ from hpc_train.typed_values import decode
 from hpc_train.yamlfile import Document, lookup
 
 _GPUS = "resources.gpus_per_node"
-# As in the options of sbatch: a100:4, gpu:a100:4.
-_TYPE_AND_NUMBER = re.compile(r"(?:gpu:)?(?P<type>[A-Za-z][\w.-]{0,63}):(?P<number>[0-9]{1,3})")
+# As in the options of sbatch: a100:4, gpu:4, gpu:a100:4, gpu.
+_TYPE_AND_NUMBER = re.compile(
+    r"(?:gres/)?(?=\D)(?:gpu(?=:|$):?)?(?:(?P<type>[A-Za-z][\w.-]{0,63}):)?(?P<number>[0-9]{1,3})?"
+)
 
 
 class SiteNames(NamedTuple):
@@ -73,7 +77,7 @@ def build_job(
     for override in overrides:
         check_key(override.key, override.origin)
     _apply_options(data, origins, overrides, site)
-    _refuse_type_of_gpu(data, origins)
+    _split_type(data, origins)
     try:
         job = decode(data, JobSpec, origins, SpecError)
     except SpecError:
@@ -119,30 +123,47 @@ def _apply_options(
     data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override], site: str
 ) -> None:
     """Apply the options; those for one site come before those for every site."""
-    full = [
-        Override(key=full_key(o.key), value=o.value, origin=o.origin, text=o.text)
-        for o in overrides
-    ]
+    full = [replace(one, key=full_key(one.key)) for one in overrides]
     if has_sites(data, full):
         from hpc_train.specs.keys_by_site import at_site
 
         apply(data, origins, [one for one in full if is_of_site(one)])
         at_site(data, origins, site)
-    apply(data, origins, [one for one in full if not is_of_site(one)])
+    rest = [one for one in full if not is_of_site(one)]
+    apply(data, origins, [one for one in rest if not one.of_all_nodes])
+    _divide(data, origins, [one for one in rest if one.of_all_nodes])
 
 
-def _refuse_type_of_gpu(data: dict[str, Any], origins: dict[str, str]) -> None:
-    """Refuse a number of GPUs with their type, which the partition or a feature decides."""
+def _split_type(data: dict[str, Any], origins: dict[str, str]) -> None:
+    """Read a number of GPUs with their type, as sbatch does: `gpu:a100:4`, `a100:4`."""
     value = lookup(data, _GPUS)
     found = _TYPE_AND_NUMBER.fullmatch(value) if isinstance(value, str) else None
     if found:
-        place, kind = Sourced(value=None, origins=origins).near(_GPUS), found["type"]
-        raise SpecError(
-            f"{place}: {_GPUS}: must be a number, not the type and number {value!r}; the partition "
-            "decides the type, or on some sites a node feature",
-            f"--gpus-per-node {found['number']} --partition NAME, where hpctrain site show SITE "
-            f"prints gpu_type or gpu_model of each partition, or --constraint {kind}",
-        )
+        data["resources"]["gpus_per_node"] = int(found["number"] or 1)
+        if found["type"]:
+            data["resources"]["gpu_type"] = found["type"]
+            origins["resources.gpu_type"] = Sourced(value=None, origins=origins).near(_GPUS)
+
+
+def _divide(data: dict[str, Any], origins: dict[str, str], of_all: Sequence[Override]) -> None:
+    """Divide numbers of all nodes, as in sbatch's --ntasks and --gpus, by the nodes of the job.
+
+    Raises:
+        SpecError: one is not a multiple of the nodes.
+    """
+    for one in of_all:
+        apply(data, origins, [one])
+        _split_type(data, origins)
+        nodes, total = lookup(data, "resources.nodes") or 1, lookup(data, one.key)
+        if not isinstance(nodes, int) or not isinstance(total, int) or nodes < 1:
+            continue
+        if total % nodes:
+            each = one.key.rpartition(".")[2].replace("_", "-")
+            raise SpecError(
+                f"{one.origin} {total}: not a multiple of the {nodes} nodes, which are alike",
+                f"--{each} N is the number on each node",
+            )
+        data["resources"][one.key.rpartition(".")[2]] = total // nodes
 
 
 def command_job(

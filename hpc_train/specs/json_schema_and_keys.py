@@ -8,17 +8,27 @@ from typing import Any, Literal
 import msgspec
 from msgspec import inspect as kinds
 
-from hpc_train.model.job import JobSpec
+from hpc_train.model.job import Defaults, JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import SITE_AXIS, StudySpec
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import encode_unit
 from hpc_train.model.version_ranges import DISTANCES, GdrLevel, NodeBounds, Version, VersionBounds
 
-FileKind = Literal["job", "study", "site"]
-_TYPES: dict[FileKind, type] = {"job": JobSpec, "study": StudySpec, "site": SiteProfile}
+FileKind = Literal["job", "study", "site", "defaults"]
+_TYPES: dict[FileKind, type] = {
+    "job": JobSpec,
+    "study": StudySpec,
+    "site": SiteProfile,
+    "defaults": Defaults,
+}
 # Names that a loader adds, so that an editor must not require them.
-_FILLED: dict[FileKind, tuple[str, ...]] = {"job": ("name",), "study": ("name",), "site": ()}
+_FILLED: dict[FileKind, tuple[str, ...]] = {
+    "job": ("name",),
+    "study": ("name",),
+    "site": (),
+    "defaults": (),
+}
 _SITES = "Names or files of site profiles; each point is planned for its own."
 
 
@@ -26,7 +36,7 @@ def json_schema(kind: FileKind) -> bytes:
     """Return the schema of a job, study or site file as JSON text."""
     schema = msgspec.json.schema(_TYPES[kind], schema_hook=_unit_schema)
     own = schema["$defs"][_TYPES[kind].__name__]
-    own["required"] = [key for key in own["required"] if key not in _FILLED[kind]]
+    own["required"] = [key for key in own.get("required", ()) if key not in _FILLED[kind]]
     if kind == "study":
         sites = {"type": "array", "items": {"type": "string"}, "description": _SITES}
         own["properties"]["axes"]["properties"] = {SITE_AXIS: sites}

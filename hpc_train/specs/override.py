@@ -28,18 +28,24 @@ _TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
 # Not below `_INNER`: its keys are names of sites, and below these, keys of a job.
 SITES = "sites"
 _SIZES = re.compile(r"\d{1,6}(?: ?, ?\d{1,6})+,?")
+# A number, also with the type of GPU; what else has digits was meant as several sizes.
+_NO_LIST = re.compile(r"[-+]?\d*|.*[A-Za-z].*", re.DOTALL)
+# Options of sbatch with the number of all nodes -> the key of a node.
+_OF_ALL_NODES = {"ntasks": "tasks_per_node", "gpus": "gpus_per_node"}
 
 
 class Override(Value, frozen=True, kw_only=True):
     """One value given on the command line; `origin` is the option as it was typed.
 
-    `text` is the value as it was typed, where it is known.
+    `text` is the value as it was typed, where it is known. A number `of_all_nodes` is divided by
+    the nodes of the job.
     """
 
     key: str
     value: Any
     origin: str
     text: str = ""
+    of_all_nodes: bool = False
 
 
 def parse_setting(text: str) -> Override:
@@ -62,11 +68,18 @@ def option_override(key: str, text: str, option: str = "") -> Override:
     `option` is the name of the option, if it is not that of the key.
 
     Raises:
-        SpecError: a value that is not YAML.
+        SpecError: a value that is not YAML, or neither a size nor a list of sizes.
     """
-    option = option or f"--{key.replace('_', '-')}"
-    value = text if key in _TEXTS else value_of(text, option, SpecError)
-    return Override(key=key, value=value, origin=option)
+    option = option or f"--{key.rpartition('.')[2].replace('_', '-')}"
+    is_text = key in _TEXTS or key.startswith("directives.")
+    value = text if is_text else value_of(text, option, SpecError)
+    own = _OF_ALL_NODES.get(key, key)
+    if own in SIZE_AXES and not (_NO_LIST.fullmatch(text) or _SIZES.fullmatch(text)):
+        raise SpecError(
+            f"{option} {text}: neither a whole number nor several",
+            f"several sizes make a study: {option} 1,2,4",
+        )
+    return Override(key=own, value=value, origin=option, of_all_nodes=own != key)
 
 
 def has_sizes(override: Override) -> bool:

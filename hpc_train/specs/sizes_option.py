@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.errors import SpecError, nearest
+from hpc_train.model.job import JobSpec
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.study import SITE_AXIS, SIZE_AXES, Point, PointSite, Study, StudySpec
 from hpc_train.model.value import Sourced
@@ -24,7 +25,7 @@ from hpc_train.specs.job import (
 from hpc_train.specs.override import SITES, Override, apply, check_key, full_key, has_sizes
 from hpc_train.specs.validate_log_pattern import check_pattern
 from hpc_train.typed_values import decode, keys_of
-from hpc_train.yamlfile import Document, read
+from hpc_train.yamlfile import Document, lookup, read
 
 
 def study_or_sizes(
@@ -45,6 +46,13 @@ def study_or_sizes(
             f"change the axis: --set 'axes.{one.key}=[{one.value}]'",
         )
     others = [one for one in overrides if one not in sizes]
+    of_all = next((one for one in sizes if one.of_all_nodes), None)
+    nodes = [one for one in overrides if full_key(one.key) == "resources.nodes"]
+    if of_all and (nodes or lookup(job.data, "resources.nodes") not in (None, 1)):
+        raise SpecError(
+            f"{of_all.origin} {of_all.value}: several numbers of all nodes, and several nodes",
+            f"--{of_all.key.replace('_', '-')} {of_all.value} is the number on each node",
+        )
     return build_study(_document(job, sizes), others, path, names)
 
 
@@ -81,7 +89,7 @@ def build_study(
         SpecError: an error in the study, its job or its grid, with file:line.
     """
     data, origins = copy.deepcopy(document.data), dict(document.origins)
-    _refuse_sites(data, origins)
+    _refuse_keys_of_job(data, origins)
     own = [o for o in overrides if o.key.partition(".")[0] in keys_of(StudySpec)]
     for override in own:
         _check_axis_override(override, data)
@@ -99,12 +107,16 @@ def build_study(
     return Study(spec=study.value, points=points, baseline=_baseline(study))
 
 
-def _refuse_sites(data: dict[str, Any], origins: dict[str, str]) -> None:
-    if SITES in data:
-        raise SpecError(
-            f"{origins[SITES]}: {SITES} is a key of the job, not of its study",
-            f"job: {{command: [...], {SITES}: {{NAME: {{partition: debug}}}}}}, or in its file",
-        )
+def _refuse_keys_of_job(data: dict[str, Any], origins: dict[str, str]) -> None:
+    """Refuse keys of a job beside `axes`, which makes the file a study."""
+    for key in data:
+        if key in keys_of(JobSpec) and key not in keys_of(StudySpec):
+            raise SpecError(
+                f"{origins[key]}: {key} is a key of a job, and a file with axes "
+                f"({origins['axes']}) is a study",
+                "write the job's keys below job: {command: [...], resources: {...}}, or the job's "
+                "file as job: job.yaml",
+            )
 
 
 def _check_axis_override(override: Override, data: dict[str, Any]) -> None:
@@ -224,7 +236,12 @@ def _job_data(study: Sourced[StudySpec], path: Path) -> tuple[Any, dict[str, str
     job = study.value.job
     if isinstance(job, str):
         job_path = path.parent / job
-        document = read(job_path, SpecError)
+        try:
+            document = read(job_path, SpecError)
+        except SpecError as failure:
+            if not job_path.exists():
+                failure.message = f"{study.origin('job')}: job: {failure.message}"
+            raise
         return document.data, document.origins, job_path
     inline = {
         key.partition(".")[2]: origin

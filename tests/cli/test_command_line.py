@@ -12,7 +12,9 @@ MOVED = {
     "train.py --epochs 3": "train.py -- --epochs 3",
     "--epochs 3 train.py": "train.py -- --epochs 3",
     "train.py --epochs=3 --nodes 1": "train.py --nodes 1 -- --epochs=3",
-    "train.py --nodes 1 -x --flag 7 -- --own": "train.py --nodes 1 -- -x --flag 7 --own",
+    "train.py --nodes 1 -z --flag 7 -- --own": "train.py --nodes 1 -- -z --flag 7 --own",
+    # Both have these.
+    "train.py --output out -b 64": "train.py -- --output out -b 64",
 }
 
 
@@ -38,24 +40,94 @@ def test_a_misspelt_option_is_named(hpctrain: Hpctrain) -> None:
     assert "Did you mean" not in hpctrain("submit", "train.py", "--epochs", "2").stderr
 
 
+GENERIC = "--site slurm-generic -p gpu -c 4 -t 5m"
+SAME = {
+    "--nproc_per_node 2 --nnodes 1": "--tasks-per-node 2 --nodes 1",
+    "-N 2 -n 8": "--nodes 2 --tasks-per-node 4",
+    "-N 2 --ntasks-per-node 2 -J long": "--nodes 2 --tasks-per-node 2 --name long",
+    "--nodes 2 --gpus 8": "--nodes 2 --gpus-per-node 4",
+    "-N 2 -G a100:8": "--nodes 2 --gpus-per-node 4 --set gpu_type=a100",
+    "--gres=gpu:2": "--gpus-per-node 2",
+    "--gres gpu:a100:2": "--gpus-per-node a100:2",
+    "--gres gpu": "--gpus-per-node 1",
+    "-A me -q high -C ib": "--account me --qos high --constraint ib",
+    "--exclusive": "--set exclusive=true",
+    "--reservation r -w n1 -x n2": "--set directives.reservation=r --set directives.nodelist=n1 "
+    "--set directives.exclude=n2",
+}
+
+
+@pytest.mark.parametrize("typed", SAME)
+def test_words_of_sbatch_and_torchrun(hpctrain: Hpctrain, typed: str) -> None:
+    render = ("render", "train.py", *GENERIC.split(), "--plain")
+    done = hpctrain(*render, *typed.split())
+    same = hpctrain(*render, *SAME[typed].split())
+    assert (done.returncode, same.returncode) == (0, 0), done.stderr + same.stderr
+    # The origins in comments name the options.
+    assert code(done.stdout) == code(same.stdout)
+
+
+def code(script: str) -> list[str]:
+    return [line.partition("  # ")[0] for line in script.splitlines()]
+
+
+def test_a_number_of_all_nodes_is_divided_at_each_size(hpctrain: Hpctrain) -> None:
+    words = ("render", "train.py", *GENERIC.split(), "-N", "1,2", "-n", "4", "--plain")
+    done = hpctrain(*words)
+    tasks = [line.strip() for line in done.stdout.splitlines() if "--nproc-per-node" in line]
+    assert [line.partition("--nproc-per-node ")[2].split()[0] for line in tasks] == ["4", "2"]
+    assert "--ntasks 4: 2 on each of 2 nodes, as sbatch reads it" in done.stderr
+    uneven = hpctrain(*words, "-n", "3").stderr
+    assert "--ntasks 3: not a multiple of the 2 nodes" in uneven
+    assert "--tasks-per-node 4,8 is" in hpctrain(*words, "-n", "4,8").stderr
+
+
 @pytest.mark.parametrize(
-    ("typed", "same"),
+    ("typed", "answer"),
     [
-        ("--gpus 0", "--gpus-per-node 0"),
-        ("--nproc-per-node 2", "--tasks-per-node 2"),
-        ("--nproc_per_node 2", "--tasks-per-node 2"),
-        ("--nnodes 1", "--nodes 1"),
+        ("--dependency afterok:1", "--set directives.dependency=afterok:1."),
+        ("--requeue", "--set directives.requeue=true."),
+        ("--mem-per-cpu=4G", "use --mem."),
+        ("--array=1-4", "use repetitions of a study."),
     ],
 )
-def test_options_of_other_launchers(hpctrain: Hpctrain, typed: str, same: str) -> None:
-    render = ("render", "train.py", "--site", "local")
-    done = hpctrain(*render, *typed.split())
+def test_another_option_of_sbatch_is_not_the_scripts(
+    hpctrain: Hpctrain, typed: str, answer: str
+) -> None:
+    done = hpctrain("submit", "train.py", *typed.split())
+    assert done.returncode == 2
+    assert done.stderr.endswith(f"is an option of sbatch: {answer}\n")
+
+
+LINES = {
+    "torchrun --standalone --nproc_per_node=2 train.py": "--launcher torchrun --tasks-per-node 2 "
+    "train.py",
+    "python -u train.py -N 1": "train.py -N 1",
+    "python3 -m torch.distributed.run --max-restarts 3 train.py": "--launcher torchrun --set "
+    """'launcher_args=["--max-restarts=3"]' train.py""",
+    "accelerate launch --multi_gpu --num_processes 2 train.py -- --lr 1": "--launcher accelerate "
+    "--ntasks 2 train.py -- --lr 1",
+    "srun -n 2 python train.py": "--launcher srun -n 2 train.py",
+    "mpirun -np 2 python train.py": "--launcher mpirun --ntasks 2 train.py",
+}
+
+
+@pytest.mark.parametrize("line", LINES)
+def test_the_command_line_of_a_launcher(hpctrain: Hpctrain, line: str) -> None:
+    generic = GENERIC.split()
+    done = hpctrain("render", *generic, *line.split())
     assert done.returncode == 0, done.stderr
-    assert f"taken as {same}, " in done.stderr
-    assert done.stdout == hpctrain(*render, *same.split()).stdout
-    twice = hpctrain(*render, *typed.split(), *same.split())
-    assert twice.returncode == 2
-    assert "is the same as" in twice.stderr
+    assert f"taken as: hpctrain render {GENERIC} {LINES[line]}\n" in done.stderr
+    assert "train.py" in done.stdout
+
+
+def test_a_quoted_command_line(hpctrain: Hpctrain) -> None:
+    words = ("render", "python train.py --epochs 3", "--site", "local")
+    done = hpctrain(*words)
+    assert done.returncode == 0, done.stderr
+    assert "taken as: hpctrain render --site local train.py -- --epochs 3\n" in done.stderr
+    said = hpctrain("submit", "python", "-m", "mine").stderr
+    assert "command: [python, -m, MODULE]" in said
 
 
 @pytest.mark.process

@@ -106,17 +106,25 @@ MISTAKES = {
     ),
     "unknown command": Mistake("sumbit train.py", 2, ("'sumbit'", "did you mean 'submit'?")),
     "gpus": Mistake(
-        f"{LOCAL} --gpus 65", 2, ("--gpus-per-node", "from 0 to 64", "taken as --gpus-per-node")
+        f"{LOCAL} --gpus 65", 2, ("--gpus: resources.gpus_per_node", "from 0 to 64")
     ),
     "wrong path of --set": Mistake(
         f"{LOCAL} --set resources.node=2", 2,
         ("--set resources.node", "did you mean 'resources.nodes'?", "hpctrain help files"),
     ),
     "type of GPU": Mistake(
-        f"{LOCAL} --gpus a100:4", 2,
-        ("not the type and number 'a100:4'", "--gpus-per-node 4 --partition NAME",
-         "hpctrain site show SITE", "--constraint a100"),
+        "render train.py --site leonardo -A me -t 1h -p boost_usr_prod --gpus h100:4", 2,
+        ("--gpus: gpu_type = h100, but boost_usr_prod has ", "hpctrain site show leonardo"),
     ),
+    "no list": Mistake(
+        f"{LOCAL} --tasks-per-node 1-4", 2, ("neither a whole number", "--tasks-per-node 1,2,4")
+    ),
+    "time": Mistake(f"{LOCAL} --time 99:99", 2, ("'99:99' is not a time",)),
+    "run": Mistake("run train.py", 2, ("; hpctrain submit train.py does it",)),
+    "version": Mistake("version", 2, ("hpctrain --version does it",)),
+    "help of a command": Mistake("help submit", 0, ("Usage: hpctrain submit",)),
+    "far option": Mistake("lab up --pbs", 2, ("No such option '--pbs'.\n",)),
+    "missing script": Mistake("submit no.py --site local --dry-run", 2, ("no.py does not exist",)),
     "item that is not there": Mistake(
         "render job.yaml --site local --set command.9=x", 2,
         ("--set command.9", "a list of 2 items, from 0 on", "hpctrain explain FILE"),
@@ -193,6 +201,26 @@ MISTAKES = {
     "tabs": Mistake(
         "render tab.yaml --site local", 2, ("tab.yaml:2", "'\\t'", "no tabs"),
         text("tab.yaml", "command:\n\t- python\n"),
+    ),
+    "indentation": Mistake(
+        "render bad.yaml --site local", 2, ("bad.yaml:3", "begin in the same column"),
+        text("bad.yaml", "resources:\n  nodes: 1\n   time: 1h\n"),
+    ),
+    "job with axes": Mistake(
+        "render bad.yaml --site local", 2,
+        ("bad.yaml:1: command is a key", "(bad.yaml:2) is a study"),
+        text("bad.yaml", "command: [x]\naxes: {nodes: [1]}\n"),
+    ),
+    "job of a study": Mistake(
+        "render bad.yaml --site local", 2, ("bad.yaml:2: job: no.yaml: No such file or dir",),
+        text("bad.yaml", STUDY.replace("job.yaml", "no.yaml")),
+    ),
+    "comma": Mistake(
+        "render bad.yaml --site local", 2, ("env.second", "a text with a comma needs quotes"),
+        text("bad.yaml", "command: [x]\nenv: {A: first, second}\n"),
+    ),
+    "missing keys": Mistake(
+        "render train.py --site leonardo", 2, ("\n  --account NAME --gpus-per-node 4; a whole",)
     ),
     "study of one point": Mistake(
         "submit one.yaml --site local --dry-run", 0, ("1 point: no speedup", "--nodes 1,2,4"),

@@ -1,4 +1,4 @@
-"""On the lab, commands without --site take its profile, with and without SLURM_CONF."""
+"""On the lab, commands without --site take its profile where SLURM_CONF leads to it."""
 
 from __future__ import annotations
 
@@ -20,20 +20,14 @@ JOB = {
 
 
 @pytest.mark.skipif(any(map(Path.is_file, CONF_FILES)), reason="this machine has a slurm.conf")
-def test_a_job_without_a_site_runs_on_the_lab(user: User) -> None:
+def test_a_lab_is_a_site_only_where_its_environment_file_was_sourced(user: User) -> None:
     file = user.write("job.yaml", JOB)
-    done = user.hpctrain("submit", file, "--wait")
-    assert done.returncode == 0, done.stderr
     found = user.hpctrain("site", "detect")
-    assert found.returncode == 0, found.stderr
-    name, _, reason = found.stdout.strip().partition(": ")
-    assert name == "lab" and reason.startswith("ClusterName in /")
-    here = "hpctrain: this host looks like a login node of lab"
-    assert f"{here}: site lab ({reason})\n" in done.stderr
-    assert "on 2 nodes" in user.hpctrain("logs", "where").stdout
-    refused = user.hpctrain("render", file, "--site", "local", "--launcher", "torchrun")
+    assert "lab" not in found.stdout
+    refused = user.hpctrain("submit", file)
     assert refused.returncode == 2
-    assert "2 nodes: --site lab" in refused.stderr
+    assert "local forbids srun" in refused.stderr
+    assert user.hpctrain("render", file, "--site", "lab").returncode == 0
 
 
 def test_slurms_own_variable_selects_the_lab(lab: Lab, user: User) -> None:

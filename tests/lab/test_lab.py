@@ -14,6 +14,7 @@ import pytest
 
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import start_time
+from hpc_train.lab.profile import LINK
 from hpc_train.lab.slurm_programs import shell_lines
 from hpc_train.lab.state_file import Lab
 from hpc_train.sites.load import load_site
@@ -112,9 +113,8 @@ def test_the_profile_is_found_by_name(
     lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(Path(lab.profile).parents[1]))
     site = load_site("lab")
-    assert site.origins["name"].startswith(lab.profile)
+    assert site.origins["name"].startswith(str(LINK))
     assert site.value.partitions[0].max_nodes == 4
 
 
@@ -127,6 +127,8 @@ def test_status(lab: Lab, slurm: Slurm, hpctrain: Hpctrain) -> None:
     assert state["slurm_conf"] == os.environ["SLURM_CONF"]
     assert Path(state["env_file"]).read_text() == shell_lines(lab.settings)
     assert slurm("sinfo", "--version").split()[1] == state["slurm_version"]
+    assert hpctrain("status", "--dir", "/nope").stdout.startswith("there is no lab in /nope")
+    assert "lab4" in hpctrain("status", "--dir", lab.settings.folder).stdout
     text = hpctrain("status").stdout
     assert "lab4" in text
     assert f"Slurm: {state['slurm_version']}, " in text
@@ -172,8 +174,7 @@ def traces(lab: Lab) -> list[str]:
         *(text for text in commands.values() if lab.settings.folder in text or "4242" in text),
         *(path for path in (lab.settings.folder, lab.profile) if Path(path).exists()),
         *map(str, state_file.RECORD.parent.glob("hpctrain-lab*")),
-        # Other programs, such as matplotlib, keep their own settings beside it.
-        *map(str, Path(lab.profile).parents[1].glob("hpctrain*")),
+        *map(str, LINK.parent.parent.glob(LINK.parent.name)),
     ]
 
 
@@ -184,23 +185,18 @@ def _command(process: Path) -> str:
         return ""
 
 
-def test_down_leaves_nothing(
-    no_lab: None, hpctrain: Hpctrain, slurm: Slurm, tmp_path: Path
-) -> None:
+def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> None:
     hosts = Path("/etc/hosts").read_bytes()
-    # Other kinds of lab may have made the configuration folder of the tests.
-    config = str(tmp_path / "config")
-    assert hpctrain("up", "--nodes", "2", XDG_CONFIG_HOME=config).returncode == 0
+    assert hpctrain("up", "--nodes", "2").returncode == 0
     lab = state_file.read()
     assert lab is not None
     conf = f"SLURM_CONF={lab.settings.folder}/slurm.conf"
     wrap = "trap '' TERM; srun sleep 4242; sleep 4242"
     slurm("env", conf, "sbatch", "-N2", "-o", "/dev/null", "--wrap", wrap)
     wait_for(lambda: str(traces(lab)).count("sleep 4242") >= 3)
-    done = hpctrain("down", XDG_CONFIG_HOME=config)
+    done = hpctrain("down")
     assert (done.returncode, done.stderr) == (0, "")
     assert traces(lab) == []
-    assert not Path(config).exists()
     assert Path("/etc/hosts").read_bytes() == hosts
     again = hpctrain("down")
     assert (again.returncode, again.stdout) == (0, "there is no lab\n")
@@ -220,4 +216,4 @@ def test_a_lab_without_its_record_is_removed(no_lab: None, hpctrain: Hpctrain) -
     assert lab is not None
     state_file.RECORD.unlink()
     assert hpctrain("down").stdout == f"the lab in {lab.settings.folder} was stopped\n"
-    assert [trace for trace in traces(lab) if not trace.endswith("/config0/hpctrain")] == []
+    assert traces(lab) == []

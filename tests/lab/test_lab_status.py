@@ -147,7 +147,7 @@ def test_a_dead_lab_is_no_obstacle(
 
 def test_munge_tells_of_a_lab_whose_processes_cannot_be_seen(tmp_path: Path) -> None:
     with tempfile.TemporaryDirectory() as folder:
-        lab = Lab(settings=Settings(folder=folder), profile="p", made_from=made_from())
+        lab = Lab(settings=Settings(folder=folder), made_from=made_from())
         assert not is_live(lab)
         Path(folder, "munge").mkdir()
         with socket.socket(socket.AF_UNIX) as munged:

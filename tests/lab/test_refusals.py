@@ -60,16 +60,6 @@ def test_a_folder_of_somebody_else(no_lab: None, hpctrain: Hpctrain) -> None:
     assert "--dir" in done.stderr
 
 
-def test_a_profile_of_somebody_else(no_lab: None, hpctrain: Hpctrain, tmp_path: Path) -> None:
-    profile = tmp_path / "hpctrain" / "lab.yaml"
-    profile.parent.mkdir()
-    profile.write_text("name: lab\n")
-    done = hpctrain("up", XDG_CONFIG_HOME=str(tmp_path))
-    assert done.returncode == 2
-    assert str(profile) in done.stderr
-    assert profile.read_text() == "name: lab\n"
-
-
 @pytest.mark.parametrize("daemon", ["slurmctld", "slurmd"])
 def test_a_daemon_that_does_not_come_up(
     no_lab: None, hpctrain: Hpctrain, tmp_path: Path, daemon: str

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.errors import HpcTrainError, LabError
 from hpc_train.lab.network import build, namespaces
-from hpc_train.lab.profile import MpiPrograms, check_place, install, is_ours, profile_text, remove
+from hpc_train.lab.profile import MpiPrograms, profile_text
 from hpc_train.lab.requirements import overlap
 from hpc_train.lab.settings import Settings, check, differences, memory, nodes_of
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
@@ -128,24 +128,6 @@ def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: MpiPro
     assert site.env["GLOO_SOCKET_IFNAME"] == "ib0"
     line = 'export PATH="/opt/slurm/bin:/opt/slurm/sbin:$PATH"'
     assert site.setup == ((line,) if settings.slurm_prefix else ())
-
-
-def test_profile_and_its_folders_come_and_go(tmp_path: Path) -> None:
-    path = tmp_path / "new" / "hpctrain" / "lab.yaml"
-    made = install(path, profile_text(SMALL, ALL, "22.05.8", "2026-11-01"))
-    assert is_ours(path)
-    check_place(path)
-    remove(path, made)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_the_profile_of_somebody_else_stays(tmp_path: Path) -> None:
-    path = tmp_path / "lab.yaml"
-    path.write_text("schema: 1\nname: lab\n")
-    with pytest.raises(LabError, match=r"lab\.yaml"):
-        check_place(path)
-    remove(path, (str(tmp_path),))
-    assert path.read_text() == "schema: 1\nname: lab\n"
 
 
 @pytest.mark.parametrize(

@@ -161,9 +161,11 @@ def notices_of(prepared: Prepared) -> tuple[str, ...]:
 def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SBATCH_PARTITION", "long")
     monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
+    monkeypatch.setenv("SBATCH_HINT", "nomultithread")
     prepared = job("partition=short")
+    assert "account mine ($SBATCH_ACCOUNT)" in prepared.filled[0]
     assert notices_of(prepared) == (
-        "SBATCH_ACCOUNT=mine is effective: sbatch reads it as --account",
+        "SBATCH_HINT=nomultithread is effective: sbatch reads it as --hint",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
     )
 

@@ -12,9 +12,8 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.plans.build import make_plan
+from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.plans.distributed_backend import asks_for_fsdp
-from hpc_train.plans.plan_digest import plan_digest
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -86,7 +86,7 @@ def test_an_account_that_the_site_needs(job: Jobs, slurm: Sites) -> None:
     site = slurm(account={"required": True})
     with pytest.raises(HpcTrainError, match="big needs an account") as failure:
         limits(job(), site)
-    assert "--set account=NAME" in failure.value.hint
+    assert "--account NAME" in failure.value.hint
     assert limits(job(account="a1"), site) == ()
 
 

@@ -51,19 +51,18 @@ def test_all_are_named_at_once(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError) as failure:
         make_plan(job(), slurm(**STRICT))
     first, *rows = failure.value.message.splitlines()
-    assert first == "job.yaml: big needs 6 more keys:"
+    assert first == "job.yaml: big needs 5 more keys:"
     assert [row.split("#")[0].strip() for row in rows] == [
         "partition: a",
         "account: p1",
         "qos: short",
         "resources.time: 1h",
         "resources.gpus_per_node: 4",
-        "resources.cpus_per_task: 8",
     ]
     assert "yours: my-accounts" in rows[1]
     assert "allowed: a, b" in rows[0]
     hint = failure.value.hint
-    assert "--set partition=a --set account=p1 --set qos=short --set time=1h" in hint
+    assert "--partition a --account p1 --qos short --time 1h" in hint
     assert hint.endswith("hpctrain site show big --job")
 
 
@@ -82,11 +81,10 @@ def test_a_key_that_the_partition_brings_is_not_missing(job: Jobs, slurm: Sites)
     assert keys == ["qos"]
 
 
-def test_a_gpu_does_not_get_one_core_unasked(job: Jobs, slurm: Sites) -> None:
+def test_one_core_for_a_gpu_is_warned_of(job: Jobs, slurm: Sites) -> None:
     site = slurm(partitions=[])
-    with pytest.raises(PlanError, match="big needs the cores of each rank") as failure:
-        make_plan(job({"gpus_per_node": 2}), site)
-    assert "--set cpus_per_task=8" in failure.value.hint
+    (said,) = make_plan(job({"gpus_per_node": 2}), site).warnings
+    assert said.startswith("1 core for each rank") and "--cpus-per-task 8" in said
     assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 1}), site).warnings == ()
     whole = make_plan(job({"gpus_per_node": 2, "exclusive": True, "mem": "1G"}), site)
     assert whole.topology.cpus_per_task is None
@@ -141,7 +139,7 @@ def test_a_job_without_gpus_is_refused_and_zero_accepted(job: Jobs, name: str) -
     given = with_keys(job({"nodes": 2}), keys)
     with pytest.raises(PlanError, match=r"needs .*GPUs of each node: there are 4") as failure:
         make_plan(given, site)
-    assert "--set gpus_per_node=4" in failure.value.hint
+    assert "--gpus-per-node 4" in failure.value.hint
     cpus = with_keys(given, keys | {"resources.gpus_per_node": "0"})
     assert make_plan(cpus, site).topology.gpus_per_node == 0
 

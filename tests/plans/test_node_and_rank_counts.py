@@ -117,5 +117,5 @@ def test_a_job_on_gpu_nodes_says_how_many_it_uses(job: Jobs, slurm: Sites) -> No
     )
     with pytest.raises(PlanError, match="there are 4; 0 for a job without GPUs") as failure:
         make_plan(job({"nodes": 2}), site)
-    assert "--set gpus_per_node=4" in failure.value.hint
+    assert "--gpus-per-node 4" in failure.value.hint
     assert make_plan(job({"nodes": 2, "gpus_per_node": 0}), site).warnings == ()

@@ -25,7 +25,7 @@ def test_what_a_job_must_say(job: Jobs, slurm: Sites, key: str) -> None:
     wrong = rf"^job\.yaml.*: big needs an? {key} \(big\.yaml\)(?:\n|$)"
     with pytest.raises(PlanError, match=wrong) as no:
         make_plan(job(), slurm(required=[key]))
-    assert f"--set {key}=" in no.value.hint
+    assert f"--{key} " in no.value.hint
     given = job({key: word}) if full != key else job(**{key: word})
     make_plan(given, slurm(required=[key]))
 

@@ -75,7 +75,7 @@ def test_gpus_are_asked_for_by_type(name: str, word: str) -> None:
     assert types == {word}
 
 
-@pytest.mark.parametrize("name", ["clariden", "delta", "juwels-booster", "lumi-g", "snellius"])
+@pytest.mark.parametrize("name", ["delta", "juwels-booster", "lumi-g", "snellius"])
 def test_a_job_without_a_partition_does_not_escape_the_facts(name: str) -> None:
     assert said(name, "partition_choice") == "job"
 

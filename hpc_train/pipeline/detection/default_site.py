@@ -14,6 +14,7 @@ from hpc_train.errors import HpcTrainError, SiteProfileError
 from hpc_train.model.detected import Found, Match
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
+from hpc_train.sites.defaults import read_defaults
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile, profile_files
 
@@ -55,6 +56,9 @@ def choose_site(named: str | None) -> SiteChoice:
         return SiteChoice(name=named)
     if given := os.environ.get(_VARIABLE):
         return SiteChoice(name=given, variable=_VARIABLE)
+    own = read_defaults()
+    if own.value.site:
+        return SiteChoice(name=own.value.site, notice=f"site {own.value.site} ({own.near('site')})")
     # A command with a site needs none of the modules.
     from hpc_train.pipeline.detection.detection_cache import found_here
 
@@ -88,6 +92,8 @@ def load_choice(choice: SiteChoice) -> tuple[Path, Sourced[SiteProfile]]:
         if choice.variable:
             where = f"the site is that of the environment variable {choice.variable}"
             failure.hint = f"{where}; {failure.hint}".removesuffix("; ")
+        elif choice.notice:
+            failure.message = f"{choice.notice}: {failure.message}"
         raise
 
 

@@ -13,7 +13,7 @@ from hpc_train.model.detected import Match, Scheduler
 from hpc_train.model.site_facilities import Detect
 from hpc_train.model.value import Value
 from hpc_train.probe.run_program import Ask, ask
-from hpc_train.probe.schedulers import QUESTION, cluster_name, find_scheduler
+from hpc_train.probe.schedulers import QUESTION, find_scheduler
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import layer_of, profiles_with
 
@@ -78,7 +78,7 @@ def detect_site(host: Host) -> Detection:
             continue
         known.append(profile.name)
         variables.update(profile.detect.env)
-        reasons = tuple(_reasons(profile.detect, host, profile.slurm_conf))
+        reasons = tuple(_reasons(profile.detect, host))
         if reasons:
             match = Match(
                 name=profile.name,
@@ -100,15 +100,12 @@ def _is_ours(path: Path) -> bool:
     return path.stat().st_uid in (os.geteuid(), 0)
 
 
-def _reasons(detect: Detect, host: Host, conf: str | None) -> Iterator[str]:
+def _reasons(detect: Detect, host: Host) -> Iterator[str]:
     for name, pattern in detect.env.items():
         if fnmatchcase(host.env.get(name, ""), pattern) and name in host.env:
             yield f"{name}={host.env[name]}"
     if host.cluster in detect.clusters:
         yield f"ClusterName {host.cluster}"
-    # The cluster of a profile with a slurm.conf of its own is found without SLURM_CONF.
-    elif conf is not None and not host.cluster and cluster_name(Path(conf)) in detect.clusters:
-        yield f"ClusterName in {conf}"
     for pattern in detect.hosts:
         for name in host.names:
             if fnmatchcase(name, pattern):

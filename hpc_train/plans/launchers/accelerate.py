@@ -85,4 +85,14 @@ ACCELERATE = Program(
         ),
     },
 )
-LAUNCHER = Launcher(command=command, programs=(SRUN, ACCELERATE), through_srun=True)
+_ITSELF = ("multi-gpu", "machine-rank", "main-process-ip", "main-process-port")
+LAUNCHER = Launcher(
+    command=command,
+    programs=(SRUN, ACCELERATE),
+    through_srun=True,
+    typed={
+        "num-processes": "--ntasks",
+        "num-machines": "--nodes",
+        **dict.fromkeys(_ITSELF, ""),
+    },
+)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import cast
 
 import msgspec
@@ -65,6 +66,7 @@ class Launcher(Value, frozen=True, kw_only=True):
         signal_obstacle: why ranks do not receive the signal before the time limit; empty if they
         do. program: must be on the PATH; empty if Slurm or the user's Python provides it.
         package: the package of `program`, and how to install it.
+        typed: option of its own command line -> that of hpctrain; empty if hpctrain does it itself.
     """
 
     command: Callable[[LaunchRequest], Launch]
@@ -82,6 +84,7 @@ class Launcher(Value, frozen=True, kw_only=True):
     signal_obstacle: str = ""
     program: str = ""
     package: str = ""
+    typed: Mapping[str, str] = MappingProxyType({})
 
 
 def find_launcher(name: str) -> Launcher:

@@ -66,4 +66,9 @@ LAUNCHER = Launcher(
     programs=(SRUN, torchrun.TORCHRUN),
     through_srun=True,
     ranks_are_tasks=True,
+    typed={
+        "num-gpus": "--tasks-per-node",
+        "num-nodes": "--nodes",
+        **dict.fromkeys(("hostfile", "master-addr", "master-port"), ""),
+    },
 )

@@ -64,4 +64,5 @@ LAUNCHER = Launcher(
     signal_obstacle="which signals mpiexec hands on is not documented",
     program="mpiexec",
     package="Cray PALS",
+    typed={"n": "--ntasks", "np": "--ntasks", "ppn": "--tasks-per-node"},
 )

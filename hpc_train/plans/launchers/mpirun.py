@@ -115,4 +115,5 @@ LAUNCHER = Launcher(
     open_mpi=True,
     program="mpirun",
     package="Open MPI (on Debian: apt-get install openmpi-bin)",
+    typed={"np": "--ntasks", "n": "--ntasks", "npernode": "--tasks-per-node"},
 )

@@ -162,7 +162,7 @@ def _option(name: str, torch: str | None) -> str:
 
 TORCHRUN = Program(
     name="torchrun",
-    words=("torch.distributed.run",),
+    words=("torch.distributed.run", "torch.distributed.launch"),
     options={
         "--nnodes": Reason(why="a fixed number of agents, one on each node"),
         "--nproc-per-node": Reason(why="the ranks that an agent starts"),
@@ -174,4 +174,15 @@ TORCHRUN = Program(
         ),
     },
 )
-LAUNCHER = Launcher(command=command, programs=(SRUN, TORCHRUN), through_srun=True, elastic=True)
+_ITSELF = "standalone rdzv-backend rdzv-endpoint rdzv-id node-rank master-addr master-port"
+LAUNCHER = Launcher(
+    command=command,
+    programs=(SRUN, TORCHRUN),
+    through_srun=True,
+    elastic=True,
+    typed={
+        "nproc-per-node": "--tasks-per-node",
+        "nnodes": "--nodes",
+        **dict.fromkeys(_ITSELF.split(), ""),
+    },
+)

@@ -59,7 +59,7 @@ class SlurmExecutor(Executor):
 
     def notices(self, plan: LaunchPlan) -> tuple[str, ...]:
         """Name the variables of this shell that sbatch reads or ignores; see `Executor.notices`."""
-        return notices(os.environ, [name for name, _ in plan.directives])
+        return notices(os.environ, dict(plan.directives))
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Query each cluster once; see `Executor.query`."""

@@ -28,10 +28,11 @@ def option_of(variable: str) -> str | None:
     return sbatch_variables().get(variable)
 
 
-def options_in(script: str) -> frozenset[str]:
-    """Return the options of sbatch that a script sets itself."""
+def options_in(script: str) -> dict[str, str]:
+    """Return the options of sbatch that a script sets itself, and their values."""
     lines = [line for line in script.splitlines() if line.startswith(_DIRECTIVE)]
-    return frozenset(line.removeprefix(_DIRECTIVE).partition("=")[0] for line in lines)
+    pairs = (line.removeprefix(_DIRECTIVE).partition("=") for line in lines)
+    return {name: value for name, _, value in pairs}
 
 
 def environment_changes(
@@ -76,13 +77,18 @@ def _set_by_user(name: str) -> bool:
     return name.startswith(_USER_PREFIXES) and name not in _RANKS
 
 
-def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[str, ...]:
-    """Return messages on the variables that are removed and those that remain effective."""
+def notices(environment: Mapping[str, str], options: Mapping[str, str]) -> tuple[str, ...]:
+    """Return messages on the variables that are removed and those that remain effective.
+
+    Of a variable whose value is that of the script, nothing is said.
+    """
     changes = environment_changes(environment, SlurmEndpoint(), options)
     messages = _removed(environment, [name for name in changes if option_of(name) is None])
     for name in sorted(environment):
         option = option_of(name)
         value = f"{name}={environment[name]}"
+        if option is not None and options.get(option) == environment[name]:
+            continue
         if option is not None and name in changes:
             messages.append(f"{value} is ignored: {_reason(option, options)}")
         elif option is not None:

@@ -123,20 +123,6 @@ def test_more_reasons_win_then_the_users_own_profile(host: Path) -> None:
     assert choose_site(None).name == "b"
 
 
-def test_a_cluster_is_found_by_the_conf_of_its_profile(host: Path) -> None:
-    """As that of the lab, whose users need no SLURM_CONF."""
-    conf = host / "lab.conf"
-    conf.write_text("ClusterName=lab\n")
-    path = write(host, "lab", "{clusters: [lab]}")
-    path.write_text(f"{path.read_text()}slurm_conf: {conf}\n")
-    assert found_here().matches[0].reasons == (f"ClusterName in {conf}",)
-    assert choose_site(None).notice == (
-        f"this host looks like a login node of lab: site lab (ClusterName in {conf})"
-    )
-    conf.unlink()
-    assert examine_here()[1].matches == ()
-
-
 def test_a_profile_of_another_user_here_is_left_out(
     host: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

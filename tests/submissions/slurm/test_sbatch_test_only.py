@@ -158,7 +158,7 @@ def test_the_outer_job_is_removed_and_named() -> None:
     assert changes == dict.fromkeys(
         ("SLURM_JOB_ID", "SLURM_CPU_BIND", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
     )
-    (said,) = notices(INSIDE, ())
+    (said,) = notices(INSIDE, {})
     assert said.startswith("this shell is inside Slurm job 7; 4 of its variables (SLURM_JOB_ID,")
 
 
@@ -180,7 +180,7 @@ def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
     found["SBATCH_OUTPUT"] = "mine.log"
     ignored = {"SBATCH_OUTPUT", "SBATCH_PARTITION", "SBATCH_WAIT"}
     assert set(environment_changes(found, SlurmEndpoint(), ["partition"])) == ignored
-    assert notices(found, ["partition"]) == (
+    assert notices(found, {"partition": "own"}) == (
         "SBATCH_ACCOUNT=a is effective: sbatch reads it as --account",
         "SBATCH_OUTPUT=mine.log is ignored: the submission sets --output itself",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
@@ -191,7 +191,7 @@ def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
 def test_a_variable_that_sbatch_does_not_read_is_told() -> None:
     found = {"SBATCH_PARTITIONS": "long", "SBATCH_NODES": "2"}
     assert environment_changes(found, SlurmEndpoint(), ["nodes", "partition"]) == {}
-    assert notices(found, ["nodes", "partition"]) == (
+    assert notices(found, {"nodes": "own", "partition": "own"}) == (
         "SBATCH_NODES=2: sbatch reads no variable of that name",
         "SBATCH_PARTITIONS=long: sbatch reads no variable of that name; did you mean 'PARTITION'?",
     )
@@ -204,7 +204,7 @@ def test_a_clusters_conf_is_given_unless_there_is_one() -> None:
 
 
 def test_an_ordinary_shell_needs_no_word() -> None:
-    assert notices({"HOME": "/root", "SLURM_CONF": "/x"}, ["partition"]) == ()
+    assert notices({"HOME": "/root", "SLURM_CONF": "/x"}, {"partition": "own"}) == ()
 
 
 OWN = {
@@ -234,16 +234,16 @@ def test_what_a_user_told_mpi_stays_outside_a_job() -> None:
     ],
 )
 def test_what_is_left_behind_outside_a_job_is_named(names: list[str], said: str) -> None:
-    assert notices(dict.fromkeys(names, "1"), ()) == (said,)
+    assert notices(dict.fromkeys(names, "1"), {}) == (said,)
 
 
 @pytest.mark.parametrize("name", ["SBATCH_CLUSTERS", "SLURM_CLUSTERS"])
 def test_the_clusters_of_the_shell_are_in_force_unless_the_script_names_them(name: str) -> None:
     assert environment_changes({name: "far"}, SlurmEndpoint(), ()) == {}
-    (said,) = notices({name: "far"}, ())
+    (said,) = notices({name: "far"}, {})
     assert said == f"{name}=far is effective: sbatch reads it as --clusters"
     assert environment_changes({name: "far"}, SlurmEndpoint(), ["clusters"]) == {name: None}
-    (said,) = notices({name: "far"}, ["clusters"])
+    (said,) = notices({name: "far"}, {"clusters": "own"})
     assert said == f"{name}=far is ignored: the script sets --clusters itself"
 
 
