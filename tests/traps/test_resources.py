@@ -39,7 +39,7 @@ def test_f03_nothing_of_an_outer_job_is_passed_on() -> None:
     kept = {"SLURM_CONF": "/c", "SLURM_CLUSTERS": "a", "HOME": "/h"}
     environment = {**dict.fromkeys(OUTER, "1"), **kept}
     assert environment_changes(environment, SlurmEndpoint(), ()) == dict.fromkeys(OUTER)
-    assert "this shell is inside Slurm job 1; 13 of its variables" in notices(environment, ())[0]
+    assert "this shell is inside Slurm job 1; 13 of its variables" in notices(environment, {})[0]
 
 
 def test_f04_no_variable_contradicts_the_script() -> None:
@@ -47,7 +47,7 @@ def test_f04_no_variable_contradicts_the_script() -> None:
     assert environment_changes(environment, SlurmEndpoint(), {"mem"}) == {
         "SBATCH_MEM_PER_NODE": None
     }
-    said = notices(environment, {"mem"})
+    said = notices(environment, {"mem": "4G"})
     assert said[0] == "SBATCH_MEM_PER_NODE=1G is ignored: the script sets --mem itself"
     assert said[1] == "SBATCH_QOS=low is effective: sbatch reads it as --qos"
 
