@@ -106,7 +106,7 @@ class StudyRuns(NamedTuple):
             try:
                 for pack in run_records(run, self.options, stats):
                     empty = False
-                    yield _of_one_rank(pack) if _has_one_rank(run) else pack
+                    yield _of_one_rank(pack) if has_one_rank(run) else pack
             except LogParseError as failure:
                 errors.append(failure)
         if empty and errors:
@@ -117,7 +117,8 @@ class StudyRuns(NamedTuple):
                 stats.failed[error.message] = error.message
 
 
-def _has_one_rank(run: Run) -> bool:
+def has_one_rank(run: Run) -> bool:
+    """Whether a run is known to have one rank."""
     return run.manifest is not None and run.manifest.plan.topology.world_size == 1
 
 

@@ -10,7 +10,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.model.result_columns import RESULTS
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.study_runs import deleted_logs, run_records
+from hpc_train.pipeline.study_runs import deleted_logs, has_one_rank, run_records
 from hpc_train.records.collect import logs_of, wanted
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.pattern_suggestions import Suggestion, suggested_for
@@ -39,7 +39,9 @@ def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
         options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
         records = gathered(run_records(run, options, ParseStats()))
         kinds = set(zip(records.metric.texts(), records.scope.texts(), strict=True))
-        measured = any(metric in _MEASURED and scope != "unknown" for metric, scope in kinds)
+        # The rate of a single rank is that of the job.
+        unclear = () if has_one_rank(run) else ("unknown",)
+        measured = any(metric in _MEASURED and scope not in unclear for metric, scope in kinds)
         questions = [] if measured else [*rate_questions(records).values()][:1]
         if measured or questions:
             asked = f"hpctrain report {home.name} --rates job, or --rates rank"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from functools import cached_property
 from operator import ne
 from typing import Any, NamedTuple
 
@@ -183,45 +182,18 @@ def refused(
     """Remove the baseline if the regime is mixed, or the baseline has no `usable` run."""
     point, notes = base.point.copy(), list(base.note)
     reasons: dict[int, str] = {}
-    runs = _Runs(groups)
     for own, series in enumerate(groups.of_point.tolist()):
         mixed = columns["regime"][own] == "mixed"
         if not mixed and (point[own] < 0 or usable[own]):
             continue
         if series not in reasons:
             reasons[series] = (
-                _mixed(groups.runs.iloc[runs.of_series(series)])
+                _mixed(groups.runs[groups.series == series])
                 if mixed
-                else _without(groups.runs, runs.of_point(point[own]), columns["basis"][own])
+                else _without(groups.runs[groups.point == point[own]], columns["basis"][own])
             )
         point[own], notes[own] = -1, reasons[series]
     return Baselines(point, notes)
-
-
-class _Runs:
-    """Which runs belong to a point or a series: sorted once at most, as each may be asked for."""
-
-    def __init__(self, groups: Grouped) -> None:
-        self._points, self._series = groups.point, groups.series
-
-    @cached_property
-    def _by_point(self) -> Ints:
-        return np.argsort(self._points, kind="stable")
-
-    @cached_property
-    def _by_series(self) -> Ints:
-        return np.argsort(self._series, kind="stable")
-
-    def of_point(self, point: int) -> Ints:
-        return _own(self._points, self._by_point, point)
-
-    def of_series(self, series: int) -> Ints:
-        return _own(self._series, self._by_series, series)
-
-
-def _own(codes: Ints, order: Ints, code: int) -> Ints:
-    first, last = (np.searchsorted(codes, code, side, sorter=order) for side in ("left", "right"))
-    return order[first:last]
 
 
 def _mixed(own: pd.DataFrame) -> str:
@@ -229,8 +201,9 @@ def _mixed(own: pd.DataFrame) -> str:
     return f"no speedup: batch and size change together (regime mixed): the global batch is {shown}"
 
 
-def _without(runs: pd.DataFrame, own: Ints, basis: str) -> str:
-    states = Counter(str(state) for state in runs["state"].iloc[own] if state != OK)
-    why = not_ok(states) or f"none with {basis}"
-    names = ", ".join(map(str, runs["run_id"].iloc[own]))
-    return f"no speedup: the baseline has no ok run ({why}: {names})"
+def _without(own: pd.DataFrame, basis: str) -> str:
+    states = Counter(str(state) for state in own["state"] if state != OK)
+    names = ", ".join(map(str, own["run_id"]))
+    if states:
+        return f"no speedup: the baseline has no ok run ({not_ok(states)}: {names})"
+    return f"no speedup: the baseline states no {basis} ({names})"

@@ -167,8 +167,6 @@ def sums(values: Floats, groups: Ints, size: int) -> Floats:
 
 def _known(values: Floats, groups: Ints) -> tuple[Floats, Ints]:
     """Return the values that are not NaN, and their groups."""
-    if is_constant(values) and np.isnan(values[0]):
-        return values[:0], groups[:0]
     known = ~np.isnan(values)
     if known.all():
         return values, groups
@@ -188,19 +186,11 @@ def agree(low: Floats, high: Floats) -> Mask:
     return same
 
 
-def is_constant(values: Floats) -> bool:
-    """Whether an array is one value in one place of memory, as a column without a value is."""
-    return len(values) > 1 and not values.strides[0]
-
-
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
     """Return a column as floats; NaN for missing values, or if there is no such column."""
     if name not in frame:
-        return np.broadcast_to(NAN, len(frame))
+        return np.full(len(frame), NAN)
     column = frame[name]
-    if column.dtype == np.float64:
-        # Without a copy, which a missing value would cost.
-        return column.to_numpy()
     return column.to_numpy(dtype=np.float64, na_value=NAN)
 
 

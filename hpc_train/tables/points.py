@@ -19,7 +19,6 @@ from hpc_train.tables.group_reductions import (
     NAN,
     Floats,
     Moments,
-    is_constant,
     least,
     moments,
     most,
@@ -63,8 +62,7 @@ class Grouped(NamedTuple):
 
     def ok_only(self, name: str) -> Floats:
         """Return a column, NaN if the run is not ok."""
-        values = numbers(self.runs, name)
-        return values if is_constant(values) or self.ok.all() else np.where(self.ok, values, NAN)
+        return np.where(self.ok, numbers(self.runs, name), NAN)
 
 
 def grouped(runs: pd.DataFrame) -> Grouped:

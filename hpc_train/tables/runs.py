@@ -72,7 +72,6 @@ from hpc_train.tables.step_times import (
     measured,
     of_last,
     reported_rate,
-    sample_rate,
     step_totals,
     summarise_steps,
 )
@@ -209,7 +208,15 @@ def _measured(
         **steps.quantiles,
         "printed_rate": positive(printed),
         "samples_per_second": positive(
-            _either(sample_rate(steps, printed), _share(batch, step_time_s))
+            # A run within its warm-up has no result, whatever it printed.
+            _either(
+                np.where(
+                    (steps.seen > 0) & (steps.steps == 0),
+                    NAN,
+                    _either(steps.samples_per_second, printed),
+                ),
+                _share(batch, step_time_s),
+            )
         ),
         "epoch_time_s": epoch_time_s(rows, runs),
         "epochs": epochs(rows, runs),

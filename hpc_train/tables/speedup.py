@@ -94,9 +94,9 @@ def speedup_frame(
     columns["confidence"] = np.full(groups.size, confidence)
     per_million = columns["gpu_hours_per_million"]
     columns["cost_per_million"] = price_per_million(per_million, study.price_per_gpu_hour)
-    compared = against(groups, study, columns)
-    columns |= compared.columns
-    columns["flags"] = point_flags(groups, columns, compared.base, study.gates.efficiency)
+    added, base = against(groups, study, columns)
+    columns |= added
+    columns["flags"] = point_flags(groups, columns, base, study.gates.efficiency)
     return _typed(columns)
 
 
@@ -109,15 +109,13 @@ def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     return typed
 
 
-class BaselineColumns(NamedTuple):
-    """The columns that need a baseline, and the point that is the baseline of each; -1 without."""
+def against(
+    groups: Grouped, study: ExpectedStudy, columns: PointArrays
+) -> tuple[dict[str, Any], Ints]:
+    """Return the columns that need a baseline, and the point that is the baseline of each.
 
-    columns: dict[str, Any]
-    base: Ints
-
-
-def against(groups: Grouped, study: ExpectedStudy, columns: PointArrays) -> BaselineColumns:
-    """Return speedup, efficiency and what follows from them, from the columns of the points."""
+    `columns` are those of the points; -1 is no baseline.
+    """
     every = np.arange(groups.size)
     rates = rates_by(groups, columns["basis"], columns["work"])
     kind = pd.factorize(np.array(columns["basis"], dtype=object))[0].astype(np.int64)
@@ -134,12 +132,14 @@ def against(groups: Grouped, study: ExpectedStudy, columns: PointArrays) -> Base
     added: dict[str, Any] = {
         "is_baseline": base.point == every,
         "in_one_session": np.isnan(level),
-        "is_paired": _paired(sides, np.where(base.point == every, -1, base.point)),
+        "is_paired": sides.pairs(np.where(base.point == every, -1, base.point)).complete
+        & (study.interval == "welch"),
         "ideal": q,
         "note": base.note,
-        **_usable(sides, base.point),
+        "usable": sides.moments.number,
+        "base_usable": sides.of(base.point).number,
         "cv": variation(moments(rates, groups.point, groups.size)),
-        "accuracy_change_pp": _change(columns["accuracy"], base.point),
+        "accuracy_change_pp": 100 * (columns["accuracy"] - _pick(columns["accuracy"], base.point)),
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
         **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
@@ -153,12 +153,7 @@ def against(groups: Grouped, study: ExpectedStudy, columns: PointArrays) -> Base
     added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
     added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
     added["is_baseline"] |= mixed & train.pop("first")
-    return BaselineColumns(added | train, base.point)
-
-
-def _usable(sides: Samples, base: Ints) -> dict[str, Any]:
-    """Return the numbers of runs of the points and of their baselines."""
-    return {"usable": sides.moments.number, "base_usable": sides.of(base).number}
+    return added | train, base.point
 
 
 def _levels(
@@ -176,10 +171,6 @@ def _levels(
         each = np.bincount(groups.of_point, repeated, minlength=len(groups.labels))
         confidence = 1 - (1 - confidence) / np.maximum(each, 1)[groups.of_point]
     return np.where(in_one_session(groups.runs, groups), NAN, confidence)
-
-
-def _paired(sides: Samples, base: Ints) -> Mask:
-    return sides.pairs(base).complete & (sides.interval == "welch")
 
 
 def _common(groups: Grouped, study: ExpectedStudy, sides: Samples, columns: PointArrays) -> Ints:
@@ -243,10 +234,6 @@ def _finite(limit: Floats) -> Floats:
     return np.where(np.isfinite(limit) & (limit > 0), limit, NAN)
 
 
-def _change(accuracy: Floats, base: Ints) -> Floats:
-    return 100 * (accuracy - _pick(accuracy, base))
-
-
 def _pick(values: Floats, points: Ints) -> Floats:
     return np.append(values, NAN)[points]
 
@@ -299,7 +286,8 @@ class Samples(NamedTuple):
         low, high = np.full((2, len(value)), NAN)
         enough = np.minimum(self.moments.number, self.of(other).number)
         for point in np.flatnonzero((enough >= LEAST_FOR_MEAN) & ~np.isnan(value + level)).tolist():
-            times, base = (1 / _known(self.rates[self.point == p]) for p in (point, other[point]))
+            known = ~np.isnan(self.rates)
+            times, base = (1 / self.rates[known & (self.point == p)] for p in (point, other[point]))
             found = bootstrap(base, times, float(level[point]))
             low[point], high[point] = found[1:]
         return IntervalArrays(value, low, high)
@@ -310,11 +298,6 @@ def samples(rates: Floats, groups: Grouped, kind: Ints, interval: IntervalKind) 
     scaled = np.log(rates) if interval == "welch" else 1 / rates
     own = moments(scaled, groups.point, groups.size)
     return Samples(rates, groups.point, block_codes(groups.runs), kind, interval, own)
-
-
-def _known(values: Floats) -> Floats:
-    found: Floats = values[~np.isnan(values)]
-    return found
 
 
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)

@@ -85,15 +85,6 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
     )
 
 
-def sample_rate(steps: StepSummary, printed: Floats) -> Floats:
-    """Return the samples per second of the steps or, where these have none, the printed rate.
-
-    Steps without a batch have no rate; a run within its warm-up has no result.
-    """
-    is_printed = (steps.seen == 0) | ((steps.steps > 0) & np.isnan(steps.samples_per_second))
-    return np.where(is_printed, printed, steps.samples_per_second)
-
-
 def slowest_steps(rows: Rows) -> Rows:
     """Return one row for each step, the largest value over its ranks."""
     rows = rows.take(rows.stepped)

@@ -89,6 +89,6 @@ def test_a_study_ends_with_its_headline(hpctrain: Hpctrain) -> None:
     options = "--launcher spawn --cpus-per-task 1 --tasks-per-node 1,2 --set repetitions=1 --wait"
     done = hpctrain("submit", "train.py", "--site", "local", *options.split())
     assert done.returncode == 0, done.stderr
-    _, after = done.stderr.split("\n2 ranks train 1.80 times as fast as 1 rank")
+    _, after = done.stderr.split(" 1.80 times 1 rank")
     assert len(after.splitlines()) <= 4
     assert after.endswith("\nnext: hpctrain report train\n")

@@ -79,9 +79,9 @@ def test_two_series_of_two_regimes_are_not_called_one(tmp_path: Path) -> None:
     [
         # Efficiencies 65, 95, 88, 81 %: one small size does not speak for the larger ones.
         ("100 130 380 700 1300", "below 70 % at 2 GPUs only"),
-        ("100 190 260 700 1000", "below 70 % at 4 GPUs, 16 GPUs only"),
-        ("100 190 380 500 900", "at least 70 % up to 4 GPUs;"),
-        ("100 130 250 500 900", "below 70 % at all 4 sizes above the baseline"),
+        ("100 190 260 700 1000", "below 70 % at 4 and 16 GPUs only"),
+        ("100 190 380 500 900", "at least 70 % up to 4 GPUs."),
+        ("100 130 250 500 900", "below 70 % at 2, 4, 8 and 16 GPUs."),
     ],
 )
 def test_the_sizes_below_the_limit_are_named(tmp_path: Path, rates: str, said: str) -> None:

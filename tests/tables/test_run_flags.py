@@ -145,7 +145,7 @@ def test_a_rate_per_gpu_needs_the_number_of_gpus() -> None:
     assert (
         frame["problem"]
         .tolist()[0]
-        .startswith("tokens_per_second is per GPU, and no line says how")
+        .startswith("tokens_per_second is per GPU, and no line says of how many")
     )
 
 

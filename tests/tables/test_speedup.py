@@ -150,7 +150,7 @@ def test_a_time_is_never_divided_by_a_rate() -> None:
     by_rate, by_time = frame[frame["basis"] == "throughput"], frame[frame["basis"] == "epoch time"]
     assert by_rate["speedup"].tolist() == [1, pytest.approx(1.8)]
     assert by_time["speedup"].isna().all()
-    assert "none with epoch time: a" in by_time["note"].tolist()[0]
+    assert "the baseline states no epoch time (a)" in by_time["note"].tolist()[0]
 
 
 def test_runs_of_one_size_with_other_tokens_a_step_are_not_averaged() -> None:
