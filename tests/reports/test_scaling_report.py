@@ -67,6 +67,7 @@ def test_foreign_logs_are_told_apart_by_their_ranks_and_their_state_is_not_known
         for name, (time, ranks) in times.items()
         for rank in range(ranks)
     ]
+    records += [record(name, "world_size", ranks) for name, (_, ranks) in times.items()]
     shown = made(logs, records)
     rows = [(row["ranks"], row["n_ok"]) for row in shown.tables[0].records]
     assert rows == [(1, 1), (2, 2)]
