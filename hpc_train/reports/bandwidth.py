@@ -61,14 +61,14 @@ def bandwidth_report(
     title = f"{study.name}: {kind} against message size"
     report = Report(
         title=title,
-        summary=tuple(_sentences(lines)),
+        summary=tuple(_sentences(lines)) or ("No log has a result.",),
         tables=(_table(lines), runs_table(runs)),
         notes=(*study.notes, *(_MEANING[metric] for metric in metrics)),
         name=study.name,
         kind="Bandwidth report",
         all_met="Each log has a result.",
     )
-    if not options.figures:
+    if not options.figures or not shown:
         return report
     draw = partial(_draw, shown, title, options.paper)
     return msgspec.structs.replace(
