@@ -34,7 +34,6 @@ from hpc_train.tables.group_reductions import (
     starts,
     total,
 )
-from hpc_train.tables.largest_message_bandwidth import with_bandwidths
 from hpc_train.tables.measurements import (
     GLOBAL,
     KINDS,
@@ -124,7 +123,6 @@ def run_frame(
     found |= _derived(study, (rows, rest), steps, sizes.ranks, found["global_batch"])
     found |= use_of_hardware(rest, study.warmup, sizes, found, tokens_of_sample(printed, found))
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
-    why = with_bandwidths(why, names, fields)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
     conditions = with_programs(printed, conditions_of(rest, study.runs))
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
