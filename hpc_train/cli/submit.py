@@ -12,6 +12,7 @@ import click
 
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
+from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.prepared import Prepared
@@ -82,31 +83,14 @@ def wait_for(done: Submitted) -> NoReturn:
     known = {run.folder.run_id: run.state for run in done.kept}
     code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
     if code != 1:
-        _print_headline(done)
+        from hpc_train.pipeline.report import headline
+
+        words = [done.home] if _is_study(done) else [run.path for run in done.new]
+        for line in headline([*map(str, words)], done.home.parent):
+            click.echo(plain(line), err=True)
     if code == 0 and _is_study(done):
         click.echo(f"next: hpctrain report {_typed(done.home, done)}", err=True)
     sys.exit(code)
-
-
-def _print_headline(done: Submitted) -> None:
-    """Print what was measured in at most three lines, or why nothing was and what to type."""
-    from hpc_train.errors import HpcTrainError
-    from hpc_train.extras import is_installed
-    from hpc_train.plain_text import plain
-
-    if not is_installed("report"):
-        return
-    from hpc_train.pipeline.report import build_report, headline
-    from hpc_train.pipeline.report_inputs import report_inputs, selection
-
-    words = [str(done.home)] if _is_study(done) else [str(run.path) for run in done.new]
-    try:
-        inputs = report_inputs(words, selection(done.home.parent))
-        lines = headline(build_report(inputs), inputs.study.guessed)
-    except HpcTrainError as failure:
-        lines = (f"no result: {failure.message}",)
-    for line in lines:
-        click.echo(plain(line), err=True)
 
 
 def announce(done: Submitted, *, as_json: bool) -> None:

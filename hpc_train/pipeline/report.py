@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
+from hpc_train.extras import is_installed
 from hpc_train.json_files import to_json
 from hpc_train.model.expected_study import CONTRADICTED, INTERVALS, ExpectedStudy
+from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact, Report
 from hpc_train.model.report_options import Paper, ReportOptions, Target
@@ -21,7 +23,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, Regression, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.compare import side
-from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.records.find_logs import log_files, readable
 from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import is_folder, is_regular, sha256_of
@@ -96,7 +98,7 @@ def _of_benchmarks(
     if study.gates != Gates() or (runs["state"] == JobState.COMPLETED.value).any():
         return None
     tables, apart = bandwidth_tables(sizes_of_jobs(runs[benchmarks]), records)
-    return bandwidth_report(study, runs, (tables, apart), options) if tables else None
+    return bandwidth_report(study, runs, (tables, apart), options) if tables or apart else None
 
 
 def _with_figures(
@@ -157,12 +159,20 @@ HEADLINE = 3
 _NO_RESULT = "no result: "
 
 
-def headline(report: Report, guessed: str = "") -> tuple[str, ...]:
+def headline(words: Sequence[str], root: Path) -> tuple[str, ...]:
     """Return the answer in at most three lines, or why there is none; of a single run its values.
 
-    `guessed` is how lines were read, and is said with an answer. A reason ends with what to type.
+    How lines were read is said with an answer; a reason ends with what to type. Empty if the
+    libraries of reports are not installed.
     """
-    lines = _headline(report)
+    if not is_installed("report"):
+        return ()
+    try:
+        inputs = report_inputs(words, Search(root=root))
+        lines = _headline(build_report(inputs))
+    except HpcTrainError as failure:
+        return (f"{_NO_RESULT}{failure.message}",)
+    guessed = inputs.study.guessed
     if not guessed or (lines[:1] and lines[0].startswith(_NO_RESULT)):
         return lines
     return (*lines[: HEADLINE - 1], f"assumed: {guessed}")

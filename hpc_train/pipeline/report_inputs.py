@@ -512,10 +512,7 @@ def _of_logs(
     if not len(records.value) and not any(transports.values()):
         raise nothing(logs, stats)
     named = highest_ranks(records)
-    ranks = {
-        run: 1 + max(stats.ranks.get(run, -1), named.get(run, -1), *map(_rank, files))
-        for run, files in runs.items()
-    }
+    ranks = {run: 1 + max(named.get(run, -1), *map(_rank, files)) for run, files in runs.items()}
     study = _study("logs", ranks, metrics_of(records))
     failures = {run: end.failure for run, end in ends.items() if end.failure}
     study = _failed(study, failures, allow_failed=allow_failed)

@@ -147,7 +147,7 @@ def _once(
     once: set[tuple[str, str, str, str]] = set()
     empty = True
     for pack in _all(logs, wanted, census, index):
-        again = _again(pack, once, census)
+        again = _again(pack, once)
         empty = empty and len(again) == len(pack)
         yield pack.without(again) if again else pack
     if empty and logs and len(census.failed) >= len(logs):
@@ -155,15 +155,13 @@ def _once(
         raise LogParseError(next(iter(census.failed.values())) + more)
 
 
-def _again(pack: Pack, once: set[tuple[str, str, str, str]], census: ParseStats) -> set[int]:
+def _again(pack: Pack, once: set[tuple[str, str, str, str]]) -> set[int]:
     """Return the positions of repeated measurements; add the new ones to `once`."""
     again = set()
     for place, key in pack.once.items():
-        kind, rank = pack.kinds[pack.kind[place]], pack.rank[place]
+        kind = pack.kinds[pack.kind[place]]
         full = (kind.run, kind.parser, kind.metric, key)
         if full in once:
-            highest = census.ranks.get(kind.run, -1)
-            census.ranks[kind.run] = max(-1 if rank is None else rank, highest)
             again.add(place)
         once.add(full)
     return again

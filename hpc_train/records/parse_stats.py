@@ -27,16 +27,14 @@ class ParseStats(msgspec.Struct):
 
     `known`: lines that each parser read; `nearly`: lines with a parser's literal that no parser
     could read. `damaged`: truncated lines of each source. `failed`: the reason why a source was not
-    read. `ranks`: for each run, the highest rank that only repeated measurements of other ranks.
-    `refused`: the impossible values by run, metric and reason (`value_checks`). `slow`: the users'
-    patterns that took too long and were left out, and the line at which they did.
+    read. `refused`: the impossible values by run, metric and reason (`value_checks`). `slow`: the
+    users' patterns that took too long and were left out, and the line at which they did.
     """
 
     known: dict[str, LineSample] = msgspec.field(default_factory=dict)
     nearly: dict[str, LineSample] = msgspec.field(default_factory=dict)
     damaged: dict[str, int] = msgspec.field(default_factory=Counter)
     failed: dict[str, str] = msgspec.field(default_factory=dict)
-    ranks: dict[str, int] = msgspec.field(default_factory=dict)
     refused: dict[str, LineSample] = msgspec.field(default_factory=dict)
     slow: dict[str, str] = msgspec.field(default_factory=dict)
 

@@ -38,8 +38,7 @@ METRICS = {
     "latency": ("latency [us]", "us", "latency"),
 }
 _APART = "each process ran a test of its own, nothing was measured between processes"
-# More lines have a row for each value instead of a column for each line.
-_COLUMNS, _SENTENCES = 5, 6
+_SENTENCES = 6
 
 
 def bandwidth_report(
@@ -61,14 +60,14 @@ def bandwidth_report(
     title = f"{study.name}: {kind} against message size"
     report = Report(
         title=title,
-        summary=tuple(_sentences(lines)),
+        summary=tuple(_sentences(lines)) or ("No log has a result.",),
         tables=(_table(lines), runs_table(runs)),
         notes=(*study.notes, *(_MEANING[metric] for metric in metrics)),
         name=study.name,
         kind="Bandwidth report",
         all_met="Each log has a result.",
     )
-    if not options.figures:
+    if not options.figures or not shown:
         return report
     draw = partial(_draw, shown, title, options.paper)
     return msgspec.structs.replace(
@@ -137,7 +136,7 @@ def shown_size(size: float) -> str:
 
 
 def _table(lines: Sequence[BandwidthTable]) -> ReportTable:
-    """Return a row for each message size; of many lines, for each line and size."""
+    """Return a row for each message size; of several lines, the main metric of each."""
     records: list[dict[str, Any]] = [
         {
             "run": line.run, "table": line.name, "job": line.size, "message_size": size,
@@ -146,51 +145,35 @@ def _table(lines: Sequence[BandwidthTable]) -> ReportTable:
         for line in lines
         for size in sorted(set().union(*line.values.values()))
     ]  # fmt: skip
-    names = {
-        (line.name, metric): f"{line.name}\n{METRICS[metric][0]}" if len(lines) > 1 else head
+    alone = len(lines) == 1
+    shown = [
+        (line, metric, f"{line.name}\n{head}" if not alone else head)
         for line in lines
         for metric, (head, _, _) in METRICS.items()
-        if metric in line.values and (len(lines) == 1 or metric == line.metric)
-    }
-    columns: tuple[Column, ...]
-    rows: list[list[tuple[str, Any]]]
-    size_column = Column(key="message_size", heading="message")
-    if len(lines) <= _COLUMNS:
-        values = {(row["table"], row["message_size"]): row for row in records}
-        columns = (size_column, *(Column(key=f"{n}_{m}", heading=names[n, m]) for n, m in names))
-        rows = [
-            [(shown_size(size), size), *_cells(values, [*names], size)]
-            for size in sorted({row["message_size"] for row in records})
-        ]
-    else:
-        found = [metric for metric in METRICS if any(metric in line.values for line in lines)]
-        heads = [Column(key=metric, heading=METRICS[metric][0]) for metric in found]
-        columns = (Column(key="table", heading="log", align="left"), size_column, *heads)
-        rows = [
-            [
-                (row["table"], row["table"]),
-                (shown_size(row["message_size"]), row["message_size"]),
-                *((_shown(row.get(metric)), row.get(metric)) for metric in found),
-            ]
-            for row in records
-        ]
+        if metric in line.values and (alone or metric == line.metric)
+    ]
+    columns = (
+        Column(key=f"{line.name}_{metric}", heading=heading, drop=len(shown) - place)
+        for place, (line, metric, heading) in enumerate(shown)
+    )
+    rows = [
+        (
+            Cell(text=shown_size(size), value=size),
+            *(
+                Cell(text=_shown(value), value=value)
+                for line, metric, _ in shown
+                for value in (line.values[metric].get(size),)
+            ),
+        )
+        for size in sorted({row["message_size"] for row in records})
+    ]
     return ReportTable(
         title="Message sizes",
-        columns=columns,
-        rows=tuple(tuple(Cell(text=text, value=value) for text, value in row) for row in rows),
+        columns=(Column(key="message_size", heading="message"), *columns),
+        rows=tuple(rows),
         key="rows",
         records=tuple(records),
     )
-
-
-def _cells(
-    values: dict[tuple[str, int], dict[str, Any]], names: Sequence[tuple[str, str]], size: int
-) -> list[tuple[str, Any]]:
-    cells = []
-    for name, metric in names:
-        value = values.get((name, size), {}).get(metric)
-        cells.append((_shown(value), value))
-    return cells
 
 
 def _draw(lines: Sequence[BandwidthTable], title: str, paper: Paper) -> Canvas:

@@ -6,20 +6,15 @@ GB/s are 1e9 B/s, link rates Gb/s as vendors state them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.record import Record
 from hpc_train.model.report import BANDWIDTHS, BandwidthTable
-from hpc_train.tables.run_flags import NO_RATE
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays
 
-_OF_A_NETWORK = (
-    "a benchmark, not a training: busbw {:.4g} GB/s of the largest messages; "
-    "hpctrain collect prints all values"
-)
 PLACEMENTS = ("out_of_place", "in_place", "")
 
 
@@ -70,19 +65,6 @@ def largest_busbw(fields: RecordArrays) -> dict[str, float]:
     # The last value of a run remains.
     best = {names[run[place]]: float(own.value[place]) for place in order}
     return dict(sorted(best.items()))
-
-
-def with_bandwidths(
-    reasons: Sequence[str], names: Sequence[str], fields: RecordArrays
-) -> list[str]:
-    """Return why runs have no result; a benchmark of a network has bandwidths instead."""
-    if not any(reason.endswith(NO_RATE) for reason in reasons):
-        return list(reasons)
-    found = largest_busbw(fields)
-    return [
-        _OF_A_NETWORK.format(found[name]) if reason.endswith(NO_RATE) and name in found else reason
-        for name, reason in zip(names, reasons, strict=True)
-    ]
 
 
 # Another measurement than that of the row, such as the minimum of its calls.

@@ -34,7 +34,6 @@ from hpc_train.tables.group_reductions import (
     starts,
     total,
 )
-from hpc_train.tables.largest_message_bandwidth import with_bandwidths
 from hpc_train.tables.measurements import (
     GLOBAL,
     KINDS,
@@ -130,7 +129,6 @@ def run_frame(
         asked.get(name, one) if state == UNPARSED else one
         for name, state, one in zip(names, states, why, strict=True)
     ]
-    why = with_bandwidths(why, names, fields)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
     conditions = with_programs(printed, conditions_of(rest, study.runs))
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}

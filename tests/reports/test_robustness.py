@@ -43,7 +43,9 @@ def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = T
     assert "nan" not in shown[0].replace("(NaN", "")
     if drawn:
         drawn_ones = figures(asked, Measured(runs, points, (), node_frame(asked, records)))
-        assert drawn_ones[0].images["png"].startswith(b"\x89PNG")
+        assert all(one.images["png"].startswith(b"\x89PNG") for one in drawn_ones)
+        sized = points["nodes"].notna() | points["ranks"].notna()
+        assert bool(drawn_ones) == bool((sized & (points["n_ok"] > 0)).any())
     return report
 
 

@@ -124,15 +124,6 @@ def problem(*records: Record, gpus: int = 1, warmup: Warmup = NO_WARMUP) -> str:
             [record("a", "samples_per_second", 5, scope="per_rank", rank=0)],
             "samples_per_second of 1 of several ranks only, or not positive",
         ),
-        (
-            [
-                record("a", "world_size", 2),
-                record("a", "busbw", 0.5, message_size=1024, variant="in_place"),
-                record("a", "busbw", 3.25, message_size=4096, variant="in_place"),
-                record("a", "busbw", 9, variant="average"),
-            ],
-            "a benchmark, not a training: busbw 3.25 GB/s of the largest messages",
-        ),
     ],
 )
 def test_why_a_run_has_no_result(records: list[Record], text: str) -> None:
