@@ -20,7 +20,8 @@ class JobKeys(TypedDict, total=False):
     mpi: bool
     nodes: int | None
     tasks_per_node: int | None
-    gpus_per_node: int | None
+    gpus_per_node: int | str | None
+    gpu_type: str | None
     cpus_per_task: int | None
     mem: str | None
     time: str | None

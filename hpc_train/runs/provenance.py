@@ -98,6 +98,8 @@ def _planned(manifest: Manifest) -> dict[str, str]:
     }
     spec = msgspec.to_builtins(manifest.spec, enc_hook=encode_unit)
     # A key that a later version adds does not change the digest of jobs without it.
+    if spec["resources"]["gpu_type"] is None:
+        del spec["resources"]["gpu_type"]
     stated = msgspec.json.encode({key: value for key, value in spec.items() if value is not None})
     return {
         "site": plan.site,

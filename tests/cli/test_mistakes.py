@@ -219,6 +219,13 @@ MISTAKES = {
         "render bad.yaml --site local", 2, ("env.second", "a text with a comma needs quotes"),
         text("bad.yaml", "command: [x]\nenv: {A: first, second}\n"),
     ),
+    "scheduler as a site": Mistake(
+        "render train.py --site pbs", 2, ("pbs is a scheduler", "abci, aurora, derecho,")
+    ),
+    "program as a log": Mistake(
+        "diagnose train.py", 2, ("train.py: Python program: name the log that it printed",)
+    ),
+    "figure as a format": Mistake("report x.log -f pdf", 2, ("\n  -o FILE.pdf draws the figure",)),
     "missing keys": Mistake(
         "render train.py --site leonardo", 2, ("\n  --account NAME --gpus-per-node 4; a whole",)
     ),
