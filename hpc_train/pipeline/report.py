@@ -71,7 +71,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     compared = fastest_frame(runs, points, study)
     columns = None if options.wide else options.columns
     report = scaling_report(study, runs, points, compared, columns=columns)
-    report = with_strategies(report, study, strategies := strategy_rows(runs, inputs.records))
+    report = with_strategies(report, study, strategy_rows(runs, inputs.records))
     nodes = node_frame(study, inputs.records)
     report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
@@ -84,7 +84,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         return report
     from hpc_train.reports.figures.plot_data import Measured
 
-    return _with_figures(report, study, Measured(runs, points, laws, nodes, strategies), options)
+    return _with_figures(report, study, Measured(runs, points, laws, nodes), options)
 
 
 def _of_benchmarks(

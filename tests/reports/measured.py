@@ -49,8 +49,7 @@ def measured(
     points = speedup_frame(table, asked)
     _complete(points)
     laws = tuple(law for name in dict.fromkeys(points["series"]) for law in fitted(points, name))
-    strategies = strategy_points(points)
-    return asked, Measured(table, points, laws, node_times(table), strategies)
+    return asked, Measured(table, points, laws, node_times(table))
 
 
 def _rate(nodes: int, series: int) -> float:
@@ -73,19 +72,6 @@ def _complete(points: pd.DataFrame) -> None:
     points.loc[points["n_ok"] == 0, ["data_share"]] = float("nan")
     hours = 1e6 / points["samples_per_second"] / 3600
     points["gpu_hours_per_million"] = hours * points["gpus"].astype(float)
-
-
-def strategy_points(points: pd.DataFrame) -> list[dict[str, Any]]:
-    """Return rows as if each series were a strategy that needs less memory on more ranks."""
-    own = points[points["n_ok"] > 0].to_dict("records")
-    return [
-        {
-            "strategy": row["series"], "series": row["series"], "ranks": int(row["ranks"]),
-            "n": int(row["n_ok"]), "samples_per_second": row["samples_per_second"],
-            "memory_gib": 4 + 60 / int(row["ranks"]),
-        }
-        for row in own
-    ]  # fmt: skip
 
 
 def fitted(points: pd.DataFrame, series: str, peak: float | None = None) -> tuple[Fit, ...]:

@@ -21,7 +21,6 @@ from hpc_train.reports.figures import (
     karp_flatt,
     scaling,
     step_times,
-    throughput_memory,
     time_split,
 )
 from hpc_train.reports.figures import (
@@ -42,7 +41,6 @@ FIGURES: dict[str, Callable[[PlotData], Canvas | None]] = {
     "time-split": time_split.draw,
     "nodes": nodes.draw,
     "cost": cost.draw,
-    "throughput-memory": throughput_memory.draw,
 }
 
 

@@ -54,7 +54,6 @@ class PlotData(NamedTuple):
     place: SizeAxis
     laws: Sequence[Fit]
     nodes: pd.DataFrame
-    strategies: Sequence[Row]
     every_run: pd.DataFrame
     all_series: int
     all_runs: int
@@ -108,7 +107,6 @@ def plot_data_of(study: ExpectedStudy, measured: Measured, paper: Paper = SCREEN
         place=layout(points),
         laws=[law for law in measured.laws if law.series in shown],
         nodes=measured.nodes,
-        strategies=measured.strategies,
         every_run=measured.runs,
         all_series=len(series),
         all_runs=int(ok.sum()),
@@ -132,10 +130,9 @@ def usable(row: Row, column: str) -> bool:
 
 
 class Measured(NamedTuple):
-    """A row for each run, point, run and node, strategy and size; and the laws of each series."""
+    """A row for each run, point, run and node; and the laws of each series."""
 
     runs: pd.DataFrame
     points: pd.DataFrame
     laws: tuple[Fit, ...]
     nodes: pd.DataFrame
-    strategies: Sequence[Row] = ()
