@@ -175,6 +175,10 @@ MISTAKES = {
         ("0 runs submitted, 2 exist already", "next: hpctrain status st; --set name=NAME"),
         lambda: subprocess.run([*HPCTRAIN, *"submit st.yaml --site local --wait".split()]),
     ),
+    "study of another job": Mistake(
+        "submit st.yaml --site local --set env.Y=1", 0, ("; 2 older runs of another job stay",),
+        lambda: subprocess.run([*HPCTRAIN, *"submit st.yaml --site local --wait".split()]),
+    ),
     "results of a colleague": Mistake(
         "status bad --results theirs", 0, ("rank 0 on lab1: exit code 1", "diagnose theirs/bad"),
         colleague,
