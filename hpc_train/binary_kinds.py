@@ -55,8 +55,6 @@ def binary_kind(start: bytes, ending: str = "") -> str:
 
     `start` are its first bytes, and `ending` its extension.
     """
-    if ending == ".py":
-        return "Python program: name the log that it printed"
     for magic, name, advice in _MAGIC:
         if start.startswith(magic):
             return f"{name}: {advice}"

@@ -226,9 +226,6 @@ MISTAKES = {
     "scheduler as a site": Mistake(
         "render train.py --site pbs", 2, ("pbs is a scheduler", "abci, aurora, derecho,")
     ),
-    "program as a log": Mistake(
-        "diagnose train.py", 2, ("train.py: Python program: name the log that it printed",)
-    ),
     "figure as a format": Mistake("report x.log -f pdf", 2, ("\n  -o FILE.pdf draws the figure",)),
     "missing keys": Mistake(
         "render train.py --site leonardo", 2, ("\n  --account NAME --gpus-per-node 4; a whole",)
