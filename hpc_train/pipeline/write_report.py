@@ -9,7 +9,7 @@ from typing import cast
 
 import msgspec
 
-from hpc_train.errors import StoreError, UnknownNameError
+from hpc_train.errors import StoreError
 from hpc_train.extras import need
 from hpc_train.json_files import write_file
 from hpc_train.model.report import Report
@@ -58,11 +58,7 @@ def check_format(form: str | None, path: Path | None) -> None:
     if form is not None and f".{form}" in IMAGES:
         raise StoreError(f"-f {form}: a figure is a file", f"-o figure.{form}")
     if form is not None:
-        try:
-            load("formats", form)
-        except UnknownNameError as failure:
-            failure.hint = f"-o FILE.{form} draws the figure" if f".{form}" in IMAGES else ""
-            raise
+        load("formats", form)
     elif path is not None and path.suffix not in (*FORMAT_OF, *IMAGES, TIDY):
         if is_folder(path):
             return

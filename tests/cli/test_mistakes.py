@@ -226,7 +226,6 @@ MISTAKES = {
     "scheduler as a site": Mistake(
         "render train.py --site pbs", 2, ("pbs is a scheduler", "abci, aurora, derecho,")
     ),
-    "figure as a format": Mistake("report x.log -f pdf", 2, ("\n  -o FILE.pdf draws the figure",)),
     "missing keys": Mistake(
         "render train.py --site leonardo", 2, ("\n  --account NAME --gpus-per-node 4; a whole",)
     ),
