@@ -22,7 +22,7 @@ class FlagCode(str, Enum):
     ACCURACY = "accuracy"
     LOSS = "loss"
     WHOLE_SECONDS = "whole seconds"
-    UNMEASURED = "unmeasured"
+    UNMEASURED = "no result"
     NOT_FINITE = "not finite"
     REQUEUED = "requeued"
     EFFICIENCY = "efficiency"

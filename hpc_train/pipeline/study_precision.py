@@ -2,40 +2,31 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
+from math import sqrt
 
-from hpc_train.model.scaling_fit import Law
-from hpc_train.model.study import Scaling, series_label
 from hpc_train.model.training_strategies import FIRST_PROFILED
 from hpc_train.pipeline.prepared import Prepared
-from hpc_train.tables.expected_precision import expected_width, fit_needs
 
-# Number of node counts in compute-time proposals (CSC, access to Mahti's large partition).
-PROPOSAL_NODE_COUNTS = 3
+# Expected half width of the 95 % interval of a ratio, n jobs against n, at 2 % noise, computed once
+# (tests/tables/resolution.py); beyond the last, widths shrink as 1/sqrt(n).
+WIDTHS = {
+    2: 0.1388, 3: 0.0494, 4: 0.0354, 5: 0.0293, 6: 0.0257, 7: 0.0232, 8: 0.0213, 9: 0.0199,
+    10: 0.0187, 11: 0.0177, 12: 0.0168, 13: 0.0161, 14: 0.0154, 15: 0.0149, 16: 0.0144, 17: 0.0139,
+    18: 0.0135, 19: 0.0131, 20: 0.0127,
+}  # fmt: skip
+LARGEST = max(WIDTHS)
 USUAL_REPETITIONS = (3, 5, 10, 20)
-LAWS: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 
 
 def preview(prepared: Prepared) -> Iterator[str]:
-    """Yield the resolution of the repetitions, and which fits need more sizes; empty for a job."""
+    """Yield the resolution of the repetitions of a study; empty for a job."""
     if prepared.study is None:
         return
     yield _repetitions(prepared.study.spec.repetitions)
     yield from _profiled(prepared, prepared.study.spec.warmup.steps)
-    sizes: dict[str, set[int]] = defaultdict(set)
-    nodes: dict[str, set[int]] = defaultdict(set)
-    for point in prepared.points:
-        size, series = point.plan.topology, series_label(point.axes)
-        sizes[series].add(size.nodes * size.gpus_per_node or size.world_size)
-        nodes[series].add(size.nodes)
-    fewest = min(len(found) for found in sizes.values())
     if len(prepared.points) == 1:
         yield "1 point: no speedup; several sizes make one: --nodes 1,2,4, or more values in `axes`"
-    # A study without a size axis has nothing to fit.
-    if max(len(found) for found in sizes.values()) > 1:
-        yield from _sizes(fewest, prepared.study.spec.scaling)
-        yield from _node_counts(min(len(found) for found in nodes.values()))
 
 
 def _repetitions(n: int) -> str:
@@ -65,21 +56,8 @@ def _resolved(n: int) -> str:
     return f"±{width:.0f} %" if width >= 2 else f"±{width:.1f} %"
 
 
-def _sizes(sizes: int, scaling: Scaling | None) -> Iterator[str]:
-    unsuited = "amdahl" if scaling == "weak" else "gustafson"
-    needs = {law: least for law, least in fit_needs(sizes).items() if law != unsuited}
-    if needs:
-        what = ", ".join(f"{LAWS[law]} needs {least}" for law, least in needs.items())
-        yield f"{_counted(sizes, 'size')}: too few for a fit ({what})"
-
-
-def _node_counts(found: int) -> Iterator[str]:
-    if found < PROPOSAL_NODE_COUNTS:
-        yield (
-            f"{_counted(found, 'node count')}: proposals for compute time require "
-            f"{PROPOSAL_NODE_COUNTS} (CSC)"
-        )
-
-
-def _counted(count: int, word: str) -> str:
-    return f"{count} {word}{'s' * (count != 1)}"
+def expected_width(n: int) -> float | None:
+    """Return the expected half width of a ratio's interval as a share of it; None for n < 2."""
+    if n < 2:
+        return None
+    return WIDTHS.get(n) or WIDTHS[LARGEST] * sqrt(LARGEST / n)

@@ -240,7 +240,7 @@ NO_STEPS, NO_STEPS_IN_TABLE = "no step times are recorded", "the table has no st
 REGIMES = {
     "strong": "strong scaling: the same global batch at every size",
     "weak": "weak scaling: the same batch per rank",
-    "mixed": "neither the global batch nor the batch per rank stays the same (regime mixed)",
+    "mixed": "neither the global batch nor the batch per rank stays the same",
 }
 
 

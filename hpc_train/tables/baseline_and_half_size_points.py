@@ -198,7 +198,7 @@ def refused(
 
 def _mixed(own: pd.DataFrame) -> str:
     shown = batches(own)
-    return f"no speedup: batch and size change together (regime mixed): the global batch is {shown}"
+    return f"no speedup: batch and size change together: the global batch is {shown}"
 
 
 def _without(own: pd.DataFrame, basis: str) -> str:

@@ -137,8 +137,9 @@ def limited(name: str, limits: IntervalArrays) -> dict[str, Floats]:
 
 
 def not_ok(states: Counter[str]) -> str:
-    """Return `1 FAILED, 2 MISSING`; nothing when all are ok."""
-    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
+    """Return `1 FAILED, 2 MISSING, 1 without a result`; nothing when all are ok."""
+    words = {"UNPARSED": "without a result"}
+    return ", ".join(f"{n} {words.get(state, state)}" for state, n in sorted(states.items()))
 
 
 def _counts(groups: Grouped) -> dict[str, Any]:

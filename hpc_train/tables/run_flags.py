@@ -31,7 +31,8 @@ def run_flags(
     for run in np.flatnonzero((steps > 0) & (steps < LEAST_STEPS)).tolist():
         flags[run].append(Flag(FlagCode.SHORT, f"{steps[run]} steps"))
     timed = _timed_ranks(rows, runs)
-    for run in np.flatnonzero((timed > 0) & (timed < ranks)).tolist():
+    # Where one rank prints for all, no other is expected to.
+    for run in np.flatnonzero((timed > 1) & (timed < ranks)).tolist():
         flags[run].append(Flag(FlagCode.RANKS, f"steps of {timed[run]} of {ranks[run]:.0f} ranks"))
     for metric in _SINGLE_VALUED:
         for run, values in _contradictions(rows, metric).items():

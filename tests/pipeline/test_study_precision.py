@@ -40,29 +40,6 @@ def test_what_repetitions_resolve(repetitions: int, text: str) -> None:
     assert line.endswith(text[-1]) or repetitions == 1
 
 
-def test_too_few_sizes() -> None:
-    assert said("{nodes: [1, 2]}")[1:] == [
-        "2 sizes: too few for a fit (Amdahl needs 3, USL needs 6)",
-        "2 node counts: proposals for compute time require 3 (CSC)",
-    ]
-    assert said("{nodes: [1, 2]}", "scaling=weak")[1].endswith("(Gustafson needs 3, USL needs 6)")
-    assert said("{nodes: [1, 2, 4]}")[1:] == ["3 sizes: too few for a fit (USL needs 6)"]
-
-
-def test_sizes_of_a_series_count_not_those_of_all() -> None:
-    _, fit, counts = said("{nodes: [1, 2], env.X: [a, b, c]}")
-    assert fit.startswith("2 sizes")
-    assert counts.startswith("2 node counts")
-    _, fit, counts = said("{nodes: [1, 2], gpus_per_node: [2, 4]}")
-    # 1x2, 1x4 = 2x2, 2x4 GPUs.
-    assert fit.startswith("3 sizes")
-    assert counts.startswith("2 node counts")
-
-
-def test_a_study_of_something_else_than_size() -> None:
-    assert len(said("{env.X: [a, b]}")) == 1
-
-
 def test_profiled_steps_that_are_measured() -> None:
     path = Path("train.yaml")
     path.write_text(

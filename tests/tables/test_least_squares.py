@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from hpc_train.model.scaling_fit import Law
+from hpc_train.pipeline.study_precision import WIDTHS, expected_width
 from hpc_train.tables import probability_distributions as of
-from hpc_train.tables.expected_precision import WIDTHS, expected_width, fit_needs
 from hpc_train.tables.scaling_fits import basis, solve
 from tests.tables.resolution import resolution
 
@@ -72,9 +72,3 @@ def test_the_stored_widths_are_the_computed_ones() -> None:
 def test_beyond_the_stored_widths() -> None:
     assert expected_width(40) == pytest.approx(resolution(40), rel=0.02)
     assert expected_width(1) is None
-
-
-def test_which_laws_need_more_sizes() -> None:
-    assert fit_needs(2) == {"amdahl": 3, "gustafson": 3, "usl": 6}
-    assert fit_needs(3) == fit_needs(5) == {"usl": 6}
-    assert fit_needs(6) == {}
