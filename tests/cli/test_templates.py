@@ -80,7 +80,7 @@ def test_the_manifest_tells_whether_the_template_is_the_same(
         ("{% if %}", "templates/mine.sh.j2:1: Expected an expression"),
         ("{{ plan.__class__ }}", "templates/mine.sh.j2:1: access to attribute '__class__'"),
         ("{% include 'local.sh' %}", "mine.sh.j2:1: unknown template 'local.sh'; did you mean"),
-        (None, "mine.yaml:5: unknown template 'mine.sh.j2'; did you mean"),
+        (None, "mine.yaml:5: unknown template 'mine.sh.j2'; looked in: templates"),
     ],
 )
 def test_a_mistake_is_one_clear_answer(

@@ -51,7 +51,10 @@ class Stated:
     @functools.cached_property
     def row(self) -> dict[str, Any]:
         """Return the log's row in the table of runs, of which `hpctrain report` is made."""
-        found = report_inputs([str(self.path)], Search(root=NOWHERE))
+        # The tags of ranks are a lower bound of their number: a person states it.
+        labels = self.records["rank"].max() if self.form == "srun_label_custom" else pd.NA
+        sizes = {} if pd.isna(labels) else {"ranks": (int(labels) + 1,)}
+        found = report_inputs([str(self.path)], Search(root=NOWHERE, sizes=sizes))
         table = run_frame(found.study, found.records)
         return {str(name): cell for name, cell in table.iloc[0].items()}
 

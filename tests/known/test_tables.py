@@ -17,18 +17,20 @@ CIFAR = [row for row in rows() if row.file.startswith("srun_label_custom/cifar10
 SETS = sorted({row.path.parent for row in rows() if "set" in row.expected})
 
 
-def report(*files: str) -> Report:
-    found = report_inputs([str(FOLDER / file) for file in files], Search(root=NOWHERE))
+def report(*files: str, **sizes: tuple[int, ...]) -> Report:
+    search = Search(root=NOWHERE, sizes=sizes)
+    found = report_inputs([str(FOLDER / file) for file in files], search)
     return build_report(found)
 
 
-def points(*files: str) -> list[dict[str, Any]]:
-    return [dict(row) for row in report(*files).tables[0].records]
+def points(*files: str, **sizes: tuple[int, ...]) -> list[dict[str, Any]]:
+    return [dict(row) for row in report(*files, **sizes).tables[0].records]
 
 
 @pytest.mark.parametrize("row", CIFAR, ids=lambda row: row.file)
 def test_rates_of_ranks_are_added(row: Any) -> None:
-    table = points(*(one.file for one in CIFAR))
+    ranks = tuple(one.expected["ranks"] for one in CIFAR)
+    table = points(*(one.file for one in CIFAR), ranks=ranks)
     assert len(table) == len(CIFAR)
     own = next(point for point in table if point["ranks"] == row.expected["ranks"])
     assert own["speedup"]["value"] == pytest.approx(row.expected["speedup"], rel=0.001)
