@@ -110,8 +110,14 @@ def missing(marker: str) -> str:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Where several processes run them, begin with what takes longest: the labs, then slow files.
 
-    The last to end would otherwise be one process with a slow file, alone.
+    The last to end would otherwise be one process with a slow file, alone. The files of slower.txt
+    are marked: their tests take seconds in all.
     """
+    folder = Path(__file__).parent
+    slower = {folder / name for name in (folder / "slower.txt").read_text().split()}
+    for item in items:
+        if item.path in slower:
+            item.add_marker(pytest.mark.slower)
     if not hasattr(config, "workerinput"):
         return
     kinds = ("slow", "process", "torch", "browser")

@@ -16,8 +16,6 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.report import points_frame
 from hpc_train.tables.row_frame import row_frame
 
-pytestmark = pytest.mark.slower
-
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = [ROOT / "examples" / "logs" / f"gpt-{ranks}.log" for ranks in (8, 16)]
 TABLE = "nodes,gpus,repetition,samples_per_second\n" + "".join(

@@ -8,8 +8,6 @@ import pytest
 
 from tests.cli.conftest import Hpctrain
 
-pytestmark = pytest.mark.slower
-
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 
 

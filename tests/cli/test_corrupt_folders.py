@@ -18,8 +18,6 @@ import pytest
 from hpc_train.cli.main import main
 from tests.pipeline.runs_of import written
 
-pytestmark = pytest.mark.slower
-
 STEPS = "".join(
     f'@hpct {{"v":1,"event":"step","rank":0,"step":{n},"step_time":{X},"samples":8,"loss":1.0}}\n'
     for n, X in enumerate((0.11, 0.12, 0.13) * 10, start=1)

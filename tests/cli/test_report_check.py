@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slower
-
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 HEAD = "nodes,gpus_per_node,global_batch_size"

@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slower
-
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 ROWS = "".join(
     f"{n}-{r},{n},4,{100 * n * (1 + 0.01 * r)}\n" for n in (1, 2) for r in (0, 1, 2)

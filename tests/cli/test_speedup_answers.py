@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.slower
-
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 STEPS = "gpus,step_time\n1,0.5\n4,0.13\n"
 SLOWER = "gpus,step_time\n1,0.5\n4,0.55\n"

@@ -16,8 +16,6 @@ from hpc_train.records.parse_stats import ParseStats
 from tests.known.folder import Row, rows
 from tests.known.stated import NOWHERE
 
-pytestmark = pytest.mark.slower
-
 Damage = Callable[[bytes, random.Random], bytes]
 # Of longer logs, parts: the whole of all of them would take a minute.
 MOST = 60_000

@@ -12,8 +12,6 @@ from tests.known.folder import Row, rows
 from tests.known.stated import stated
 from tests.known.training import Check
 
-pytestmark = pytest.mark.slower
-
 CHECKS: Mapping[str, Check] = {
     **training.CHECKS,
     **failures.CHECKS,

@@ -18,8 +18,6 @@ from hpc_train.lint.shell.commands import read_commands
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.version_ranges import Version
 
-pytestmark = pytest.mark.slower
-
 GOLDEN = Path(__file__).parent.parent / "golden"
 PIECES = st.sampled_from(
     [

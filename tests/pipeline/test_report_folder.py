@@ -41,8 +41,6 @@ from hpc_train.tables.record_arrays import record_arrays
 from tests.pipeline.runs_of import run, written
 from tests.tables.studies import expected, record, study
 
-pytestmark = pytest.mark.slower
-
 TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
 1,4,256,1000
 1,4,256,1010

@@ -14,8 +14,6 @@ from hpc_train.errors import SpecError
 from hpc_train.probe.hardware import this_hardware
 from hpc_train.probe.probe_script import probe_script
 
-pytestmark = pytest.mark.slower
-
 ROOT = Path(__file__).resolve().parents[2]
 
 

@@ -9,10 +9,6 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from pathlib import Path
 
-import pytest
-
-pytestmark = pytest.mark.slower
-
 ROOT = Path(__file__).resolve().parents[2]
 MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.slower
-
 # In a process of its own: the peak of another test would count as this one's.
 MEASURE = """
 import json, sys, time

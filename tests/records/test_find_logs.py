@@ -15,8 +15,6 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.log_parser import Hit
 from tests.records.parse_text import parse, values
 
-pytestmark = pytest.mark.slower
-
 
 def jobs(*names: str) -> dict[str, list[str]]:
     found = jobs_of([Path(name) for name in names])

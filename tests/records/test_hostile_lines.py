@@ -12,8 +12,6 @@ from hpc_train import registry
 from hpc_train.records.run_parsers import maker
 from tests.records.parse_text import parse
 
-pytestmark = pytest.mark.slower
-
 NAMES = tuple(registry.BUILT_IN["parsers"])
 LONG = (b"1e999", b"9" * 400, b"nan", b"-inf", b"0", b"1.2.3", b"", b"-", b"\xff\xfe")
 

@@ -15,8 +15,6 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.run_parsers import maker
 from tests.records.parse_text import parse
 
-pytestmark = pytest.mark.slower
-
 NAMES = tuple(registry.BUILT_IN["parsers"])
 LOGS = Path(__file__).resolve().parents[1] / "logs"
 # By hand: HPCTRAIN_FUZZ=20000 python -m pytest tests/records/test_mutations.py

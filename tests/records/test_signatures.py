@@ -17,8 +17,6 @@ from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import explain
 from tests.records.sighted import ids, sighted
 
-pytestmark = pytest.mark.slower
-
 SIGNATURES = packaged()
 BY_ID = {signature.id: signature for signature in SIGNATURES}
 EXPECTED = {

@@ -5,13 +5,9 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pytest
-
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.records.collect import collect, wanted
 from hpc_train.records.parse_stats import ParseStats
-
-pytestmark = pytest.mark.slower
 
 TOOK = LogPattern(
     regex=r"rank (?P<rank>\d+) step (?P<step>\d+) took (?P<step_time>[\d.]+) ms, (?P<power>\d+) W",

@@ -16,8 +16,6 @@ from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.plot_data import Measured, plot_data_of
 from tests.reports.measured import measured, node_times
 
-pytestmark = pytest.mark.slower
-
 SIZES = (1, 2, 4, 8)
 GPUS = [4, 8, 16, 32]
 

@@ -21,8 +21,6 @@ from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import finished
 from tests.reports.measured import fitted, measured, node_times
 
-pytestmark = pytest.mark.slower
-
 SVG = "{http://www.w3.org/2000/svg}"
 KINDS = ("svg", "pdf", "inline")
 # Of a few series without a gate on doubling.

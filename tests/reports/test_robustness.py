@@ -27,8 +27,6 @@ from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 
-pytestmark = pytest.mark.slower
-
 FORMATS: tuple[ModuleType, ...] = (text, markdown, render, csv_table, json_report)
 
 

@@ -18,8 +18,6 @@ from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job
 from hpc_train.yamlfile import read
 
-pytestmark = pytest.mark.slower
-
 GOLDEN = Path(__file__).parents[1] / "golden"
 LAUNCHERS = {
     "fjord": ("srun", "torchrun", "accelerate", "deepspeed", "mpirun", "spawn", "single"),

@@ -28,8 +28,6 @@ from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from tests.specs.read_files import load_job
 
-pytestmark = pytest.mark.slower
-
 HOSTILE = [
     "a b",
     "it's",

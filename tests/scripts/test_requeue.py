@@ -13,8 +13,6 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from tests.scripts.job_starts import PROGRAM, Job
 
-pytestmark = pytest.mark.slower
-
 
 def test_a_start_that_saved_is_followed_by_another(started: Callable[..., Job]) -> None:
     job = started(max_restarts=5)

@@ -15,8 +15,6 @@ from hpc_train.plans.shared_allocation import allocate
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
 
-pytestmark = pytest.mark.slower
-
 Plans = Callable[..., LaunchPlan]
 Write = Callable[..., Path]
 SINGLE = {"launcher": "single", "resources": {"cpus_per_task": 1}}

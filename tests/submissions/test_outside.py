@@ -15,8 +15,6 @@ import pytest
 from hpc_train.registry import BUILT_IN
 from tests.pipeline.waiting import ended, wait_for
 
-pytestmark = pytest.mark.slower
-
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 RECIPE = RECIPE.partition("## Add an executor\n")[2].partition("\n## ")[0]

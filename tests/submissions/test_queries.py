@@ -19,8 +19,6 @@ from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from tests.servers.sagemaker import REGION, serving
 from tests.submissions.slurm.fake_slurm import Fake, programs
 
-pytestmark = pytest.mark.slower
-
 RUNS = 1000
 Runs = dict[RunFolder, Submission]
 # Prints a line to a file for each of its calls.

@@ -18,8 +18,6 @@ from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, study
 
-pytestmark = pytest.mark.slower
-
 NOMINAL = 0.05
 
 

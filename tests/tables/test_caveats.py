@@ -21,8 +21,6 @@ from hpc_train.tables.speedup import speedup_frame
 from tests.bench import bench_coverage
 from tests.tables.studies import expected, rate, study
 
-pytestmark = pytest.mark.slower
-
 HOUR = 3600.0
 NOISE = np.array([0.01, -0.02, 0.03, -0.01, 0.02, -0.03, 0.015, -0.01, 0.005])
 SPREAD = np.array([-0.02, -0.012, -0.004, 0.004, 0.012, 0.02] * 2)

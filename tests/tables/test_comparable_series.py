@@ -24,8 +24,6 @@ from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, foreign, rate, record, study
 
-pytestmark = pytest.mark.slower
-
 Rates = Mapping[str, Mapping[int, float]]
 TWO: Rates = {"A": {1: 10.0, 2: 18.0}, "B": {1: 12.0, 2: 20.0}}
 

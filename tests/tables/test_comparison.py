@@ -16,8 +16,6 @@ from hpc_train.tables.run_selection import selected
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, rate, record, study
 
-pytestmark = pytest.mark.slower
-
 NOISE = (0.99, 1.0, 1.01)
 
 

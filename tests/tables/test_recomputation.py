@@ -16,8 +16,6 @@ from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import render_report
 from tests.tables.recomputed import recomputed
 
-pytestmark = pytest.mark.slower
-
 KEY = ("nodes", "gpus_per_node", "tasks_per_node")
 MEASURES = (
     "samples_per_second", "tokens_per_second", "epoch_time", "time_to_train", "step_time",

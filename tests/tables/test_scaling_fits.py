@@ -14,8 +14,6 @@ from hpc_train.tables.group_reductions import moments
 from hpc_train.tables.scaling_fits import fits
 from tests.tables import true_laws
 
-pytestmark = pytest.mark.slower
-
 Floats = NDArray[np.float64]
 Q = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
 

@@ -12,8 +12,6 @@ from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, study
 from tests.tables.true_laws import amdahl
 
-pytestmark = pytest.mark.slower
-
 NOISE = 0.02
 
 

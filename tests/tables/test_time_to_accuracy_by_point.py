@@ -15,8 +15,6 @@ from hpc_train.tables.speedup import speedup_frame
 from hpc_train.tables.time_to_accuracy_by_point import target_rows
 from tests.tables.studies import expected, record, study
 
-pytestmark = pytest.mark.slower
-
 TO = Target(metric="accuracy", value=0.9)
 
 

@@ -17,8 +17,6 @@ from hpc_train.sites.search import announcement, find_profile
 from tests.cases import cases
 from tests.probe.machines import Slurm
 
-pytestmark = pytest.mark.slower
-
 TODAY = datetime.date(2026, 11, 21)
 SITE = """\
 schema: 1

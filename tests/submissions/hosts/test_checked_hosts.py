@@ -22,8 +22,6 @@ from hpc_train.submissions.hosts.run_on_hosts import take_hosts
 from tests.sites.test_host_list import JOB, plan_of, write
 from tests.sites.test_host_list import SITE as TWO
 
-pytestmark = pytest.mark.slower
-
 # Hosts that are this machine.
 SITE = TWO.replace("10.0.0.", "127.0.0.")
 

@@ -17,8 +17,6 @@ from hpc_train.submissions.hosts.run_on_hosts import fault
 from hpc_train.submissions.hosts.started_hosts import StartedHost
 from hpc_train.submissions.hosts.transport import Answer, at_once, call, options
 
-pytestmark = pytest.mark.slower
-
 
 @pytest.fixture
 def ssh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

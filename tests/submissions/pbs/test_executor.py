@@ -20,8 +20,6 @@ from tests.pipeline.waiting import wait_for
 from tests.servers.pbs import RunningPbs, running
 from tests.sites.test_host_list import JOB, plan_of, write
 
-pytestmark = pytest.mark.slower
-
 Make = Callable[..., RunFolder]
 OPTIONS = ExecutorOptions(cluster=SlurmEndpoint())
 EXECUTOR = PbsExecutor()

@@ -19,8 +19,6 @@ from tests.servers.pbs import RunningPbs
 from tests.submissions.pbs.test_executor import pbs
 from tests.submissions.slurm.made import runs as make
 
-pytestmark = pytest.mark.slower
-
 __all__ = ["pbs"]
 EXECUTOR = PbsExecutor()
 TEXT = "#!/bin/bash\n#PBS -j oe\n#PBS -k doe\n#PBS -r n\n"

@@ -17,8 +17,6 @@ from tests.pipeline.waiting import wait_for
 from tests.servers.pbs import RunningPbs
 from tests.submissions.pbs.test_executor import Make, jobs, make, pbs, state, submission, submit
 
-pytestmark = pytest.mark.slower
-
 __all__ = ["make", "pbs"]
 
 

@@ -19,8 +19,6 @@ from tests.submissions.sagemaker.jobs import site
 
 pytest.importorskip("boto3")
 
-pytestmark = pytest.mark.slower
-
 
 @pytest.fixture
 def account(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:

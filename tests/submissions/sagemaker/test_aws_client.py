@@ -15,7 +15,6 @@ from tests.submissions.sagemaker.jobs import JOB, profile, site
 
 pytest.importorskip("boto3")
 
-pytestmark = pytest.mark.slower
 exceptions = pytest.importorskip("botocore.exceptions")
 ROOT = Path(__file__).resolve().parents[3]
 

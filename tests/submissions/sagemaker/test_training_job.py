@@ -24,7 +24,6 @@ from tests.submissions.sagemaker.jobs import ROLE, job, site
 
 pytest.importorskip("botocore")
 
-pytestmark = pytest.mark.slower
 IMAGE_FILE = (("  bucket", "  image: torch.sqsh\n  bucket"),)
 SPOT = (("  bucket", "  spot: true\n  max_wait: 2h\n  bucket"),)
 

@@ -20,8 +20,6 @@ from hpc_train.submissions.slurm.sbatch import Sbatch, await_job_id, start_sbatc
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, submission
 
-pytestmark = pytest.mark.slower
-
 SLOW = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 
 
