@@ -23,6 +23,7 @@ from hpc_train.model.result_columns import (
     RATES_PER_GPU,
     RESULTS,
     SIZES,
+    SPREADS,
     UNAMBIGUOUS,
     UNUSED,
     heading,
@@ -102,6 +103,10 @@ def _column(name: str, where: str) -> TableColumn:
     word, factor, unit = heading(name)
     if word in AMBIGUOUS:
         raise LogParseError(f"{where}: {name!r} is ambiguous; call it {AMBIGUOUS[word]}")
+    if word in SPREADS:
+        raise LogParseError(
+            f"{where}: {name!r} is the spread of several runs; write one row for each run"
+        )
     bare = plain_name(name.replace("(", "[").partition("[")[0])
     if word not in KNOWN and bare in MEASURES and bare != plain_name(name):
         ours = UNITS[PER_GPU.get(bare, bare)]

@@ -368,6 +368,7 @@ _LONGEST = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' \u00a0\u202f.][0-9]{3})+(?:[.,][0-9]+)?")
+_CLOCK = re.compile(r"[0-9]+(?::[0-9]{2}){1,2}(?:\.[0-9]+)?")
 _COMMA = re.compile(r"^[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
 
@@ -417,7 +418,7 @@ def _why(text: str, unit: str) -> str:
     if suffixed:
         column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
         return f"{shown} has the unit {_short(suffixed['unit'])!r}; write a number alone, {column}"
-    return f"{shown} is not a number"
+    return f"{shown} is {'h:mm:ss; write seconds' if _CLOCK.fullmatch(text) else 'not a number'}"
 
 
 def _comma(text: str) -> str:

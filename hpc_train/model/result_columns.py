@@ -49,6 +49,7 @@ AMBIGUOUS = {
     "batch_size": "global_batch_size, of all ranks (that of one, times the ranks)",
     "batch": "global_batch_size, of all ranks (that of one, times the ranks)",
 }
+SPREADS = frozenset({"std", "stddev", "std_dev", "stdev", "sem", "stderr"})
 # A table with one of these columns does not need the ambiguous one.
 UNAMBIGUOUS = {
     "throughput": (*metrics.RATE_RECORDS, *RATES_PER_GPU),
@@ -152,7 +153,11 @@ _ALIASES = {
     **{f"{one}{of}": of for of in ("gpus", "nodes") for one in ("num_", "n_", "n", "total_")},
     "num_gpus_per_node": "gpus_per_node",
     **{f"number_of_{of}": of for of in ("gpus", "nodes", "ranks")},
-    **{f"{of}_total": of for of in ("gpus", "nodes")},
+    **{f"{of}_{end}": of for of in ("gpus", "nodes") for end in ("total", "count")},
+    **{f"{of}_count": f"{of}s" for of in ("gpu", "node", "rank")},
+    "workers": "ranks", "num_workers": "ranks",
+    **{f"{of}_{acc}": "accuracy" for of in ("val", "valid", "test", "eval", "validation")
+       for acc in ("acc", "accuracy")}, "acc": "accuracy",
     **{f"{name}_{unit.lower()}": name for name, unit in UNITS.items() if unit in ("GiB", "J")},
 }  # fmt: skip
 

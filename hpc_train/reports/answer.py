@@ -120,6 +120,7 @@ def answer_lines(points: Sequence[Row], fastest: Sequence[Row], gates: Gates) ->
             yield ONE_SIZE.format(where=where)
     found = _Points(points, fastest)
     short = len(found.own) > MOST
+    yield from _changing(found, points)
     for count, group in enumerate(found.groups):
         if short and count == MOST:
             yield f"{len(found.groups) - MOST} more series, each with other work: see the table."
@@ -127,6 +128,21 @@ def answer_lines(points: Sequence[Row], fastest: Sequence[Row], gates: Gates) ->
         yield from _group(found, group, short=short)
     if len(found.own) == 1:
         yield from _efficient(found, points, gates)
+
+
+def _changing(found: _Points, points: Sequence[Row]) -> Iterator[str]:
+    """Yield that a setting changes with the size, if no two series have a size in common."""
+    places: dict[str, list[str]] = {}
+    for row in points:
+        places.setdefault(str(row["series"]), []).append(found.named(row))
+    every = [place for own in places.values() for place in own]
+    if 1 < len(places) <= MOST and len(set(every)) == len(every) and not found.alone:
+        where = ", ".join(
+            f"{found.label(name).removesuffix(': ')} at {together(own)}"
+            for name, own in places.items()
+        )
+        what = series_heading(points) or "a setting"
+        yield f"{what} changes with the size, so no series has all sizes: {where}."
 
 
 def _efficient(found: _Points, points: Sequence[Row], gates: Gates) -> Iterator[str]:
@@ -213,9 +229,8 @@ def _beside(found: _Points, top: Row, series: str) -> str:
     at = found.pair(leader, series, _size(top))
     if at is None or at.ratio is None:
         best = found.best([series], largest=True)
-        ended = f" ({at.not_ok})" if at and at.not_ok else ""
-        own = f"; {_result(found, best, series)}" if best else ""
-        return f"no result at {where}{ended}{own}"
+        lacks = f"no result at {where} ({at.not_ok}); " if at and at.not_ok else ""
+        return f"{lacks}{_result(found, best, series)}" if best else f"{lacks}no run has a result"
     near: dict[str, list[str]] = {}
     for row in found.own[series]:
         pair = found.pair(leader, series, _size(row))

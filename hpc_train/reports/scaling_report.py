@@ -11,7 +11,12 @@ from hpc_train.model.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportT
 from hpc_train.model.study import Warmup
 from hpc_train.reports.answer import answer_lines, cost_lines
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
-from hpc_train.reports.fastest_series_table import SIZES, fastest_notes, fastest_table
+from hpc_train.reports.fastest_series_table import (
+    MOST_NAMED,
+    SIZES,
+    fastest_notes,
+    fastest_table,
+)
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
@@ -270,13 +275,17 @@ def summary_lines(
 
 def _unknown(runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
     """Yield what nothing recorded, although the answer may depend on it."""
-    lacking = {
-        "accuracy": not any(row["accuracy"] is not None for row in points),
-        "order of runs": runs["started"].isna().all(),
-        "nodes": not runs["node_list"].map(bool).any(),
-    }
-    if any(lacking.values()):
-        yield f"{NOT_KNOWN}{', '.join(name for name, lacks in lacking.items() if lacks)}."
+    lacking = []
+    for name in ("accuracy", "loss"):
+        without = [row for row in points if row["n_ok"] and row[name] is None]
+        if len(without) < sum(row["n_ok"] > 0 for row in points):
+            lacking += [f"{name} at {sizes(points)(row)}" for row in without[:MOST_NAMED]]
+        elif name == "accuracy":
+            lacking.append(name)
+    lacking += ["order of runs"] * bool(runs["started"].isna().all())
+    lacking += ["nodes"] * (not runs["node_list"].map(bool).any())
+    if lacking:
+        yield f"{NOT_KNOWN}{', '.join(lacking)}."
 
 
 def _rate_question(study: ExpectedStudy, runs: pd.DataFrame) -> Iterator[str]:

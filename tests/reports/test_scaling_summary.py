@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.reports.formats.text import first_screen
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, record, study
 
@@ -89,3 +92,51 @@ def test_the_sizes_below_the_limit_are_named(tmp_path: Path, rates: str, said: s
     table = "".join(f"{gpus},64,{rate}\n" for gpus, rate in rows)
     found = summary(tmp_path, f"gpus,global_batch_size,samples_per_second\n{table}")
     assert f"fficiency is {said}" in found
+
+
+HEAD = "gpus,global_batch_size,samples_per_second"
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (f"{HEAD},val_acc\n1,64,100,0.76\n2,64,195,0.1\n", "accuracy 0.1 of row 2 (n=1), 66.00"),
+        (
+            "# of GPUs,global_batch_size,samples_per_second\n1,64,100\n2,64,195\n",
+            "1.95 times 1 GPU",
+        ),
+        (
+            "gpu_count,global_batch_size,samples_per_second\n1,64,100\n4,64,380\n",
+            "3.80 times 1 GPU",
+        ),
+        ("workers,samples_per_second\n1,100\n2,195\n", "1.95 times 1 rank"),
+        (f"{HEAD},loss\n1,64,100,2.5\n2,64,195,\n", "Not known: accuracy, loss at 2 GPUs, "),
+        (
+            f"{HEAD},precision\n1,64,100,fp32\n2,64,195,fp32\n4,64,700,bf16\n8,64,1300,bf16\n",
+            "precision changes with the size, so no series has all sizes: fp32 at 1 and 2 GPUs, bf16",
+        ),
+    ],
+)
+def test_the_first_screen_of_a_table(tmp_path: Path, table: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(table)
+    built = build_report(report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none")))
+    assert said in " ".join(first_screen(built).split())
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        (
+            f"{HEAD},std\n1,64,100,1.2\n",
+            "t.csv:1: 'std' is the spread of several runs; write",
+        ),
+        (
+            "gpus,time_to_train\n1,01:23:20\n",
+            "t.csv:2: time_to_train: '01:23:20' is h:mm:ss;",
+        ),
+    ],
+)
+def test_what_a_table_cannot_mean_is_said(tmp_path: Path, table: str, said: str) -> None:
+    (tmp_path / "t.csv").write_text(table)
+    with pytest.raises(LogParseError, match=re.escape(said)):
+        report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none"))
