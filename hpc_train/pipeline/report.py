@@ -14,7 +14,7 @@ import msgspec
 from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.extras import is_installed
 from hpc_train.json_files import to_json
-from hpc_train.model.expected_study import CONTRADICTED, INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact, Report
@@ -277,7 +277,6 @@ def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStu
         inputs.study,
         site_unknown=inputs.study.site_unknown or unknown,
         allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
-        interval=options.interval or inputs.study.interval,
         bands=options.bands,
     )
     gates = merged_gates(study.gates, site.gates)
@@ -538,7 +537,7 @@ def _analysis(inputs: ReportInputs) -> Iterator[Fact]:
     if has_step_times(inputs.records):
         yield Fact(name="warm-up excluded", values=((_warmup(study.warmup), count),))
         yield Fact(name="value of a run", values=(("median step time of the slowest rank", count),))
-    yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over runs", count),))
+    yield Fact(name="interval", values=(("95 %, Welch on logarithms, over runs", count),))
     yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
     if study.allow_mixed:
         yield Fact(name="allowed to differ", values=((", ".join(study.allow_mixed), count),))

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
 import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.errors import ReportError
-from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.quality_flag import LOSS_LOST
 from hpc_train.model.study import Gates
 from hpc_train.reports.gate_verdicts import GateInputs, verdicts
@@ -30,24 +28,19 @@ Rates = Mapping[str, Mapping[int, float]]
 TWO: Rates = {"A": {1: 10.0, 2: 18.0}, "B": {1: 12.0, 2: 20.0}}
 
 
-def points(
-    rates: Rates, batches: Mapping[int, int], interval: IntervalKind = "welch", **fields: Any
-) -> pd.DataFrame:
+def points(rates: Rates, batches: Mapping[int, int], **fields: Any) -> pd.DataFrame:
     named = {f"{s}{n}-{k}": (s, n, x + k / 10) for s, own in rates.items()
              for n, x in own.items() for k in (0, 1)}  # fmt: skip
     runs = [expected(name, nodes=n, axes={"nodes": n, "case": s})
             for name, (s, n, _) in named.items()]  # fmt: skip
-    asked = msgspec.structs.replace(study(runs, **fields), interval=interval)
+    asked = study(runs, **fields)
     records = [r for name, (_, n, x) in named.items() for r in rate(name, x, batches[n])]
     return speedup_frame(run_frame(asked, records), asked)
 
 
-@pytest.mark.parametrize("interval", ["welch", "fieller"])
 @pytest.mark.parametrize("batches", [{1: 64, 2: 64}, {1: 32, 2: 64}], ids=["strong", "weak"])
-def test_the_fastest_of_the_smallest_points_is_common(
-    batches: Mapping[int, int], interval: IntervalKind
-) -> None:
-    found = points(TWO, batches, interval)
+def test_the_fastest_of_the_smallest_points_is_common(batches: Mapping[int, int]) -> None:
+    found = points(TWO, batches)
     common = found[found["is_common_baseline"]]
     assert common[["series", "nodes"]].to_numpy().tolist() == [["case=B", 1]]
     assert found["common_speedup"].tolist() == pytest.approx(
