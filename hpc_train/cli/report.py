@@ -221,9 +221,9 @@ def _report_options(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.pipeline.report import gates_in_words, open_checks, unreadable_gates
+    from hpc_train.pipeline.report import check_lines, unreadable_gates
 
-    for line in (*built.checks, *open_checks(built), gates_in_words(built)):
+    for line in check_lines(built):
         click.echo(plain(f"check: {line}"), err=True)
     if built.checks:
         sys.exit(2 if unreadable_gates(built) else 1)
