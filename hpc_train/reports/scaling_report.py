@@ -57,7 +57,7 @@ RATIOS = (
     "efficiency = speedup/ideal."
 )
 # Left out also where there is space, if they add no information.
-NEVER_MISSED = ("nodes", "time_to_train_speedup", "common_speedup")
+NEVER_MISSED = ("nodes", "common_speedup")
 REPLICATE = (
     "Intervals: {confidence}, {interval}; the replicate is the run, not a step. Rows "
     "of one series are correlated: they share the noise of their baseline."

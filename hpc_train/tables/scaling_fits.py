@@ -65,7 +65,7 @@ def fits(
     """
     reach = _reach(forecast, force=force)
     weak = set(points["series"][points["regime"] == "weak"])
-    usable = with_size_and_speedup(points)
+    usable = with_size_and_speedup(points[points["regime"] != "mixed"])
     places = usable.groupby("series", sort=False).indices
     sizes = fitted_sizes(usable)
     found: list[Fit] = []

@@ -43,7 +43,7 @@ from hpc_train.tables.points import (
     variation,
 )
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.scaling_regime import work_units
+from hpc_train.tables.scaling_regime import regimes, work_units
 
 COUNTS = (
     *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",
@@ -61,7 +61,6 @@ COLUMNS = (
     "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
 FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
-TO_TRAIN = "time to train"
 PointArrays = Mapping[str, Any]
 
 
@@ -74,15 +73,16 @@ def speedup_frame(
     time, the step time or the time to train, of which `work` units are done (`work_units`). ideal
     q = ratio of GPUs, of ranks where there are none; efficiency E = S/q, for strong and weak
     scaling alike. The baseline is 1 exactly, without an interval. Where the baseline has no ok run,
-    or the regime is mixed, S and E are NaN and `note` says why. `time_to_train_speedup` is the
-    ratio of the times to train, which is defined even if batches change. `doubling` S(2p)/(2 S(p))
+    or the regime is mixed, S and E are NaN and `note` says why; but where each ok run of a mixed
+    series has its time to train, that is t. `doubling` S(2p)/(2 S(p))
     is a direct ratio of two points, the point of half the size being of the same series.
 
     Raises:
         ReportError: the recorded batches contradict `study.scaling`.
     """
     groups = grouped(runs)
-    basis = bases_of(groups)
+    found = regimes(groups.runs, study.scaling)
+    basis = bases_of(groups, {label for label, regime in found.items() if regime == "mixed"})
     units = work_units(groups, basis, study.scaling)
     columns = {**point_columns(groups, confidence), "basis": basis, **units._asdict()}
     columns |= cost_columns(groups, basis, columns)
@@ -139,15 +139,11 @@ def against(
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
         **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
-        **limited("karp_flatt", _karp_flatt(speedup, q)),
+        **limited("karp_flatt", _karp_flatt(speedup, np.where(mixed, NAN, q))),
         "is_common_baseline": common == every,
         **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
     }
-    trained = rates_by(groups, [TO_TRAIN] * groups.size, np.ones(groups.size))
-    train = _to_train(groups, study, samples(trained, groups, 0 * kind), level)
-    added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
-    added["is_baseline"] |= mixed & train.pop("first")
-    return added | train, base.point
+    return added, base.point
 
 
 def _levels(
@@ -182,27 +178,6 @@ def ideal(groups: Grouped, base: Ints) -> Floats:
         known = (size > 0) & (first > 0)
         q[known] = size[known] / first[known]
     return q
-
-
-def _to_train(
-    groups: Grouped, study: ExpectedStudy, times: Samples, level: Floats
-) -> dict[str, Any]:
-    """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
-
-    (As in MLPerf, which compares the times at which the target was reached.)
-    """
-    every = np.arange(groups.size)
-    base = baselines(groups, study, "series_comparable").point
-    timed = times.of(base).number > 0
-    ratio = _one(times.ratio(base, level), (base == every) & timed)
-    known = ~np.isnan(ratio.value)
-    q = np.where(known, ideal(groups, base), NAN)
-    return {
-        "q": q,
-        "first": (base == every) & known,
-        **limited("time_to_train_speedup", ratio),
-        **limited("time_to_train_efficiency", divided(ratio, q)),
-    }
 
 
 def _one(ratio: IntervalArrays, first: Mask) -> IntervalArrays:

@@ -9,20 +9,19 @@ from hpc_train.tables.efficiency_and_cost_formulas import karp_flatt
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.arrays import welch
-from tests.tables.studies import expected, rate, record, study
+from tests.tables.studies import expected, rate, study
 
 Rates = dict[int, list[float]]
 FEW: Rates = {1: [100.0, 103.0, 99.0], 2: [190.0, 180.0, 201.0, 188.0], 4: [330.0, 345.0]}
 
 
-def points(rates: Rates, *, train: bool = False) -> pd.DataFrame:
+def points(rates: Rates) -> pd.DataFrame:
     runs, records = [], []
     for nodes, values in rates.items():
         for number, value in enumerate(values):
             name = f"n{nodes}-{number}"
             runs.append(expected(name, nodes=nodes))
             records += rate(name, value, 64)
-            records += [record(name, "time_to_train", 1e4 / value)] if train else []
     asked = study(runs)
     return speedup_frame(run_frame(asked, records), asked)
 
@@ -42,14 +41,13 @@ def times(rates: list[float]) -> list[float]:
 def test_every_ratio_has_welchs_interval() -> None:
     base, two, four = (times(FEW[nodes]) for nodes in (1, 2, 4))
     speedup, doubled = (_single(first, four) for first in (base, two))
-    row = points(FEW, train=True).iloc[2]
+    row = points(FEW).iloc[2]
     value, low, high = speedup
     rising = [karp_flatt(limit, 4) for limit in (value, high, low)]
     assert limits(row, "speedup") == pytest.approx(speedup)
     assert limits(row, "efficiency") == pytest.approx([limit / 4 for limit in speedup])
     assert limits(row, "doubling") == pytest.approx([limit / 2 for limit in doubled])
     assert limits(row, "karp_flatt") == pytest.approx(rising)
-    assert limits(row, "time_to_train_speedup") == pytest.approx(speedup)
 
 
 @pytest.mark.parametrize(("two", "flagged"), [(202.0, True), (200.08, False), (200.12, True)])
