@@ -98,7 +98,6 @@ def report(
     scaling: Literal["strong", "weak"] | None = None,
     batch: float | None = None,
     rates: Literal["job", "rank"] | None = None,
-    interval: Literal["welch", "fieller", "bootstrap"] | None = None,
     bands: Literal["pointwise", "simultaneous"] = "pointwise",
     target: str | None = None,
     forecast: float | None = None,
@@ -126,7 +125,6 @@ def report(
     options = ReportOptions(
         search=search,
         allow_mixed=tuple(texts_of(allow_mixed, "allow_mixed")) if allow_mixed else (),
-        interval=choice_of(interval, "interval", (None, "welch", "fieller", "bootstrap")),
         bands=choice_of(bands, "bands", ("pointwise", "simultaneous")),
         target=None if target is None else target_of(text_of(target, "target")),
         forecast=number_of(forecast, "forecast"),

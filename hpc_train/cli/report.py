@@ -101,11 +101,6 @@ NO_FIGURES = "--width and --no-title are for figures, and this output has none"
 )
 @click.option("--allow-failed", is_flag=True, help="Also count logs that end in a failure.")
 @click.option(
-    "--interval",
-    type=click.Choice(("welch", "fieller", "bootstrap")),
-    help="Interval of ratios: welch (default), fieller, or bootstrap from 20 runs.",
-)
-@click.option(
     "--bands",
     type=click.Choice(("pointwise", "simultaneous")),
     default="pointwise",
@@ -210,7 +205,7 @@ def _report_options(
     from hpc_train.pipeline.report import paper, target
     from hpc_train.pipeline.write_report import default_options
 
-    names = ("wide", "allow_mixed", "interval", "bands", "forecast", "force", "against")
+    names = ("wide", "allow_mixed", "bands", "forecast", "force", "against")
     report_options = default_options(output, form)
     size = paper(options["width"], title=not options["no_title"])
     if size != SCREEN and not report_options.figures:
@@ -226,9 +221,9 @@ def _report_options(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.pipeline.report import gates_in_words, open_checks, unreadable_gates
+    from hpc_train.pipeline.report import check_lines, unreadable_gates
 
-    for line in (*built.checks, *open_checks(built), gates_in_words(built)):
+    for line in check_lines(built):
         click.echo(plain(f"check: {line}"), err=True)
     if built.checks:
         sys.exit(2 if unreadable_gates(built) else 1)

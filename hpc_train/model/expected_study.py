@@ -8,13 +8,7 @@ from hpc_train.model.study import Gates, RefusedPoint, Scaling, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 
-IntervalKind = Literal["welch", "fieller", "bootstrap"]
 Bands = Literal["pointwise", "simultaneous"]
-INTERVALS: dict[IntervalKind, str] = {
-    "welch": "Welch on logarithms",
-    "fieller": "Fieller",
-    "bootstrap": "percentile bootstrap of means",
-}
 # Prefix of the problem of a run whose log states another size than the recorded one.
 # What a line with a rate does not say, and a person has to.
 OF_WHICH = "of the job or of each rank?"
@@ -75,12 +69,12 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     """The requested study; `scaling` is None if it was not declared.
 
     `allow_mixed` names the conditions that a person allowed to differ within a series.
-    `price_per_gpu_hour` is in `currency`, None if the site states none. `interval` is that of the
-    ratios of points; `bands` says whether each interval has the stated level, or all intervals of a
-    series together. `site_unknown` is the reason why the gates of the site are unknown.
-    `batch` are the samples of a step that a person stated: of all ranks, of each if `scaling` is
-    weak. `asked` are the words that a next command repeats. `guessed` says which logs the generic
-    parser read, with an example. `refused` points cannot run.
+    `price_per_gpu_hour` is in `currency`, None if the site states none. `bands` says whether each
+    interval has the stated level, or all intervals of a series together. `site_unknown` is the
+    reason why the gates of the site are unknown. `batch` are the samples of a step that a person
+    stated: of all ranks, of each if `scaling` is weak. `asked` are the words that a next command
+    repeats. `guessed` says which logs the generic parser read, with an example. `refused` points
+    cannot run.
     """
 
     name: str
@@ -93,7 +87,6 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     allow_mixed: tuple[str, ...] = ()
     price_per_gpu_hour: float | None = None
     currency: str = ""
-    interval: IntervalKind = "welch"
     bands: Bands = "pointwise"
     site_unknown: str = ""
     batch: float | None = None

@@ -163,16 +163,6 @@ METRICS: tuple[Metric, ...] = (
         text=TextColumn(heading="Karp-Flatt\n{level}", decimals=4),
     ),
     Metric(
-        key="time_to_train_speedup", direction="higher", of_run="none", over_runs="computed",
-        limits="object",
-        text=TextColumn(heading="speedup of\ntraining {level}", compact=True, decimals=2),
-    ),
-    Metric(
-        key="time_to_train_efficiency", direction="higher", of_run="none", over_runs="computed",
-        limits="object",
-        text=TextColumn(heading="efficiency of\ntraining [%] {level}", decimals=0, factor=100),
-    ),
-    Metric(
         key="cv", direction="lower", of_run="none", over_runs="computed",
         text=TextColumn(heading="cv\n[%]", decimals=1, factor=100, after="samples_seen"),
     ),

@@ -11,7 +11,6 @@ class FlagCode(str, Enum):
     ONE_RUN = "n=1"
     ONE_BASELINE_RUN = "baseline n=1"
     NO_SPREAD = "no spread"
-    BOOTSTRAP = "bootstrap"
     ONE_SESSION = "one session"
     SHORT = "short"
     SLOW_STEPS = "slow steps"

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from hpc_train.model.expected_study import Bands, IntervalKind
+from hpc_train.model.expected_study import Bands
 from hpc_train.model.log_selection import Search
 from hpc_train.model.value import Value
 
@@ -38,13 +38,12 @@ class ReportOptions(Value, frozen=True, kw_only=True):
 
     `figures`: draw the figures, or only the main one, in the formats of `images` (svg, png, pdf,
     inline). `wide`: all columns. `allow_mixed`: conditions that may differ within a series.
-    `interval`: the interval of ratios; by default that of the study. `bands`: the level is that of
-    each interval, or of all intervals of a series together. `forecast`: the multiple of
-    the largest measured size to which fits are extrapolated, above 2 only with `force`. `against`:
-    the study or report that is the reference of the regression gate, searched with `search`.
-    `details`: include the details of each run. `target`: report the samples and the time to reach
-    it. `digests`: compute the digests of the logs. `paper`: the size of the figures. `columns`: the
-    width of the table of points in characters.
+    `bands`: the level is that of each interval, or of all intervals of a series together.
+    `forecast`: the multiple of the largest measured size to which fits are extrapolated, above 2
+    only with `force`. `against`: the study or report that is the reference of the regression gate,
+    searched with `search`. `details`: include the details of each run. `target`: report the samples
+    and the time to reach it. `digests`: compute the digests of the logs. `paper`: the size of the
+    figures. `columns`: the width of the table of points in characters.
     """
 
     images: tuple[str, ...] = ("svg", "png")
@@ -56,7 +55,6 @@ class ReportOptions(Value, frozen=True, kw_only=True):
     details: bool = False
     digests: bool = False
     allow_mixed: tuple[str, ...] = ()
-    interval: IntervalKind | None = None
     bands: Bands = "pointwise"
     forecast: float | None = None
     force: bool = False

@@ -7,14 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.extras import is_installed
 from hpc_train.json_files import to_json
-from hpc_train.model.expected_study import CONTRADICTED, INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact, Report
@@ -28,6 +28,11 @@ from hpc_train.records.find_logs import log_files, readable
 from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import is_folder, is_regular, sha256_of
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
+from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated
+from hpc_train.reports.gates import check_lines as check_lines
+from hpc_train.reports.gates import open_checks as open_checks
+from hpc_train.reports.gates import unreadable_gates as unreadable_gates
+from hpc_train.reports.gates import without_result as without_result
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.provenance import run_facts
 from hpc_train.sites.gates_and_price import site_reporting
@@ -77,7 +82,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
         report = _with_target(report, inputs, (runs, points), options.target)
-    report = with_gate_results(report, study, (runs, points), inputs, options)
+    report = _with_gate_results(report, study, (runs, points), inputs, options)
     report = _with_provenance(report, inputs, options)
     report = all_columns(report) if options.wide else report
     if not options.figures or not points["n_ok"].any():
@@ -137,13 +142,6 @@ def _comparable_runs(inputs: ReportInputs) -> tuple[pd.DataFrame, tuple[str, ...
     return with_implausible(runs), notes
 
 
-def without_result(report: Report) -> bool:
-    """Whether a run has neither a result nor a bandwidth that a gate decided on."""
-    from hpc_train.reports.gate_table_and_sentences import without_result as runs_without
-
-    return any(runs_without(report))
-
-
 # Values of a single run, by the columns of the run table.
 _VALUES = {
     "step_time_s": "s a step",
@@ -195,27 +193,6 @@ def _headline(report: Report) -> tuple[str, ...]:
     return (f"measured: {', '.join(values)}",) if values else answer
 
 
-def open_checks(report: Report) -> tuple[str, ...]:
-    """Return a line for each point at which a gate of the report is not decided."""
-    from hpc_train.reports.gate_table_and_sentences import undecided
-
-    return undecided(report)
-
-
-def gates_in_words(report: Report) -> str:
-    """Return which gates of the report were checked, and which were not and why."""
-    from hpc_train.reports.gate_table_and_sentences import checked_gates, verdicts_of
-
-    return checked_gates(verdicts_of(report))
-
-
-def unreadable_gates(report: Report) -> bool:
-    """Whether a gate of the report could not be read: the profile of the site is missing."""
-    from hpc_train.reports.gate_table_and_sentences import verdicts_of
-
-    return any(verdict.outcome == "error" for verdict in verdicts_of(report))
-
-
 def target(text: str | None) -> Target | None:
     """Return the target of `accuracy=0.93` or `loss=0.2`; None without one.
 
@@ -254,16 +231,7 @@ RULE_WORDS = {
     "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the job "
     "script."
 }
-
-OF_REGRESSION = "reference of the regression gate: "
 SITE_UNKNOWN = "The gates, the price and the network of the site are not known: {why}."
-
-
-class Reference(NamedTuple):
-    """The reference of the regression gate: rows of its runs, and lines on implausible values."""
-
-    runs: pd.DataFrame
-    implausible: tuple[str, ...]
 
 
 def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
@@ -277,7 +245,6 @@ def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStu
         inputs.study,
         site_unknown=inputs.study.site_unknown or unknown,
         allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
-        interval=options.interval or inputs.study.interval,
         bands=options.bands,
     )
     gates = merged_gates(study.gates, site.gates)
@@ -302,7 +269,7 @@ def merged_gates(*layers: Gates) -> Gates:
     return Gates(**values)
 
 
-def with_gate_results(
+def _with_gate_results(
     report: Report,
     study: ExpectedStudy,
     tables: Sequence[pd.DataFrame],
@@ -314,84 +281,50 @@ def with_gate_results(
     Raises:
         ReportError: the reference of the regression gate on the command line cannot be read.
     """
-    from hpc_train.reports.gate_table_and_sentences import gated
-    from hpc_train.reports.gate_verdicts import OF_RUN, GateInputs, verdicts
     from hpc_train.reports.plain_rows import plain_rows
-    from hpc_train.reports.plausible_gate import reference_caveats
-    from hpc_train.tables.deciding_runs import deciding
     from hpc_train.tables.largest_message_bandwidth import largest_busbw
 
     runs, points = tables
-    report = msgspec.structs.replace(report, notes=(*report.notes, *_notes(study)))
-    old, unknown = _reference_or_reason(study, options)
-    changes, implausible = _changes(old, runs, study), old.implausible if old else ()
-    if study.gates.regression is not None:
-        named = reference_caveats(study.gates.regression.against, implausible, changes)
-        report = msgspec.structs.replace(report, summary=(*report.summary, *named))
-    scripts = sum(is_regular(run.folder.script) for run in inputs.own)
-    gate_inputs = GateInputs(
-        scripts=(len(inputs.own), scripts),
+    notes = [RULE_WORDS[study.gates.rule]] if study.gates.rule else []
+    if study.site_unknown:
+        notes.append(SITE_UNKNOWN.format(why=study.site_unknown))
+    changes, implausible, unknown = _changes(runs, study, options)
+    known = GateInputs(
+        scripts=(len(inputs.own), sum(is_regular(run.folder.script) for run in inputs.own)),
         busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
-        runs=tuple(plain_rows(deciding(runs)[[name for name in OF_RUN if name in runs]])),
+        runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
         site_unknown=study.site_unknown,
         changes=changes,
         implausible=implausible,
         reference_unknown=unknown,
     )
-    return gated(report, verdicts(study.gates, plain_rows(points), gate_inputs))
-
-
-def _notes(study: ExpectedStudy) -> Iterator[str]:
-    if study.gates.rule:
-        yield RULE_WORDS[study.gates.rule]
-    if study.site_unknown:
-        yield SITE_UNKNOWN.format(why=study.site_unknown)
-
-
-def _reference_or_reason(
-    study: ExpectedStudy, options: ReportOptions
-) -> tuple[Reference | None, str]:
-    """Return the reference of the regression gate, or why it cannot be read.
-
-    Raises:
-        ReportError: it was named on the command line.
-    """
-    try:
-        return _reference(study, options), ""
-    except ReportError as failure:
-        if options.against is not None:
-            raise
-        return None, failure.message.removeprefix(OF_REGRESSION)
-
-
-def _reference(study: ExpectedStudy, options: ReportOptions) -> Reference | None:
-    """Return the regression gate's reference.
-
-    Raises:
-        ReportError: it does not exist.
-    """
-    from hpc_train.reports.caveats import implausible_of_side
-
-    if study.gates.regression is None or options.search is None:
-        return None
-    word = study.gates.regression.against
-    try:
-        old = side(word, options.search, study.allow_mixed)
-    except HpcTrainError as failure:
-        raise ReportError(f"{OF_REGRESSION}{failure.message}", failure.hint) from None
-    return Reference(old.runs, tuple(implausible_of_side(old.points)))
+    report = msgspec.structs.replace(report, notes=(*report.notes, *notes))
+    return gated(report, study.gates, plain_rows(points), known)
 
 
 def _changes(
-    old: Reference | None, runs: pd.DataFrame, study: ExpectedStudy
-) -> tuple[dict[str, Any], ...]:
+    runs: pd.DataFrame, study: ExpectedStudy, options: ReportOptions
+) -> tuple[tuple[dict[str, Any], ...], tuple[str, ...], str]:
+    """Compare with the regression gate's reference, name its implausible values, or say why not.
+
+    Raises:
+        ReportError: it was named on the command line, and does not exist.
+    """
+    from hpc_train.reports.caveats import implausible_of_side
     from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
-    if old is None:
-        return ()
+    if study.gates.regression is None or options.search is None:
+        return (), (), ""
+    try:
+        old = side(study.gates.regression.against, options.search, study.allow_mixed)
+    except HpcTrainError as failure:
+        if options.against is not None:
+            raise ReportError(f"{REFERENCE}: {failure.message}", failure.hint) from None
+        return (), (), failure.message
     demands = Demands(allow_mixed=study.allow_mixed)
-    return tuple(plain_rows(comparison_frame(old.runs, runs, demands)))
+    changes = plain_rows(comparison_frame(old.runs, runs, demands))
+    return tuple(changes), tuple(implausible_of_side(old.points)), ""
 
 
 # Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
@@ -538,7 +471,7 @@ def _analysis(inputs: ReportInputs) -> Iterator[Fact]:
     if has_step_times(inputs.records):
         yield Fact(name="warm-up excluded", values=((_warmup(study.warmup), count),))
         yield Fact(name="value of a run", values=(("median step time of the slowest rank", count),))
-    yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over runs", count),))
+    yield Fact(name="interval", values=(("95 %, Welch on logarithms, over runs", count),))
     yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
     if study.allow_mixed:
         yield Fact(name="allowed to differ", values=((", ".join(study.allow_mixed), count),))

@@ -18,6 +18,7 @@ from hpc_train.registry import load
 from hpc_train.reports.figure_files import IMAGES, named_after, write_figure, write_figures
 from hpc_train.reports.formats import text
 from hpc_train.reports.formats.text import WIDTH
+from hpc_train.reports.gates import junit, verdicts_of
 
 FORMAT_OF = {
     ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
@@ -103,9 +104,7 @@ def write_checks(report: Report, path: Path) -> None:
     Raises:
         StoreError: the file cannot be written.
     """
-    from hpc_train.reports.junit import write_junit
-
-    write_junit(report, path)
+    write_file(path, junit(report.name, verdicts_of(report)))
 
 
 TEXTS = {

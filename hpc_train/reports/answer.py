@@ -193,9 +193,6 @@ def _result(found: _Points, top: Row, series: str) -> str:
     if base and base["series"] != series:
         first += under(base["series"])
     if top["is_baseline"] or top["speedup"] is None:
-        if not top["is_baseline"] and top["time_to_train_speedup"] is not None:
-            trained = with_limits(top, "time_to_train_speedup", 2)
-            text += f", completes the training {trained} times as fast as {first}"
         return text + _why_none(found, series)
     work = "the work of " if top["regime"] == "weak" else ""
     text += f", {with_limits(top, 'speedup', 2)} times {work}{first}"

@@ -25,7 +25,6 @@ MEANING = {
     FlagCode.ONE_RUN: "n=1, so no interval",
     FlagCode.ONE_BASELINE_RUN: "one baseline run, so no interval",
     FlagCode.NO_SPREAD: "all repetitions are equal, so their spread is not known",
-    FlagCode.BOOTSTRAP: "no interval by resampling",
     FlagCode.ONE_SESSION: "one session for each size",
     FlagCode.SHORT: "few measured steps",
     FlagCode.SLOW_STEPS: "some steps take far longer (evaluations, checkpoints, a longer warm-up?)",

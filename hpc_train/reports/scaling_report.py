@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.expected_study import INTERVALS, OF_WHICH, ExpectedStudy
+from hpc_train.model.expected_study import OF_WHICH, ExpectedStudy
 from hpc_train.model.operations import wrong_numbers
 from hpc_train.model.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportTable
 from hpc_train.model.study import Warmup
@@ -54,14 +54,15 @@ STATE_UNKNOWN = (
     "are repetitions of one point; a log without a number is a point of its own (--gpus, --nodes "
     "and --ranks state it)."
 )
+WELCH = "Welch on logarithms"
 PAIRED = "Student's t of the differences within the blocks of the nested study, on logarithms"
 RATIOS = (
-    "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "
+    "speedup = X(p)/X(p0) as a ratio of geometric means over the runs, 1 at the baseline by "
     "definition; ideal = ratio of the numbers of GPUs (of ranks, if there are no GPUs); "
     "efficiency = speedup/ideal."
 )
 # Left out also where there is space, if they add no information.
-NEVER_MISSED = ("nodes", "time_to_train_speedup", "common_speedup")
+NEVER_MISSED = ("nodes", "common_speedup")
 REPLICATE = (
     "Intervals: {confidence}, {interval}; the replicate is the run, not a step. Rows "
     "of one series are correlated: they share the noise of their baseline."
@@ -107,7 +108,7 @@ def _conditions(study: ExpectedStudy, points: Sequence[Row], confidence: float) 
         "regime": " and ".join(regimes(points)) or "unknown",
         "declared": study.scaling,
         "confidence": confidence,
-        "interval": f"{interval_words(study, points)}; the replicate is the run",
+        "interval": f"{interval_words(points)}; the replicate is the run",
         "bands": study.bands,
         "warmup_steps": study.warmup.steps,
         "warmup_seconds": study.warmup.seconds,
@@ -156,10 +157,9 @@ def _notes(
     if foreign(study):
         notes.append(STATE_UNKNOWN)
     if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
-        means = "geometric means" if study.interval == "welch" else "mean times (1/X)"
-        notes.append(RATIOS.format(means=means))
+        notes.append(RATIOS)
     if any(row["speedup_low"] is not None for row in points):
-        level, words = f"{study.bands} {level_word(confidence)}", interval_words(study, points)
+        level, words = f"{study.bands} {level_word(confidence)}", interval_words(points)
         notes.append(REPLICATE.format(confidence=level, interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append(
@@ -168,14 +168,14 @@ def _notes(
     return (*notes, *hardware_notes(points, runs))
 
 
-def interval_words(study: ExpectedStudy, points: Sequence[Row]) -> str:
+def interval_words(points: Sequence[Row]) -> str:
     """Return the interval of the speedups in words; some of them may be of pairs."""
     paired = [row["is_paired"] for row in points if row["speedup_low"] is not None]
     if not any(paired):
-        return INTERVALS[study.interval]
+        return WELCH
     if all(paired):
         return PAIRED
-    return f"{PAIRED}, for {sum(paired)} of {len(paired)} points; else {INTERVALS[study.interval]}"
+    return f"{PAIRED}, for {sum(paired)} of {len(paired)} points; else {WELCH}"
 
 
 def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:

@@ -44,7 +44,7 @@ SIZE_WORDS = {
 RATIOS = ("speedup", "ideal", "efficiency")
 # Columns that are dropped first if the table is too wide, unless speedup is computed from them.
 LESS = (
-    "nodes", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal", "time_to_train_speedup",
+    "nodes", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
     "tokens_per_second", "common_speedup", "samples_per_second", "accuracy",
 )  # fmt: skip
 ROOM = 100
@@ -52,7 +52,6 @@ ROOM = 100
 COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
 COMPARED = frozenset({
     "speedup", "common_speedup", "ideal", "efficiency", "doubling", "karp_flatt",
-    "time_to_train_speedup", "time_to_train_efficiency",
 })  # fmt: skip
 NAMED = 8
 
@@ -136,8 +135,6 @@ def _with_drop(shown: Sequence[WrittenColumn], points: Sequence[Row]) -> list[Wr
     """Return the columns, with the order in which they are left out where the table is too wide."""
     times = {row["basis"] for row in points if not BASES[row["basis"]].is_rate}
     needed = {BASIS_COLUMNS[basis] for basis in times}
-    if not any(row["speedup"] is not None and not row["is_baseline"] for row in points):
-        needed.add("time_to_train_speedup")
     if not follow_from_unit(points):
         needed.add("nodes")
     order = {key: place for place, key in enumerate(LESS, start=1) if key not in needed}
@@ -169,12 +166,6 @@ def _is_needed(shown: WrittenColumn, points: Sequence[Row], *, wide: bool) -> bo
     return new and (len(known) > 1 or bool(known and silent))
 
 
-def _adds_information(points: Sequence[Row]) -> bool:
-    """Whether the speedup of the training differs from the speedup."""
-    known = [row for row in points if row.get("time_to_train_speedup") and not row["is_baseline"]]
-    return any(row["basis"] != "time to train" or row["speedup"] is None for row in known)
-
-
 def _has_common_baseline(points: Sequence[Row]) -> bool:
     known = any(row["common_speedup"] is not None for row in points)
     return known and has_own_baselines(points)
@@ -182,7 +173,6 @@ def _has_common_baseline(points: Sequence[Row]) -> bool:
 
 # Columns of the compact table that are shown under a condition.
 _ONLY_IF = {
-    "time_to_train_speedup": _adds_information,
     "common_speedup": _has_common_baseline,
 }
 

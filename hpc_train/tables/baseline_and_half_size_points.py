@@ -14,7 +14,7 @@ from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.study import axis_name
 from hpc_train.tables.condition_differences import compared, difference, merged
 from hpc_train.tables.group_reductions import Floats, numbers
-from hpc_train.tables.points import Grouped, not_ok, sizes_of
+from hpc_train.tables.points import TO_TRAIN, Grouped, not_ok, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import codes, packed
 from hpc_train.tables.runs import OK
@@ -39,16 +39,16 @@ class _Parts(NamedTuple):
     fields: tuple[str, ...]
 
 
-def baselines(groups: Grouped, study: ExpectedStudy, column: str = "series") -> Baselines:
+def baselines(groups: Grouped, study: ExpectedStudy) -> Baselines:
     """Find the baseline of each series: the smallest point with the wanted axis values.
 
-    `column` contains the series of each run. A baseline that names another series (`launcher:
+    A baseline that names another series (`launcher:
     srun`) is used for all series with its conditions, but never for a series that was split off
     from its own. Such a part is not its own baseline if it has a single size and the others have a
     smaller one.
     """
     runs = groups.runs
-    series = codes([runs[column if column in runs else "series"]])
+    series = codes([runs["series"]])
     asked = codes([runs["series_asked"]]) if "series_asked" in runs else series
     order = _candidates(groups, study)
     fields = compared(runs, study.allow_mixed)
@@ -179,11 +179,11 @@ def halves(groups: Grouped) -> Ints:
 def refused(
     groups: Grouped, base: Baselines, usable: Floats, columns: Mapping[str, Any]
 ) -> Baselines:
-    """Remove the baseline if the regime is mixed, or the baseline has no `usable` run."""
+    """Remove the baseline without a `usable` run, and that of other batches than its points."""
     point, notes = base.point.copy(), list(base.note)
     reasons: dict[int, str] = {}
     for own, series in enumerate(groups.of_point.tolist()):
-        mixed = columns["regime"][own] == "mixed"
+        mixed = columns["regime"][own] == "mixed" and columns["basis"][own] != TO_TRAIN
         if not mixed and (point[own] < 0 or usable[own]):
             continue
         if series not in reasons:

@@ -13,11 +13,8 @@ from hpc_train.tables.plausible_range import LEAST, MOST, known, usable
 from hpc_train.tables.probability_distributions import student_quantile
 
 CONFIDENCE = 0.95
-# With fewer values, the intervals of a bootstrap are too narrow.
-LEAST_FOR_MEAN = 20
 # Relative spread below which repeated values are the same number, up to the rounding of their mean.
 _EQUAL = 1e-12
-BOOTSTRAP_SEED, RESAMPLES = 20260101, 4000
 
 
 class Interval(NamedTuple):
@@ -46,9 +43,9 @@ def ratio_interval(
 ) -> Interval:
     """Return a/b of two independent samples, with Welch's interval on their logarithms.
 
-    For 3 to 10 jobs its coverage is correct, unlike that of a bootstrap. With one value on either
-    side, or only equal values on both, there is no interval. The upper limit is None when it is
-    beyond all sizes (`plausible_range`); the ratio is NaN then.
+    For 3 to 10 jobs its coverage is correct. With one value on either side, or only equal values on
+    both, there is no interval. The upper limit is None when it is beyond all sizes
+    (`plausible_range`); the ratio is NaN then.
 
     Raises:
         ReportError: a sample is empty, or a number is outside the range of measurements.
@@ -74,62 +71,6 @@ def welch(a: Moments, b: Moments, confidence: float | Floats) -> IntervalArrays:
         )
         limits = (np.exp(difference), np.exp(difference - half), np.exp(difference + half))
     return _within(IntervalArrays(*limits))
-
-
-def fieller(a: Moments, b: Moments, confidence: float | Floats) -> IntervalArrays:
-    """Return mean(a)/mean(b) from moments, with Fieller's interval.
-
-    All R for which |mean(a) - R mean(b)| <= t_v sqrt(sa^2/na + R^2 sb^2/nb) (E. C. Fieller, J. R.
-    Stat. Soc. B 16, 1954), v by Welch-Satterthwaite at the ratio found.
-
-    No limits where a side has one value, all values of each side are equal, or mean(b) does not
-    differ significantly from zero. Computed relative to the means, so that neither large nor small
-    numbers leave the range.
-    """
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        value = a.mean / b.mean
-        spread_a, spread_b = _measured(
-            a.variance / a.number / a.mean**2, b.variance / b.number / b.mean**2
-        )
-        t = _quantile(_freedom(spread_a, spread_b, a, b), confidence)
-        low, high = fieller_limits(1.0, 1.0, (spread_a, spread_b, 0.0), t)
-        limits = [np.where(np.isfinite(limit), value * limit, NAN) for limit in (low, high)]
-    return _within(IntervalArrays(value, *limits))
-
-
-def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:
-    """Return the limits of a/b for estimates with variances (of a, of b, covariance).
-
-    They are infinite where b is less than t standard errors from zero: no ratio is excluded then.
-    """
-    var_a, var_b, both = variances
-    bound = b**2 - t**2 * var_b
-    # The discriminant in a form without cancellation of large numbers.
-    inner = b**2 * var_a + a**2 * var_b - 2 * a * b * both - t**2 * (var_a * var_b - both**2)
-    root = t * np.sqrt(np.maximum(inner, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-        low, high = (a * b - t**2 * both - root) / bound, (a * b - t**2 * both + root) / bound
-    return np.where(bound > 0, low, -np.inf), np.where(bound > 0, high, np.inf)
-
-
-def bootstrap(
-    a: Floats, b: Floats, confidence: float, seed: int = BOOTSTRAP_SEED
-) -> tuple[Any, Any, Any]:
-    """Return value, low and high of mean(a)/mean(b) along the last axis, by percentiles.
-
-    (B. Efron, Ann. Stat. 7, 1979.) The same seed gives the same interval. With few jobs it is too
-    narrow: 81 % instead of 95 % contain the truth with 3 jobs; LEAST_FOR_MEAN are enough. The
-    limits are NaN if all values of each side are equal.
-    """
-    random = np.random.default_rng(seed)
-    samples = []
-    for sample in (a, b):
-        drawn = random.integers(sample.shape[-1], size=(RESAMPLES, sample.shape[-1]))
-        samples.append(sample[..., drawn].mean(-1))
-    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
-    low, high = np.quantile(samples[0] / samples[1], tails, axis=-1)
-    width = np.where(high - low > _EQUAL * high, 0.0, NAN)
-    return a.mean(-1) / b.mean(-1), low + width, high + width
 
 
 def means(times: Moments, confidence: float) -> IntervalArrays:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,6 +35,8 @@ KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
 
 
 _EXTREMES = {"same": only, "least": least, "most": most}
+
+TO_TRAIN = "time to train"
 
 
 class Grouped(NamedTuple):
@@ -103,11 +105,12 @@ def _inverse_times(groups: Grouped, basis: str) -> Floats:
     return np.where((values > 0) & np.isfinite(rate), rate, NAN)
 
 
-def bases_of(groups: Grouped) -> list[str]:
+def bases_of(groups: Grouped, mixed: Collection[str] = ()) -> list[str]:
     """Return the quantity by which each point is compared, the same for all points of a series.
 
     The first of throughput (in samples, in tokens), epoch time, step time and time to train that
-    every ok run of the series has; failing that, the first that any has.
+    every ok run of the series has; failing that, the first that any has. Of the `mixed` series,
+    whose batch changes with the size, the time to train counts first.
     """
     size, names = len(groups.labels), list(BASES)
     every = np.bincount(groups.series[groups.ok], minlength=size)
@@ -115,6 +118,9 @@ def bases_of(groups: Grouped) -> list[str]:
     have = np.array([np.bincount(groups.series[one], minlength=size) for one in known])
     whole, some = (have > 0) & (have == every), have > 0
     chosen = np.where(whole.any(0), whole.argmax(0), some.argmax(0))
+    trained = names.index(TO_TRAIN)
+    is_mixed = np.array([label in mixed for label in groups.labels], dtype=bool)
+    chosen = np.where(is_mixed & whole[trained], trained, chosen)
     return [names[index] for index in chosen[groups.of_point]]
 
 

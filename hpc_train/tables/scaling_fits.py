@@ -30,7 +30,7 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Law, Parameter
-from hpc_train.tables.confidence_intervals import CONFIDENCE, fieller_limits, students_t
+from hpc_train.tables.confidence_intervals import CONFIDENCE, students_t
 from hpc_train.tables.group_reductions import Floats, numbers
 from hpc_train.tables.probability_distributions import f_above
 from hpc_train.tables.record_arrays import Ints, Mask
@@ -65,7 +65,7 @@ def fits(
     """
     reach = _reach(forecast, force=force)
     weak = set(points["series"][points["regime"] == "weak"])
-    usable = with_size_and_speedup(points)
+    usable = with_size_and_speedup(points[points["regime"] != "mixed"])
     places = usable.groupby("series", sort=False).indices
     sizes = fitted_sizes(usable)
     found: list[Fit] = []
@@ -486,3 +486,18 @@ def half_width(solved: Solution, sums: Floats) -> Floats:
     # Rounding can make the variance of an exactly known sum slightly negative.
     half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
     return half
+
+
+def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:
+    """Return the limits of a/b for estimates with variances (of a, of b, covariance).
+
+    They are infinite where b is less than t standard errors from zero: no ratio is excluded then.
+    """
+    var_a, var_b, both = variances
+    bound = b**2 - t**2 * var_b
+    # The discriminant in a form without cancellation of large numbers.
+    inner = b**2 * var_a + a**2 * var_b - 2 * a * b * both - t**2 * (var_a * var_b - both**2)
+    root = t * np.sqrt(np.maximum(inner, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        low, high = (a * b - t**2 * both - root) / bound, (a * b - t**2 * both + root) / bound
+    return np.where(bound > 0, low, -np.inf), np.where(bound > 0, high, np.inf)

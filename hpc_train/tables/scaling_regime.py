@@ -13,7 +13,7 @@ from hpc_train.model.metric import Basis
 from hpc_train.model.metrics import BASES
 from hpc_train.model.study import Scaling
 from hpc_train.tables.group_reductions import Floats, agree, least, moments, most, numbers
-from hpc_train.tables.points import Grouped, sizes_of
+from hpc_train.tables.points import TO_TRAIN, Grouped, sizes_of
 from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.runs import OK
 
@@ -63,6 +63,8 @@ def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) 
             regime = declared or ("strong" if timed.per_step else "unknown")
         grows = regime == "weak" and timed.per_step
         text = "" if timed.is_rate else _assumption(timed, grows, known, declared)
+        if regime == "mixed" and basis[own[0]] == TO_TRAIN:
+            text = f"by the time to train, as batch and size change together, {text}"
         looks_weak = steady and not (known or declared)
         for point in own.tolist():
             found.regime[point], found.assumption[point] = regime, text

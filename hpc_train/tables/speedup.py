@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from math import isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedStudy, IntervalKind
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.baseline_and_half_size_points import baselines, halves, refused
@@ -17,12 +17,9 @@ from hpc_train.tables.caveats import in_one_session
 from hpc_train.tables.comparable_series import common_baselines, comparable_series
 from hpc_train.tables.confidence_intervals import (
     CONFIDENCE,
-    LEAST_FOR_MEAN,
     IntervalArrays,
-    bootstrap,
     corrected,
     divided,
-    fieller,
     noise_limit,
     welch,
 )
@@ -46,7 +43,7 @@ from hpc_train.tables.points import (
     variation,
 )
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.scaling_regime import work_units
+from hpc_train.tables.scaling_regime import regimes, work_units
 
 COUNTS = (
     *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",
@@ -64,7 +61,6 @@ COLUMNS = (
     "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
 FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
-TO_TRAIN = "time to train"
 PointArrays = Mapping[str, Any]
 
 
@@ -77,15 +73,16 @@ def speedup_frame(
     time, the step time or the time to train, of which `work` units are done (`work_units`). ideal
     q = ratio of GPUs, of ranks where there are none; efficiency E = S/q, for strong and weak
     scaling alike. The baseline is 1 exactly, without an interval. Where the baseline has no ok run,
-    or the regime is mixed, S and E are NaN and `note` says why. `time_to_train_speedup` is the
-    ratio of the times to train, which is defined even if batches change. `doubling` S(2p)/(2 S(p))
+    or the regime is mixed, S and E are NaN and `note` says why; but where each ok run of a mixed
+    series has its time to train, that is t. `doubling` S(2p)/(2 S(p))
     is a direct ratio of two points, the point of half the size being of the same series.
 
     Raises:
         ReportError: the recorded batches contradict `study.scaling`.
     """
     groups = grouped(runs)
-    basis = bases_of(groups)
+    found = regimes(groups.runs, study.scaling)
+    basis = bases_of(groups, {label for label, regime in found.items() if regime == "mixed"})
     units = work_units(groups, basis, study.scaling)
     columns = {**point_columns(groups, confidence), "basis": basis, **units._asdict()}
     columns |= cost_columns(groups, basis, columns)
@@ -119,7 +116,7 @@ def against(
     every = np.arange(groups.size)
     rates = rates_by(groups, columns["basis"], columns["work"])
     kind = pd.factorize(np.array(columns["basis"], dtype=object))[0].astype(np.int64)
-    sides = samples(rates, groups, kind, study.interval)
+    sides = samples(rates, groups, kind)
     found = baselines(groups, study)
     base = refused(groups, found, sides.of(found.point).number, columns)
     level = _levels(groups, study, sides, (base.point, columns["confidence"]))
@@ -132,8 +129,7 @@ def against(
     added: dict[str, Any] = {
         "is_baseline": base.point == every,
         "in_one_session": np.isnan(level),
-        "is_paired": sides.pairs(np.where(base.point == every, -1, base.point)).complete
-        & (study.interval == "welch"),
+        "is_paired": sides.pairs(np.where(base.point == every, -1, base.point)).complete,
         "ideal": q,
         "note": base.note,
         "usable": sides.moments.number,
@@ -143,17 +139,11 @@ def against(
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
         **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
-        **limited("karp_flatt", _karp_flatt(speedup, q)),
+        **limited("karp_flatt", _karp_flatt(speedup, np.where(mixed, NAN, q))),
         "is_common_baseline": common == every,
         **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
     }
-    trained = rates_by(groups, [TO_TRAIN] * groups.size, np.ones(groups.size))
-    train = _to_train(groups, study, samples(trained, groups, 0 * kind, study.interval), level)
-    few = np.fmin(sides.fewest((base.point, half, common)), train.pop("fewest"))
-    added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
-    added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
-    added["is_baseline"] |= mixed & train.pop("first")
-    return added | train, base.point
+    return added, base.point
 
 
 def _levels(
@@ -175,9 +165,8 @@ def _levels(
 
 def _common(groups: Grouped, study: ExpectedStudy, sides: Samples, columns: PointArrays) -> Ints:
     """Return the baseline that the series of each point share."""
-    own = sides.moments.mean
-    rate = own if study.interval == "welch" else -own
-    return common_baselines(groups, study, comparable_series(groups, study, columns), rate)
+    comparable = comparable_series(groups, study, columns)
+    return common_baselines(groups, study, comparable, sides.moments.mean)
 
 
 def ideal(groups: Grouped, base: Ints) -> Floats:
@@ -189,28 +178,6 @@ def ideal(groups: Grouped, base: Ints) -> Floats:
         known = (size > 0) & (first > 0)
         q[known] = size[known] / first[known]
     return q
-
-
-def _to_train(
-    groups: Grouped, study: ExpectedStudy, times: Samples, level: Floats
-) -> dict[str, Any]:
-    """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
-
-    (As in MLPerf, which compares the times at which the target was reached.)
-    """
-    every = np.arange(groups.size)
-    base = baselines(groups, study, "series_comparable").point
-    timed = times.of(base).number > 0
-    ratio = _one(times.ratio(base, level), (base == every) & timed)
-    known = ~np.isnan(ratio.value)
-    q = np.where(known, ideal(groups, base), NAN)
-    return {
-        "q": q,
-        "fewest": times.fewest((base,)),
-        "first": (base == every) & known,
-        **limited("time_to_train_speedup", ratio),
-        **limited("time_to_train_efficiency", divided(ratio, q)),
-    }
 
 
 def _one(ratio: IntervalArrays, first: Mask) -> IntervalArrays:
@@ -241,15 +208,14 @@ def _pick(values: Floats, points: Ints) -> Floats:
 class Samples(NamedTuple):
     """The rates and the points of the runs; `kind` and `moments` have a value for each point.
 
-    They are moments of logarithms for Welch's interval, of times (1/rate) for the others. Points of
-    another kind of rate are not compared. `block` is the block of each run, -1 if it is not known.
+    The moments are those of logarithms. Points of another kind of rate are not compared. `block` is
+    the block of each run, -1 if it is not known.
     """
 
     rates: Floats
     point: Ints
     block: Ints
     kind: Ints
-    interval: IntervalKind
     moments: Moments
 
     def of(self, points: Ints) -> Moments:
@@ -262,42 +228,18 @@ class Samples(NamedTuple):
 
         `level` is the level of each interval, NaN for none.
         """
-        own, theirs = self.moments, self.of(other)
-        if self.interval == "welch":
-            return self.pairs(other).instead_of(welch(own, theirs, level), level)
-        if self.interval == "fieller":
-            return fieller(theirs, own, level)
-        return self._resampled(other, theirs.mean / own.mean, level)
+        independent = welch(self.moments, self.of(other), level)
+        return self.pairs(other).instead_of(independent, level)
 
     def pairs(self, other: Ints) -> Differences:
         """Return the differences of each point from the other one within the blocks."""
         return differences(np.log(self.rates), self.point, self.block, other)
 
-    def fewest(self, others: Iterable[Ints]) -> Floats:
-        """Return the smallest number of runs on a side of a point's ratios; NaN without any."""
-        own = self.moments.number
-        every, least = np.arange(len(own)), np.full(len(own), np.inf)
-        for other in others:
-            pair = np.minimum(own, self.of(other).number)
-            least = np.where((pair > 0) & (other != every), np.minimum(least, pair), least)
-        return np.where(np.isinf(least), NAN, least)
 
-    def _resampled(self, other: Ints, value: Floats, level: Floats) -> IntervalArrays:
-        low, high = np.full((2, len(value)), NAN)
-        enough = np.minimum(self.moments.number, self.of(other).number)
-        for point in np.flatnonzero((enough >= LEAST_FOR_MEAN) & ~np.isnan(value + level)).tolist():
-            known = ~np.isnan(self.rates)
-            times, base = (1 / self.rates[known & (self.point == p)] for p in (point, other[point]))
-            found = bootstrap(base, times, float(level[point]))
-            low[point], high[point] = found[1:]
-        return IntervalArrays(value, low, high)
-
-
-def samples(rates: Floats, groups: Grouped, kind: Ints, interval: IntervalKind) -> Samples:
+def samples(rates: Floats, groups: Grouped, kind: Ints) -> Samples:
     """Return the samples of points from the rates of runs; NaN is no rate."""
-    scaled = np.log(rates) if interval == "welch" else 1 / rates
-    own = moments(scaled, groups.point, groups.size)
-    return Samples(rates, groups.point, block_codes(groups.runs), kind, interval, own)
+    own = moments(np.log(rates), groups.point, groups.size)
+    return Samples(rates, groups.point, block_codes(groups.runs), kind, own)
 
 
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
@@ -332,12 +274,10 @@ def point_flags(
     """Return the flags of each point from its columns; `base` is its baseline.
 
     Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
-    baseline with the basis, `fewest`, the smallest number of runs of a resampled interval, and
-    `in_one_session` of `tables.caveats`.
+    baseline with the basis, and `in_one_session` of `tables.caveats`.
     """
     names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds", "speedup",
-             "efficiency", "efficiency_low", "samples_seen", "fewest",
-             "in_one_session")  # fmt: skip
+             "efficiency", "efficiency_low", "samples_seen", "in_one_session")  # fmt: skip
     lists = [np.asarray(columns[name]).tolist() for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
     seen = _of_runs(groups)
@@ -410,9 +350,6 @@ def _equal(runs: _Sample) -> list[Flag]:
 
 def _ratio(row: Mapping[str, Any], gate: float | None) -> Sequence[Flag]:
     flags = []
-    if row["fewest"] < LEAST_FOR_MEAN:
-        detail = f"needs {LEAST_FOR_MEAN} runs, there are {row['fewest']:g}"
-        flags.append(Flag(FlagCode.BOOTSTRAP, detail))
     # Without an interval, a value that the table shows as more than 1.
     low = row["efficiency_low"]
     if row["efficiency"] > IMPLAUSIBLE_EFFICIENCY:

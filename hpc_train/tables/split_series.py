@@ -65,7 +65,7 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
         notes.append(f"not recorded by every run, assumed to match: {', '.join(silent)}")
     if batch == asked:
         return Separated(runs, tuple(notes))
-    split = runs.assign(series=batch, series_asked=runs["series"], series_comparable=names)
+    split = runs.assign(series=batch, series_asked=runs["series"])
     return Separated(split, tuple(notes))
 
 

@@ -80,7 +80,6 @@ WRONG: dict[str, tuple[Callable[[], object], str]] = {
     "no input": (lambda: report([]), "^paths: the list is empty"),
     "another type": (lambda: report(3), "^paths: must be text"),
     "unknown": (lambda: report("none"), "unknown run or study 'none'"),
-    "interval": (lambda: report("runs.csv", interval="welsh"), "^interval: .*did you mean 'welch'"),
     "bands": (lambda: report("runs.csv", bands=3), "^bands: must be one of"),
     "target": (lambda: report("runs.csv", target="acc"), "accuracy"),
     "target type": (lambda: report("runs.csv", target=0.9), "^target: must be text"),

@@ -1,15 +1,15 @@
 """Coverage of the intervals of a speedup: the share of simulated studies that contain the truth.
 
 Nominal 95 %; 4 sizes with n runs each, 2 % noise. `in turns` is the order of `hpctrain submit`: a
-random order in each repetition. Welch and Fieller take the runs as independent, the bootstrap needs
-20 runs, and pairs are the runs of one repetition of a nested study.
+random order in each repetition. Welch takes the runs as independent; pairs are the runs of one
+repetition of a nested study.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from hpc_train.tables.confidence_intervals import bootstrap, fieller, welch
+from hpc_train.tables.confidence_intervals import welch
 from hpc_train.tables.group_reductions import Floats, Moments
 from hpc_train.tables.record_arrays import Ints
 
@@ -66,21 +66,11 @@ def coverage(found: Floats) -> dict[str, float]:
     """Return the coverage of the ratio of the largest size to the smallest, by method."""
     b, a = found[:, -1], found[:, 0]
     sure = Moments(np.full(STUDIES, np.inf), np.zeros(STUDIES), np.zeros(STUDIES))
-    times = [Moments.along_axis(np.exp(-side)) for side in (a, b)]
     limits = {
         "Welch": welch(Moments.along_axis(b), Moments.along_axis(a), LEVEL),
-        "Fieller": fieller(times[0], times[1], LEVEL),
         "pairs": welch(Moments.along_axis(b - a), sure, LEVEL),
     }
     return {name: _share(one.low, one.high) for name, one in limits.items()}
-
-
-def resampled(found: Floats) -> float:
-    """Return the coverage of the bootstrap in some of the studies, because it is slow."""
-    times = np.exp(-found[:300])
-    sides = zip(times[:, 0], times[:, -1], strict=True)
-    low, high = np.array([bootstrap(a, b, LEVEL)[1:] for a, b in sides]).T
-    return _share(low, high)
 
 
 def _share(low: Floats, high: Floats) -> float:
@@ -90,14 +80,14 @@ def _share(low: Floats, high: Floats) -> float:
 def row(kind: str, n: int) -> str:
     """Return a row of the table."""
     found = logs(kind, n, np.random.default_rng(SEED))
-    shares = (*coverage(found).values(), resampled(found))
+    shares = coverage(found).values()
     return f"| {kind} | {n} | {' | '.join(f'{100 * share:.0f} %' for share in shares)} |"
 
 
 def main() -> None:
     """Print the table."""
-    print("| runs | n | Welch | Fieller | pairs | bootstrap |")
-    print("|---|---|---|---|---|---|")
+    print("| runs | n | Welch | pairs |")
+    print("|---|---|---|---|")
     for kind in KINDS:
         for n in (3, 5, 20):
             print(row(kind, n))

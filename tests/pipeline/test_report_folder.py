@@ -35,7 +35,7 @@ from hpc_train.pipeline.report_inputs import ReportInputs, mlperf_notes, report_
 from hpc_train.pipeline.run_details import details
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.write_report import check_format, default_options, write_report
-from hpc_train.reports.gate_table_and_sentences import verdicts_of
+from hpc_train.reports.gates import verdicts_of
 from hpc_train.sites.search import find_profile
 from hpc_train.tables.record_arrays import record_arrays
 from tests.pipeline.runs_of import run, written

@@ -12,8 +12,7 @@ from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.study import Gates, Warmup
-from hpc_train.reports.gate_table_and_sentences import gated
-from hpc_train.reports.gate_verdicts import GateInputs, verdicts
+from hpc_train.reports.gates import GateInputs, gated
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.fastest_series import fastest_frame
@@ -48,8 +47,8 @@ def report(problem: str = HOSTILE) -> Report:
     study, records = finished(problem)
     runs = run_frame(study, records)
     points = speedup_frame(runs, study)
-    found = verdicts(study.gates, plain_rows(points), GateInputs())
-    return gated(scaling_report(study, runs, points, fastest_frame(runs, points, study)), found)
+    made = scaling_report(study, runs, points, fastest_frame(runs, points, study))
+    return gated(made, study.gates, plain_rows(points), GateInputs())
 
 
 def empty() -> Report:

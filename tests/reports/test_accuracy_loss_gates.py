@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.model.quality_flag import LOSS_LOST
 from hpc_train.model.study import Gates
-from hpc_train.reports.gate_verdicts import GateInputs, verdicts
+from hpc_train.reports.gates import GateInputs, verdicts
 
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 

@@ -11,7 +11,3 @@ from hpc_train.tables.group_reductions import Floats, Moments
 def welch(a: Floats, b: Floats, confidence: float) -> intervals.IntervalArrays:
     logs = [Moments.along_axis(np.log(sample)) for sample in (a, b)]
     return intervals.welch(logs[0], logs[1], confidence)
-
-
-def fieller(a: Floats, b: Floats, confidence: float) -> intervals.IntervalArrays:
-    return intervals.fieller(Moments.along_axis(a), Moments.along_axis(b), confidence)

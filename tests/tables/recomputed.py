@@ -117,9 +117,6 @@ def _point(rows: Sequence[Row], others: Sequence[Sequence[Row]], basis: str, fir
     found |= _karp_flatt(ratio, float(q))
     doubled = speedup(speeds, _speeds(half, basis))
     found |= _limits("doubling", [None if x is None else x / 2 for x in doubled])
-    train = speedup(_speeds(rows, "time_to_train"), _speeds(base, "time_to_train"))
-    timed = first and _speeds(rows, "time_to_train")
-    found |= _limits("time_to_train_speedup", (1.0, None, None) if timed else train)
     found["cv"] = statistics.stdev(speeds) / statistics.fmean(speeds) if len(speeds) > 1 else None
     return found | _means(rows) | _change(rows, base) | _rates(rows, gpus, ranks, basis)
 

@@ -17,7 +17,6 @@ from hpc_train.tables import efficiency_and_cost_formulas as formulas
 from hpc_train.tables.confidence_intervals import (
     IntervalArrays,
     divided,
-    fieller,
     harmonic_means,
     means,
     ratio_interval,
@@ -122,7 +121,6 @@ def test_the_limits_of_many_points_hold_their_values(
     logs = [moments(np.log(x), at, 1) for x, at in zip((a, b), every, strict=True)]
     found = [
         welch(logs[0], logs[1], confidence),
-        fieller(plain[0], plain[1], confidence),
         means(plain[0], confidence),
         harmonic_means(plain[0], confidence),
     ]

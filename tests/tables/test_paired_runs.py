@@ -81,11 +81,6 @@ def test_a_failed_partner_leaves_no_pairs() -> None:
     assert limits(points)[0] == pytest.approx(stats.gmean(TWO) / stats.gmean([100.0, 101.0]))
 
 
-def test_another_interval_is_not_paired() -> None:
-    fieller = msgspec.structs.replace(study([]), interval="fieller")
-    assert not speedup_frame(runs(), fieller)["is_paired"].any()
-
-
 def test_equal_differences_have_no_interval() -> None:
     found = paired_interval([2.0, 4.0], [1.0, 2.0], 0.95)
     assert (found.value, found.low, found.high) == (2.0, None, None)

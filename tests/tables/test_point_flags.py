@@ -25,7 +25,7 @@ from tests.tables.studies import expected, rate, study
 
 
 def row(efficiency: float, low: float = 0.5) -> dict[str, float]:
-    return {"fewest": 20, "efficiency": efficiency, "efficiency_low": low}
+    return {"efficiency": efficiency, "efficiency_low": low}
 
 
 # 2 x 0.375 and the like need not be 0.75 to the last digit.
@@ -122,12 +122,6 @@ def test_a_gate_and_an_implausible_efficiency_are_flagged_at_their_point() -> No
 def test_an_efficiency_is_implausible_above_one_and_a_half() -> None:
     assert _ratio(row(1.5, 1.4), None) == [Flag(FlagCode.SUPERLINEAR, "check cache, batch, clocks")]
     assert [flag.code for flag in _ratio(row(1.51, 1.4), None)] == [FlagCode.EFFICIENCY]
-
-
-@pytest.mark.parametrize(("fewest", "codes"), [(19, ["bootstrap"]), (20, []), (nan, [])])
-def test_a_resampled_interval_needs_enough_runs(fewest: float, codes: list[str]) -> None:
-    found = _ratio({**row(0.9), "fewest": fewest}, None)
-    assert [flag.code.value for flag in found] == codes
 
 
 def test_times_in_whole_seconds_bound_the_speedup() -> None:

@@ -91,7 +91,7 @@ def reported(path: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
 def flat(point: Mapping[str, Any]) -> dict[str, Any]:
     """Return `x`, `x_low` and `x_high` for what JSON keeps together."""
     found = dict(point)
-    for name in ("speedup", "efficiency", "doubling", "karp_flatt", "time_to_train_speedup"):
+    for name in ("speedup", "efficiency", "doubling", "karp_flatt"):
         limits = found[name] or {"value": None, "low": None, "high": None}
         found |= {name: limits["value"], f"{name}_low": limits["low"],
                   f"{name}_high": limits["high"]}  # fmt: skip

@@ -69,6 +69,25 @@ def test_mixed_batches_give_no_speedup() -> None:
     assert frame["speedup"].isna().all()
 
 
+@pytest.mark.parametrize("missing", [(), ("c",)])
+def test_of_mixed_batches_the_times_to_train_are_compared(missing: tuple[str, ...]) -> None:
+    runs = [expected("a"), expected("b", nodes=2), expected("c", nodes=4)]
+    records = rate("a", 1, 8) + rate("b", 2, 16) + rate("c", 3, 16)
+    times = {"a": 100.0, "b": 60.0, "c": 40.0}
+    records += [record(n, "time_to_train", t) for n, t in times.items() if n not in missing]
+    frame = points(runs, records)
+    assert set(frame["regime"]) == {"mixed"}
+    if missing:
+        assert frame["speedup"].isna().all()
+        return
+    assert frame["speedup"].tolist() == pytest.approx([1, 100 / 60, 2.5])
+    assert frame["assumption"].tolist()[0] == (
+        "by the time to train, as batch and size change together, assuming the same training at "
+        "every size"
+    )
+    assert frame[["doubling", "karp_flatt"]].isna().all(axis=None)
+
+
 def test_accuracy_is_compared_with_its_own_noise() -> None:
     runs = [expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1)]
     accuracies = {"1-0": 0.70, "1-1": 0.71, "2-0": 0.65, "2-1": 0.66}
@@ -135,7 +154,6 @@ def test_a_point_with_only_a_time_to_train_is_no_baseline_of_throughputs() -> No
     )
     assert frame["speedup"].isna().all()
     assert not frame["is_baseline"].any()
-    assert frame["time_to_train_speedup"].tolist()[:2] == [1, pytest.approx(2)]
 
 
 def test_a_time_is_never_divided_by_a_rate() -> None:

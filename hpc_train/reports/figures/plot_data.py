@@ -24,7 +24,7 @@ MOST_SERIES = 10
 FULL = 6.0
 # Flags that a figure does not mark: without an interval they are seen.
 UNMARKED = frozenset({
-    FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN, FlagCode.NO_SPREAD, FlagCode.BOOTSTRAP,
+    FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN, FlagCode.NO_SPREAD,
     FlagCode.WHOLE_SECONDS,
 })  # fmt: skip
 # If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.

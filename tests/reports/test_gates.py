@@ -7,12 +7,13 @@ import pytest
 from hpc_train.model.report import GateResult
 from hpc_train.model.study import Gates, Regression
 from hpc_train.reports.formats import json_report, text
-from hpc_train.reports.gate_table_and_sentences import (
+from hpc_train.reports.gates import (
+    GateInputs,
+    open_checks,
     sentence,
-    undecided,
+    verdicts,
     verdicts_of,
 )
-from hpc_train.reports.gate_verdicts import GateInputs, verdicts
 from tests.reports.finished import report
 
 BUSBW = {"n1": 190.0, "n2": 150.0}
@@ -133,7 +134,7 @@ def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:
     ]
     assert len(verdicts_of(made)) == 15
     assert len(made.checks) == 2
-    assert [line.partition(":")[0] for line in undecided(made)] == ["gate not decided"]
+    assert [line.partition(":")[0] for line in open_checks(made)] == ["gate not decided"]
     assert '"gates": [' in json_report.render(made)
     assert "\nGates\n" in text.render(made)
 
