@@ -8,21 +8,22 @@ tests/api/test_example_notebook.py.
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 
 from hpc_train.lab.state_file import Lab
-from tests.cli.conftest import Hpctrain, hpctrain
+from tests.command_line import run_command
 from tests.end_to_end.user import user_of
 from tests.project.tour import MOST_TO_A_FIGURE, desk, to_the_first_figure, walk_the_lab
 
-__all__ = ["hpctrain"]
-
+Typed = Callable[..., subprocess.CompletedProcess[str]]
 WAYS = yaml.safe_load(Path(__file__).with_name("tour.yaml").read_text())
 HEAD = """\
 import os, sys, time
@@ -36,7 +37,15 @@ def sleep(seconds):
 TIMES = re.compile(r", ([\d.]+) times (?:the work of )?1 (?:rank|node)\b")
 
 
-def walk(study: str, folder: Path, typed: Callable[..., Any], sizes: str) -> None:
+@pytest.fixture
+def typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Typed:
+    """Return what types a command in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    return lambda *words: run_command(words, {**os.environ, "PATH": path, "COLUMNS": "100"})
+
+
+def walk(study: str, folder: Path, typed: Typed, sizes: str) -> None:
     """Type the three commands of a script: two to a figure, one for the other kind of scaling."""
     way, name = WAYS["studies"][study], study.split()[0]
     (folder / f"{name}.py").write_text(HEAD + WAYS["scripts"][name])
@@ -62,23 +71,28 @@ def walk(study: str, folder: Path, typed: Callable[..., Any], sizes: str) -> Non
 @pytest.mark.mpi
 @pytest.mark.process
 @pytest.mark.parametrize("name", WAYS["studies"])
-def test_a_script_on_this_machine(name: str, hpctrain: Hpctrain, tmp_path: Path) -> None:
-    walk(name, tmp_path, hpctrain, "--site local --launcher mpirun --tasks-per-node 1,2")
+def test_a_script_on_this_machine(name: str, typed: Typed, tmp_path: Path) -> None:
+    walk(name, tmp_path, typed, "--site local --launcher mpirun --tasks-per-node 1,2")
 
 
 @pytest.mark.slurm
 def test_a_script_on_two_nodes(lab: Lab, tmp_path: Path) -> None:
     user = user_of(lab, tmp_path)
-    walk("nanogpt", tmp_path, user.hpctrain, "--site lab --launcher srun --nodes 1,2 --time 5m")
+    walk(
+        "nanogpt",
+        tmp_path,
+        user.hpctrain,
+        "--site lab --launcher srun --nodes 1,2 --gpus-per-node 0 -t 5m",
+    )
 
 
 @pytest.mark.parametrize("name", WAYS["excerpts"])
-def test_logs_whose_sizes_are_stated(name: str, hpctrain: Hpctrain) -> None:
+def test_logs_whose_sizes_are_stated(name: str, typed: Typed) -> None:
     excerpt = WAYS["excerpts"][name]
     for log, value in zip(("8.log", "16.log"), excerpt["values"], strict=True):
         lines = (excerpt["line"].replace("<n>", str(n)) for n in range(1, 30))
         Path(log).write_text("".join(line.replace("<v>", str(value)) + "\n" for line in lines))
-    done = hpctrain("report", "8.log", "16.log", "--gpus", "8,16", "-f", "json")
+    done = typed("report", "8.log", "16.log", "--gpus", "8,16", "-f", "json")
     assert done.returncode == 0, done.stdout + done.stderr
     small, large = json.loads(done.stdout)["rows"]
     assert (small["gpus"], large["gpus"]) == (8, 16)
@@ -86,10 +100,10 @@ def test_logs_whose_sizes_are_stated(name: str, hpctrain: Hpctrain) -> None:
 
 
 @pytest.mark.parametrize("words", WAYS["words"])
-def test_words_of_sbatch(words: str, hpctrain: Hpctrain) -> None:
+def test_words_of_sbatch(words: str, typed: Typed) -> None:
     Path("train.py").touch()
     start = "render train.py --site slurm-generic --launcher srun -t 1h"
-    done = hpctrain(*start.split(), *words.split())
+    done = typed(*start.split(), *words.split())
     assert done.returncode == 0, done.stderr
     assert f"#SBATCH {WAYS['words'][words]}" in done.stdout.splitlines()
 
