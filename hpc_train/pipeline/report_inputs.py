@@ -199,10 +199,10 @@ def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
         name: {**peaks.get(name, {}), **conditions_of(run, transports[name])}
         for name, run in by_id.items()
     }
-    inputs = _report_inputs(
-        _with_conditions(found.study, conditions), records, transports, warnings, stats
-    )
-    said = "; ".join(filter(None, (inputs.study.guessed, assumed)))
+    warmup, short = _warmup_of_short_runs(found.study, records)
+    study = msgspec.structs.replace(_with_conditions(found.study, conditions), warmup=warmup)
+    inputs = _report_inputs(study, records, transports, warnings, stats)
+    said = "; ".join(filter(None, (inputs.study.guessed, assumed, short)))
     study = msgspec.structs.replace(inputs.study, guessed=said)
     return msgspec.structs.replace(inputs, own=own, study=study)
 
@@ -214,6 +214,17 @@ _BY_DURATION = (
     "no line states a time or a rate, so the time to train is the duration of the whole job, "
     "start-up and evaluation included"
 )
+
+
+def _warmup_of_short_runs(study: ExpectedStudy, records: RecordArrays) -> tuple[Warmup, str]:
+    """Return half the steps as the warm-up where the usual one leaves none, and that assumption."""
+    from hpc_train.tables.run_level_records import most_steps
+
+    usual, most = Warmup(), most_steps(records, _TIMED)
+    if study.warmup != usual or not 0 < most <= usual.steps:
+        return study.warmup, ""
+    half = Warmup(steps=most // 2)
+    return half, f"no run has more than {most} steps, so the warm-up is {half.steps} steps of each"
 
 
 def _with_durations(

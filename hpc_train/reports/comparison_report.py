@@ -109,12 +109,14 @@ def _answers(points: Sequence[Row], level: float) -> Iterator[str]:
         own = [row for row in of if row["verdict"] == verdict]
         if own:
             by = _span([change * (row["ratio"] - 1) for row in own])
-            yield f"B is {word} than A at {len(own)} of {_points(of)}, by {by}{_at(own, of)}."
+            where = _at(own, of) + _assumed(own)
+            yield f"B is {word} than A at {len(own)} of {_points(of)}, by {by}{where}."
     for verdict in dict.fromkeys(row["verdict"] for row in of):
         own = [row for row in of if row["verdict"] == verdict]
         if verdict not in (BETTER, WORSE):
             said = UNDECIDED.get(verdict, verdict)
-            yield f"{said[0].upper()}{said[1:]}: {len(own)} of {_points(of)}{_at(own, of)}."
+            where = _at(own, of) + _assumed(own)
+            yield f"{said[0].upper()}{said[1:]}: {len(own)} of {_points(of)}{where}."
     without = [row for row in points if row["ratio"] is None]
     if without:
         named = "; ".join(f"{_name(row, points)} ({row['why']})" for row in without[:MANY])
@@ -160,14 +162,11 @@ def _caveats(points: Sequence[Row]) -> Iterator[str]:
                 f"Caveats: accuracy of B differs from that of A ({change:+.2f} points, noise "
                 f"explains {limit:.2f}): {_name(row, points)}."
             )
-    unknown = [row for row in points if row["ratio"] is not None and not _batches(row)]
-    if unknown:
-        where = _at(unknown, points)
-        yield f"Caveats: batches are not recorded, so equal work is not checked{where}."
 
 
-def _batches(row: Row) -> bool:
-    return row["batch_a"] is not None and row["batch_b"] is not None
+def _assumed(points: Sequence[Row]) -> str:
+    known = all(None not in (row["batch_a"], row["batch_b"]) for row in points)
+    return "" if known else ", assuming the same batch in A and B"
 
 
 def _checks(points: Sequence[Row]) -> Iterator[str]:

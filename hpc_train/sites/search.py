@@ -21,7 +21,7 @@ from hpc_train.data_folders import (
 )
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.regularfile import read_regular
-from hpc_train.yamlfile import lookup, read
+from hpc_train.yamlfile import list_files, lookup, nearest_file, read
 
 _EXTENDS = re.compile(rb"\bextends\W{1,8}([\w.-]{1,256})")
 FAMILIES = "families"
@@ -38,15 +38,16 @@ def find_profile(name: str) -> Path:
     """Return the file of a profile given by name or by path.
 
     Raises:
-        UnknownNameError: no profile of that name. SiteProfileError: a path to no file, whose last
-        part is the name of a profile.
+        UnknownNameError: no profile of that name. SiteProfileError: a path to no file.
     """
     if "/" in name or name.endswith((".yaml", ".yml")):
         path = Path(name)
-        if not path.exists() and any(files_named(path.stem)):
+        if path.exists():
+            return path
+        hint = f"{list_files(path)}; hpctrain site list prints the names that --site takes"
+        if any(files_named(path.stem)):
             hint = f"for the profile of that name, type it without a path: --site {path.stem}"
-            raise SiteProfileError(f"{name}: no such file", hint)
-        return path
+        raise SiteProfileError(f"{name}: no such file of a site profile{nearest_file(path)}", hint)
     for path in files_named(name):
         return path
     known = [path.stem for path in profile_files()]

@@ -32,7 +32,8 @@ from hpc_train.yamlfile import Document, lookup
 _GPUS = "resources.gpus_per_node"
 # As in the options of sbatch: a100:4, gpu:4, gpu:a100:4, gpu.
 _TYPE_AND_NUMBER = re.compile(
-    r"(?:gres/)?(?=\D)(?:gpu(?=:|$):?)?(?:(?P<type>[A-Za-z][\w.-]{0,63}):)?(?P<number>[0-9]{1,3})?"
+    r"(?:gres/)?(?!shard:|mps:|\d)(?:gpu(?=:|$):?)?(?:(?P<type>[A-Za-z][\w.-]{0,63}):)?"
+    r"(?P<number>[0-9]{1,3})?"
 )
 
 
@@ -131,7 +132,7 @@ def _apply_options(
         at_site(data, origins, site)
     rest = [one for one in full if not is_of_site(one)]
     apply(data, origins, [one for one in rest if not one.of_all_nodes])
-    _divide(data, origins, [one for one in rest if one.of_all_nodes])
+    _divide(data, origins, rest)
 
 
 def _split_type(data: dict[str, Any], origins: dict[str, str]) -> None:
@@ -145,20 +146,27 @@ def _split_type(data: dict[str, Any], origins: dict[str, str]) -> None:
             origins["resources.gpu_type"] = Sourced(value=None, origins=origins).near(_GPUS)
 
 
-def _divide(data: dict[str, Any], origins: dict[str, str], of_all: Sequence[Override]) -> None:
+def _divide(data: dict[str, Any], origins: dict[str, str], options: Sequence[Override]) -> None:
     """Divide numbers of all nodes, as in sbatch's --ntasks and --gpus, by the nodes of the job.
 
     Raises:
-        SpecError: one is not a multiple of the nodes.
+        SpecError: one is not a multiple of the nodes, or not that of an option for each node.
     """
-    for one in of_all:
+    own = {one.key: one.value for one in options if not one.of_all_nodes}
+    for one in (option for option in options if option.of_all_nodes):
         apply(data, origins, [one])
         _split_type(data, origins)
         nodes, total = lookup(data, "resources.nodes") or 1, lookup(data, one.key)
         if not isinstance(nodes, int) or not isinstance(total, int) or nodes < 1:
             continue
+        each = one.key.rpartition(".")[2].replace("_", "-")
+        stated = str(own.get(one.key, "")).rpartition(":")[2]
+        if stated.isdecimal() and int(stated) * nodes != total:
+            raise SpecError(
+                f"{one.origin} {total} is not {nodes} x --{each} {own[one.key]}",
+                f"--nodes N times --{each} N, or one of the two options alone",
+            )
         if total % nodes:
-            each = one.key.rpartition(".")[2].replace("_", "-")
             raise SpecError(
                 f"{one.origin} {total}: not a multiple of the {nodes} nodes, which are alike",
                 f"--{each} N is the number on each node",

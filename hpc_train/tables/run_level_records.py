@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import numpy as np
@@ -12,7 +12,7 @@ import pandas as pd
 from hpc_train.model.expected_study import OF_WHICH
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.record import Record
-from hpc_train.tables.record_arrays import Mask, RecordArrays, TextCodes
+from hpc_train.tables.record_arrays import NONE, Mask, RecordArrays, TextCodes
 from hpc_train.tables.row_codes import packed
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
@@ -39,6 +39,13 @@ def metrics_of(fields: RecordArrays) -> dict[str, set[str]]:
     for place in np.sort(first).tolist():
         found.setdefault(own.run.names[run[place]], set()).add(own.metric.names[metric[place]])
     return found
+
+
+def most_steps(fields: RecordArrays, metrics: Iterable[str]) -> int:
+    """Return the steps from the first to the last measured one of the longest run."""
+    own = fields.take(np.flatnonzero((fields.metric.among(metrics) >= 0) & (fields.step != NONE)))
+    steps = pd.Series(own.step).groupby(own.run.codes)
+    return int((steps.max() - steps.min() + 1).max()) if len(own.step) else 0
 
 
 def highest_ranks(fields: RecordArrays) -> dict[str, int]:

@@ -48,6 +48,18 @@ def test_the_table_has_the_numbers_of_csv(table: Path) -> None:
     assert low < value < high
 
 
+def test_sizes_are_in_the_order_of_the_logs(table: Path) -> None:
+    for name, ms in (("a.log", 10), ("b.log", 20)):
+        lines = (f"iter {n}: loss 2.5, time {ms}.00ms, mfu 1.00%\n" for n in range(30))
+        Path(name).write_text("".join(lines))
+    found = report(["b.log", "a.log"], gpus=[8, 16], nodes=[1, 2])
+    assert [*zip(found.table["gpus"], found.table["nodes"], strict=True)] == [(8, 1), (16, 2)]
+    assert dict(zip(found.runs["run_id"], found.runs["gpus"], strict=True)) == {
+        "b.log": 8,
+        "a.log": 16,
+    }
+
+
 def test_texts_and_gates(table: Path) -> None:
     found = report(table, against="slow.csv")
     assert "2 GPUs" in found.summary

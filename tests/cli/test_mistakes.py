@@ -123,6 +123,8 @@ MISTAKES = {
     "run": Mistake("run train.py", 2, ("; hpctrain submit train.py does it",)),
     "version": Mistake("version", 2, ("hpctrain --version does it",)),
     "help of a command": Mistake("help submit", 0, ("Usage: hpctrain submit",)),
+    "number after --watch": Mistake("status --watch 0", 2, ("--watch takes no number",)),
+    "lint of a job": Mistake("lint job.yaml --site local", 0, ("as rendered for local",)),
     "far option": Mistake("lab up --pbs", 2, ("No such option '--pbs'.\n",)),
     "missing script": Mistake("submit no.py --site local --dry-run", 2, ("no.py does not exist",)),
     "item that is not there": Mistake(
@@ -131,7 +133,7 @@ MISTAKES = {
     ),
     "profile with a typo": Mistake(
         "submit train.py --site sites/clustr.yaml", 2,
-        ("sites/clustr.yaml", "did you mean 'cluster.yaml'?", "ls sites"),
+        ("sites/clustr.yaml", "did you mean 'cluster.yaml'?", "ls sites", "that --site takes"),
         sites,
     ),
     "file that is not there": Mistake(
