@@ -71,14 +71,14 @@ class Gates(Value, frozen=True, kw_only=True):
     accuracy: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
         Meta(
-            description="Largest decrease of a run's accuracy below the baseline's; default: 0.05."
+            description="Largest decrease of a run's accuracy below the baseline's; default: 0.03."
         ),
     ] = None
     loss: Annotated[
         Annotated[float, Meta(ge=0, le=1e9)] | None,
         Meta(
             description=(
-                "Largest increase of a run's loss, as a fraction of the baseline's; default: 1."
+                "Largest increase of a run's loss, as a fraction of the baseline's; default: 0.5."
             )
         ),
     ] = None

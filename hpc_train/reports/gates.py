@@ -28,7 +28,7 @@ GATES = tuple(name for name in Gates.__struct_fields__ if name != "rule")
 _SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 OF_RUN = ("run_id", "state", "problem", "flags", "accuracy", "loss", "samples_seen", *_SIZES)
 # A collapse fails the check even without a requested limit.
-_LIMITS = {"accuracy": 0.05, "loss": 1.0}
+_LIMITS = {"accuracy": 0.03, "loss": 0.5}
 # A doubling of a loss near 0 is not significant.
 LEAST_RISE = 0.1
 _OK, _FAILED = "COMPLETED", ("not met", "error")

@@ -100,7 +100,7 @@ def test_a_missing_file_has_a_next_command(
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     done = hpctrain(*words, str(tmp_path / "none" / "gone.yaml"))
     assert done.returncode == 2
-    assert f"ls {tmp_path}\n" in done.stderr
+    assert f"ls {tmp_path}" in done.stderr
 
 
 SCRIPT = "#!/bin/bash\n#SBATCH --time=1:00:00\n#SBATCH --partition={}\nsrun python t.py\n"
