@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import isnan
 from typing import Any, NamedTuple
@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, noise_limit, ratio_interval
-from hpc_train.tables.group_reductions import NAN, Moments
-from hpc_train.tables.paired_runs import paired_interval
+from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, noise_limit, welch
+from hpc_train.tables.group_reductions import NAN, Floats, moments, numbers
+from hpc_train.tables.paired_runs import block_codes, differences
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
 
@@ -162,29 +162,11 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
         row[f"not_ok_{name}"] = not_ok(Counter(runs["state"][runs["state"] != OK]))
         row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
         row[f"batch_{name}"] = _only(side["global_batch"])
-    row |= accuracy_change(ok)
     is_time = not BASES[basis].is_rate
     row["cut"] = is_time and any(side["whole_seconds"].eq(True).any() for side in ok)
     row["why"] = _why(row, pair, ok, wanted.allow_mixed)
-    row["samples"] = None if row["why"] else _samples(ok, basis)
+    row["ok"] = ok
     return row
-
-
-def _samples(ok: Sequence[pd.DataFrame], basis: str) -> tuple[list[float], list[float], bool]:
-    """Return the values of B and of A, and whether they are pairs of the same blocks."""
-    blocks = [_blocks(side, basis) for side in ok]
-    if blocks[0] and set(blocks[0]) == set(blocks[1]):
-        return [blocks[1][name] for name in blocks[0]], list(blocks[0].values()), True
-    return rates(ok[1], basis), rates(ok[0], basis), False
-
-
-def _blocks(ok: pd.DataFrame, basis: str) -> dict[str, float]:
-    """Return the value of each block; empty unless each run with a value has a block of its own."""
-    if "block" not in ok:
-        return {}
-    used = ok[ok[BASIS_COLUMNS[basis]] > 0]
-    found = dict(zip(used["block"], rates(used, basis), strict=True))
-    return found if len(found) == len(used) and all(found) else {}
 
 
 def rates(ok: pd.DataFrame, basis: str) -> list[float]:
@@ -236,65 +218,59 @@ def _stated(runs: pd.DataFrame, field: str) -> Iterable[str]:
     return [own[field] for own in runs["conditions"] if isinstance(own, dict) and own.get(field)]
 
 
-def _judged(rows: Sequence[dict[str, Any]], wanted: Demands) -> list[dict[str, Any]]:
-    several = sum(bool(row["samples"]) and min(row["n_a"], row["n_b"]) > 1 for row in rows)
-    level = corrected(wanted.confidence, several)
-    limits = accuracy_limits(rows, wanted.confidence)
-    return [
-        {**row, **_ratio(row, wanted, level), "accuracy_limit_pp": limit}
-        for row, limit in zip(rows, limits, strict=True)
-    ]
+def _judged(rows: Sequence[dict[str, Any]], wanted: Demands) -> Iterator[dict[str, Any]]:
+    """Yield the rows with their ratios and verdicts; points 2k and 2k + 1 are A and B of row k."""
+    if not rows:
+        return
+    sides = [(side, row) for row in rows for side in row["ok"]]
+    runs = pd.concat([side.filter(["block", "accuracy"]) for side, _ in sides])
+    point = np.repeat(np.arange(len(sides)), [len(side) for side, _ in sides])
+    logs = np.concatenate([_logs(side, row) for side, row in sides])
+    first, other = np.arange(0, len(sides), 2), np.full(len(sides), -1)
+    other[first + 1] = first
+    within = differences(logs, point, block_codes(runs), other).of(first + 1)
+    speeds = moments(logs, point, len(other))
+    accuracies = moments(numbers(runs, "accuracy"), point, len(other))
+    (a, b), (old, new) = ((each.of(first), each.of(first + 1)) for each in (speeds, accuracies))
+    several = int((np.minimum(a.number, b.number) > 1).sum())
+    levels = (wanted.confidence, corrected(wanted.confidence, several))
+    limits = [within.instead_of(welch(b, a, level), level) for level in levels]
+    noise = noise_limit(old, new, wanted.confidence)
+    noise = noise_limit(old, new, corrected(wanted.confidence, int((~np.isnan(noise)).sum())))
+    for place, row in enumerate(rows):
+        ratio, (_, low, high) = ([float(end[place]) for end in found] for found in limits)
+        names = ("ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high")
+        row |= dict(zip(names, (*ratio, low, high), strict=True))
+        row["accuracy_change_pp"] = 100 * float(new.mean[place] - old.mean[place])
+        row["accuracy_limit_pp"] = 100 * float(noise[place])
+        yield row | _decided(row, wanted.min_effect)
 
 
-def _ratio(row: dict[str, Any], wanted: Demands, level: float) -> dict[str, Any]:
-    names = ("ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high")
-    if row["samples"] is None:
-        return {**dict.fromkeys(names, NAN), "verdict": "not compared"}
-    b, a, paired = row["samples"]
-    interval = paired_interval if paired else ratio_interval
-    _, low, high = interval(b, a, level)
-    found = dict(zip(names, (*interval(b, a, wanted.confidence), low, high), strict=True))
-    if low is None:
+def _logs(ok: pd.DataFrame, row: Mapping[str, Any]) -> Floats:
+    """Return the logarithm of the speed of each run, NaN if it is not compared."""
+    values = numbers(ok, BASIS_COLUMNS[row["basis"]])
+    logs = np.log(np.where((values > 0) & (not row["why"]), values, NAN))
+    return logs if BASES[row["basis"]].is_rate else -logs
+
+
+def _decided(row: Mapping[str, Any], effect: float | None) -> dict[str, str]:
+    """Return the verdict on a row, and if there is none why."""
+    if row["why"]:
+        return {"verdict": "not compared"}
+    low, high = row["corrected_low"], row["corrected_high"]
+    if isnan(low):
         alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
         if not alone:
-            return {**found, "verdict": NO_SPREAD, "why": "all values of each side are equal"}
-        return {**found, "verdict": ONE_RUN, "why": f"n=1 in {' and '.join(alone)}"}
+            return {"verdict": NO_SPREAD, "why": "all values of each side are equal"}
+        return {"verdict": ONE_RUN, "why": f"n=1 in {' and '.join(alone)}"}
     if row["cut"]:
-        low, high = low * row["b"] / (row["b"] + 1), high and high * (row["a"] + 1) / row["a"]
-    return {**found, "verdict": _verdict(low, high, wanted.min_effect)}
+        low, high = low * row["b"] / (row["b"] + 1), high * (row["a"] + 1) / row["a"]
+    return {"verdict": _verdict(low, high, effect)}
 
 
-def _verdict(low: float, high: float | None, effect: float | None) -> str:
-    if effect is not None and high is not None and 1 - effect <= low and high <= 1 + effect:
+def _verdict(low: float, high: float, effect: float | None) -> str:
+    if effect is not None and 1 - effect <= low and high <= 1 + effect:
         return f"no difference larger than {100 * effect:g} %"
     if low > 1 + _ROUNDING:
         return BETTER
-    if high is not None and high < 1 - _ROUNDING:
-        return WORSE
-    return "no difference seen at this n"
-
-
-def accuracy_change(ok: Sequence[pd.DataFrame]) -> dict[str, Any]:
-    """Return the change from A to B [percentage points], and the moments of both sides.
-
-    There are no moments if a side has fewer than two values.
-    """
-    a, b = (side["accuracy"].dropna().to_numpy(dtype=np.float64) for side in ok)
-    return {
-        "accuracy_change_pp": 100 * (b.mean() - a.mean()) if len(a) and len(b) else NAN,
-        "accuracies": [Moments.along_axis(x) for x in (a, b)] if min(len(a), len(b)) > 1 else None,
-    }
-
-
-def accuracy_limits(rows: Sequence[Mapping[str, Any]], confidence: float) -> list[float]:
-    """Return the change [percentage points] that noise explains at each point; NaN if not known.
-
-    The limits are Student's, corrected for the number of points, as the verdicts on speed are.
-    """
-
-    def limits(level: float) -> list[float]:
-        both = [row["accuracies"] for row in rows]
-        return [100 * float(noise_limit(one[0], one[1], level)) if one else NAN for one in both]
-
-    tests = sum(not isnan(limit) for limit in limits(confidence))
-    return limits(corrected(confidence, tests))
+    return WORSE if high < 1 - _ROUNDING else "no difference seen at this n"

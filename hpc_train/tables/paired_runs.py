@@ -7,13 +7,12 @@ independent samples, counts as noise.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from hpc_train.tables.confidence_intervals import Interval, IntervalArrays, welch
+from hpc_train.tables.confidence_intervals import IntervalArrays, welch
 from hpc_train.tables.group_reductions import NAN, Floats, Moments, moments
 from hpc_train.tables.record_arrays import Ints, Mask
 
@@ -94,11 +93,3 @@ def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differen
 def _no_pairs(size: int) -> Differences:
     none = np.full(size, NAN)
     return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))
-
-
-def paired_interval(b: Sequence[float], a: Sequence[float], confidence: float) -> Interval:
-    """Return b/a of runs in the same order of blocks, with Student's interval on logarithms."""
-    change = Moments.along_axis(np.log(b) - np.log(a))
-    sure = Moments(*(column[0] for column in _exactly_one(1)))
-    value, low, high = (float(one) for one in welch(change, sure, confidence))
-    return Interval(value, *(None if np.isnan(limit) else limit for limit in (low, high)))

@@ -34,8 +34,7 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
 
     First by the recorded conditions, then by the global batch where runs of one point have several.
     A run that did not record a field goes with the other runs of its point, else of its series.
-    Where a series was split, the table gets columns `series_asked` (its name before) and
-    `series_comparable` (before it was split by batch).
+    Where a series was split, the table gets a column `series_asked` (its name before).
 
     Raises:
         ReportError: `study.allow_mixed` names a field that does not exist.

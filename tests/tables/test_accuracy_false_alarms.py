@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.model.quality_flag import FlagCode
-from hpc_train.tables.comparison import accuracy_limits
+from hpc_train.tables.comparison import comparison_frame
 from hpc_train.tables.confidence_intervals import corrected, noise_limit
 from hpc_train.tables.group_reductions import Moments
 from hpc_train.tables.runs import run_frame
@@ -19,6 +19,7 @@ from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, study
 
 NOMINAL = 0.05
+ACCURACIES = ([0.7, 0.71, 0.72], [0.6, 0.61, 0.63])
 
 
 def most(studies: int) -> float:
@@ -78,11 +79,15 @@ def test_a_change_of_many_standard_errors_is_flagged(column: str) -> None:
 
 
 def test_a_comparison_is_corrected_for_its_points() -> None:
-    pair = [Moments.along_axis(np.array(x)) for x in ([0.7, 0.71, 0.72], [0.6, 0.61, 0.63])]
-    several = [{"accuracies": pair}] * 4 + [{"accuracies": None}]
+    pair = [Moments.along_axis(np.array(x)) for x in ACCURACIES]
     limit = 100 * float(noise_limit(pair[0], pair[1], 1 - 0.05 / 4))
-    assert accuracy_limits(several, 0.95)[:4] == pytest.approx([limit] * 4)
-    assert np.isnan(accuracy_limits(several, 0.95)[4])
+    frame, _ = frame_of(5, 3)
+    sides = [frame.assign(accuracy=np.tile(values, 5)) for values in ACCURACIES]
+    # One run of a point has no spread.
+    sides[1] = sides[1].drop(index=sides[1].index[-2:])
+    found = comparison_frame(*sides)["accuracy_limit_pp"]
+    assert found[:4].tolist() == pytest.approx([limit] * 4)
+    assert np.isnan(found[4])
 
 
 values = st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=2, max_size=6)

@@ -48,7 +48,9 @@ def test_the_ratio_is_that_of_the_two_samples() -> None:
     a, b = around(100), around(110, 2)
     found = row(runs({2: a}), runs({2: b}))
     value, low, high = ratio_interval(b, a)
-    assert (found["ratio"], found["ratio_low"], found["ratio_high"]) == (value, low, high)
+    assert (found["ratio"], found["ratio_low"], found["ratio_high"]) == pytest.approx(
+        (value, low, high)
+    )
     assert (found["a"], found["n_a"], found["verdict"]) == (
         pytest.approx(100, rel=1e-3), 3, "B better",
     )  # fmt: skip
