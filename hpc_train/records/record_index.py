@@ -13,6 +13,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train import registry
+from hpc_train.data_folders import data_file
 from hpc_train.model import record as model
 from hpc_train.model.record import Pack
 from hpc_train.records.parse_stats import ParseStats
@@ -147,7 +148,7 @@ def _code_of(names: tuple[str, ...]) -> str:
     """
     built_in = registry.BUILT_IN["parsers"]
     parsers = [built_in.get(name) or _plugin(maker(name)()) for name in names]
-    files = [*Path(__file__).parent.rglob("*.py"), Path(model.__file__)]
+    files = [*Path(__file__).parent.rglob("*.py"), Path(model.__file__), data_file("formats.yaml")]
     return "\n".join([*parsers, *sorted(map(_state_of_file, files))])
 
 
