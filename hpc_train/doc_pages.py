@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from hpc_train.data_folders import doc_folder
@@ -23,8 +24,10 @@ def page_titles() -> dict[str, str]:
     return {path.stem: _title(path) for path in paths}
 
 
-def page_text(name: str) -> str:
+def page_text(name: str, commands: Iterable[str] = ()) -> str:
     """Return a page as Markdown; the name may be that of its file, `docs/events.md`.
+
+    Where there is no such page, the nearest name may also be one of `commands`.
 
     Raises:
         UnknownNameError: no page has this name. HpcTrainError: the installation has no pages.
@@ -32,7 +35,7 @@ def page_text(name: str) -> str:
     word = Path(name).name.partition("#")[0].removesuffix(".md")
     titles = page_titles()
     if word not in titles:
-        raise UnknownNameError("page", word, titles, hint="hpctrain help lists them")
+        raise UnknownNameError("page", word, [*titles, *commands], hint="hpctrain help lists them")
     return (doc_folder() / f"{word}.md").read_text(encoding="utf-8")
 
 

@@ -31,7 +31,7 @@ def help_topic(topic: str | None) -> None:
         root = click.get_current_context().find_root().command
         root.main([topic, "--help"], prog_name="hpctrain", standalone_mode=False)
         return
-    text = page_text(topic)
+    text = page_text(topic, COMMANDS)
     if not sys.stdout.isatty():
         click.echo(text, nl=False)
         return

@@ -157,10 +157,11 @@ def _stated(found: ReportInputs, words: Sequence[str], search: Search) -> Report
     """Return the inputs with what a person states, and with the words that a command repeats."""
     from hpc_train.tables.run_level_records import with_rates
 
+    sizes = "".join(f" --{name} {','.join(map(str, n))}" for name, n in search.sizes.items())
     batch, scaling = search.batch or found.study.batch, search.scaling or found.study.scaling
     study = msgspec.structs.replace(
         found.study,
-        asked=shlex.join(words[:_REPEATED]) + " …" * (len(words) > _REPEATED),
+        asked=shlex.join(words[:_REPEATED]) + " …" * (len(words) > _REPEATED) + sizes,
         scaling=scaling or ("strong" if batch else None),
         batch=batch,
     )

@@ -16,6 +16,9 @@ from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.storage import CHECKPOINTS
 from hpc_train.sites.submit_folder import check_place
 
+# Directives are in the first lines of a script.
+_HEAD = 4096
+
 
 def check_start(prepared: Prepared) -> None:
     """Check the scheduler, and the secrets, folder, program, script and launcher of each job.
@@ -118,6 +121,10 @@ def _check_executable(path: Path, where: str) -> None:
     if not path.is_file():
         hint = "name a script, or a job or study file (.yaml); ls prints the files here"
         raise SpecError(f"{where}: {path} does not exist{_near(path)}", hint)
+    with path.open("rb") as stream:
+        if b"\n#SBATCH " in stream.read(_HEAD):
+            hint = f"name the program that it starts; hpctrain lint {path.name} checks the script"
+            raise SpecError(f"{where}: {path.name} is a job script, which sbatch submits", hint)
     if not os.access(path, os.X_OK):
         raise SpecError(f"{where}: {path} is not executable", f"chmod +x {path}")
 

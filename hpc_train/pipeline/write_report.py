@@ -56,6 +56,8 @@ def check_format(form: str | None, path: Path | None) -> None:
     """
     if form is None and path is not None and path.suffix == TIDY:
         need("Parquet", "parquet", "use -o FILE.csv")
+    if form is not None and path is not None and path.suffix in IMAGES:
+        raise StoreError(f"{path} is a figure, not {form}", "leave out one of -f and -o")
     if form is not None and f".{form}" in IMAGES:
         raise StoreError(f"-f {form}: a figure is a file", f"-o figure.{form}")
     if form is not None:

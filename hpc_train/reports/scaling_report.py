@@ -233,7 +233,7 @@ def summary_lines(
     return (
         *_rate_question(study, runs),
         *_looks_weak(study, points),
-        *answer_lines(points, fastest, study.gates),
+        *(_without_result(runs, points) or answer_lines(points, fastest, study.gates)),
         *implausible_caveats(points),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",
@@ -265,6 +265,14 @@ def _rate_question(study: ExpectedStudy, runs: pd.DataFrame) -> Iterator[str]:
         yield f"{asked[0]} hpctrain report {study.asked} --rates job, or --rates rank"
 
 
+def _without_result(runs: pd.DataFrame, points: Sequence[Row]) -> tuple[str, ...]:
+    """Return why no run has a result, of the first that has none."""
+    reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
+    if any(row["n_ok"] for row in points) or not reasons:
+        return ()
+    return (f"No run has a result: {reasons[0]}.",)
+
+
 def _looks_weak(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[str]:
     """Yield that step times contradict the assumed regime, and what settles it."""
     own = [row for row in points if row["looks_weak"] and row["step_time_s"] is not None]
@@ -272,7 +280,7 @@ def _looks_weak(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[str]:
         first, last = own[0], max(own, key=lambda row: float(row["ideal"] or 0))
         named = sizes(points)
         yield (
-            f"The step time hardly changes with the size ({significant(first['step_time_s'])} s at "
+            f"The step time hardly falls with the size ({significant(first['step_time_s'])} s at "
             f"{named(first)}, {significant(last['step_time_s'])} s at {named(last)}), which looks "
             f"like the same batch per rank: hpctrain report {study.asked} --scaling weak"
         )

@@ -101,27 +101,6 @@ def test_completion(hpctrain: Hpctrain) -> None:
 
 
 @pytest.mark.process
-@pytest.mark.mpi
-def test_a_study_from_submit_to_report(hpctrain: Hpctrain, train: Path) -> None:
-    Path("study.yaml").write_text(
-        "name: s\njob: {command: [python, train.py], launcher: mpirun, "
-        "resources: {cpus_per_task: 1}}\n"
-        "axes: {tasks_per_node: [1, 2]}\nrepetitions: 2\nscaling: strong\n"
-    )
-    done = hpctrain("submit", "study.yaml", "--wait")
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.split()) == 4
-    records = [json.loads(line) for line in hpctrain("collect", "s", "--json").stdout.splitlines()]
-    assert {record["metric"] for record in records} >= {"step_time", "samples", "accuracy"}
-    report = hpctrain("report", "s", "-f", "json")
-    assert report.returncode == 0, report.stderr
-    rows = json.loads(report.stdout)["rows"]
-    assert [row["tasks_per_node"] for row in rows] == [1, 2]
-    assert rows[1]["speedup"]["value"] == pytest.approx(2.0)
-    assert hpctrain("report", "s", "-f", "json").stdout == report.stdout
-
-
-@pytest.mark.process
 def test_report_writes_the_figure_beside_the_page(hpctrain: Hpctrain, train: Path) -> None:
     words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
     hpctrain("submit", "train.py", *words)

@@ -22,15 +22,6 @@ while not os.path.exists("go"):
 """
 
 
-SCALING = """\
-import os
-ranks = int(os.environ["WORLD_SIZE"])
-seconds = 0.1 / (1, 1.8)[ranks - 1]
-for step in range(20):
-    print(f'@hpct {{"step": {step}, "step_time": {seconds}, "global_batch_size": 8}}', flush=True)
-"""
-
-
 @pytest.mark.process
 def test_the_last_measurement_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
@@ -72,6 +63,8 @@ def test_after_a_study_the_next_command_is_printed(
     done = hpctrain("submit", "train.py", "--site", "local", *options.split())
     assert done.stderr.endswith(typed), done.stderr
     assert done.stderr.count("next: hpctrain status sizes\n") == 1
+    asks = "hpctrain report sizes --rates job, or --rates rank\n" in done.stderr
+    assert asks == ("samples/s" in command)
 
 
 @pytest.mark.process
@@ -81,14 +74,3 @@ def test_after_a_job_its_values_are_printed_and_no_report_is_offered(hpctrain: H
     assert done.returncode == 0, done.stderr
     assert "\nmeasured: 0.05 s a step, 8 samples/s\n" in done.stderr
     assert "hpctrain report" not in done.stderr
-
-
-@pytest.mark.process
-def test_a_study_ends_with_its_headline(hpctrain: Hpctrain) -> None:
-    Path("train.py").write_text(SCALING)
-    options = "--launcher spawn --cpus-per-task 1 --tasks-per-node 1,2 --set repetitions=1 --wait"
-    done = hpctrain("submit", "train.py", "--site", "local", *options.split())
-    assert done.returncode == 0, done.stderr
-    _, after = done.stderr.split(" 1.80 times 1 rank")
-    assert len(after.splitlines()) <= 4
-    assert after.endswith("\nnext: hpctrain report train\n")

@@ -122,6 +122,8 @@ MISTAKES = {
     "time": Mistake(f"{LOCAL} --time 99:99", 2, ("'99:99' is not a time",)),
     "run": Mistake("run train.py", 2, ("; hpctrain submit train.py does it",)),
     "version": Mistake("version", 2, ("hpctrain --version does it",)),
+    "table in a figure": Mistake("report x -o x.pdf -f csv", 2, ("x.pdf is a figure, not csv",)),
+    "help of no command": Mistake("help rendr", 2, ("did you mean 'render'?",)),
     "help of a command": Mistake("help submit", 0, ("Usage: hpctrain submit",)),
     "number after --watch": Mistake("status --watch 0", 2, ("--watch takes no number",)),
     "lint of a job": Mistake("lint job.yaml --site local", 0, ("as rendered for local",)),
@@ -203,6 +205,10 @@ MISTAKES = {
     "BOM": Mistake(
         "render bom.yaml --site local", 0, ("# j on this machine",),
         lambda: text("bom.yaml", "\ufeff" + job())(),
+    ),
+    "script of sbatch": Mistake(
+        "submit job.sbatch --site local", 2, ("a job script, which sbatch", "lint job.sbatch"),
+        text("job.sbatch", "#!/bin/bash\n#SBATCH --nodes=2\n"),
     ),
     "tabs": Mistake(
         "render tab.yaml --site local", 2, ("tab.yaml:2", "'\\t'", "no tabs"),

@@ -151,7 +151,8 @@ def test_wrong_sites_are_refused_with_their_place(make: Make, desk: Path) -> Non
     assert "hpctrain site list" in hint
     message, _ = refusal(make, "here, ./three.yaml")
     assert message == (
-        f"{place}axes.site: {desk}/studies/three.yaml: no such file of a site profile; did you mean 'there.yaml'?"
+        f"{place}axes.site: {desk}/studies/three.yaml: no such file of a site profile; "
+        "did you mean 'there.yaml'?"
     )
     message, _ = refusal(make, "here, ../here.yaml")
     assert message == f"{place}axes.site: two values have the name 'here', which names their runs"

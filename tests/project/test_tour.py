@@ -52,6 +52,9 @@ def walk(study: str, folder: Path, typed: Typed, sizes: str) -> None:
     own, other = ("strong", "weak") if way["scaling"] == "strong" else ("weak", "strong")
     words = f"submit {name}.py --cpus-per-task 1 {sizes} --set repetitions=1 --set scaling={own}"
     ended = typed(*f"{words} --wait -- {way['arguments']}".split())
+    answer = ended.stderr.rpartition("COMPLETED")[2]
+    assert len(answer.splitlines()) <= 5
+    assert answer.endswith(f"\nnext: hpctrain report {name}\n")
     drawn = typed("report", name, "-o", f"{name}.pdf")
     again = typed("report", name, "--scaling", other)
     for done, scaling in ((ended, own), (drawn, own), (again, other)):

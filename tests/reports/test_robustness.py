@@ -141,4 +141,4 @@ def test_all_foreign_logs_of_unknown_size() -> None:
 @pytest.mark.process
 def test_a_run_that_nobody_measured_leaves_only_absent_cells() -> None:
     report = rendered(study([expected("a", state="FAILED")]), [])
-    assert report.summary[0] == "No run has a result."
+    assert report.summary[0] == "No run has a result: rank 1: exit code 3."

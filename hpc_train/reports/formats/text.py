@@ -60,10 +60,11 @@ def _shorter(table: ReportTable) -> ReportTable:
 
 
 def _failed(report: Report) -> Iterator[str]:
-    """Yield the first run of each reason why a run has no result."""
+    """Yield the first run of each reason why a run has no result that the answer does not name."""
     reasons: dict[str, list[str]] = {}
+    answer = " ".join(report.answer)
     for row in report.run_rows:
-        if row["problem"]:
+        if row["problem"] and str(row["problem"]) not in answer:
             reasons.setdefault(str(row["problem"]), []).append(str(row["run_id"]))
     shown = [f"{runs[0]}{_others(len(runs))}: {why}" for why, runs in reasons.items()]
     yield from _few(shown, MOST_CHECKS, "reasons")
