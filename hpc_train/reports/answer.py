@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import NamedTuple
 
 from hpc_train.model.expected_study import ExpectedStudy, state_sizes
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
@@ -45,19 +44,6 @@ _ENDS = ("", "_low", "_high")
 Size = tuple[object, ...]
 
 
-class _Pair(NamedTuple):
-    """A series beside another one at one size: how much slower it is, and what is sure of that.
-
-    `ratio` is how many times as fast as it the other one is, with its limits.
-    """
-
-    ratio: float | None
-    low: float | None
-    high: float | None
-    verdict: str
-    not_ok: str
-
-
 class _Points:
     """The points of a report: names, baselines, and pairs of series at one size."""
 
@@ -91,14 +77,13 @@ class _Points:
         """Return the size of a point in the unit of the report, 0 if it is not known."""
         return float(row[self._unit] or 0)
 
-    def pair(self, leader: str, other: str, size: Size) -> _Pair | None:
+    def pair(self, leader: str, other: str, size: Size) -> Row | None:
         """Return how much slower than `leader` the other series is, if they were compared."""
         if row := self._pairs.get((leader, other, size)):
-            limits = row["ratio"], row["ratio_low"], row["ratio_high"]
-            return _Pair(*limits, str(row["verdict"]), str(row["not_ok"] or ""))
+            return row
         if row := self._pairs.get((other, leader, size)):
             ratio, high, low = (v and 1 / v for v in (row[f"ratio{end}"] for end in _ENDS))
-            return _Pair(ratio, low, high, str(row["verdict"]), "")
+            return {**row, "ratio": ratio, "ratio_low": low, "ratio_high": high, "not_ok": ""}
         return None
 
 
@@ -224,14 +209,14 @@ def _beside(found: _Points, top: Row, series: str) -> str:
     """Return `5.0 % slower [1.7, 8.3] at 32 GPUs; no difference seen at 4 and 8 GPUs`."""
     leader, where = str(top["series"]), found.named(top)
     at = found.pair(leader, series, _size(top))
-    if at is None or at.ratio is None:
+    if at is None or at["ratio"] is None:
         best = found.best([series], largest=True)
-        lacks = f"no result at {where} ({at.not_ok}); " if at and at.not_ok else ""
+        lacks = f"no result at {where} ({at['not_ok']}); " if at and at["not_ok"] else ""
         return f"{lacks}{_result(found, best, series)}" if best else f"{lacks}no run has a result"
     near: dict[str, list[str]] = {}
     for row in found.own[series]:
         pair = found.pair(leader, series, _size(row))
-        if pair and pair.ratio is not None:
+        if pair and pair["ratio"] is not None:
             near.setdefault(_word(pair), []).append(found.named(row))
     text = "" if _word(at) == SAME else f"{_slower(at)} at {where}"
     for word in (SAME, "faster"):
@@ -240,21 +225,21 @@ def _beside(found: _Points, top: Row, series: str) -> str:
     return text
 
 
-def _word(pair: _Pair) -> str:
-    if pair.verdict == FASTER and pair.ratio is not None:
-        return "slower" if pair.ratio > 1 else "faster"
-    return pair.verdict if pair.verdict in (ONE_RUN, NO_SPREAD) else SAME
+def _word(pair: Row) -> str:
+    if pair["verdict"] == FASTER and pair["ratio"] is not None:
+        return "slower" if pair["ratio"] > 1 else "faster"
+    return pair["verdict"] if pair["verdict"] in (ONE_RUN, NO_SPREAD) else SAME
 
 
-def _slower(pair: _Pair) -> str:
+def _slower(pair: Row) -> str:
     """Return `5.0 % slower [1.7, 8.3]`: 1 - 1/ratio, as a share of the faster one's speed."""
     word = _word(pair)
     if word == SAME:
         return word
-    share = f"{_percent(pair.ratio)} % slower"
+    share = f"{_percent(pair['ratio'])} % slower"
     if word != "slower":
         return f"{share} (n=1)" if word == ONE_RUN else f"{share} (repetitions are equal)"
-    return f"{share} [{_percent(pair.low)}, {_percent(pair.high)}]"
+    return f"{share} [{_percent(pair['ratio_low'])}, {_percent(pair['ratio_high'])}]"
 
 
 def _percent(ratio: float | None) -> str:
@@ -265,13 +250,13 @@ def _range(found: _Points, top: Row, others: Sequence[str]) -> Iterator[str]:
     """Yield how much slower the second and the slowest of many series are at the largest size."""
     leader = str(top["series"])
     pairs = [(name, found.pair(leader, name, _size(top))) for name in others]
-    known = [(name, pair) for name, pair in pairs if pair and pair.ratio]
+    known = [(name, pair) for name, pair in pairs if pair and pair["ratio"]]
     if known:
         first, last = (
             f"{found.label(name).removesuffix(': ')} {_slower(pair)}"
             for name, pair in (
-                min(known, key=lambda one: one[1].ratio or 0),
-                max(known, key=lambda one: one[1].ratio or 0),
+                min(known, key=lambda one: one[1]["ratio"] or 0),
+                max(known, key=lambda one: one[1]["ratio"] or 0),
             )
         )
         yield f"{len(known)} others at {found.named(top)}: {first}, to {last}."

@@ -252,13 +252,6 @@ def _in_turn(repetitions: Sequence[int]) -> bool:
     return len(turns) == len(set(turns))
 
 
-class _Span(NamedTuple):
-    """The part of a start that later starts keep: from its resume to its last checkpoint [s]."""
-
-    begun: float
-    kept: float | None
-
-
 def run_time_s(
     starts: Sequence[JobStart], status: JobStatus, now: float | None = None
 ) -> float | None:
@@ -286,9 +279,9 @@ def time_lost_s(starts: Sequence[JobStart], status: JobStatus) -> float | None:
     ]:
         return None
     spans = list(_spans(starts, status))
-    if any(before.kept is None for before, _ in pairwise(spans)):
+    if any(kept is None for _, kept in spans[:-1]):
         return None
-    return sum(max(0.0, after.begun - (before.kept or 0.0)) for before, after in pairwise(spans))
+    return sum(max(0.0, begun - (kept or 0.0)) for (_, kept), (begun, _) in pairwise(spans))
 
 
 def _ran_s(start: JobStart) -> float:
@@ -296,14 +289,15 @@ def _ran_s(start: JobStart) -> float:
     return 0.0 if last is None else max(0.0, last - start.started)
 
 
-def _spans(starts: Sequence[JobStart], status: JobStatus) -> Iterator[_Span]:
+def _spans(starts: Sequence[JobStart], status: JobStatus) -> Iterator[tuple[float, float | None]]:
+    """Yield the part of each start that later starts keep: resume, and last checkpoint [s]."""
     for start in starts:
         resumed, saved = (_within(start, time) for time in (start.resumed, start.saved))
         begun = start.started if resumed is None else resumed
         known = start.saved is not None or start.step == 0
-        yield _Span(begun, (begun if saved is None else saved) if known else None)
+        yield begun, (begun if saved is None else saved) if known else None
     if not starts or starts[-1].restart < status.restart_count:
-        yield _Span(status.started, None)
+        yield status.started, None
 
 
 def _within(start: JobStart, time: float | None) -> float | None:

@@ -52,16 +52,6 @@ class SlowRun(NamedTuple):
     times: float
 
 
-class _PointNodes(NamedTuple):
-    """The nodes of a point, and the probability that all its runs got one set by chance.
-
-    The probability is 1 if they are on several sets.
-    """
-
-    nodes: Nodes
-    chance: float
-
-
 def apart_points(runs: pd.DataFrame, points: pd.DataFrame) -> tuple[ApartPoints, ...]:
     """Return the points on other nodes than those they are compared with.
 
@@ -98,7 +88,7 @@ def _nodes(text: object) -> Nodes:
 
 
 def _apart(
-    found: Mapping[int, _PointNodes], compared: Iterable[tuple[int, int]]
+    found: Mapping[int, tuple[Nodes, float]], compared: Iterable[tuple[int, int]]
 ) -> Iterator[ApartPoints]:
     """Yield the compared points without a common node, if nodes at random do not explain it.
 
@@ -112,8 +102,9 @@ def _apart(
             yield ApartPoints(point, other, tuple(sorted(own)), tuple(sorted(others)))
 
 
-def _point_nodes(own: Mapping[int, Sequence[Nodes]]) -> dict[int, _PointNodes]:
-    """Return the nodes of each point whose ok runs all have known nodes.
+def _point_nodes(own: Mapping[int, Sequence[Nodes]]) -> dict[int, tuple[Nodes, float]]:
+    """Return the nodes of each point whose ok runs all have known nodes, and a probability: that
+    all its runs got one set by chance; 1 if they are on several sets.
 
     n runs on k of N nodes are all on one set with probability C(N, k)^-(n-1). N counts the nodes
     that the study used; further nodes make the probability smaller.
@@ -121,7 +112,7 @@ def _point_nodes(own: Mapping[int, Sequence[Nodes]]) -> dict[int, _PointNodes]:
     known = {point: of for point, of in own.items() if all(of)}
     most = len(Nodes().union(*chain.from_iterable(known.values())))
     return {
-        point: _PointNodes(
+        point: (
             Nodes().union(*of),
             1 / comb(most, len(of[0])) ** (len(of) - 1) if len(set(of)) == 1 else 1.0,
         )
