@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 import pytest
 
+from tests.cases import cases
 from tests.cli.conftest import Hpctrain
 
 STORED = Path(__file__).parents[1] / "stored/schema-1"
@@ -96,58 +97,16 @@ def job(more: str = "", sep: str = "\n") -> str:
     return sep.join((*lines, "resources: {cpus_per_task: 1, time: 5m}", more))
 
 
+PLAIN = {
+    name: Mistake(words, code, tuple(parts))
+    for name, words, code, *parts in cases("cli/mistakes.yaml", "a_mistake_is_answered")
+}
 STUDY = "name: st\njob: job.yaml\nscaling: weak\nrepetitions: 1\naxes: {env.X: [1, 2]}\n"
-MISTAKES = {
-    "forgotten site": Mistake(
-        "submit train.py --nodes 2 --dry-run", 2, ("--nodes", "at most 1", "--site NAME")
-    ),
-    "options before --": Mistake(
-        "submit train.py --epochs 3", 2, ("'--epochs'", "hpctrain submit train.py -- --epochs 3")
-    ),
-    "unknown command": Mistake("sumbit train.py", 2, ("'sumbit'", "did you mean 'submit'?")),
-    "gpus": Mistake(
-        f"{LOCAL} --gpus 65", 2, ("--gpus: resources.gpus_per_node", "from 0 to 64")
-    ),
-    "wrong path of --set": Mistake(
-        f"{LOCAL} --set resources.node=2", 2,
-        ("--set resources.node", "did you mean 'resources.nodes'?", "hpctrain help files"),
-    ),
-    "type of GPU": Mistake(
-        "render train.py --site leonardo -A me -t 1h -p boost_usr_prod --gpus h100:4", 2,
-        ("--gpus: gpu_type = h100, but boost_usr_prod has ", "hpctrain site show leonardo"),
-    ),
-    "no list": Mistake(
-        f"{LOCAL} --tasks-per-node 1-4", 2, ("neither a whole number", "--tasks-per-node 1,2,4")
-    ),
-    "time": Mistake(f"{LOCAL} --time 99:99", 2, ("'99:99' is not a time",)),
-    "run": Mistake("run train.py", 2, ("; hpctrain submit train.py does it",)),
-    "version": Mistake("version", 2, ("hpctrain --version does it",)),
-    "table in a figure": Mistake("report x -o x.pdf -f csv", 2, ("x.pdf is a figure, not csv",)),
-    "help of no command": Mistake("help rendr", 2, ("did you mean 'render'?",)),
-    "help of a command": Mistake("help submit", 0, ("Usage: hpctrain submit",)),
-    "number after --watch": Mistake("status --watch 0", 2, ("--watch takes no number",)),
-    "lint of a job": Mistake("lint job.yaml --site local", 0, ("as rendered for local",)),
-    "far option": Mistake("lab up --pbs", 2, ("No such option '--pbs'.\n",)),
-    "missing script": Mistake("submit no.py --site local --dry-run", 2, ("no.py does not exist",)),
-    "item that is not there": Mistake(
-        "render job.yaml --site local --set command.9=x", 2,
-        ("--set command.9", "a list of 2 items, from 0 on", "hpctrain explain FILE"),
-    ),
+MISTAKES = PLAIN | {
     "profile with a typo": Mistake(
         "submit train.py --site sites/clustr.yaml", 2,
         ("sites/clustr.yaml", "did you mean 'cluster.yaml'?", "ls sites", "that --site takes"),
         sites,
-    ),
-    "file that is not there": Mistake(
-        "submit trian --site local", 2, ("trian does not exist; did you mean 'train.py'?", "ls "),
-    ),
-    "profile with a path": Mistake(
-        f"{LOCAL} --site ./perlmutter --dry-run", 2,
-        ("./perlmutter: no such file", "without a path: --site perlmutter"),
-    ),
-    "collect of no folder": Mistake("collect no/", 2, ("no/: no such folder", "hpctrain status")),
-    "report of no folder": Mistake(
-        "report old/nothing", 2, ("old/nothing: no such", "folder old", "hpctrain status")
     ),
     "empty folder": Mistake(
         "report logs", 2, ("logs: no log files", "contains nothing", "name other files"),
@@ -194,10 +153,6 @@ MISTAKES = {
     "full disk": Mistake(
         "help", 2, ("output: No space left on device", "df -h prints"), start=("-c", FULL)
     ),
-    "no permission": Mistake(
-        f"{LOCAL} --results /sys/results", 2,
-        ("/sys/results", "cannot be written", "hpctrain submit FILE --results"),
-    ),
     "CRLF": Mistake(
         "lint job.sh", 1, ("job.sh:1", "DOS line breaks", "lint --fix"),
         text("job.sh", "#!/bin/bash\r\n#SBATCH --nodes=1\r\n"),
@@ -230,12 +185,6 @@ MISTAKES = {
     "comma": Mistake(
         "render bad.yaml --site local", 2, ("env.second", "a text with a comma needs quotes"),
         text("bad.yaml", "command: [x]\nenv: {A: first, second}\n"),
-    ),
-    "scheduler as a site": Mistake(
-        "render train.py --site pbs", 2, ("pbs is a scheduler", "abci, aurora, derecho,")
-    ),
-    "missing keys": Mistake(
-        "render train.py --site leonardo", 2, ("\n  --account NAME --gpus-per-node 4; a whole",)
     ),
     "study of one point": Mistake(
         "submit one.yaml --site local --dry-run", 0, ("1 point: no speedup", "--nodes 1,2,4"),

@@ -30,6 +30,7 @@ from hpc_train.scripts.quote_filters import (
     token,
 )
 from hpc_train.scripts.render import render_script
+from tests.cases import cases
 
 Plans = Callable[..., LaunchPlan]
 Refused = Callable[[str], str]
@@ -57,70 +58,9 @@ def refused(plan: Plans, folder: Path) -> Refused:
     return render
 
 
-ESCAPES = [
-    ("{{ plan.__class__ }}", "access to attribute '__class__' of 'LaunchPlan' object is unsafe"),
-    ("{{ plan['__class__'] }}", "access to attribute '__class__' of 'LaunchPlan'"),
-    ("{{ ().__class__.__base__.__subclasses__() }}", "access to attribute '__class__' of 'tuple'"),
-    ("{{ plan.name.__init__.__globals__ }}", "access to attribute '__init__' of 'str'"),
-    ("{{ [plan] | map(attribute='__class__') | join }}", "access to attribute '__class__'"),
-    ("{{ ([plan] | groupby('__class__') | first)[0] }}", "access to attribute '__class__'"),
-    ("{{ '{0.__class__}'.format(plan) }}", "access to attribute '__class__' of 'LaunchPlan'"),
-    ("{{ '{a.__class__}'.format_map({'a': plan}) }}", "access to attribute '__class__'"),
-    ("{{ plan | attr('__class__') }}", "unknown filter 'attr'"),
-    ("{{ self.__init__ }}", "access to attribute '__init__' of 'TemplateReference'"),
-    ("{{ self._TemplateReference__context }}", "access to attribute '_TemplateReference__context'"),
-    ("{% macro m() %}{% endmacro %}{{ m._func }}", "access to attribute '_func' of 'Macro'"),
-    ("{{ range.__globals__ }}", "access to attribute '__globals__' of 'function'"),
-    ("{{ plan.settings.update({'a': 1}) }}", "access to attribute 'update' of 'dict' object"),
-    ("{{ [1].append(2) }}", "access to attribute 'append' of 'list' object is unsafe"),
-    ("{{ lipsum() }}", "unknown variable 'lipsum'"),
-    ("{{ cycler(1) }}", "unknown variable 'cycler'"),
-    ("{{ plan.setup | random }}", "unknown filter 'random'"),
-    ("{{ plan.name | e }}", "unknown filter 'e'"),
-    ("{% include '../secret.txt' %}", "'../secret.txt' is not a name of a template"),
-    ("{% include 'a/../../secret.txt' %}", "is not a name of a template"),
-    ("{% include '/etc/passwd' %}", "'/etc/passwd' is not a name of a template"),
-    ("{% include 'package:../README.md' %}", "'../README.md' is not a name of a template"),
-    ("{% include '0:bad.j2' %}", "'0:bad.j2' is not a name of a template"),
-    ("{% extends '.hidden' %}", "'.hidden' is not a name of a template"),
-    ("{% from '~/x.j2' import y %}", "'~/x.j2' is not a name of a template"),
-    ("{% include ['no.j2', '../secret.txt'] %}", "'../secret.txt' is not a name of a template"),
-    ("{% include plan.name ~ '/../../secret.txt' %}", "is not a name of a template"),
-    ("{% include '../secret.txt' ignore missing %}", "is not a name of a template"),
-]
-ENDLESS = [
-    ("{% for i in range(1000000000) %}{% endfor %}", "Range too big"),
-    ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "call one another recursively"),
-    ("{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}", "recursively"),
-    ("{% include 'there.j2' %}", "call one another recursively"),
-]
-MISTAKES = [
-    ("{{ pln.name }}", "unknown variable 'pln'; did you mean 'plan'?; there is: plan"),
-    ("{{ plan.topolgy }}", "unknown field 'plan.topolgy'; did you mean 'topology'?; plan has: na"),
-    ("{{ plan.topolgy.nodes }}", "unknown field 'plan.topolgy'; did you mean 'topology'?"),
-    ("{% if plan.topolgy %}{% endif %}", "unknown field 'plan.topolgy'"),
-    ("{% for x in plan.topolgy %}{% endfor %}", "unknown field 'plan.topolgy'"),
-    ("{{ plan.topolgy | sh }}", "sh quotes text"),
-    ("{{ plan['topolgy'] }}", "unknown field 'plan.topolgy'; did you mean 'topology'?"),
-    ("{{ plan.topology.nods }}", "'plan.topology.nods'; did you mean 'nodes'?; plan.topology has"),
-    ("{{ plan.topology.worldsize }}", "did you mean 'world_size'?"),
-    ("{{ plan.launch.argv[0].txt }}", "unknown field 'Text.txt'; did you mean 'text'?"),
-    ("{{ plan.settings.comand }}", "unknown field 'plan.settings.comand'; did you mean 'command'"),
-    ("{{ plan.workdir | sh }}", "sh quotes text, not None"),
-    ("{{ plan.name | command }}", "token and command write the arguments of plan.launch, not 'd'"),
-    ("{{ 'a b' | directive }}", "'a b' cannot be written as an #SBATCH value"),
-    ("{{ plan.name | shh }}", "unknown filter 'shh'; did you mean 'sh'?; allowed: abs,"),
-    ("{{ plan.name is nubmer }}", "unknown test 'nubmer'; did you mean 'number'?"),
-    ("{{ 1 + 'a' }}", "unsupported operand"),
-    ("{{ 1 / 0 }}", "division by zero"),
-    ("{{ plan.name() }}", "'str' object is not callable"),
-    ("{% include '_strt.sh.j2' %}", "unknown template '_strt.sh.j2'; did you mean '_start.sh.j"),
-    ("{% endblock %}", "unknown tag 'endblock'"),
-    ("{{ plan.name +* 1 }}", "unexpected '*'"),
-    ("{{ plan.topology }}", "a Topology is not text"),
-    ("{{ plan.setup }}", "a tuple is not text; use sh, command or join"),
-    ("{{ plan.workdir }}", "a NoneType is not text"),
-]
+ESCAPES, ENDLESS, MISTAKES = (
+    cases("scripts/refused_templates.yaml", key) for key in ("escapes", "endless", "mistakes")
+)
 
 
 @pytest.mark.parametrize(("text", "message"), ESCAPES)
