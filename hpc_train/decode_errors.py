@@ -38,7 +38,7 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     match = _PLACE.match(message)
     text, raw_path = (match["text"], match["path"] or "") if match else (message, "")
     path = re.sub(r"\[(\d+)\]", r".\1", raw_path).lstrip(".")
-    if "[...]" in path:
+    while "[...]" in path:
         path = _offender(data, kind, path)
     field = _FIELD.match(text)
     if field:

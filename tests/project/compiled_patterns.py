@@ -16,7 +16,9 @@ from typing import Any
 import msgspec
 
 import hpc_train
+from hpc_train.data_folders import data_file
 from hpc_train.lint.option_values import srun_value_forms
+from hpc_train.records.parsers.formats import compiled, read_formats
 from hpc_train.records.signatures.catalogue import packaged
 
 ROOT = Path(hpc_train.__file__).parent
@@ -41,6 +43,12 @@ def patterns() -> dict[re.Pattern[Any], str]:
             found.setdefault(pattern, f"{module.__name__}:{line}")
     for signature in packaged():
         found.setdefault(signature.compiled, f"signatures.{signature.id}")
+    formats = read_formats(data_file("formats.yaml"))
+    for name in formats.value.formats:
+        shapes, damaged = compiled(formats, name)
+        for one in (damaged, *(p for kind in shapes for p in (kind.pattern, kind.each, kind.cut))):
+            if one is not None:
+                found.setdefault(one, f"formats.{name}")
     for option, form in srun_value_forms().items():
         found.setdefault(form.compiled, f"slurm_values.{option}")
     return found

@@ -122,7 +122,7 @@ class _Shape:
         self.keyed, self.ranked = "key" in here, "rank" in groups
         self.step_named, self.counted = "step" in groups, "done" in groups
         self.placed = entry.opens or self.step_named or self.counted
-        self.in_epoch = "epoch" in groups
+        self.in_epoch, self.anchored = "epoch" in groups, pattern.pattern.startswith("^")
         self.facts = {}
         for name, one in entry.values.items():
             rules = one if one.nonzero or one.beside or one.unless else None
@@ -133,7 +133,7 @@ class _Shape:
 
     def matches(self, text: str) -> list[re.Match[str]]:
         """Return what is found in a line: ranks may write several on one."""
-        if not self.pattern.pattern.startswith("^"):
+        if not self.anchored:
             return [*self.pattern.finditer(text)]
         match = self.pattern.match(text)
         return [match] if match else []
@@ -242,13 +242,12 @@ class FormatParser:
         if entry.needs and all(fact is not shape.facts[entry.needs] for fact, _ in stated):
             return [Unreadable()]
         hits: list[Hit | Unreadable] = []
-        means = {"": 1, "since_last": steps, "since_start": max(1, step or 0)}
         for (_, metric, scope, scale, mean, variant, once, _), text in stated:
             value = number(text)
             if value is not None and scale * unit != 1.0:
                 value = scaled(value, scale * unit)
             if value is not None and isfinite(value):
-                of = means[mean]
+                of = 1 if not mean else steps if mean == "since_last" else max(1, step or 0)
                 hits.append(Hit(metric, value, scope, step, rank, "", of, None, variant, once))
         if shape.cut and shape.cut.search(match.string, match.end(), end):
             hits.append(Unreadable())
