@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -25,21 +25,12 @@ _LABEL = "axis.scaling"
 Regime = Literal["strong", "weak", "mixed", "unknown"]
 
 
-class WorkUnits(NamedTuple):
-    """The unit of work that the time of each point is for.
-
-    `work`: that of the point in the units of the smallest size, 1 or its number of ranks.
-    `assumption` is what the speedup takes for granted, `looks_weak` that the times contradict it.
-    """
-
-    regime: list[Regime]
-    work: Floats
-    assumption: list[str]
-    looks_weak: list[bool]
-
-
-def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) -> WorkUnits:
+def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) -> dict[str, Any]:
     """Return the unit of work of each point: that of a rate, or what its time is measured for.
+
+    The columns are `regime`; `work`, that of the point in the units of the smallest size, 1 or its
+    number of ranks; `assumption`, what the speedup takes for granted; and `looks_weak`, whether the
+    times contradict it.
 
     A step is the global batch (strong scaling) or the batch of each rank (weak scaling): recorded,
     else declared, else the global batch is assumed. An epoch is all data, and a training the same
@@ -52,7 +43,8 @@ def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) 
     gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
     size = np.where(ranks > 0, ranks, np.where(gpus > 0, gpus, nodes))
     n = groups.size
-    found = WorkUnits(["unknown"] * n, np.ones(n), [""] * n, [False] * n)
+    regime_of, work = ["unknown"] * n, np.ones(n)
+    assumption, weak = [""] * n, [False] * n
     times = moments(groups.ok_only("step_time_s"), groups.point, n).mean
     for series, own in pd.Series(groups.of_point).groupby(groups.of_point).indices.items():
         label = groups.labels[series]
@@ -67,10 +59,9 @@ def work_units(groups: Grouped, basis: Sequence[str], declared: Scaling | None) 
             text = f"by the time to train, as batch and size change together, {text}"
         looks_weak = steady and not (known or declared)
         for point in own.tolist():
-            found.regime[point], found.assumption[point] = regime, text
-            found.looks_weak[point] = looks_weak
-            found.work[point] = size[point] if grows else 1.0
-    return found
+            regime_of[point], assumption[point], weak[point] = regime, text, looks_weak
+            work[point] = size[point] if grows else 1.0
+    return {"regime": regime_of, "work": work, "assumption": assumption, "looks_weak": weak}
 
 
 def _assumption(timed: Basis, grows: bool, known: bool, declared: Scaling | None) -> str:

@@ -23,6 +23,7 @@ from hpc_train.model.training_strategies import (
     TrainingRequest,
 )
 from hpc_train.workload.models import make_model, mean_loss
+from tests.cases import cases
 
 torch = pytest.importorskip("torch")
 
@@ -102,42 +103,7 @@ FOUR = TrainingRequest(strategy="ddp", model="gpt-tiny", world_size=4, device="c
 
 
 @pytest.mark.parametrize(
-    ("changes", "words"),
-    [
-        ({"strategy": "single"}, "the job has 4 ranks; use 1 rank or ddp"),
-        ({"strategy": "dp", "world_size": 1}, "has no effect on a CPU; use ddp"),
-        ({"strategy": "pipeline", "world_size": 1}, "but the job has 1; use 2 or more"),
-        ({"strategy": "naive", "world_size": 1}, "but the job has 1; use 2 or more"),
-        ({"strategy": "tensor", "model": "cnn"}, "cnn has convolutions; use the model gpt-tiny"),
-        ({"strategy": "tensor", "world_size": 3}, "not by 3; use 1, 2, 4 ranks"),
-        ({"strategy": "context", "model": "cnn"}, "the strategy fsdp"),
-        ({"strategy": "context", "world_size": 3}, "not by 3; use 2 ranks"),
-        ({"strategy": "hsdp", "mesh": (2, 3)}, "needs 6 ranks for a mesh of 2 x 3, not 4"),
-        ({"strategy": "hsdp", "world_size": 3}, "use mesh 1,3 or 3,1"),
-        ({"strategy": "hsdp", "mesh": (4,)}, "two sizes, replicate and shard, not 1"),
-        ({"mesh": (2, 2)}, "leave mesh out"),
-        ({"strategy": "pipeline", "model": "cnn", "world_size": 5}, "use 4 stage ranks or fewer"),
-        ({"strategy": "pipeline+ddp", "mesh": (1, 4)}, "needs 2 or more stages"),
-        ({"strategy": "pipeline", "accumulate": 2}, "at least 4 micro-batches, not 2"),
-        (
-            {"strategy": "pipeline", "schedule": "Interleaved1F1B", "accumulate": 6},
-            "a multiple of 4 micro-batches, not 6",
-        ),
-        ({"strategy": "naive", "accumulate": 2}, "for micro-batches use pipeline"),
-        ({"strategy": "tensor", "precision": "fp16"}, "zero in fp16; use bf16"),
-        ({"strategy": "pipeline+ddp", "precision": "fp16"}, "zero in fp16; use bf16"),
-        ({"strategy": "tensor", "model": "resnet50"}, "resnet50 has convolutions"),
-        ({"model": "cnn", "checkpointing": "full"}, "with checkpointing works on the blocks"),
-        ({"model": "cnn", "compile": "block"}, "cnn has none; use the model gpt-tiny"),
-        (
-            {"strategy": "pipeline", "schedule": "DualPipeV", "accumulate": 8, "compile": "block"},
-            "use GPipe, 1F1B, LoopedBFS, Interleaved1F1B",
-        ),
-        (
-            {"strategy": "tensor", "compile": "block", "checkpointing": "full"},
-            "use checkpointing selective",
-        ),
-    ],
+    ("changes", "words"), cases("model/impossible_strategies.yaml", "why_a_strategy_cannot_run")
 )
 def test_why_a_strategy_cannot_run(changes: dict[str, object], words: str) -> None:
     request = replace(FOUR, **changes)  # type: ignore[arg-type]

@@ -14,15 +14,15 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 700,
-    "lines of modules": 94_547,
-    "modules with a single importer": 158,
+    "modules": 679,
+    "lines of modules": 94_135,
+    "modules with a single importer": 151,
     "per cent of lines that are imports": 8.1,
-    "imports inside functions": 439,
+    "imports inside functions": 433,
     "value classes": 533,
     "lines of tests": 69_999,
-    "test files": 470,
-    "words of docs": 67_302,
+    "test files": 469,
+    "words of docs": 66_928,
     "lines of templates": 1_780,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}

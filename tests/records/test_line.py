@@ -6,35 +6,11 @@ import pytest
 
 from hpc_train.records.line import Line, Prefix, peel
 from hpc_train.timed_regex import TimedPattern
+from tests.cases import cases
 
 
 @pytest.mark.parametrize(
-    ("text", "rank", "local", "host"),
-    [
-        ("3: text", 3, None, None),
-        ("  8: text", 8, None, None),
-        ("[1,5]<stdout>:text", 5, None, None),
-        ("[1,5]<stderr>: text", 5, None, None),
-        ("Wed Nov 20 10:11:12 2024[1,3]<stdout>:text", 3, None, None),
-        ("[prterun-login1-77@1,6]<stdout>: text", 6, None, None),
-        ("[prterun-login1-77@1,6][node02:4242]<stderr>: text", 6, None, "node02"),
-        ("[7] text", 7, None, None),
-        ("[default0]:text", None, 0, None),
-        ("[trainer_2]: text", None, 2, None),
-        ("[rank9]: text", 9, None, None),
-        ("[rank9]:[rank9]: text", 9, None, None),
-        ("[rank-63/64] text", 63, None, None),
-        ("[2025-01-02 03:04:05][rank-63/64]text", 63, None, None),
-        ("2025-01-02T03:04:05.678Z 4: text", 4, None, None),
-        ("03:04:05 [rank4]: text", 4, None, None),
-        ("Jan 12 03:04:05 12: text", 12, None, None),
-        ("[lrdn0042:3]:text", None, 3, "lrdn0042"),
-        ("[lrdn0042:3]:[lrdn0043:1]: text", None, 3, "lrdn0042"),
-        ("0: [default3]:text", None, 3, None),
-        ("0: [rank12]:text", 12, None, None),
-        ("[default3]:[rank11]: text", 11, 3, None),
-        ("10.0.3.4: 2: text", 2, None, "10.0.3.4"),
-    ],
+    ("text", "rank", "local", "host"), cases("records/prefixes.yaml", "a_prefix_names_who_wrote")
 )
 def test_a_prefix_names_who_wrote(
     text: str, rank: int | None, local: int | None, host: str | None

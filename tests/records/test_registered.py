@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train import registry
+from hpc_train.data_folders import data_file
 from hpc_train.model.record import UNITS
 from hpc_train.records import parsers
 from hpc_train.records.guessed_records import GUESSING
@@ -14,6 +15,7 @@ from hpc_train.records.literal_positions import finder
 from hpc_train.records.parsers import base as plugin_base
 from hpc_train.records.parsers import number as plugin_number
 from hpc_train.records.parsers import pattern as plugin_pattern
+from hpc_train.records.parsers.formats import FormatError, compiled, read_formats
 from hpc_train.records.parsing import log_parser, printed_numbers, single_regex_parser
 from hpc_train.records.run_parsers import maker
 from tests.records.noise import noise
@@ -80,3 +82,43 @@ def test_plugins_get_the_types_that_the_reader_compares_with() -> None:
     assert plugin_base.Unreadable is log_parser.Unreadable
     assert plugin_pattern.PatternParser is single_regex_parser.PatternParser
     assert plugin_number.number is printed_numbers.number
+
+
+FORMAT = """\
+schema: 1
+formats:
+  ours:
+    title: our trainer
+    literals: ['it/ms=']
+    sample: 'it 20 it/ms=131.5'
+    lines:
+      - pattern: 'it (?P<step>\\d{1,9}) it/ms=(?P<step_time>{N})'
+        values:
+          step_time: {scope: per_rank, scale: 1e-3}
+"""
+
+
+def test_each_format_of_the_package_is_compiled() -> None:
+    file = read_formats(data_file("formats.yaml"))
+    assert len([compiled(file, name) for name in file.value.formats]) >= 15
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "text"),
+    [
+        ("{scope: per_rank,", "{scop: per_rank,", ":10: "),
+        ("per_rank", "per_node", ":10: "),
+        ("(?P<step>", "(?P<step>(", ":8: formats.ours.lines.0.pattern: no regular expression"),
+        ("step_time: {", "time: {", ":10: formats.ours.lines.0.values.time: the pattern has no"),
+        ("step_time", "step_tine", ":10: formats.ours.lines.0.values.step_tine: no metric"),
+        ("['it/ms=']", "[]", ":5: "),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(
+    right: str, wrong: str, text: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "formats.yaml"
+    path.write_text(FORMAT.replace(right, wrong), "utf-8")
+    with pytest.raises(FormatError) as found:
+        compiled(read_formats(path), "ours")
+    assert str(found.value).startswith(f"{path}{text}")
