@@ -159,13 +159,11 @@ LINES = "".join(f"step {n}, loss: 2.5, dt: 5{n % 2}.00ms\n" for n in range(1, 40
 def test_the_first_lines_say_that_values_are_guessed(hpctrain: Hpctrain) -> None:
     Path("own.log").write_text("begin\n" + LINES)
     done = hpctrain("report", "own.log")
-    assert done.returncode == 0, done.stderr
     assert (
         "Caveats: values of own.log were read by the generic parser (e.g. line 2: "
         "`step 1, loss: 2.5, dt: 51.00ms` as loss 2.5): check them, or give a pattern"
         in " ".join(done.stdout.split())
     )
-    assert "ms a step" in done.stdout
 
 
 def test_stored_records_stay_guessed(hpctrain: Hpctrain) -> None:
