@@ -17,6 +17,7 @@ from hypothesis import HealthCheck, settings
 
 from hpc_train.lab.slurm_programs import VARIABLE, chosen_prefix, program_folders, search_path
 from hpc_train.probe.schedulers import find_scheduler
+from hpc_train.sites import search
 from tests.processes import (
     WITH_A_LAB,
     pytest_xdist_make_scheduler,
@@ -180,6 +181,13 @@ def no_configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
     os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("no-cache"))
     if find_scheduler(os.environ)[0] is not None:
         os.environ["HPCTRAIN_SITE"] = "local"
+
+
+@pytest.fixture(autouse=True)
+def _no_lab(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hide the lab of another test, which runs beside it, from the search for profiles."""
+    if request.node.get_closest_marker("slurm") is None:
+        monkeypatch.setattr(search, "LAB_FOLDER", Path(os.environ["XDG_CONFIG_HOME"]))
 
 
 @pytest.fixture(scope="session")

@@ -30,4 +30,4 @@ def test_a_study_on_this_machine_becomes_a_report_with_a_figure(tmp_path: Path) 
     assert rows[0]["speedup"]["value"] == 1.0
     assert rows[1]["speedup"]["value"] > 0
     hpctrain(tmp_path, "report", "digits-strong", "-o", "report.svg")
-    assert "speedup" in (tmp_path / "report.svg").read_text(encoding="utf-8").lower()
+    assert "efficiency" in (tmp_path / "report.svg").read_text(encoding="utf-8").lower()

@@ -28,6 +28,7 @@ import yaml
 import hpc_train
 from hpc_train.cli.commands import COMMANDS
 from hpc_train.cli.main import main
+from hpc_train.sites import search
 
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).parent
@@ -67,7 +68,10 @@ def folder() -> Iterator[None]:
         before = Path.cwd()
         os.chdir(here)
         try:
-            with mock.patch.dict(os.environ, {**ENVIRONMENT, **homes, "PATH": name}, clear=True):
+            with (
+                mock.patch.dict(os.environ, {**ENVIRONMENT, **homes, "PATH": name}, clear=True),
+                mock.patch.object(search, "LAB_FOLDER", here / "no-lab"),
+            ):
                 time.tzset()
                 yield
         finally:

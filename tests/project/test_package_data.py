@@ -13,6 +13,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.option_values import value_forms
 from hpc_train.lint.rules.variable_names import slurm_variables
+from hpc_train.records.parsers.formats import read_formats
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
@@ -23,6 +24,7 @@ from hpc_train.submissions.slurm.sbatch import advice
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
     "exit_codes.yaml": lambda: is_crash("-9"),
+    "formats.yaml": lambda: read_formats(data_file("formats.yaml")),
     "nccl_variables.yaml": nccl_variables,
     "signature_files.yaml": packaged,
     "slurm_options.yaml": lambda: (sbatch_grammar(), srun_grammar()),
