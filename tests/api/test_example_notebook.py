@@ -37,8 +37,8 @@ def check_outputs(book: Any) -> None:
     assert "COMPLETED" in shown(by_source(book, "run.wait()"), "text/html")[0]
     assert shown(by_source(book, "study.wait()"))[-1] == "{'COMPLETED': 4}"
     (report,) = shown(by_source(book, "report"))
-    assert "2 ranks under torchrun train " in report
-    assert "Measured: 4 of 4 runs ok" in report
+    assert " times 1 rank" in report
+    assert "4 of 4 runs ok" in report
     (figure,) = shown(by_source(book, "report.figures[0]"), "text/html")
     assert "data:image/png;base64,iVBOR" in figure
     assert "cuda_oom" in shown(by_source(book, code[-1]["source"]))[0]
