@@ -187,7 +187,7 @@ def no_configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
 def _no_lab(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Hide the lab of another test, which runs beside it, from the search for profiles."""
     if request.node.get_closest_marker("slurm") is None:
-        monkeypatch.setattr(search, "LAB_FOLDER", Path(os.environ["XDG_CONFIG_HOME"]))
+        monkeypatch.setattr(search, "LAB_FOLDER", Path("/nonexistent"))
 
 
 @pytest.fixture(scope="session")

@@ -179,7 +179,10 @@ def _result(found: _Points, top: Row, series: str) -> str:
         first += under(base["series"])
     if top["is_baseline"] or top["speedup"] is None:
         return text + _why_none(found, series)
-    work = "the work of " if top["regime"] == "weak" else ""
+    basis = BASES[top["basis"]]
+    # An epoch is the same data at every size, and a training the same training.
+    grows = top["regime"] == "weak" and (basis.is_rate or basis.per_step)
+    work = "the work of " if grows else ""
     text += f", {with_limits(top, 'speedup', 2)} times {work}{first}"
     if work:
         text += " in the same time"

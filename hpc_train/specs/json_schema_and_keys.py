@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from inspect import cleandoc
 from typing import Any, Literal
 
 import msgspec
@@ -41,7 +43,19 @@ def json_schema(kind: FileKind) -> bytes:
         sites = {"type": "array", "items": {"type": "string"}, "description": _SITES}
         own["properties"]["axes"]["properties"] = {SITE_AXIS: sites}
     schema["$schema"] = "https://json-schema.org/draft/2020-12/schema"
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2)
+    return json.dumps(_cleaned(schema), indent=2, ensure_ascii=False).encode()
+
+
+def _cleaned(part: Any) -> Any:
+    """Return a schema without the indents of docstrings, which some versions of msgspec keep."""
+    if isinstance(part, list):
+        return [_cleaned(one) for one in part]
+    if not isinstance(part, dict):
+        return part
+    return {
+        name: cleandoc(one) if name == "description" and isinstance(one, str) else _cleaned(one)
+        for name, one in part.items()
+    }
 
 
 def _unit_schema(kind: type) -> dict[str, Any]:

@@ -117,7 +117,7 @@ def test_from_inside_a_job(user: User) -> None:
     said = user.logs("outer")["rank-0.out"]
     assert f"this shell is inside Slurm job {outer}; " in said
     assert "SLURM_" in said.partition(f"job {outer}; ")[2].partition("\n")[0]
-    assert "SBATCH_PARTITION=long is ignored: the script sets --partition itself" in said
+    assert "at lab: partition long ($SBATCH_PARTITION)" in said
 
     followed = user.hpctrain("logs", "-f", "inner")
     assert followed.returncode == 0
@@ -138,11 +138,13 @@ def test_from_inside_a_job(user: User) -> None:
 
 def test_options_in_the_environment(user: User) -> None:
     user.write("job.yaml", job("told", "echo $SLURM_JOB_PARTITION"))
-    given = {"SBATCH_PARTITION": "long", "SBATCH_WAIT": "1", "SBATCH_OUTPUT": "mine"}
-    done = user.hpctrain("submit", "job.yaml", "--site", "lab", "--json", "--wait", **given)
+    given = {"SBATCH_WAIT": "1", "SBATCH_OUTPUT": "mine"}
+    words = ("submit", "job.yaml", "--site", "lab", "--json", "--wait")
+    done = user.hpctrain(*words, SBATCH_PARTITION="long", **given)
     assert done.returncode == 0, done.stderr
+    assert "at lab: partition long ($SBATCH_PARTITION)" in done.stderr
     for name, value in given.items():
         assert f"{name}={value} is ignored: " in done.stderr
-    assert user.logs("told")["rank-0.out"] == "gpu\n"
+    assert user.logs("told")["rank-0.out"] == "long\n"
     (run,) = json.loads(done.stdout)["new"]
     assert Path(user.run("told")["folder"]).name == run

@@ -70,5 +70,7 @@ def test_from_submission_to_report(user: User) -> None:
     assert answer["found"] == [True, "FAILED"]
     assert [*answer["states"].values()] == ["COMPLETED"] * 3
     assert answer["speedups"] == pytest.approx([1, 2, 4])
-    assert answer["summary"].startswith("4 ranks train 4.00 times as fast as 1 rank")
+    assert answer["summary"].startswith(
+        "4 ranks 40.00 samples/s, 4.00 times 1 rank, efficiency 100 %"
+    )
     assert "<svg" in (user.folder / "sweep.html").read_text()

@@ -89,7 +89,7 @@ def test_two_hosts_train_and_a_report_reads_their_logs(desk: Desk, torch: None) 
     assert '"world_size":2' in desk.log("rank-0.out")
     assert '"node":"algo-2"' in desk.log("rank-1.out")
     report = desk.hpctrain("report", "job")
-    assert "1 of 1 runs ok; 2 nodes" in report.stdout, report.stderr
+    assert "one size (2 nodes, 2 ranks), n=1, 1 of 1 runs ok" in report.stdout, report.stderr
     assert desk.service.calls.count("DescribeTrainingJob") <= 2
     # What has ended is not asked about again.
     before = len(desk.service.calls)

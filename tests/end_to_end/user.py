@@ -206,6 +206,7 @@ def user_of(lab: Lab | SshHosts, folder: Path) -> User:
         # The jobs inherit it: torchrun and Python are those of the tests.
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}",
         "PYTHONPATH": str(ROOT),
+        "XDG_CONFIG_HOME": str(Path(lab.profile).parents[1]),
         "COLUMNS": "100",
     }
     return User(folder=folder, environment=environment, profile=Path(lab.profile))
