@@ -129,7 +129,7 @@ def test_from_inside_a_job(user: User) -> None:
         assert there["SLURM_JOB_ID"] == row["job"] != outer
         assert there["SLURM_NTASKS"] == "2"
         assert there["SLURM_CPUS_PER_TASK"] == "1"
-        assert there["SLURM_JOB_PARTITION"] == "gpu"
+        assert there["SLURM_JOB_PARTITION"] == "long"
         assert there["SLURM_JOB_NAME"] == "inner"
         assert there["RANK"] == str(rank)
         assert "SLURM_OF_OLD" not in there
