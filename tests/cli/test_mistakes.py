@@ -212,5 +212,4 @@ def test_a_mistake_is_answered(hpctrain: Hpctrain, name: str) -> None:
     assert done.returncode == mistake.code, said
     assert "hpc_train/cli/main.py" not in said
     assert [part for part in mistake.parts if part not in said] == [], said
-    # The dump of all run ids was the answer to a folder that is not there.
     assert mistake.code != 2 or len(done.stderr) < 1200

@@ -40,7 +40,6 @@ def test_what_cannot_be_right_is_said_first_and_fails_the_check(
     assert done.returncode == 1
     assert "check: gate not met: " in done.stderr
     assert "check: Gates checked: " in done.stderr
-    # Without --check the table is shown as it is.
     assert hpctrain("report", "t.csv").returncode == 0
 
 
