@@ -10,12 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.cli.options import (
-    prepare_and_warn,
-    results_option,
-    setting_options,
-    site_option,
-)
+from hpc_train.cli.options import prepare_and_warn, results_option, setting_options, site_option
 from hpc_train.errors import nearest
 from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name
 

@@ -8,13 +8,7 @@ from hpc_train.model.expected_study import ExpectedStudy, state_sizes
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import COST
 from hpc_train.model.study import ALONE, Gates
-from hpc_train.reports.fastest_series_table import (
-    FASTER,
-    NO_SPREAD,
-    ONE_RUN,
-    SIZES,
-    together,
-)
+from hpc_train.reports.fastest_series_table import FASTER, NO_SPREAD, ONE_RUN, SIZES, together
 from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,

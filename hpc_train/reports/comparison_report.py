@@ -6,12 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report import CAVEATS, Report
-from hpc_train.reports.caveats import (
-    MEANING,
-    implausible_of_side,
-    implausible_ratios,
-    sides_apart,
-)
+from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.comparison_tables import (
     OK,
     ComparisonInput,

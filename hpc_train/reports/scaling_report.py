@@ -11,12 +11,7 @@ from hpc_train.model.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportT
 from hpc_train.model.study import Warmup
 from hpc_train.reports.answer import answer_lines, cost_lines
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
-from hpc_train.reports.fastest_series_table import (
-    MOST_NAMED,
-    SIZES,
-    fastest_notes,
-    fastest_table,
-)
+from hpc_train.reports.fastest_series_table import MOST_NAMED, SIZES, fastest_notes, fastest_table
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
@@ -38,11 +33,7 @@ from hpc_train.reports.study_tables import (
     points_table,
     runs_table,
 )
-from hpc_train.reports.value_format import (
-    level_word,
-    significant,
-    whole,
-)
+from hpc_train.reports.value_format import level_word, significant, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -245,11 +236,11 @@ def summary_lines(
 
 def _unknown(runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
     """Yield what nothing recorded, although the answer may depend on it."""
-    lacking = []
+    lacking, named = [], sizes(points)
     for name in ("accuracy", "loss"):
         without = [row for row in points if row["n_ok"] and row[name] is None]
         if len(without) < sum(row["n_ok"] > 0 for row in points):
-            lacking += [f"{name} at {sizes(points)(row)}" for row in without[:MOST_NAMED]]
+            lacking += [f"{name} at {named(row)}" for row in without[:MOST_NAMED]]
         elif name == "accuracy":
             lacking.append(name)
     lacking += ["order of runs"] * bool(runs["started"].isna().all())

@@ -10,12 +10,7 @@ from msgspec.structs import replace
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.plain_rows import Row, for_programs, nested, plain_rows
-from hpc_train.reports.point_and_series_names import (
-    counted,
-    has_own_baselines,
-    names,
-    one_size,
-)
+from hpc_train.reports.point_and_series_names import counted, has_own_baselines, names, one_size
 from hpc_train.reports.point_columns import (
     WrittenColumn,
     compact_columns,

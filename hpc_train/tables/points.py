@@ -11,10 +11,7 @@ import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.tables.confidence_intervals import IntervalArrays, harmonic_means, means
-from hpc_train.tables.efficiency_and_cost_formulas import (
-    hours,
-    hours_per_million,
-)
+from hpc_train.tables.efficiency_and_cost_formulas import hours, hours_per_million
 from hpc_train.tables.group_reductions import (
     NAN,
     Floats,

@@ -17,12 +17,7 @@ from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup, axis_name, series_label, size_of
 from hpc_train.model.submission import JobState
-from hpc_train.tables.condition_differences import (
-    Printed,
-    conditions_of,
-    printed_of,
-    with_programs,
-)
+from hpc_train.tables.condition_differences import Printed, conditions_of, printed_of, with_programs
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import (
     NAN,

@@ -23,9 +23,7 @@ from hpc_train.reports.figures import (
     step_times,
     time_split,
 )
-from hpc_train.reports.figures import (
-    step_times_by_node as nodes,
-)
+from hpc_train.reports.figures import step_times_by_node as nodes
 from hpc_train.reports.figures.canvas import Canvas, font_size
 from hpc_train.reports.figures.images import STYLE, finished
 from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of

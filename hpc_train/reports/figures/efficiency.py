@@ -1,4 +1,4 @@
-"""Figure: parallel efficiency against the number of ranks, and speedup from half the size."""
+"""Parallel efficiency against the number of ranks: a panel, and the figure of many series."""
 
 from __future__ import annotations
 
@@ -38,22 +38,14 @@ from hpc_train.reports.study_tables import OK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-TWICE = 2.0
-
 
 def draw(plot: PlotData) -> Canvas | None:
-    """Draw the efficiency of each of many series, or the speedup from half the size.
-
-    The efficiency of a few series is in the main figure.
-    """
-    caption = f"{plot.study.name}: parallel efficiency against the number of {plot.unit.plural}"
-    if not has_efficiency(plot) or not (many(plot) or has_doubling(plot)):
+    """Draw the efficiency of each of many series; that of a few is in the main figure."""
+    if not has_efficiency(plot) or not many(plot):
         return None
+    caption = f"{plot.study.name}: parallel efficiency against the number of {plot.unit.plural}"
     canvas, separate = split(caption, plot)
-    if many(plot):
-        draw_efficiency(canvas, separate, plot)
-    else:
-        draw_doubling(canvas, separate[0][0], plot)
+    draw_efficiency(canvas, separate, plot)
     draw_title(canvas, heading_lines(plot))
     entries = [*hollow_entry(plot, runs=True), *gate_entry(plot), ideal_entry(), *ghost_entry(plot)]
     draw_legend(canvas, plot, entries, series=in_legend(canvas, plot))
@@ -125,38 +117,3 @@ def _runs(plot: PlotData, style: Style) -> list[Dot]:
 
 def _known(row: Row) -> bool:
     return bool(row["efficiency"] and row["size"])
-
-
-def has_doubling(plot: PlotData) -> bool:
-    """Whether there is a gate on doubling, and a point of half the size of another."""
-    return plot.study.gates.doubling is not None and any(map(_doubles, plot.points))
-
-
-def draw_doubling(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
-    """Draw S(p)/S(p/2) with its interval, the ideal 2 and the gate."""
-    gate = plot.study.gates.doubling
-    axes.set(xlabel=plot.unit.plural, ylabel="speedup from half the size")
-    values = [TWICE]
-    for style in plot.styles:
-        means = [_doubling_mean(row) for row in plot.own(style) if _doubles(row)]
-        draw_means(canvas, axes, means, style, plot.gaps(style))
-        values += [dot.y for dot in means] + draw_bars(axes, means, style)
-    axes.axhline(TWICE, color=GREY, lw=1.2, ls=DOTTED, zorder=1)
-    if gate is not None:
-        axes.axhline(gate, color=GATE, lw=1.4, zorder=1)
-        axes.set_title(f"Speedup from half the size, gate {gate:g}")
-        canvas.rows.append({"quantity": axes.get_ylabel(), "drawn": "gate", "value": gate})
-    draw_hollow(canvas, axes, plot)
-    size_axis(axes, plot.place)
-    plain_axis(axes, 0.0, max(values))
-
-
-def _doubles(row: Row) -> bool:
-    return row.get("doubling") is not None and bool(row["size"])
-
-
-def _doubling_mean(row: Row) -> Dot:
-    value = TWICE * row["doubling"]
-    dot = mean_dot(row, value, f"{value:.3g} times half the size")
-    limits = (row.get("doubling_low"), row.get("doubling_high"))
-    return with_limits(dot, *(None if limit is None else TWICE * limit for limit in limits))

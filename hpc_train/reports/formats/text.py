@@ -38,7 +38,7 @@ def first_screen(report: Report, width: int = WIDTH) -> str:
     parts = [_wrapped(line, prose) for line in lines]
     for table in report.tables:
         if table.rows and table.key in _FIRST:
-            parts += ["", _table(_shorter(table), width)]
+            parts += ["", _table(replace(table, rows=table.rows[:MOST_ROWS]), width)]
             if len(table.rows) > MOST_ROWS:
                 parts += [f"{len(table.rows) - MOST_ROWS} more rows: --notes, CSV or JSON"]
     said = f"{CAVEATS}{MEANING[FlagCode.ONE_RUN]}"  # In the title: n=1.
@@ -55,10 +55,6 @@ def _few(lines: Sequence[str], most: int, what: str) -> list[str]:
     return [*lines[:most], *more]
 
 
-def _shorter(table: ReportTable) -> ReportTable:
-    return replace(table, rows=table.rows[:MOST_ROWS])
-
-
 def _failed(report: Report) -> Iterator[str]:
     """Yield the first run of each reason why a run has no result that the answer does not name."""
     reasons: dict[str, list[str]] = {}
@@ -66,12 +62,11 @@ def _failed(report: Report) -> Iterator[str]:
     for row in report.run_rows:
         if row["problem"] and str(row["problem"]) not in answer:
             reasons.setdefault(str(row["problem"]), []).append(str(row["run_id"]))
-    shown = [f"{runs[0]}{_others(len(runs))}: {why}" for why, runs in reasons.items()]
+    shown = [
+        f"{runs[0]}{f' and {len(runs) - 1} more' * (len(runs) > 1)}: {why}"
+        for why, runs in reasons.items()
+    ]
     yield from _few(shown, MOST_CHECKS, "reasons")
-
-
-def _others(number: int) -> str:
-    return f" and {number - 1} more" if number > 1 else ""
 
 
 def render(report: Report, width: int = WIDTH) -> str:

@@ -123,11 +123,6 @@ class Bill(Value, frozen=True, kw_only=True):
     training_s: int
     saved: float
 
-    @property
-    def instance_hours(self) -> float:
-        """Return the billed hours of all instances."""
-        return self.billable_s * self.instances / 3600
-
 
 def bill_of(job: dict[str, Any]) -> Bill | None:
     """Return the bill of a job as DescribeTrainingJob describes it; None before it is known."""

@@ -294,7 +294,7 @@ def described(billable: int, training: int) -> dict[str, Any]:
 def test_billed_hours_are_those_of_all_instances() -> None:
     bill = bill_of(described(1800, 2400))
     assert bill is not None
-    assert (bill.instance_hours, bill.saved) == (1.5, 0.25)
+    assert (bill.billable_s * bill.instances, bill.saved) == (5400, 0.25)
 
 
 def test_nothing_is_saved_where_more_is_billed_than_was_trained() -> None:
