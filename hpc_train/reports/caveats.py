@@ -100,8 +100,8 @@ def _slow_runs(slow: Sequence[SlowRun], points: Sequence[Row]) -> Iterator[str]:
         )
         what = "a run is" if len(slow) == 1 else "runs are"
         yield (
-            f"{CAVEATS}{what} far slower than the others: {_and_more(shown, len(slow))}. Find the "
-            "cause, or exclude it: --exclude RUN=REASON."
+            f"{CAVEATS}{what} slower than the scatter explains: {_and_more(shown, len(slow))}. "
+            "Find the cause, or exclude it: --exclude RUN=REASON."
         )
 
 
