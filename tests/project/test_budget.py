@@ -15,14 +15,14 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 SLACK = 0.02
 BUDGET: dict[str, float] = {
     "modules": 679,
-    "lines of modules": 94_152,
+    "lines of modules": 94_047,
     "modules with a single importer": 151,
-    "per cent of lines that are imports": 8.1,
+    "per cent of lines that are imports": 8.0,
     "imports inside functions": 433,
     "value classes": 533,
     "lines of tests": 69_999,
     "test files": 467,
-    "words of docs": 66_904,
+    "words of docs": 66_902,
     "lines of templates": 1_780,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
