@@ -60,14 +60,14 @@ def up(**options: Any) -> None:
     with busy("starting the lab"):
         result = start_lab(options, say)
     took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
-    click.echo(f"lab: {_summary(result.lab.settings)}; {took}")
+    click.echo(f"{result.lab.settings.name}: {_summary(result.lab.settings)}; {took}")
     click.echo(f"Slurm: {_slurm(result.lab)}")
     click.echo(f"profile: {result.lab.profile}")
     _echo_next(result.lab.settings)
 
 
 @lab.command()
-@click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
+@click.option("--dir", "folder", help="The folder of the lab; default: the only lab.")
 def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.cli.busy import busy
@@ -79,14 +79,13 @@ def down(folder: str | None) -> None:
 
 
 @lab.command()
-@click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
+@click.option("--dir", "folder", help="The folder of the lab; default: every lab.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(folder: str | None, as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
-    from hpc_train.pipeline.lab import lab_state, twins
+    from hpc_train.pipeline.lab import lab_states, twins
 
-    found, state = lab_state(folder) or (None, None)
-    running = twins()
+    labs, running = lab_states(folder), twins()
     if as_json:
         import msgspec
 
@@ -94,13 +93,15 @@ def status(folder: str | None, as_json: bool) -> None:
             {"site": name, "env_file": f"{one.folder}/env", "assumptions": one.assumptions}
             for name, one in running.items()
         ]
-        click.echo(msgspec.json.encode({**_as_json(found, state), "twins": listed}))
+        first, *others = [_as_json(*lab) for lab in labs.values()] or [{"up": False}]
+        more = {"labs": [first, *others]} if others else {}
+        click.echo(msgspec.json.encode({"schema": 1, **first, **more, "twins": listed}))
         return
-    if found is None or state is None:
+    if not labs:
         where = f" in {folder}" if folder else ""
         click.echo(f"there is no lab{where}; start one with: hpctrain lab up")
-    else:
-        _echo_state(found, state)
+    for lab in labs.values():
+        _echo_state(*lab)
     for name, one in running.items():
         click.echo(f"twin of {name}: source {one.folder}/env")
         _echo_assumptions(one.assumptions)
@@ -178,14 +179,11 @@ def _slurm(lab: Lab) -> str:
     return f"{lab.slurm_version}, {lab.settings.slurm_prefix or 'of this system'}"
 
 
-def _as_json(found: Lab | None, state: LabState | None) -> dict[str, Any]:
-    """Return the settings and the state of the lab; `up` is false without one."""
-    if found is None or state is None:
-        return {"schema": 1, "up": False}
+def _as_json(found: Lab, state: LabState) -> dict[str, Any]:
+    """Return the settings and the state of a lab."""
     made = found.settings
     settings = {name: getattr(made, name) for name in made.__struct_fields__}
     return {
-        "schema": 1,
         "up": not state.faults,
         "faults": state.faults,
         "slurm_version": found.slurm_version,
@@ -203,13 +201,13 @@ def _echo_next(settings: Settings) -> None:
     click.echo(f"Slurm's commands: {env}; sinfo")
     # Without it, hpctrain calls the Slurm on PATH, which may be older than the lab's.
     first = f"{env}; " if settings.slurm_prefix else ""
-    click.echo(f"next: {first}hpctrain submit FILE --site lab")
+    click.echo(f"next: {first}hpctrain submit FILE --site {settings.name}")
 
 
 def _echo_state(found: Lab, state: LabState) -> None:
     from hpc_train.cli.output import echo_table
 
-    click.echo(f"lab: {_summary(found.settings)}")
+    click.echo(f"{found.settings.name}: {_summary(found.settings)}")
     click.echo(f"Slurm: {_slurm(found)}")
     for fault in state.faults:
         click.echo(f"broken: {fault}; `hpctrain lab up` restarts the lab")

@@ -12,7 +12,7 @@ from hpc_train.lab.slurm_conf import slurmdbd_conf
 from hpc_train.lab.slurm_programs import slurm
 
 _SETTINGS = (
-    "add cluster lab",
+    "add cluster {name}",
     "add account research",
     "add qos high priority=100 preempt=normal",
     "add user root account=research qos=normal,high",
@@ -41,7 +41,7 @@ def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> 
     asks = slurm(settings, "sacctmgr", "-n", "list", "cluster")
     wait_for(settings.folder, service, lambda: ask(asks).returncode == 0, 60)
     for setting in _SETTINGS:
-        must(slurm(settings, "sacctmgr", "-i", *setting.split()))
+        must(slurm(settings, "sacctmgr", "-i", *setting.format(name=settings.name).split()))
 
 
 def install_database(data: str) -> tuple[str, ...]:

@@ -68,7 +68,7 @@ def launch(
     """Start a daemon, in the foreground and in its own session, inside a host of the lab."""
     program = argv[0]
     hosts = f"{settings.folder}/hosts"
-    net = f"--net={NETNS / namespace(host)}"
+    net = f"--net={NETNS / namespace(settings.number, host)}"
     enter = ("nsenter", net, "unshare", "--uts", "--mount", "sh", "-c", _ENTER, "sh", host, hosts)
     name = program if program != "slurmd" else f"slurmd of {host}"
     return start_daemon(settings, name, (*enter, *argv), extra)

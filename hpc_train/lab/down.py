@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from pathlib import Path
 
@@ -9,77 +10,71 @@ from hpc_train.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import end, is_alive, members
 from hpc_train.lab.lab_status import check_within_reach
-from hpc_train.lab.network import HOST_LINK
-from hpc_train.lab.profile import LINK, withdraw
+from hpc_train.lab.profile import link, withdraw
 from hpc_train.lab.requirements import check_root, is_lab_folder
 from hpc_train.lab.run_program import ask
-from hpc_train.lab.settings import DEFAULT_FOLDER
+from hpc_train.lab.settings import DEFAULT_FOLDER, Settings
 
 _GRACE_S = 2.0
 
 
 def down(folder: str | None = None) -> str:
-    """Remove the lab; return its folder; an empty text if there was none.
+    """Remove a lab; return its folder; an empty text if there was none.
+
+    Without a folder: the only lab, or what is left of one without a record.
 
     Raises:
-        LabError: it is in another folder or namespace, or something cannot be removed.
+        LabError: there are several, one is in another namespace, or something cannot be removed.
     """
     check_root()
     with state_file.only_one():
-        found = state_file.read()
-        there = found.settings.folder if found else folder or DEFAULT_FOLDER
-        if found is None and not leftovers(there):
+        labs = state_file.read_all()
+        found = [lab for lab in labs if folder in (None, lab.settings.folder)]
+        if len(found) > 1:
+            commands = [f"hpctrain lab down --dir {lab.settings.folder}" for lab in found]
+            raise LabError(f"{len(found)} labs are up", "   or   ".join(commands))
+        for lab in found:
+            check_within_reach(lab)
+        settings = found[0].settings if found else Settings(folder=folder or DEFAULT_FOLDER)
+        if not found and (state_file.read() or not leftovers(settings)):
             return ""
-        if found is not None:
-            if folder not in (None, there):
-                raise LabError(
-                    f"the lab of this machine is in {there}, not in {folder}",
-                    f"hpctrain lab down --dir {there}",
-                )
-            check_within_reach(found)
-        clear(there)
-    return there
+        clear(settings)
+    return settings.folder
 
 
-def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
+def leftovers(settings: Settings) -> tuple[str, ...]:
     """Return the parts of a lab that exist, whether or not there is a record of it."""
-    parts = [f"namespace {name}" for name in state_file.existing_namespaces()]
-    if state_file.has_host_link():
-        parts.append(f"interface {HOST_LINK}")
-    if state_file.RECORD.exists():
-        parts.append(str(state_file.RECORD))
-    if is_lab_folder(Path(folder)):
-        parts.append(folder)
-    if LINK.is_symlink():
-        parts.append(str(LINK))
+    parts = [f"namespace {name}" for name in state_file.existing_namespaces(settings.number)]
+    if state_file.has_host_link(settings):
+        parts.append(f"interface {settings.host_link}")
+    record, profile = state_file.record(settings), link(settings)
+    parts += [str(path) for path in (record, profile) if os.path.lexists(path)]
+    if is_lab_folder(Path(settings.folder)):
+        parts.append(settings.folder)
     return tuple(parts)
 
 
-def clear(folder: str) -> None:
-    """End the lab's processes, then remove its files and networks.
-
-    `folder` is the lab's folder if there is no record.
+def clear(settings: Settings) -> None:
+    """End a lab's processes, then remove its files and networks.
 
     Raises:
         LabError: something cannot be removed.
     """
-    lab = state_file.read()
-    _end_processes(lab)
-    if state_file.has_host_link():
-        ask(("ip", "link", "del", HOST_LINK))
-    for name in state_file.existing_namespaces():
+    _end_processes(settings.number)
+    if state_file.has_host_link(settings):
+        ask(("ip", "link", "del", settings.host_link))
+    for name in state_file.existing_namespaces(settings.number):
         ask(("ip", "netns", "del", name))
-    withdraw()
-    there = lab.settings.folder if lab else folder
-    if is_lab_folder(Path(there)):
-        shutil.rmtree(there)
-    state_file.RECORD.unlink(missing_ok=True)
-    if left := leftovers(there):
+    withdraw(settings)
+    if is_lab_folder(Path(settings.folder)):
+        shutil.rmtree(settings.folder)
+    state_file.record(settings).unlink(missing_ok=True)
+    if left := leftovers(settings):
         raise LabError(f"could not be removed: {', '.join(left)}")
 
 
-def _end_processes(lab: state_file.Lab | None) -> None:
-    names = state_file.existing_namespaces()
+def _end_processes(number: int) -> None:
+    names, lab = state_file.existing_namespaces(number), state_file.read(number)
     daemons = lab.daemons if lab else ()
 
     def alive() -> set[int]:

@@ -1,4 +1,4 @@
-"""The running lab: its identity, who may change it, its nodes and its jobs.
+"""A running lab: its identity, who may change it, its nodes and its jobs.
 
 A running lab is stopped only by `hpctrain lab down`. It is identified by its folder and by the
 namespaces that it was started from. Its daemons are identified by process id, start time and boot;
@@ -53,34 +53,18 @@ def check_within_reach(lab: Lab) -> None:
         )
 
 
-def check_unclaimed(lab: Lab | None, folder: str) -> None:
-    """Refuse to start a lab in a folder while another one runs on this machine.
-
-    Raises:
-        LabError: another one runs; the hint is the command that stops it.
-    """
-    if lab is None:
-        _check_unrecorded(folder)
-    elif is_live(lab):
-        check_within_reach(lab)
-        if lab.settings.folder != folder:
-            raise LabError(
-                f"another lab is up on this machine, in {lab.settings.folder}",
-                f"source {lab.settings.folder}/env   uses it; "
-                f"hpctrain lab down --dir {lab.settings.folder}   ends it and its jobs "
-                "(one lab per machine)",
-            )
-
-
-def _check_unrecorded(folder: str) -> None:
-    """Check that no lab runs without a readable record.
+def check_unclaimed(settings: Settings) -> None:
+    """Check that no lab with this folder or number runs without a readable record.
 
     The record may have been removed, or written by another version of hpctrain.
+
+    Raises:
+        LabError: one runs; the hint is the command that stops it.
     """
-    said = f"and {state_file.RECORD} does not describe it"
-    if munge_answers(folder):
-        raise LabError(f"a lab is up in {folder}, {said}", "hpctrain lab down   stops it")
-    alive = sorted(members(state_file.existing_namespaces()))
+    said = f"and {state_file.record(settings)} does not describe it"
+    if munge_answers(settings.folder):
+        raise LabError(f"a lab is up in {settings.folder}, {said}", "hpctrain lab down   stops it")
+    alive = sorted(members(state_file.existing_namespaces(settings.number)))
     if alive:
         names = ", ".join(f"{_name(pid)} (process {pid})" for pid in alive[:3])
         raise LabError(

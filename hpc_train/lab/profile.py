@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from hpc_train.data_folders import LAB_FOLDER
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_programs import path_line
 from hpc_train.model.value import Value
 
 MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
-LINK = LAB_FOLDER / "lab.yaml"
 
 _PROFILE = """\
 {mark}
 schema: 1
-name: lab
+name: {name}
 description: A real Slurm on this one machine ({nodes}), made by hpctrain lab
 scheduler: slurm
 slurm: "{version}"
@@ -38,7 +39,7 @@ rendezvous:
 gpu_request: gpus-per-node
 poll: 2s
 slurm_conf: {folder}/slurm.conf
-detect: {{clusters: [lab]}}
+detect: {{clusters: [{name}]}}
 {setup}\
 env:
   GLOO_SOCKET_IFNAME: ib0
@@ -68,6 +69,7 @@ def profile_text(settings: Settings, found: MpiPrograms, version: str, date: str
     launchers = ["torchrun", "srun", *mpirun, "accelerate", "deepspeed", "spawn", "single"]
     return _PROFILE.format(
         mark=MARK,
+        name=settings.name,
         nodes=f"{settings.nodes} nodes" if settings.nodes > 1 else "1 node",
         date=date,
         version=version,
@@ -93,15 +95,20 @@ def _size(settings: Settings) -> str:
     return "".join(f"    {key}: {value}\n" for key, value in facts.items())
 
 
-def publish(folder: str) -> None:
-    """Let every user of this machine find the profile of a lab by its name."""
-    LINK.parent.mkdir(mode=0o755, parents=True, exist_ok=True)
-    LINK.unlink(missing_ok=True)
-    LINK.symlink_to(f"{folder}/lab.yaml")
+def link(settings: Settings) -> Path:
+    """Return where every user of this machine finds the profile of a lab by its name."""
+    return LAB_FOLDER / f"{settings.name}.yaml"
 
 
-def withdraw() -> None:
+def publish(settings: Settings) -> None:
+    """Make the link."""
+    withdraw(settings)
+    LAB_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
+    link(settings).symlink_to(f"{settings.folder}/{settings.name}.yaml")
+
+
+def withdraw(settings: Settings) -> None:
     """Remove what `publish` made."""
-    LINK.unlink(missing_ok=True)
-    if LINK.parent.is_dir() and not any(LINK.parent.iterdir()):
-        LINK.parent.rmdir()
+    link(settings).unlink(missing_ok=True)
+    if LAB_FOLDER.is_dir() and not any(LAB_FOLDER.iterdir()):
+        LAB_FOLDER.rmdir()

@@ -11,9 +11,8 @@ from hpc_train.model.value import Value
 
 DEFAULT_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
 CONTROLLER = "labctl"
-CONTROLLER_ADDRESS = "10.77.0.253"
-HOST_ADDRESS = "10.77.0.254"
 MOST_NODES = 200
+MOST_LABS = 8
 
 _RATE = re.compile(r"^[1-9]\d*(\.\d+)?[kmgt]?bit")
 _GPU_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
@@ -23,11 +22,12 @@ _FOLDER_LENGTH = 60
 
 
 class Settings(Value, frozen=True, kw_only=True):
-    """Requested settings; two labs with equal settings are the same lab.
+    """Requested settings; `number` tells the labs of one machine apart, whatever the settings.
 
     With `nodes_per_switch`, Slurm knows a tree of leaf switches and one above them.
     """
 
+    number: int = 1
     nodes: int = 4
     cpus: int = 8
     mem: Memory = Memory(4000)
@@ -38,6 +38,36 @@ class Settings(Value, frozen=True, kw_only=True):
     nodes_per_switch: int = 0
     folder: str = DEFAULT_FOLDER
     slurm_prefix: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of its cluster and of its site profile: lab, lab2, …"""
+        return "lab" if self.number == 1 else f"lab{self.number}"
+
+    @property
+    def host_link(self) -> str:
+        """The machine's interface to the lab."""
+        return f"hpct{self.name}"
+
+    @property
+    def subnets(self) -> tuple[str, str]:
+        """The networks eth0 and ib0: 10.77 and 10.78, of the second lab 10.87 and 10.88, …"""
+        first = 67 + 10 * self.number
+        return f"10.{first}.0.0/16", f"10.{first + 1}.0.0/16"
+
+    def address(self, last: int, network: int = 0) -> str:
+        """Return an address of eth0, or with 1 of ib0."""
+        return self.subnets[network].replace(".0.0/16", f".0.{last}")
+
+    @property
+    def controller_address(self) -> str:
+        """The address of the controller on eth0."""
+        return self.address(253)
+
+    @property
+    def host_address(self) -> str:
+        """The address of the machine itself on eth0."""
+        return self.address(254)
 
 
 class Node(Value, frozen=True, kw_only=True):
@@ -50,8 +80,10 @@ class Node(Value, frozen=True, kw_only=True):
 
 def nodes_of(settings: Settings) -> tuple[Node, ...]:
     """Return lab1, lab2, …; the last part of an address is the number of the node."""
-    numbers = range(1, settings.nodes + 1)
-    return tuple(Node(name=f"lab{n}", eth0=f"10.77.0.{n}", ib0=f"10.78.0.{n}") for n in numbers)
+    return tuple(
+        Node(name=f"lab{n}", eth0=settings.address(n), ib0=settings.address(n, 1))
+        for n in range(1, settings.nodes + 1)
+    )
 
 
 def check(settings: Settings) -> None:
@@ -88,7 +120,9 @@ def memory(text: str) -> Memory:
 def differences(made: Settings, asked: Settings) -> tuple[str, ...]:
     """Return the options that differ, as `--nodes 2 instead of 4`; empty if none differs."""
     pairs = {
-        name: (getattr(made, name), getattr(asked, name)) for name in Settings.__struct_fields__
+        name: (getattr(made, name), getattr(asked, name))
+        for name in Settings.__struct_fields__
+        if name != "number"
     }
     return tuple(_difference(name, *pair) for name, pair in pairs.items() if pair[0] != pair[1])
 

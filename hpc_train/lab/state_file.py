@@ -1,4 +1,4 @@
-"""The record of the machine's lab: one file in /run, which a reboot removes, like the lab."""
+"""The records of the machine's labs: a file each in /run, which a reboot removes, like the labs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import msgspec
 from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import LabError
 from hpc_train.lab.daemons import NETNS, Daemon, is_alive
-from hpc_train.lab.network import HOST_LINK, PREFIX, namespaces
-from hpc_train.lab.settings import Settings
+from hpc_train.lab.network import namespace, namespaces
+from hpc_train.lab.settings import MOST_LABS, Settings
 from hpc_train.model.value import Value, decode_unit, encode_unit
 
-RECORD = Path("/run/hpctrain-lab.json")
+RECORDS = Path("/run")
 
 
 class Lab(Value, frozen=True, kw_only=True):
@@ -35,47 +35,58 @@ class Lab(Value, frozen=True, kw_only=True):
     @property
     def profile(self) -> str:
         """The site profile, which exists while the lab is complete."""
-        return f"{self.settings.folder}/lab.yaml"
+        return f"{self.settings.folder}/{self.settings.name}.yaml"
+
+
+def record(settings: Settings) -> Path:
+    """Return the path of a lab's record."""
+    return RECORDS / f"hpctrain-{settings.name}.json"
 
 
 def write(lab: Lab) -> None:
-    """Write the record atomically."""
-    write_atomic(RECORD, msgspec.json.encode(lab, enc_hook=encode_unit))
+    """Write the record of a lab atomically."""
+    write_atomic(record(lab.settings), msgspec.json.encode(lab, enc_hook=encode_unit))
 
 
-def read() -> Lab | None:
-    """Return the record, or None if there is no readable one."""
+def read(number: int = 1) -> Lab | None:
+    """Return a lab, or None if there is no readable record."""
+    path = record(Settings(number=number))
     try:
-        return msgspec.json.decode(RECORD.read_bytes(), type=Lab, dec_hook=decode_unit)
+        return msgspec.json.decode(path.read_bytes(), type=Lab, dec_hook=decode_unit)
     except (FileNotFoundError, msgspec.DecodeError):
         return None
+
+
+def read_all() -> tuple[Lab, ...]:
+    """Return the labs that have a readable record."""
+    return tuple(lab for number in range(1, MOST_LABS + 1) if (lab := read(number)))
 
 
 def faults(lab: Lab) -> tuple[str, ...]:
     """Return the faults of a lab as texts; empty if it is intact."""
     dead = [f"{daemon.name} has ended" for daemon in lab.daemons if not is_alive(daemon)]
-    present = existing_namespaces()
+    present, host_link = existing_namespaces(lab.settings.number), lab.settings.host_link
     lost = [f"namespace {n} does not exist" for n in namespaces(lab.settings) if n not in present]
-    link = [] if has_host_link() else [f"interface {HOST_LINK} does not exist"]
+    link = [] if has_host_link(lab.settings) else [f"interface {host_link} does not exist"]
     conf = Path(lab.settings.folder, "slurm.conf")
     folder = [] if conf.is_file() else [f"{conf} does not exist"]
     begun = [] if lab.complete else ["its start was not completed"]
     return (*begun, *dead, *lost, *link, *folder)
 
 
-def existing_namespaces() -> tuple[str, ...]:
-    """Return the existing namespaces with the lab's name, with or without a record."""
-    return tuple(sorted(path.name for path in NETNS.glob(f"{PREFIX}lab*")))
+def existing_namespaces(number: int) -> tuple[str, ...]:
+    """Return the existing namespaces with the names of a lab, with or without a record."""
+    return tuple(sorted(path.name for path in NETNS.glob(namespace(number, "lab*"))))
 
 
-def has_host_link() -> bool:
+def has_host_link(settings: Settings) -> bool:
     """Whether the machine's interface to the lab exists."""
-    return Path("/sys/class/net", HOST_LINK).exists()
+    return Path("/sys/class/net", settings.host_link).exists()
 
 
 @contextmanager
 def only_one() -> Iterator[None]:
-    """Prevent two commands from changing the lab at the same time.
+    """Prevent two commands from changing labs at the same time.
 
     The lock is a name in the abstract socket namespace; it needs no file and ends with its owner.
 

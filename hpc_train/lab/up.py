@@ -27,12 +27,25 @@ from hpc_train.lab.daemons import (
     write_key,
 )
 from hpc_train.lab.down import clear, leftovers
-from hpc_train.lab.lab_status import check_unclaimed, is_live, made_from, node_states
+from hpc_train.lab.lab_status import (
+    check_unclaimed,
+    check_within_reach,
+    is_live,
+    made_from,
+    node_states,
+)
 from hpc_train.lab.network import build
 from hpc_train.lab.profile import MpiPrograms, profile_text, publish
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.run_program import ask, installed, must
-from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
+from hpc_train.lab.settings import (
+    CONTROLLER,
+    MOST_LABS,
+    Settings,
+    check,
+    differences,
+    nodes_of,
+)
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf, topology_conf
 from hpc_train.lab.slurm_programs import shell_lines, slurm, version_of
 from hpc_train.lab.state_file import Lab
@@ -51,28 +64,43 @@ class Up(Value, frozen=True, kw_only=True):
 
 
 def up(settings: Settings, say: Say) -> Up:
-    """Start the lab unless it is running; the remains of a broken one are removed first.
+    """Start the lab of a folder unless it is running; a broken one is removed first.
+
+    Labs in other folders stay as they are.
 
     Raises:
-        LabError: another lab, or this one with other settings, is up; or it cannot be started, and
-        nothing is left behind.
+        LabError: the lab is up with other settings; or it cannot be started, and nothing is left
+        behind.
     """
     check_root()
     check(settings)
     check_machine(settings)
     with state_file.only_one():
-        found = state_file.read()
-        check_unclaimed(found, settings.folder)
-        if found and is_live(found):
+        labs = state_file.read_all()
+        found = next((lab for lab in labs if lab.settings.folder == settings.folder), None)
+        number = found.settings.number if found else _free_number(labs)
+        settings = msgspec.structs.replace(settings, number=number)
+        if found is None:
+            check_unclaimed(settings)
+        elif is_live(found):
+            check_within_reach(found)
             _check_same(found, settings)
-        broken = state_file.faults(found) if found else leftovers(settings.folder)
+        broken = state_file.faults(found) if found else leftovers(settings)
         if found and not broken:
             return Up(lab=found, made=False)
         if broken:
             say(f"removing the remains of a lab: {'; '.join(broken)}")
-            clear(settings.folder)
+            clear(settings)
         check_free(settings)
         return Up(lab=_make(settings), made=True)
+
+
+def _free_number(labs: tuple[Lab, ...]) -> int:
+    taken = {lab.settings.number for lab in labs}
+    free = set(range(1, MOST_LABS + 1)) - taken
+    if not free:
+        raise LabError(f"{MOST_LABS} labs are up on this machine", "hpctrain lab status")
+    return min(free)
 
 
 def _check_same(found: Lab, asked: Settings) -> None:
@@ -80,8 +108,9 @@ def _check_same(found: Lab, asked: Settings) -> None:
     if different:
         raise LabError(
             f"a lab is up with other settings: {', '.join(different)}",
-            f"source {found.settings.folder}/env   uses it; hpctrain lab down   ends it and its "
-            "jobs (one lab per machine)",
+            f"source {found.settings.folder}/env   uses it; "
+            f"hpctrain lab down --dir {found.settings.folder}   ends it and its jobs; "
+            "hpctrain lab up --dir FOLDER   starts another one",
         )
 
 
@@ -92,7 +121,7 @@ def _make(settings: Settings) -> Lab:
         made_from=made_from(),
     )
     with ExitStack() as undo:
-        undo.callback(clear, settings.folder)
+        undo.callback(clear, settings)
         state_file.write(lab)
         try:
             _write_files(settings)
@@ -139,7 +168,7 @@ def _start(settings: Settings) -> None:
     """Start every daemon and wait for the nodes; each is recorded as soon as it runs."""
 
     def remember(daemon: Daemon) -> None:
-        lab = state_file.read()
+        lab = state_file.read(settings.number)
         if lab is not None:
             state_file.write(msgspec.structs.replace(lab, daemons=(*lab.daemons, daemon)))
 
@@ -181,11 +210,12 @@ def _install_profile(settings: Settings) -> Lab:
     # `--mpi=list` lists the plug-in even if the library of PMIx cannot be loaded.
     pmix = ask(slurm(settings, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
     found = MpiPrograms(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
-    lab = state_file.read()
+    lab = state_file.read(settings.number)
     if lab is None:
-        raise LabError(f"{state_file.RECORD} was removed while the lab was being started")
+        record = state_file.record(settings)
+        raise LabError(f"{record} was removed while the lab was being started")
     today = datetime.date.today().isoformat()
     text = profile_text(settings, found, lab.slurm_version, today)
-    Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
-    publish(settings.folder)
+    Path(lab.profile).write_text(text, encoding="utf-8")
+    publish(settings)
     return msgspec.structs.replace(lab, complete=True)

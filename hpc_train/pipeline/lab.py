@@ -6,11 +6,12 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from hpc_train.errors import LabError
+from hpc_train.lab import state_file
 from hpc_train.lab.down import down
 from hpc_train.lab.lab_status import LabState, state_of
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.slurm_programs import chosen_prefix
-from hpc_train.lab.state_file import Lab, read
+from hpc_train.lab.state_file import Lab
 from hpc_train.lab.twins.start_and_stop import start, stop
 from hpc_train.lab.twins.state_file import read_all
 from hpc_train.lab.up import up
@@ -45,7 +46,7 @@ def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> Started
     """Start the lab and wait until its nodes are idle.
 
     Raises:
-        HpcTrainError: invalid options, another lab is running, or Slurm does not start.
+        HpcTrainError: invalid options, or Slurm does not start.
     """
     mem = memory(options["mem"])
     settings = Settings(**{**options, "mem": mem, "slurm_prefix": chosen_prefix()})
@@ -54,7 +55,7 @@ def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> Started
 
 
 def stop_lab(folder: str | None) -> str:
-    """Stop the lab in a folder, or any lab; return its folder, or an empty string without a lab.
+    """Stop the lab in a folder, or the only lab; return its folder, or an empty string.
 
     Raises:
         LabError: there is no lab in `folder`, or it cannot be removed.
@@ -65,12 +66,10 @@ def stop_lab(folder: str | None) -> str:
     return stopped
 
 
-def lab_state(folder: str | None = None) -> tuple[Lab, LabState] | None:
-    """Return the settings and the state of the running lab, of that in `folder` if it is given."""
-    found = read()
-    if found is None or folder not in (None, found.settings.folder):
-        return None
-    return found, state_of(found)
+def lab_states(folder: str | None = None) -> dict[str, tuple[Lab, LabState]]:
+    """Return the settings and states of the running labs by folder, or of that in `folder`."""
+    labs = {lab.settings.folder: lab for lab in state_file.read_all()}
+    return {where: (lab, state_of(lab)) for where, lab in labs.items() if folder in (None, where)}
 
 
 def twins() -> dict[str, RunningTwin]:

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.data_folders import LAB_FOLDER
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import start_time
-from hpc_train.lab.profile import LINK
 from hpc_train.lab.slurm_programs import shell_lines
 from hpc_train.lab.state_file import Lab
 from hpc_train.sites.load import load_site
@@ -114,7 +114,7 @@ def test_the_profile_is_found_by_name(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     site = load_site("lab")
-    assert site.origins["name"].startswith(str(LINK))
+    assert site.origins["name"].startswith(f"{LAB_FOLDER}/lab.yaml")
     assert site.value.partitions[0].max_nodes == 4
 
 
@@ -170,11 +170,11 @@ def traces(lab: Lab) -> list[str]:
     commands = {path: _command(path) for path in Path("/proc").glob("[0-9]*")}
     return [
         *(name for name in names if name.startswith(("hpctlab", "lab"))),
-        *state_file.existing_namespaces(),
+        *state_file.existing_namespaces(1),
         *(text for text in commands.values() if lab.settings.folder in text or "4242" in text),
         *(path for path in (lab.settings.folder, lab.profile) if Path(path).exists()),
-        *map(str, state_file.RECORD.parent.glob("hpctrain-lab*")),
-        *map(str, LINK.parent.parent.glob(LINK.parent.name)),
+        *map(str, state_file.RECORDS.glob("hpctrain-lab*")),
+        *map(str, LAB_FOLDER.parent.glob(LAB_FOLDER.name)),
     ]
 
 
@@ -214,6 +214,6 @@ def test_a_lab_without_its_record_is_removed(no_lab: None, hpctrain: Hpctrain) -
     assert hpctrain("up", "--nodes", "1", "--gpus", "0").returncode == 0
     lab = state_file.read()
     assert lab is not None
-    state_file.RECORD.unlink()
+    state_file.record(lab.settings).unlink()
     assert hpctrain("down").stdout == f"the lab in {lab.settings.folder} was stopped\n"
     assert traces(lab) == []

@@ -27,6 +27,7 @@ from tests.pipeline.waiting import wait_for
 real = pytest.mark.slurm
 ELSEWHERE = "/var/tmp/hpctrain-other-lab"  # noqa: S108 - never made
 SMALL = ("--nodes", "1", "--gpus", "0")
+RECORD = state_file.record(Settings())
 
 
 def check_untouched(lab: Lab) -> None:
@@ -40,22 +41,41 @@ def check_untouched(lab: Lab) -> None:
 @contextmanager
 def rewritten(text: str | None) -> Iterator[None]:
     """Put another record in the place of the lab's, or none, for a while."""
-    before = state_file.RECORD.read_text()
+    before = RECORD.read_text()
     if text is None:
-        state_file.RECORD.unlink()
+        RECORD.unlink()
     else:
-        state_file.RECORD.write_text(text)
+        RECORD.write_text(text)
     yield
-    state_file.RECORD.write_text(before)
+    RECORD.write_text(before)
 
 
 @real
-def test_a_lab_in_another_folder_is_refused(lab: Lab, hpctrain: Hpctrain) -> None:
-    done = hpctrain("up", "--dir", ELSEWHERE)
-    assert done.returncode == 2
-    assert f"another lab is up on this machine, in {lab.settings.folder}" in done.stderr
-    assert f"hpctrain lab down --dir {lab.settings.folder}" in done.stderr
-    assert not Path(ELSEWHERE).exists()
+def test_two_labs_work_side_by_side(
+    lab: Lab, hpctrain: Hpctrain, other_folder: str, tmp_path: Path
+) -> None:
+    done = hpctrain("up", "--dir", other_folder, "--nodes", "2", "--gpus", "0")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("lab2: 2 nodes")
+    assert done.stdout.endswith("next: hpctrain submit FILE --site lab2\n")
+    script = "#!/bin/bash\nsrun -N2 sh -c 'echo $SLURM_CLUSTER_NAME; cat /etc/hosts'\n"
+    for folder, cluster, network in (
+        (other_folder, "lab2", "10.87.0.2"),
+        (lab.settings.folder, "lab", "10.77.0.2"),
+    ):
+        (tmp_path / cluster).write_text(script)
+        conf = {**os.environ, "SLURM_CONF": f"{folder}/slurm.conf"}
+        command = ["sbatch", "--wait", "-N2", "-o", f"{tmp_path}/{cluster}.log", tmp_path / cluster]
+        subprocess.run(command, env=conf, check=True, timeout=240)
+        said = (tmp_path / f"{cluster}.log").read_text()
+        assert said.splitlines().count(cluster) == 2
+        assert f"{network} lab2\n" in said
+    both = hpctrain("down")
+    assert both.returncode == 2
+    assert f"hpctrain lab down --dir {other_folder}" in both.stderr
+    assert hpctrain("status", "--dir", other_folder).stdout.startswith("lab2: 2 nodes")
+    assert len(json.loads(hpctrain("status", "--json").stdout)["labs"]) == 2
+    assert hpctrain("down", "--dir", other_folder).returncode == 0
     check_untouched(lab)
 
 
@@ -63,7 +83,7 @@ def test_a_lab_in_another_folder_is_refused(lab: Lab, hpctrain: Hpctrain) -> Non
 def test_only_the_lab_of_a_folder_is_ended(lab: Lab, hpctrain: Hpctrain) -> None:
     done = hpctrain("down", "--dir", ELSEWHERE)
     assert done.returncode == 2
-    assert f"is in {lab.settings.folder}, not in {ELSEWHERE}" in done.stderr
+    assert f"no lab in {ELSEWHERE}" in done.stderr
     check_untouched(lab)
     assert hpctrain("down", "--dir", lab.settings.folder).returncode == 0
     assert not any(map(is_alive, lab.daemons))
@@ -74,11 +94,11 @@ def test_only_the_lab_of_a_folder_is_ended(lab: Lab, hpctrain: Hpctrain) -> None
 def test_a_lab_without_a_readable_record_is_left_alone(
     lab: Lab, hpctrain: Hpctrain, version: str, elsewhere: tuple[str, ...]
 ) -> None:
-    newer: dict[str, Any] = {**json.loads(state_file.RECORD.read_text()), "schema": 2, "new": 1}
+    newer: dict[str, Any] = {**json.loads(RECORD.read_text()), "schema": 2, "new": 1}
     with rewritten(json.dumps(newer) if version == "newer" else None):
         done = hpctrain("up", *elsewhere)
     assert done.returncode == 2
-    assert f"{state_file.RECORD} does not describe it" in done.stderr
+    assert f"{RECORD} does not describe it" in done.stderr
     assert "hpctrain lab down" in done.stderr
     check_untouched(lab)
 
@@ -139,10 +159,12 @@ def test_a_dead_lab_is_no_obstacle(
     state_file.write(msgspec.structs.replace(lab, daemons=(found, *lab.daemons[1:])))
     done = hpctrain("up", "--dir", other_folder, *SMALL)
     assert done.returncode == 0, done.stderr
-    assert "removing the remains of a lab" in done.stderr
-    assert not Path(lab.settings.folder).exists()
+    assert Path(lab.settings.folder).is_dir()
+    again = hpctrain("up")
+    assert "removing the remains of a lab" in again.stderr
     assert is_alive(stranger)
-    assert hpctrain("down").stdout == f"the lab in {other_folder} was stopped\n"
+    ended = hpctrain("down", "--dir", other_folder).stdout
+    assert ended == f"the lab in {other_folder} was stopped\n"
 
 
 def test_munge_tells_of_a_lab_whose_processes_cannot_be_seen(tmp_path: Path) -> None:
