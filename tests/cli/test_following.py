@@ -49,22 +49,22 @@ def test_the_last_measurement_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
 
 @pytest.mark.process
 @pytest.mark.parametrize(
-    ("command", "typed"),
+    ("command", "code", "typed"),
     [
-        ("print('step 1: 8 samples/s')", "next: hpctrain report sizes\n"),
-        ("exit(1)", "next: hpctrain diagnose sizes\n"),
+        ("print('step 1: dt 8ms')", 0, "next: hpctrain report sizes\n"),
+        ("print('step 1: 8 samples/s')", 3, "hpctrain report sizes --rates job, or --rates rank\n"),
+        ("exit(1)", 1, "next: hpctrain diagnose sizes\n"),
     ],
 )
 def test_after_a_study_the_next_command_is_printed(
-    hpctrain: Hpctrain, command: str, typed: str
+    hpctrain: Hpctrain, command: str, code: int, typed: str
 ) -> None:
     Path("train.py").write_text(command)
     options = "--name sizes --launcher spawn --cpus-per-task 1 --tasks-per-node 1,2 --wait"
     done = hpctrain("submit", "train.py", "--site", "local", *options.split())
     assert done.stderr.endswith(typed), done.stderr
+    assert done.returncode == code
     assert done.stderr.count("next: hpctrain status sizes\n") == 1
-    asks = "hpctrain report sizes --rates job, or --rates rank\n" in done.stderr
-    assert asks == ("samples/s" in command)
 
 
 @pytest.mark.process
