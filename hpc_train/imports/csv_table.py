@@ -7,6 +7,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,7 +21,12 @@ _SEPARATORS = ",;\t|"
 _COMMENT = ("# ", "##", "#,", "#;", "#\t", "#|")
 # The first line that Excel reads the separator from; the header shows it as well.
 _SEP = re.compile(r'\ufeff?"?sep="?[,;\t|]?"?[,;\t| ]*[\r\n]*', re.IGNORECASE)
-_EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
+_NUMBER_OF = re.compile(r"# of (?:gpus|nodes|ranks|tasks)\b", re.IGNORECASE)
+# The line below the header of a Markdown table, as JUBE prints one, too.
+_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*\n?")
+# Lines before it.
+_BEFORE = 200
+EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
 
 
 class ResultTable(NamedTuple):
@@ -67,10 +73,22 @@ def is_csv_of_results(name: str, head: bytes) -> bool:
     return names_a_result([name.strip('" ') for name in first.split(_separator(first))])
 
 
+def is_text_of_results(head: str) -> bool:
+    """Whether a text is a table in Markdown or with blanks between cells, and not a log.
+
+    Its header has to name a size and a result, and a row of as many cells has to follow.
+    """
+    rows = (cells for _, cells in _lined(head) or _blank_separated(head))
+    header, first = next(rows, []), next(rows, [])
+    is_row = len(first) == len(header) > 1 and first[0].strip()[:1].isdecimal()
+    return is_row and names_a_result(header, sized=True)
+
+
 def parse_csv(path: Path, raw: bytes) -> ResultTable:
     """Read a table from the bytes of a file.
 
-    A byte order mark (UTF-16 needs one), CRLF, and `;`, tabs or `|` between cells are accepted.
+    A byte order mark (UTF-16 needs one), CRLF, and `;`, tabs, `|` or blanks between cells are
+    accepted; around a table in Markdown, or of JUBE, there may be other lines.
 
     Raises:
         LogParseError: it is empty, no such text, has rows of different lengths, or is a report.
@@ -78,7 +96,7 @@ def parse_csv(path: Path, raw: bytes) -> ResultTable:
     rows = _rows(path, _content(path, raw))
     header = next(rows, None)
     if header is None:
-        raise LogParseError(f"{path}: empty", f"a header and a row for each job: {_EXAMPLE}")
+        raise LogParseError(f"{path}: empty", f"a header and a row for each job: {EXAMPLE}")
     names = _header(path, *header)
     table = table_of(path, header[0], names, _of_length(path, rows, names))
     if not table.rows:
@@ -141,7 +159,12 @@ def _as_utf8(path: Path, raw: bytes) -> bytes:
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
     """Yield line and cells, without empty rows and comments."""
-    delimiter = _separator(_first(text))
+    first = _first(text)
+    delimiter = _separator(first)
+    lined = _lined(text)
+    if lined or (delimiter not in first and is_text_of_results(text)):
+        yield from lined or _blank_separated(text)
+        return
     reader = csv.reader(io.StringIO(text, None), delimiter=delimiter, strict=True)
     before = 0
     try:
@@ -153,9 +176,32 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
         raise LogParseError(f"{path}:{reader.line_num}: not valid CSV: {failure}") from None
 
 
+def _lined(text: str) -> list[tuple[int, list[str]]]:
+    """Return line and cells of the first Markdown table; none if there is none."""
+    head = islice(io.StringIO(text), _BEFORE)
+    rule = next((n for n, line in enumerate(head) if n and _RULE.fullmatch(line)), 0)
+    if not rule or "|" not in (lines := text.split("\n"))[rule - 1]:
+        return []
+    below = takewhile(lambda n: "|" in lines[n], range(rule + 1, len(lines)))
+    return [
+        (n + 1, lines[n].strip().removeprefix("|").removesuffix("|").split("|"))
+        for n in (rule - 1, *below)
+    ]
+
+
+def _blank_separated(text: str) -> list[tuple[int, list[str]]]:
+    """Return line and cells of a table with blanks; its header may begin with `#`, as gnuplot's."""
+    numbered = [(n, line.split()) for n, line in enumerate(text.split("\n"), 1) if line.strip()]
+    if numbered and numbered[0][1][0] == "#":
+        numbered[0][1].pop(0)
+    return [(n, cells) for n, cells in numbered if cells and not cells[0].startswith("#")]
+
+
 def is_comment(line: str) -> bool:
     """Whether a line is a comment: `# like this`; `#GPUs` is a heading, and `sep=;` Excel's."""
-    return bool(_SEP.fullmatch(line)) or line.lstrip('\ufeff" \t').startswith(_COMMENT)
+    text = line.lstrip('\ufeff" \t')
+    is_comment = text.startswith(_COMMENT) and not _NUMBER_OF.match(text)
+    return bool(_SEP.fullmatch(line)) or is_comment
 
 
 def _first(text: str) -> str:

@@ -15,6 +15,7 @@ from hpc_train.model.record import UNITS
 from hpc_train.model.result_columns import (
     AMBIGUOUS,
     CONDITIONS,
+    COUNTS,
     FACTORS,
     KNOWN,
     MEASURES,
@@ -34,7 +35,7 @@ from hpc_train.model.study import Scaling
 
 # Each unknown name is compared with all known ones, and is named in the report.
 _MOST_COLUMNS = 1000
-ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run"]
+ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
 _ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
 
 
@@ -68,7 +69,9 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
         )
     names = plain_headings(table.names)
     words = frozenset(map(plain_name, names))
-    found = tuple(_column("" if _is_needless(name, words) else name, where) for name in names)
+    found = _quality_once(
+        [_column("" if _is_needless(name, words) else name, where) for name in names], names
+    )
     positions: dict[str, int] = {}
     for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
         first = table.names[positions.setdefault(column.name, place)]
@@ -77,6 +80,17 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
             raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
     _check_enough(found, table.names, where)
     return found
+
+
+def _quality_once(found: list[TableColumn], names: Sequence[str]) -> tuple[TableColumn, ...]:
+    """Return the columns with one loss and one accuracy: that of this name, else the first."""
+    for word in ("accuracy", "loss"):
+        places = [place for place, column in enumerate(found) if column.name == word]
+        first = min(places, key=lambda place: names[place].strip().lower() != word, default=0)
+        for place in places:
+            if place != first and names[place] != names[first]:
+                found[place] = TableColumn("unused", names[place])
+    return tuple(found)
 
 
 def _is_needless(name: str, words: Set[str]) -> bool:
@@ -103,10 +117,11 @@ def _column(name: str, where: str) -> TableColumn:
     word, factor, unit = heading(name)
     if word in AMBIGUOUS:
         raise LogParseError(f"{where}: {name!r} is ambiguous; call it {AMBIGUOUS[word]}")
-    if word in SPREADS:
-        raise LogParseError(
-            f"{where}: {name!r} is the spread of several runs; write one row for each run"
-        )
+    measure, _, spread = word.rpartition("_")
+    if word in SPREADS or (spread in SPREADS and plain_name(measure) in KNOWN):
+        return TableColumn("spread", word)
+    if word in COUNTS:
+        return TableColumn("count", word)
     bare = plain_name(name.replace("(", "[").partition("[")[0])
     if word not in KNOWN and bare in MEASURES and bare != plain_name(name):
         ours = UNITS[PER_GPU.get(bare, bare)]

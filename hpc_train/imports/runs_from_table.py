@@ -5,10 +5,12 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
 from functools import partial
 from itertools import chain
 from math import isfinite
 from pathlib import Path
+from statistics import NormalDist, stdev
 from typing import NamedTuple, TypeVar
 
 import msgspec
@@ -26,7 +28,12 @@ from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 
 _T = TypeVar("_T")
-_NUMBERS = ("restarts", "wall_s")
+# As a log reader calls a loss that is NaN.
+_LOST = "not_finite"
+_STARTED = ("started", "start_time", "start", "created", "timestamp")
+_MILLISECONDS = 1e11
+# A row that sums up more is one value.
+_MOST_RUNS = 1000
 
 
 class _Row(NamedTuple):
@@ -38,6 +45,7 @@ class _Row(NamedTuple):
     values: dict[str, float]
     written: dict[str, float]
     wall_s: list[float]
+    results: list[TableColumn]
 
     def of(self, kind: str) -> dict[str, str]:
         """Return the texts of the columns of a kind, by name."""
@@ -83,7 +91,7 @@ def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Reco
 
 
 def _of_table(table: ResultTable, before: str) -> _TableRuns:
-    meanings = columns(table)
+    meanings = _without_results(table, columns(table))
     rows = [_row(table, meanings, place) for place in range(len(table.rows))]
     runs = list(map(_run, rows))
     others = [row.of("unused") for row in rows]
@@ -99,11 +107,70 @@ def _of_table(table: ResultTable, before: str) -> _TableRuns:
         )
         for row, run, name, more in zip(rows, runs, stated, others, strict=True)
     ]  # fmt: skip
-    records = list(
-        chain.from_iterable(map(_records, [table] * len(rows), range(len(rows)), rows, runs))
-    )
-    notes = table_notes(table, meanings, _distinct(meanings, rows))
-    return _TableRuns(runs, records, contents, tuple(notes))
+    of_rows = list(map(_summed_up, rows))
+    numbered = [
+        (place, values, msgspec.structs.replace(run, run_id=f"{run.run_id}-r{number}"))
+        if len(every) > 1
+        else (place, values, run)
+        for place, (run, every) in enumerate(zip(runs, of_rows, strict=True))
+        for number, values in enumerate(every, start=1)
+    ]
+    records = list(chain.from_iterable(_records(table, *one) for one in numbered))
+    notes = [*table_notes(table, meanings, _distinct(meanings, rows))]
+    if len(numbered) > len(rows):
+        notes.append(
+            f"{table.path}: a row is the mean and the spread of its {_counted(rows)} runs, which "
+            "are taken as normally distributed."
+        )
+    return _TableRuns([run for _, _, run in numbered], records, contents, tuple(notes))
+
+
+def _without_results(
+    table: ResultTable, meanings: Sequence[TableColumn]
+) -> tuple[TableColumn, ...]:
+    """Return the columns; an unknown one of numbers is an axis only if sizes share its values.
+
+    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance.
+    """
+    sizes = [place for place, column in enumerate(meanings) if column.kind == "size"]
+    found = list(meanings)
+    for place, column in enumerate(meanings):
+        seen: dict[str, set[tuple[str, ...]]] = {}
+        for _, cells in table.rows:
+            if cells[place] not in ABSENT:
+                seen.setdefault(cells[place], set()).add(tuple(cells[one] for one in sizes))
+        recurring = sum(len(where) > 1 for where in seen.values())
+        is_number = all(_NUMBER.fullmatch(text) for text in seen)
+        if column.kind == "axis" and is_number and len(seen) > 1 and 2 * recurring <= len(seen):
+            found[place] = TableColumn("unused", column.name)
+    return tuple(found)
+
+
+def _summed_up(row: _Row) -> list[dict[str, float]]:
+    """Return the values of each run of a row that states mean, spread and number of runs.
+
+    The runs have exactly that mean and standard deviation, at the quantiles of a normal
+    distribution.
+    """
+    results = [column for column in row.results if column.name in RESULT_COLUMNS]
+    (spread,), (count,) = (list(row.of(kind).items()) or [("", "")] for kind in ("spread", "count"))
+    if len(results) != 1 or not spread[1] or not count[1]:
+        return [row.values]
+    number_of_runs = row.parsed(count[0], partial(whole, count[1], 1))
+    deviation = row.parsed(spread[0], lambda: number(spread[1], "1")) * results[0].factor
+    if number_of_runs < 2 or number_of_runs > _MOST_RUNS:
+        return [row.values]
+    if spread[0].rpartition("_")[2] in ("sem", "stderr"):
+        deviation *= number_of_runs**0.5
+    name = results[0].name
+    scores = [NormalDist().inv_cdf((n + 0.5) / number_of_runs) for n in range(number_of_runs)]
+    values = [row.values[name] + deviation * score / stdev(scores) for score in scores]
+    return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
+
+
+def _counted(rows: Sequence[_Row]) -> str:
+    counts = sorted({text for row in rows for text in row.of("count").values()}, key=float)
+    return " or ".join(counts[:: max(1, len(counts) - 1)])
 
 
 def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Row:
@@ -112,7 +179,7 @@ def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Ro
     Raises:
         LogParseError: a number is invalid.
     """
-    row = _Row(table.where(place), {}, {}, {}, {}, [])
+    row = _Row(table.where(place), {}, {}, {}, {}, [], [])
     for column, text in zip(meanings, table.rows[place][1], strict=True):
         if text not in ABSENT and column.name:
             row.parsed(column.name, partial(_add, row, column, text))
@@ -131,9 +198,12 @@ def _add(row: _Row, column: TableColumn, text: str) -> None:
         row.counts[name] = whole(text, 0 if name in ("gpus_per_node", "restarts") else 1)
     elif name == "wall_s":
         row.wall_s.append(value_of(column, text))
+    elif name == "loss" and _NOT_FINITE.fullmatch(text):
+        row.values[_LOST] = 1.0
     elif column.kind == "measure":
         row.values[name] = value_of(column, text)
-        row.written[name] = number(text, column.unit or "1")
+        row.written[name] = _clock(text) or number(text, column.unit or "1")
+        row.results.append(column)
     else:
         row.texts[column] = text
 
@@ -156,7 +226,21 @@ def _run(row: _Row) -> ExpectedRun:
         conditions=row.of("condition"),
         restarts=row.counts.get("restarts", 0),
         wall_s=next(iter(row.wall_s), None) or None,
+        started=_started(row.of("unused")),
     )
+
+
+def _started(cells: Mapping[str, str]) -> float | None:
+    """Return when a job began, in seconds since the epoch; a time without a zone is in UTC."""
+    text = next((cells[name] for name in _STARTED if name in cells), "")
+    if _NUMBER.fullmatch(text):
+        # Weights & Biases and MLflow state milliseconds, too.
+        return float(text) / (1000 if float(text) > _MILLISECONDS else 1)
+    try:
+        when = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
 
 
 def _sizes(row: _Row) -> dict[str, int]:
@@ -169,9 +253,11 @@ def _sizes(row: _Row) -> dict[str, int]:
     return row.parsed("size", lambda: complete_sizes(given))
 
 
-def _records(table: ResultTable, place: int, row: _Row, run: ExpectedRun) -> Iterator[Record]:
+def _records(
+    table: ResultTable, place: int, values: Mapping[str, float], run: ExpectedRun
+) -> Iterator[Record]:
     gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
-    for metric, scope, value in measurements(row.values, gpus):
+    for metric, scope, value in measurements(values, gpus):
         yield Record(
             run=run.run_id,
             source=str(table.path),
@@ -181,6 +267,7 @@ def _records(table: ResultTable, place: int, row: _Row, run: ExpectedRun) -> Ite
             value=value,
             unit=UNITS.get(metric, "1"),
             scope=scope,
+            variant="loss" if metric == _LOST else "",
         )
 
 
@@ -219,6 +306,8 @@ def value_of(column: TableColumn, text: str) -> float:
         ValueError: it is no number, or not one that this measurement can have.
     """
     name = column.name
+    if UNITS.get(name) == "s" and not column.unit and (seconds := _clock(text)):
+        return seconds
     ours = UNITS.get(PER_GPU.get(name, name), "s")
     value = number(text, column.unit or ours) * column.factor
     if name in _FRACTIONS and not 0 <= value <= 1:
@@ -368,7 +457,8 @@ _LONGEST = 40
 _NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
 _GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' \u00a0\u202f.][0-9]{3})+(?:[.,][0-9]+)?")
-_CLOCK = re.compile(r"[0-9]{1,9}(?::[0-9]{2}){1,2}(?:\.[0-9]+)?")
+_CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9}):([0-9]{2}):([0-9]{2}(?:\.[0-9]+)?)")
+_SHORT_CLOCK = re.compile(r"[0-9]{1,9}:[0-9]{2}(?:\.[0-9]+)?")
 _COMMA = re.compile(r"^[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
 _WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
 
@@ -386,6 +476,15 @@ def number(text: str, unit: str) -> float:
     if not isfinite(value) or abs(value) > MOST:
         raise ValueError(f"{_short(text)} is too large for a measurement; at most {MOST:g}")
     return value
+
+
+def _clock(text: str) -> float | None:
+    """Return the seconds of `[D-]h:mm:ss`; `1:30` may be hours or minutes, and is refused."""
+    match = _CLOCK.fullmatch(text)
+    if not match:
+        return None
+    days, hours, minutes, seconds = (float(group or 0) for group in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
 
 
 def whole(text: str, least: int) -> int:
@@ -408,21 +507,23 @@ def _why(text: str, unit: str) -> str:
     shown = repr(_short(text))
     if _NOT_FINITE.fullmatch(text):
         return f"{shown} is not a measurement; leave the cell empty if nothing was measured"
-    if _COMMA.fullmatch(text):
-        return _comma(text)
-    if _GROUPED.fullmatch(text):
-        return f"{shown} has thousands separators; write the digits without them"
+    if _COMMA.fullmatch(text) or _GROUPED.fullmatch(text):
+        return _separated(text)
     suffixed = _WITH_UNIT.fullmatch(text)
     if suffixed and suffixed["unit"].startswith("%"):
         return f"{shown} is in percent; write a number without a unit, a fraction of 1"
     if suffixed:
         column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
         return f"{shown} has the unit {_short(suffixed['unit'])!r}; write a number alone, {column}"
-    return f"{shown} is {'h:mm:ss; write seconds' if _CLOCK.fullmatch(text) else 'not a number'}"
+    what = "a time" if _CLOCK.fullmatch(text) else "not a number"
+    is_short = _SHORT_CLOCK.fullmatch(text)
+    return f"{shown} {'may be h:mm or m:ss; write h:mm:ss' if is_short else f'is {what}'}"
 
 
-def _comma(text: str) -> str:
+def _separated(text: str) -> str:
     shown, point = repr(_short(text)), _short(text.replace(",", "."))
+    if not _COMMA.fullmatch(text):
+        return f"{shown} has thousands separators; write the digits without them"
     if _GROUPED.fullmatch(text) and not text.lstrip("+-").startswith("0"):
         both = f"{point} or {_short(text.replace(',', ''))}"
         return f"{shown} has a decimal comma, or a thousands separator; write {both}"

@@ -19,7 +19,14 @@ from typing import Any, NamedTuple, Protocol
 
 from hpc_train.compressed_files import DAMAGE, START, UNPACK, packed_kind
 from hpc_train.errors import LogParseError
-from hpc_train.imports.csv_table import ResultTable, is_csv_of_results, parse_csv, table_of
+from hpc_train.imports.csv_table import (
+    EXAMPLE,
+    ResultTable,
+    is_csv_of_results,
+    is_text_of_results,
+    parse_csv,
+    table_of,
+)
 from hpc_train.imports.exported_headings import names_a_result
 from hpc_train.imports.workbook import WORKBOOKS, read_workbook, sheet_of
 from hpc_train.model.result_columns import SIZES, plain_name
@@ -29,6 +36,9 @@ from hpc_train.yamlfile import read
 _HEAD = 64 * 1024
 _CSV = (".csv", ".tsv")
 _JSON = (".json", ".jsonl", ".ndjson")
+_TEXT = (".md", ".txt", ".dat")
+# Google Benchmark writes this object.
+_BENCHMARKS = re.compile(r'\A\s*\{\s*"context"\s*:.*?"benchmarks"\s*:', re.DOTALL)
 
 
 def is_result_table(path: Path) -> bool:
@@ -41,7 +51,7 @@ def is_result_table(path: Path) -> bool:
     path, _ = sheet_of(path)
     name = _name(path)
     ending = Path(name).suffix
-    if ending not in (*_CSV, *_JSON, *WORKBOOKS) or not path.is_file():
+    if ending not in (*_CSV, *_JSON, *_TEXT, *WORKBOOKS) or not path.is_file():
         return False
     if ending in WORKBOOKS:
         return True
@@ -51,7 +61,8 @@ def is_result_table(path: Path) -> bool:
         return ending in _CSV
     if ending in _CSV:
         return is_csv_of_results(name, head)
-    return is_json_of_results(head.decode("utf-8-sig", "replace"))
+    text = head.decode("utf-8-sig", "replace")
+    return is_text_of_results(text) if ending in _TEXT else is_json_of_results(text)
 
 
 def read_table(path: Path, sheet: str = "") -> ResultTable:
@@ -331,7 +342,7 @@ def is_json_of_results(head: str) -> bool:
 
     An array without rows is a table; reading it names what is missing.
     """
-    if head.split(maxsplit=2) in (["[]"], ["[", "]"]):
+    if head.split(maxsplit=2) in (["[]"], ["[", "]"]) or _BENCHMARKS.match(head):
         return True
     rows = _rows(head)
     try:
@@ -366,6 +377,11 @@ def parse_json(path: Path, text: str) -> ResultTable:
         LogParseError: it is not valid JSON, a row is not an object or repeats a key, or there are
             too many columns.
     """
+    if _BENCHMARKS.match(text[:_HEAD]):
+        raise LogParseError(
+            f"{path}: a file of Google Benchmark, which states no size of a job",
+            f"a table with a row for each size: {EXAMPLE}",
+        )
     names: dict[str, int] = {}
     rows: list[tuple[int, dict[str, str]]] = []
     try:

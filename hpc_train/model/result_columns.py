@@ -50,6 +50,8 @@ AMBIGUOUS = {
     "batch": "global_batch_size, of all ranks (that of one, times the ranks)",
 }
 SPREADS = frozenset({"std", "stddev", "std_dev", "stdev", "sem", "stderr"})
+# Beside a spread, the number of runs that a row sums up.
+COUNTS = ("n", "n_runs", "num_runs", "number_of_runs", "runs", "repeats", "repetitions")
 # A table with one of these columns does not need the ambiguous one.
 UNAMBIGUOUS = {
     "throughput": (*metrics.RATE_RECORDS, *RATES_PER_GPU),
@@ -134,6 +136,7 @@ _ITEMS = {
     "tokens": ("tokens", "toks", "tok"),
 }
 _RATE = re.compile(r"^(?P<item>[a-z]+)_per_(?:s|sec|second)(?P<each>(?:_per_gpu)?)")
+_MEAN = re.compile(r"^(?:avg|average|mean|median)_|_(?:avg|average|mean|median)$")
 _ALIASES = {
     "world_size": "ranks", "n_ranks": "ranks", "num_ranks": "ranks", "ntasks": "ranks",
     "global_batch": "global_batch_size", "gbs": "global_batch_size",
@@ -152,10 +155,12 @@ _ALIASES = {
     "ntasks_per_node": "tasks_per_node",
     **{f"{one}{of}": of for of in ("gpus", "nodes") for one in ("num_", "n_", "n", "total_")},
     "num_gpus_per_node": "gpus_per_node",
-    **{f"number_of_{of}": of for of in ("gpus", "nodes", "ranks")},
+    **{f"{one}_of_{of}": of for of in ("gpus", "nodes", "ranks") for one in ("number", "num")},
+    "taskspernode": "tasks_per_node", "gpuspernode": "gpus_per_node", "mbs": "micro_batch_size",
     **{f"{of}_{end}": of for of in ("gpus", "nodes") for end in ("total", "count")},
     **{f"{of}_count": f"{of}s" for of in ("gpu", "node", "rank")},
     "workers": "ranks", "num_workers": "ranks",
+    **{f"{of}_loss": "loss" for of in ("val", "valid", "test", "eval", "validation")},
     **{f"{of}_{acc}": "accuracy" for of in ("val", "valid", "test", "eval", "validation")
        for acc in ("acc", "accuracy")}, "acc": "accuracy",
     **{f"{name}_{unit.lower()}": name for name, unit in UNITS.items() if unit in ("GiB", "J")},
@@ -228,4 +233,6 @@ def _word(text: str) -> str:
     if rate:
         item = next((ours for ours, all_ in _ITEMS.items() if rate["item"] in all_), rate["item"])
         word = f"{item}_per_second{rate['each']}"
-    return _ALIASES.get(word, word)
+    bare = _MEAN.sub("", word)
+    bare = _ALIASES.get(bare, bare)
+    return bare if bare in KNOWN or bare in AMBIGUOUS else _ALIASES.get(word, word)

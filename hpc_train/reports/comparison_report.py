@@ -15,11 +15,12 @@ from hpc_train.reports.comparison_tables import (
     ratio_text,
     runs_table,
 )
+from hpc_train.reports.gates import quality_lost
 from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
 from hpc_train.reports.value_format import level_word, significant
 
-BETTER, WORSE = "B better", "B worse"
+BETTER, WORSE, NOT_IN_B = "B better", "B worse", "not in B"
 UNDECIDED = {
     "n=1: no verdict": "No verdict, because n=1 has no interval",
     "no spread: no verdict": "No verdict, because equal repetitions have no interval",
@@ -56,9 +57,9 @@ def comparison_report(found: ComparisonInput) -> Report:
             *_differing_sites(found),
             *(f"{CAVEATS}{line}." for line in wrong),
             *sides_apart(found.apart, lambda row: _name(row, points), points),
+            *_caveats(points),
             *_answers(points, level),
             *_sides(found),
-            *_caveats(points),
         ),
         tables=(points_table(points, found, level), differences_table(found), runs_table(found)),
         notes=(*_methods(points, found, several, level), *found.notes),
@@ -149,7 +150,12 @@ def _sides(found: ComparisonInput) -> Iterator[str]:
 
 
 def _caveats(points: Sequence[Row]) -> Iterator[str]:
-    for row in points:
+    worse = [(row, lost) for row in points if (lost := quality_lost(row))]
+    if worse:
+        row, lost = worse[0]
+        where = f"at {len(worse)} of {_points(points)}"
+        yield f"{CAVEATS}B is not as good as A {where}: {lost} at {_name(row, points)}."
+    for row in (row for row in points if not quality_lost(row)):
         change, limit = row["accuracy_change_pp"], row["accuracy_limit_pp"]
         # Repetitions with one seed agree to the last digit; the noise is then not measured.
         if change is not None and limit is not None and abs(change) > limit:
@@ -165,8 +171,13 @@ def _assumed(points: Sequence[Row]) -> str:
 
 
 def _checks(points: Sequence[Row]) -> Iterator[str]:
-    """Yield the points at which B is worse; a check without any verdict fails."""
+    """Yield the points at which B is worse or missing; a check without any verdict fails."""
     yield from (_worse(row, points) for row in points if row["verdict"] == WORSE)
+    for row in points:
+        if lost := quality_lost(row):
+            yield f"B worse: {_name(row, points)}: {lost}"
+        if row["why"] == NOT_IN_B:
+            yield f"missing: {_name(row, points)}: {NOT_IN_B}"
     if all(row["corrected_low"] is None for row in points):
         reasons = "; ".join(dict.fromkeys(row["why"] for row in points)) or "there is no run"
         yield f"no point has a verdict: {reasons}"

@@ -178,7 +178,7 @@ def _forecast(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
     bases = _bases(points, unit)
     found = [(law, point) for law in laws for point in _beyond(law)]
     names = ("series", "law", "q", "speedup", "where")
-    heads = ("series", "law", unit.plural, "speedup [95 %]", "where")
+    heads = ("series", "law", unit.plural, "speedup [band]", "where")
     skip = 1 if {law.series for law, _ in found} <= {ALONE} else 0
     aligned = [
         Column(key=key, heading=head, align="right" if key in ("q", "speedup") else "left")

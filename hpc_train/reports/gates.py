@@ -298,6 +298,8 @@ def _regressions(gates: Gates, changes: Sequence[Row], unknown: str) -> Iterator
             decisive = numbers["value"]
             single = ", n=1" if 1 in (row["n_a"], row["n_b"]) else ", no spread between runs"
         met = decisive is None or decisive >= limit - _ROUNDING
+        if lost := quality_lost(row):
+            yield _result("regression", name(row), False, f"{lost}, compared with {old}")
         reason = f"{_shown(numbers)} times the speed of {old}{single}; "
         reason += f"{'not ' if met else ''}below {limit:g}"
         yield _result("regression", name(row), met, reason, limit=limit, **numbers)
@@ -429,6 +431,24 @@ def _worst(
         change = f"{at}; allowed is {best + allowed:.4g}"
     reason = f"{gate} {value:.4g} of {worst['run_id']}{single}, {change}"
     yield _result(gate, where, met, reason, value=value, limit=limit)
+
+
+def quality_lost(row: Row) -> str:
+    """Return how much worse the accuracy or the loss of B is at a point of a comparison, or "".
+
+    An accuracy is worse by more than the noise of both sides explains, or by as much as a gate
+    allows; a loss by as much as a gate allows.
+    """
+    change, noise = row["accuracy_change_pp"], row["accuracy_limit_pp"]
+    allowed = 100 * _LIMITS["accuracy"] if noise is None else noise
+    if change is not None and -change > allowed + _ROUNDING:
+        explained = "allowed" if noise is None else "noise explains"
+        return f"the accuracy is {-change:.2f} points lower ({explained} {allowed:.2f})"
+    old, new = row["loss_a"], row["loss_b"]
+    limit = max(_LIMITS["loss"] * abs(old or 0), _LIMITS["loss"] * LEAST_RISE)
+    if old is not None and new is not None and new - old > limit:
+        return f"the loss is {new:.4g} instead of {old:.4g}"
+    return ""
 
 
 def _saw_fewer_samples(run: Row, base: Sequence[Row]) -> bool:

@@ -26,17 +26,25 @@ def comparable_series(groups: Grouped, study: ExpectedStudy, columns: Mapping[st
     """Return the number of each point's class: the speeds of its series can be compared.
 
     The series of a class agree in basis, regime and batch (weak scaling: batch per rank), and in
-    the fields of MUST_MATCH, as far as they are recorded. `columns` has `regime` and `basis` of the
-    points.
+    the fields of MUST_MATCH and the parameters, as far as they are recorded. A series that has no
+    size in common with another one is alone: the size may make the difference. `columns` has
+    `regime` and `basis` of the points.
     """
-    fields = [field for field in MUST_MATCH if field not in study.allow_mixed]
+    fields = [f for f in (*MUST_MATCH, "parameters") if f not in study.allow_mixed]
     works = _recorded(groups, fields)
     for name, texts in _per_series(groups, columns, fields).items():
         for work, text in zip(works, texts, strict=True):
             if text:
                 work[name] = text
-    of_series = classes_of(works)
-    return np.array(of_series, dtype=np.int64)[groups.of_point]
+    of_series = np.array(classes_of(works), dtype=np.int64)
+    sizes = np.stack([np.nan_to_num(column[groups.first]) for column in sizes_of(groups.runs)])
+    size = np.unique(sizes, axis=1, return_inverse=True)[1].reshape(-1)
+    points = pd.DataFrame({"size": size, "class": of_series[groups.of_point]})
+    shared = points.groupby(["size", "class"])["size"].transform("size").to_numpy() > 1
+    shares = np.bincount(groups.of_point, shared, minlength=len(groups.labels)) > 0
+    alone = len(of_series) + np.arange(len(of_series))
+    found: Ints = np.where(shares, of_series, alone)[groups.of_point]
+    return found
 
 
 def classes_of(works: Sequence[dict[str, str]]) -> list[int]:

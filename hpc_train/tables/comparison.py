@@ -93,7 +93,7 @@ COLUMNS = (
     "series", *SIZES, "gpus", "basis", "a", "b", "ratio", "ratio_low", "ratio_high",
     "corrected_low", "corrected_high", "verdict", "why", "n_a", "n_b", "submitted_a",
     "submitted_b", "not_ok_a", "not_ok_b", "accuracy_a", "accuracy_b", "accuracy_change_pp",
-    "accuracy_limit_pp", "batch_a", "batch_b",
+    "accuracy_limit_pp", "loss_a", "loss_b", "batch_a", "batch_b",
 )  # fmt: skip
 
 
@@ -161,6 +161,7 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
         row[f"n_{name}"], row[f"submitted_{name}"] = len(values), len(runs)
         row[f"not_ok_{name}"] = not_ok(Counter(runs["state"][runs["state"] != OK]))
         row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
+        row[f"loss_{name}"] = side["loss"].mean() if "loss" in side and len(side) else NAN
         row[f"batch_{name}"] = _only(side["global_batch"])
     is_time = not BASES[basis].is_rate
     row["cut"] = is_time and any(side["whole_seconds"].eq(True).any() for side in ok)

@@ -27,6 +27,9 @@ _UNITS = {
     "step_time_s": "s a step", "samples_per_second": "samples/s", "tokens_per_second": "tokens/s",
     "epoch_time_s": "s an epoch", "time_to_train_s": "s to train", "memory_gib": "GiB of memory",
 }  # fmt: skip
+_RATES = ("samples_per_second", "tokens_per_second")
+# Half of what two GPUs should do may be true, a quarter or an eighth between two good sizes not.
+_FEWEST_SIZES, _FEWEST_GPUS, _ALIKE = 3, 4, 1.25
 _Found = Iterator[tuple[int, Flag]]
 
 
@@ -133,7 +136,25 @@ def _units(own: pd.DataFrame) -> _Found:
             detail = f"{_digits(shown[place])} {_UNITS[name]}, per GPU {times} times the other runs"
             # A rate that was computed from a wrong time is wrong as well.
             found.setdefault(place, Flag(FlagCode.UNIT, detail))
+        if name in _RATES:
+            for place in _of_one_gpu(values, _sizes(own), series):
+                detail = f"{_digits(shown[place])} {_UNITS[name]} may be that of one GPU"
+                found.setdefault(place, Flag(FlagCode.UNIT, detail))
     yield from found.items()
+
+
+def _of_one_gpu(per_gpu: Floats, sizes: Floats, series: Ints) -> Iterator[int]:
+    """Yield the runs of a size whose rate is low by that size, between others that are not."""
+    logs = pd.DataFrame({"series": series, "size": np.log(sizes), "rate": _logarithms(per_gpu)})
+    for _, own in logs.dropna().groupby("series"):
+        rates = own.groupby("size")["rate"].median()
+        if len(rates) < _FEWEST_SIZES:
+            continue
+        for size, rate in rates[rates.index >= np.log(_FEWEST_GPUS) - 1e-9].items():
+            others = rates.drop(size)
+            lower = np.interp(size, others.index, others) - rate
+            if abs(lower - size / np.log(10)) < np.log10(_ALIKE):
+                yield from own.index[own["size"] == size]
 
 
 def _logarithms(values: Floats) -> Floats:
@@ -146,16 +167,20 @@ def _digits(value: float) -> str:
     return f"{value:.0f}" if 1e3 <= abs(value) < 1e7 else f"{value:.4g}"
 
 
-def _per_gpu(own: pd.DataFrame) -> dict[str, Floats]:
-    """Return what hardly depends on the size, for each measure that has a unit."""
+def _sizes(own: pd.DataFrame) -> Floats:
     size = np.ones(len(own))
     for name in ("nodes", "ranks", "gpus"):
         size = np.where(numbers(own, name) > 0, numbers(own, name), size)
-    batch = numbers(own, "global_batch")
+    return size
+
+
+def _per_gpu(own: pd.DataFrame) -> dict[str, Floats]:
+    """Return what hardly depends on the size, for each measure that has a unit."""
+    size, batch = _sizes(own), numbers(own, "global_batch")
     with np.errstate(all="ignore"):
         return {
             "step_time_s": numbers(own, "step_time_s") * size / batch,
-            **{name: numbers(own, name) / size for name in list(_UNITS)[1:3]},
+            **{name: numbers(own, name) / size for name in _RATES},
             **{name: numbers(own, name) * size for name in list(_UNITS)[3:5]},
             "memory_gib": numbers(own, "memory_gib"),
         }

@@ -124,7 +124,10 @@ def run_frame(
         asked.get(name, one) if state == UNPARSED else one
         for name, state, one in zip(names, states, why, strict=True)
     ]
-    flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
+    # A table states the steps behind its one time.
+    total = np.nan_to_num(found["optimiser_steps"]).astype(np.int64)
+    counted = np.where(steps.seen > 0, steps.steps, total)
+    flags = with_lost(run_flags(study.runs, rows, odd, counted, sizes.ranks), lost)
     conditions = with_programs(printed, conditions_of(rest, study.runs))
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
     found |= computed_operations(found, sizes)
@@ -235,6 +238,9 @@ def _verdicts(
         # Ranks that train independently look like perfect scaling.
         word = "planned" if study.runs[run].topology else "stated"
         new[run] = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
+    named = np.array([run.ranks for run in study.runs], dtype=np.float64)
+    for run in np.flatnonzero(ok & ~apart & (named > world)).tolist():
+        new[run] = f"{CONTRADICTED}{world[run]:g}, but rank {named[run] - 1:.0f} prints"
     unmeasured = (steps.seen > 0) & ~(steps.step_time_s > 0)
     nothing = np.all([np.isnan(found[metric.key]) for metric in RESULTS], axis=0)
     for run, problem in problems(rows, ok & ~apart & (unmeasured | nothing), steps, study):

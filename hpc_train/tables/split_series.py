@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batch_column, batches
 
 _SHOWN = 4
+_NUMBER = re.compile(r"\d{1,15}(?:\.\d+)?(?:e\+?\d{1,2})?", re.IGNORECASE)
 _WIDTHS = (24, 48, 200)
 
 
@@ -98,12 +100,20 @@ def _short(values: Sequence[str | None], field: str, level: Ints) -> list[str]:
     known = dict.fromkeys(zip(levels(field, values).tolist(), values, strict=True))
     for number, text in reversed([*known]):
         if 0 <= number < len(there) and there[number]:
-            every[number] = text or ""
+            every[number] = _with_unit(text or "") if field == "parameters" else text or ""
     for width in _WIDTHS:
         cut = [text[:width] for text in every]
         if len(set(cut)) == len(set(every)):
             return cut
     return every
+
+
+def _with_unit(text: str) -> str:
+    """Return a number of parameters as `7 B` or `124 M`."""
+    for factor, unit in ((1e9, "B"), (1e6, "M")):
+        if _NUMBER.fullmatch(text) and float(text) >= factor:
+            return f"{float(text) / factor:.3g} {unit}"
+    return text
 
 
 def _census(

@@ -12,8 +12,10 @@ import openpyxl
 import pandas as pd
 import pytest
 
+from tests.cases import cases
 from tests.cli.conftest import Hpctrain
 
+CASES = {case["case"]: case for case in cases("cli/tables.yaml", "a_table_is_answered")}
 ROWS = [
     {"nodes": 1, "gpus_per_node": 4, "global_batch_size": 256, "step_time": 0.512},
     {"nodes": 2, "gpus_per_node": 4, "global_batch_size": 256, "step_time": 0.27},
@@ -55,6 +57,18 @@ def test_every_kind_gives_the_same_report(hpctrain: Hpctrain, tables: dict[str, 
         reports[kind] = numbers(result.stdout)
     assert "512.0" in reports["csv"]
     assert set(reports.values()) == {reports["csv"]}, reports
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_table_is_answered(hpctrain: Hpctrain, name: str) -> None:
+    case = CASES[name]
+    for file, text in case["files"].items():
+        Path(file).write_text(text)
+    done = hpctrain(*case["words"].split())
+    said = " ".join((done.stdout + done.stderr).split())
+    assert done.returncode == case["code"], said
+    assert [part for part in case["parts"] if part not in said] == [], said
+    assert [part for part in case.get("absent", ()) if part in said] == [], said
 
 
 @pytest.mark.process

@@ -108,7 +108,7 @@ def test_tokens_and_evaluations_of_nanogpt(answer: Callable[..., Any]) -> None:
     # 2048 tokens in the median step, of 400 and of 220 ms; the mean of 39 steps, without the first,
     # is (36 + 3 x 5)/39 times as long.
     assert [row["tokens_per_second"] for row in points] == pytest.approx([5120, 9309.09], rel=1e-5)
-    assert [row["throughput"] for row in points] == [None, None]
+    assert not any("throughput" in row for row in points)
     assert speedup(points[1]) == pytest.approx((0.4 / 0.22, 0.2 / 0.22))
     assert points[1]["regime"] == "strong"
     assert "2048 tokens in a step" in summary

@@ -57,12 +57,10 @@ def test_columns_without_meaning_are_named(tmp_path: Path) -> None:
         assert name in unused
 
 
-def test_a_setting_that_splits_a_series_is_named(tmp_path: Path) -> None:
-    varied = MLFLOW.replace("2,0.1,me", "2,0.2,me")
-    for text, expected in ((MLFLOW, 0), (varied, 1)):
-        notes = [note for note in study(tmp_path, text).notes if "separate series" in note]
-        assert len(notes) == expected
-        assert all("separate series in 'params.lr' (2 values);" in note for note in notes)
+def test_a_number_that_changes_with_the_size_makes_no_series(tmp_path: Path) -> None:
+    found = study(tmp_path, MLFLOW.replace("2,0.1,me", "2,0.2,me"))
+    assert [run.axes for run in found.runs] == [{}, {}]
+    assert any("not used" in note and "params.lr" in note for note in found.notes)
 
 
 def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:

@@ -31,7 +31,8 @@ def point(nodes: int, **values: Any) -> dict[str, Any]:
 
 def change(nodes: int, value: float | None, low: float | None, high: float | None) -> Any:
     limits = {"ratio": value, "ratio_low": low, "ratio_high": high, "n_a": 1, "n_b": 3}
-    return point(nodes, why="not in B", **limits)
+    quality = dict.fromkeys(("accuracy_change_pp", "accuracy_limit_pp", "loss_a", "loss_b"))
+    return point(nodes, why="not in B", **limits, **quality)
 
 
 def outcomes(gates: Gates, *points: dict[str, Any], **known: Any) -> list[tuple[str, str]]:
@@ -122,6 +123,11 @@ def test_a_regression_is_an_interval_below_the_tolerance() -> None:
     assert found[1].reason == "0.900 [0.880, 0.940] times the speed of old; below 0.95"
     assert "n=1" in found[2].reason
     assert found[4].reason == "no ratio to old: only in old"
+    worse = {**changes[0], "loss_a": 2.3, "loss_b": 4.5}
+    (lost, *_) = verdicts(gates, [], GateInputs(changes=(worse,)))
+    assert (lost.outcome, lost.reason) == (
+        "not met", "the loss is 4.5 instead of 2.3, compared with old",
+    )  # fmt: skip
 
 
 def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:

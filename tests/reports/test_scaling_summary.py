@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import report_inputs
@@ -114,22 +112,3 @@ def test_the_first_screen_of_a_table(tmp_path: Path, table: str, said: str) -> N
     (tmp_path / "t.csv").write_text(table)
     built = build_report(report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none")))
     assert said in " ".join(first_screen(built).split())
-
-
-@pytest.mark.parametrize(
-    ("table", "said"),
-    [
-        (
-            f"{HEAD},std\n1,64,100,1.2\n",
-            "t.csv:1: 'std' is the spread of several runs; write",
-        ),
-        (
-            "gpus,time_to_train\n1,01:23:20\n",
-            "t.csv:2: time_to_train: '01:23:20' is h:mm:ss;",
-        ),
-    ],
-)
-def test_what_a_table_cannot_mean_is_said(tmp_path: Path, table: str, said: str) -> None:
-    (tmp_path / "t.csv").write_text(table)
-    with pytest.raises(LogParseError, match=re.escape(said)):
-        report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path / "none"))

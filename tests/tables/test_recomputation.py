@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,13 +91,13 @@ def reported(path: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
 
 def flat(point: Mapping[str, Any]) -> dict[str, Any]:
     """Return `x`, `x_low` and `x_high` for what JSON keeps together."""
-    found = dict(point)
+    found: dict[str, Any] = defaultdict(lambda: None, point)
     for name in ("speedup", "efficiency", "doubling", "karp_flatt"):
-        limits = found[name] or {"value": None, "low": None, "high": None}
+        limits = found.get(name) or {"value": None, "low": None, "high": None}
         found |= {name: limits["value"], f"{name}_low": limits["low"],
                   f"{name}_high": limits["high"]}  # fmt: skip
-    found["samples_per_second"] = (found["throughput"] or {}).get("value")
-    found["samples_per_second_per_rank"] = found["throughput_per_rank"]
+    found["samples_per_second"] = point.get("throughput", {}).get("value")
+    found["samples_per_second_per_rank"] = point.get("throughput_per_rank")
     return found
 
 
@@ -136,7 +137,7 @@ def test_a_run_that_is_left_out_changes_no_number_of_the_others(
     points = reported(tmp_path / "jobs.csv", [*rows[: at + 1], extra, *rows[at + 1 :]])
     for point in (*without, *points):
         for name in ("n_submitted", "not_ok", "gpu_hours_spent"):
-            point.pop(name)
+            point.pop(name, None)
         point["series"] = point["series"].replace(", torch=2.8", "")
     # A run with other conditions is a row of its own, without a number.
     assert [point for point in points if ", torch=2.9" not in point["series"]] == without

@@ -109,7 +109,7 @@ def test_runs_of_a_report_have_the_types_of_the_run_table() -> None:
     assert stored_runs([], "s").empty
 
 
-@pytest.mark.parametrize("name", list(STORED))
+@pytest.mark.parametrize("name", ["run_id", "series", "state"])
 def test_a_report_without_a_needed_key_is_refused(name: str) -> None:
     rest = {key: value for key, value in STORED.items() if key != name}
     called = "\\?" if name == "run_id" else "a"

@@ -15,7 +15,7 @@ def render(report: Report) -> str:
     """Return `{"schema": 1, "name", "title", "partial", "rows", "runs", "notes", "checks", …}`.
 
     `rows` has one object per point, `runs` one per run, ok or not; numbers are in the units in
-    their names, null if missing, and never NaN. `provenance` has, by name, each value and the
+    their names, left out if missing, and never NaN. `provenance` has, by name, each value and the
     number of runs that have it.
     """
     content: dict[str, Any] = {
@@ -27,7 +27,12 @@ def render(report: Report) -> str:
         "rows": [],
         "runs": [],
     }
-    content |= {table.key: list(table.records) for table in report.tables if table.key}
+    # Of the columns of a study most are empty: a run states what it measured.
+    content |= {
+        table.key: [{k: v for k, v in row.items() if v is not None} for row in table.records]
+        for table in report.tables
+        if table.key
+    }
     content |= {
         "summary": list(report.summary),
         "notes": list(report.notes),
