@@ -15,7 +15,7 @@ from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.logs import RunLogs, one_run
-from hpc_train.pipeline.status import folder_of
+from hpc_train.pipeline.run_states import folder_of
 from hpc_train.run_table import HEADS, row, rows, why
 
 _LAST_LINES = 8

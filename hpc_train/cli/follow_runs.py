@@ -34,7 +34,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     States in `known` are not printed again. Ctrl-C ends the command, not the runs.
     """
     from hpc_train.pipeline.last_measurement import Progress
-    from hpc_train.pipeline.status import Watch
+    from hpc_train.pipeline.run_states import Watch
 
     states = dict(known)
     on_terminal = sys.stderr.isatty()
@@ -79,7 +79,7 @@ def print_unmeasured(home: Path, runs: Sequence[Run]) -> None:
     # A login node may have the core alone, which reads no logs.
     if not is_installed("report"):
         return
-    from hpc_train.pipeline.unmeasured_run import unmeasured
+    from hpc_train.pipeline.last_measurement import unmeasured
 
     for line in unmeasured(home, runs):
         click.echo(plain(line), err=True)

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import pwd
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
+import msgspec
+
+from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import SubmitError
+from hpc_train.json_files import cannot_write
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import RunFolder
+from hpc_train.model.run import JobStatus, RunFolder, RunName
 from hpc_train.model.site import Limits, SourcedSite
-from hpc_train.model.submission import JobReport, Script, SlurmEndpoint, Submission
-from hpc_train.model.value import Value
+from hpc_train.model.submission import JobReport, JobState, Script, SlurmEndpoint, Submission
+from hpc_train.model.value import Value, decode_unit, encode_unit
+from hpc_train.regularfile import read_regular
 
 
 class ExecutorOptions(Value, frozen=True, kw_only=True):
@@ -106,3 +113,70 @@ def check_queue_limit(jobs: int, most: int | None, hint: str) -> None:
     """
     if most is not None and jobs > most:
         raise SubmitError(f"{jobs} jobs, but the site allows {most} in the queue at once", hint)
+
+
+def repetition_groups(
+    runs: Sequence[RunFolder], fits: Callable[[RunName], bool]
+) -> list[tuple[list[RunFolder], str]]:
+    """Group the repetitions of a point, in the order of the runs; each with its script.
+
+    Runs share a group only if their scripts are byte-identical and `fits` is true of their names;
+    any other run is alone.
+    """
+    groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
+    for run in runs:
+        name = RunName.parse(run.run_id)
+        key = (name.stem, name.ending) if name and fits(name) else (run.run_id, "")
+        groups[key[0], key[1], run.script.read_text(encoding="utf-8")].append(run)
+    return [(group, text) for (_, _, text), group in groups.items()]
+
+
+def write(run: RunFolder, submission: Submission) -> None:
+    """Write a run's submission.json atomically.
+
+    Raises:
+        StoreError: the folder is gone or cannot be written.
+    """
+    content = msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n"
+    try:
+        write_atomic(run.submission, content, flush=False)
+    except OSError as failure:
+        raise cannot_write(run.submission, failure) from None
+
+
+def read(run: RunFolder) -> Submission | None:
+    """Return the submission of a run; None if it was removed.
+
+    Raises:
+        OSError, msgspec.DecodeError: it cannot be read.
+    """
+    if not run.submission.exists():
+        return None
+    content = read_regular(run.submission)
+    return msgspec.json.decode(content, type=Submission, dec_hook=decode_unit)
+
+
+def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
+    """Record the final state of a run.
+
+    Raises:
+        StoreError: as for `write`.
+    """
+    write(run, msgspec.structs.replace(submission, state=state, reason=reason))
+
+
+def status_of(run: RunFolder) -> JobStatus | None:
+    """Return the contents of status.json; None if it is missing or not readable."""
+    try:
+        return msgspec.json.decode(read_regular(run.status), type=JobStatus)
+    except (OSError, msgspec.DecodeError, RecursionError):
+        return None
+
+
+def owner(folder: Path) -> str:
+    """Return the user who submitted the run of a folder."""
+    uid = folder.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
