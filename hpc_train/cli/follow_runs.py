@@ -104,7 +104,7 @@ def _print_change(run: Run, states: dict[str, JobState]) -> None:
     if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
         reason = explained(run, causes([run]))
         problem = f"  {reason}" if reason else ""
-        click.echo(f"{run.state.value:9}  {run.folder.run_id}{problem}", err=True)
+        click.echo(plain(f"{run.state.value:9}  {run.folder.run_id}{problem}"), err=True)
     if run.state is JobState.FAILED:
         for line in log_tail(run):
             click.echo(f"    {line}", err=True)
@@ -127,7 +127,7 @@ def log_tail(run: Run, lines: int = 8) -> list[str]:
     for name, log in logs:
         tail_lines = tail(log, lines)
         if tail_lines:
-            return [f"{name}: {word}" for word in tail_lines]
+            return [f"{plain(name)}: {word}" for word in tail_lines]
     return []
 
 

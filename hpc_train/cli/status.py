@@ -13,6 +13,7 @@ from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
+from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.run_states import RunStates
@@ -143,7 +144,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
         echo_table(RESTART_HEADS, restart_rows(runs[0].starts))
     if len(runs) == 1:
         for one in slow_ranks_of(runs[0]):
-            click.echo(f"slow: {one.text()}")
+            click.echo(plain(f"slow: {one.text()}"))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
 

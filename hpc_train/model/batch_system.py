@@ -310,7 +310,7 @@ SAGEMAKER = BatchSystem(
     cores="SM_NUM_CPUS",
     image_of_job=True,
     whole_nodes=True,
-    check=f"{_FOLDER}.profile_check:check",
+    check=f"{_FOLDER}.training_job:check",
     request=f"{_FOLDER}.training_job:training_job",
     refused={
         "srun": _NO_STEPS,

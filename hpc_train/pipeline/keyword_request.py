@@ -16,6 +16,7 @@ from hpc_train.errors import ArgumentError
 from hpc_train.json_files import write_file
 from hpc_train.model.run import RunFolder
 from hpc_train.pipeline.render import Request, request_of
+from hpc_train.regularfile import read_regular
 from hpc_train.runs.run_folders import run_folders
 from hpc_train.secret_leaks import check_program
 from hpc_train.specs.override import Override
@@ -130,6 +131,6 @@ def remove_unused(request: Request, root: Path) -> None:
 
 def _uses(run: RunFolder, file: Path) -> bool:
     try:
-        return file.name.encode() in run.manifest.read_bytes()
+        return file.name.encode() in read_regular(run.manifest)
     except OSError:
         return False

@@ -13,7 +13,7 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.job_state import has_ended, is_settled
-from hpc_train.json_files import read_json
+from hpc_train.json_files import read_json, read_submission
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
@@ -66,7 +66,7 @@ def _read_again(item: RunFiles) -> RunFiles:
     """Read only the files that change; if one is damaged, read all files to report it."""
     run = item.folder
     try:
-        submission = read_json(run.submission, Submission) if is_there(run.submission) else None
+        submission = read_submission(run.submission) if is_there(run.submission) else None
         status = read_json(run.status, JobStatus) if is_there(run.status) else None
     except StoreError:
         return read_run(run)

@@ -6,16 +6,24 @@ import errno
 import logging
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import msgspec
 
 from hpc_train.errors import NewerVersionError, StoreError, UnknownNameError
-from hpc_train.json_files import cannot_write, check_version, read_json, to_json, write_file
-from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder
+from hpc_train.json_files import (
+    cannot_write,
+    check_version,
+    read_json,
+    read_submission,
+    to_json,
+    write_file,
+)
+from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder, Seconds
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Script, Submission
 from hpc_train.model.value import Value
@@ -130,9 +138,12 @@ def read_run(folder: RunFolder) -> RunFiles:
 
 def _files(folder: RunFolder) -> RunFiles:
     problems: list[str] = []
-    manifest = _read(folder.manifest, Manifest, problems, required=True)
-    submission = _read(folder.submission, Submission, problems)
-    status = _read(folder.status, JobStatus, problems)
+    manifest = _read(folder.manifest, partial(read_json, kind=Manifest), problems)
+    submission = status = None
+    if is_there(folder.submission):
+        submission = _read(folder.submission, read_submission, problems)
+    if is_there(folder.status):
+        status = _read(folder.status, partial(read_json, kind=JobStatus), problems)
     return RunFiles(
         folder=folder,
         manifest=manifest,
@@ -144,11 +155,9 @@ def _files(folder: RunFolder) -> RunFiles:
     )
 
 
-def _read(path: Path, kind: type[T], problems: list[str], *, required: bool = False) -> T | None:
-    if not required and not is_there(path):
-        return None
+def _read(path: Path, read: Callable[[Path], T], problems: list[str]) -> T | None:
     try:
-        return read_json(path, kind)
+        return read(path)
     except NewerVersionError:
         raise
     except StoreError as failure:
@@ -305,13 +314,11 @@ def _running(folder: RunFolder, manifest: Manifest, status: JobStatus | None) ->
         return None
     named = dict(manifest.plan.env).get(CHECKPOINTS, folder.path / "checkpoints")
     file = Path(str(named)) / "resumed"
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, msgspec.ValidationError):
         step, _, saved = read_regular(file, _LONGEST).decode().strip().partition(" ")
         if file.stat().st_mtime >= status.started:
-            return JobStart(
-                restart=status.restart_count,
-                started=status.started,
-                loaded=int(step),
-                loaded_saved=float(saved) if saved else None,
+            start = JobStart(restart=status.restart_count, started=status.started, loaded=int(step))
+            return msgspec.structs.replace(
+                start, loaded_saved=msgspec.convert(float(saved), Seconds) if saved else None
             )
     return None

@@ -127,7 +127,7 @@ def repetition_groups(
     for run in runs:
         name = RunName.parse(run.run_id)
         key = (name.stem, name.ending) if name and fits(name) else (run.run_id, "")
-        groups[key[0], key[1], run.script.read_text(encoding="utf-8")].append(run)
+        groups[key[0], key[1], read_regular(run.script).decode()].append(run)
     return [(group, text) for (_, _, text), group in groups.items()]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import tempfile
@@ -14,16 +15,17 @@ from hpc_train.errors import SubmitError
 from hpc_train.job_state import has_ended
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.regularfile import is_there
-from hpc_train.submissions.base import Executor, ExecutorOptions, mark, status_of
+from hpc_train.regularfile import is_there, open_lock
+from hpc_train.submissions.base import Executor, ExecutorOptions, mark, owner, status_of
 from hpc_train.submissions.run_queue import (
     Queue,
     QueuedRuns,
     is_held,
+    lock_now,
     new_queue,
     plan_of,
+    say,
     start_queue,
-    take,
     wanted,
     was_cancelled,
 )
@@ -37,14 +39,8 @@ class LocalExecutor(Executor):
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
-        try:
-            # Now, because the supervisor could report an error only in its log.
-            os.close(os.open(_machine_lock(), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644))
-        except OSError as failure:
-            raise SubmitError(
-                f"{_machine_lock()}: cannot be opened: {failure.strerror}",
-                "it prevents your runs from overlapping; set TMPDIR to a folder of your own",
-            ) from None
+        # Now, because the supervisor could report an error only in its log.
+        os.close(_open_machine_lock())
         start_queue(new_queue(home), runs, "local", f"{__name__}:run_one", ExecutorOptions())
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
@@ -71,12 +67,46 @@ def _report(run: RunFolder, queue: Queue, held: bool | None) -> JobReport:
         return JobReport(state=JobState.UNKNOWN, reason="its queue cannot be read")
     if not held:
         return JobReport(state=JobState.LOST, reason=queue.reason(run.run_id))
-    return JobReport(state=JobState.RUNNING if run.status.exists() else JobState.PENDING)
+    if run.status.exists():
+        return JobReport(state=JobState.RUNNING)
+    return JobReport(state=JobState.PENDING, reason=queue.reason(run.run_id))
 
 
 def _machine_lock() -> Path:
     """Return the lock that prevents one user's local runs from overlapping on a machine."""
     return Path(tempfile.gettempdir()) / f"hpctrain-{os.getuid()}.lock"
+
+
+def _open_machine_lock() -> int:
+    """Open the lock of the machine; no other user can, and could hold it.
+
+    Raises:
+        SubmitError: it cannot be opened; in a shared folder another user may have made it.
+    """
+    path = _machine_lock()
+    hint = "it prevents your runs from overlapping; set TMPDIR to a folder of your own"
+    try:
+        descriptor = open_lock(path, 0o600)
+        if os.fstat(descriptor).st_uid != os.geteuid():
+            os.close(descriptor)
+            raise SubmitError(f"{path}: cannot be used: it belongs to another user", hint)
+        os.fchmod(descriptor, 0o600)
+    except OSError as failure:
+        raise SubmitError(f"{path}: cannot be opened: {failure.strerror}", hint) from None
+    return descriptor
+
+
+def _holder(lock: int) -> str:
+    """Return the process that holds a lock, as far as the kernel says it."""
+    inode = f":{os.fstat(lock).st_ino}"
+    with suppress(OSError, IndexError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()
+            if words[1] == "FLOCK" and words[5].endswith(inode):
+                process = Path("/proc", words[4])
+                other = "" if process.stat().st_uid == os.geteuid() else "; rm ends that"
+                return f", which process {process.name} of {owner(process)} holds{other}"
+    return ""
 
 
 def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
@@ -85,10 +115,12 @@ def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
     The job script inherits it and that of the queue, so that no other run starts while one is
     active, even if the supervisor is killed.
     """
-    machine = take(_machine_lock(), wait=True)
-    if machine is None:
-        raise AssertionError("a blocking lock was not waited for")
+    machine = _open_machine_lock()
     try:
+        if not lock_now(machine):
+            say(run, f"it waits for the lock {_machine_lock()}{_holder(machine)}")
+            fcntl.flock(machine, fcntl.LOCK_EX)
+            say(run, "")
         submission = wanted(run)
         if submission is not None:
             supervise(run, submission, (lock, machine))

@@ -26,7 +26,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value, decode_unit
 from hpc_train.registry import resolve
-from hpc_train.regularfile import read_regular
+from hpc_train.regularfile import open_lock, open_regular, read_regular
 from hpc_train.submissions.base import ExecutorOptions, read, write
 from hpc_train.subprocesses import clean_environment, ended, start
 
@@ -42,7 +42,7 @@ class Queue(Value, frozen=True, kw_only=True):
 
     def file(self, ending: str) -> Path:
         """Return the queue's `lock`, `json` or `log` file."""
-        return self.home / FOLDER / f"{self.queue_id}.{ending}"
+        return self.home / FOLDER / f"{self.queue_id.replace('/', '_')}.{ending}"
 
     def reason(self, run_id: str) -> str:
         """Return what the supervisor last said of a run in its log; empty if it said nothing."""
@@ -74,32 +74,38 @@ def take(path: Path, *, wait: bool) -> int | None:
     Raises:
         OSError: the file cannot be opened.
     """
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-    except BlockingIOError:
+    descriptor = open_lock(path, 0o644)
+    if wait:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    elif not lock_now(descriptor):
         os.close(descriptor)
         return None
     return descriptor
 
 
+def lock_now(descriptor: int) -> bool:
+    """Lock an open file, unless another process holds its lock."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
 def is_held(path: Path) -> bool | None:
-    """Whether the lock is held; None if this user may not read it.
+    """Whether the lock is held; None if this user may not read it, or it is no regular file.
 
     The file is opened read-only, so that other users can query the state of runs.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        with open_regular(path) as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except FileNotFoundError:
         return False
-    except PermissionError:
-        return None
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    finally:
-        os.close(descriptor)
+    except OSError:
+        return None
     return False
 
 
@@ -153,7 +159,7 @@ def start_queue(
         supervisor = start(argv, queue.file("log"), clean_environment(os.environ), [lock])
         os.close(lock)
         if not ended(supervisor, _START_S) or supervisor.returncode != 0:
-            lines = queue.file("log").read_text(errors="replace").splitlines()
+            lines = read_regular(queue.file("log")).decode(errors="replace").splitlines()
             why = lines[-1] if lines else f"see {queue.file('log')}"
             raise SubmitError(f"{home}: the supervisor did not start", why)
     except OSError as failure:
@@ -193,7 +199,7 @@ def main(runner: str, home: str, queue_id: str, lock: str) -> None:
     """Run the queue's runs that were not cancelled, one at a time."""
     run_one = cast("Callable[[RunFolder, QueuedRuns, int], None]", resolve(runner))
     queue = Queue(home=Path(home), queue_id=queue_id)
-    queued = msgspec.json.decode(queue.file("json").read_bytes(), type=QueuedRuns)
+    queued = msgspec.json.decode(read_regular(queue.file("json")), type=QueuedRuns)
     # This line gets the log a block of the disk, so that reasons fit when the disk is full.
     sys.stderr.write(f"runs: {len(queued.runs)}\n")
     # The submitting process continues, after everything has been checked.

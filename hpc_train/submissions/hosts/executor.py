@@ -23,6 +23,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_facilities import HostList
 from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.regularfile import is_there
 from hpc_train.submissions.base import Executor, ExecutorOptions, mark, status_of
 from hpc_train.submissions.hosts.queue_runner import files_to_copy, record_end
 from hpc_train.submissions.hosts.run_on_hosts import (
@@ -36,10 +37,18 @@ from hpc_train.submissions.hosts.run_on_hosts import (
     report_of,
     stop,
 )
-from hpc_train.submissions.hosts.transport import Answer, StartedHosts, at_once, call, read_hosts
+from hpc_train.submissions.hosts.transport import (
+    HOSTS_FILE,
+    Answer,
+    StartedHosts,
+    at_once,
+    call,
+    read_hosts,
+)
 from hpc_train.submissions.run_queue import Queue, is_held, new_queue, start_queue, take
 
 _RUNNER = "hpc_train.submissions.hosts.queue_runner:run_one"
+_NOT_OURS = "its hosts.json is damaged, or of another user: only he calls its hosts"
 _ORPHAN = "it failed on a host, and its supervisor has ended; hpctrain cancel ends it on the others"
 
 
@@ -59,11 +68,8 @@ class HostsExecutor(Executor):
         self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
     ) -> ExecutorOptions:
         """Ask all hosts, and measure the files that they get; see `Executor.ready`."""
-        for folder in {
-            Path(plan.workdir or ".")
-            for plan in plans
-            if (plan.host_list is not None and not plan.host_list.shared)
-        }:
+        hosts = [(Path(plan.workdir or "."), plan.host_list) for plan in plans]
+        for folder in {folder for folder, one in hosts if one is not None and not one.shared}:
             files_to_copy(folder, home.parent)
         return msgspec.structs.replace(options, apart=check_hosts(home, plans))
 
@@ -82,7 +88,9 @@ class HostsExecutor(Executor):
         reports = {}
         for run, submission in active.items():
             queue = _queue_of(run, submission)
-            if run in placed:
+            if run not in placed and is_there(run.path / HOSTS_FILE):
+                reports[run] = JobReport(state=JobState.UNKNOWN, reason=_NOT_OURS)
+            elif run in placed:
                 reports[run] = _started(run, queue, placed[run], states[run])
             else:
                 reports[run] = _waiting(run, queue)

@@ -25,7 +25,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site_facilities import Host, HostList
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
-from hpc_train.regularfile import is_regular
+from hpc_train.regularfile import files_in, open_to_append, read_regular
 from hpc_train.submissions.base import mark, read
 from hpc_train.submissions.hosts.run_on_hosts import (
     HostState,
@@ -85,8 +85,8 @@ def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
 def _fail(run: RunFolder, submission: Submission, reason: str) -> None:
     """Record why a run did not start, unless it was cancelled."""
     if wanted(run):
-        with (run.logs / "job.out").open("a", encoding="utf-8") as log:
-            log.write(f"hpctrain: {reason}\n")
+        with open_to_append(run.logs / "job.out") as log:
+            log.write(f"hpctrain: {reason}\n".encode())
         mark(run, submission, JobState.FAILED, reason)
 
 
@@ -257,7 +257,7 @@ def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) ->
         target=f"{hosts.workdir}/work/{folder.name or 'root'}-{folder_key(folder)}",
         shared=hosts.shared,
         files=() if hosts.shared else tuple(files_to_copy(folder, results)),
-        script=run.script.read_bytes(),
+        script=read_regular(run.script),
     )
 
 
@@ -435,7 +435,7 @@ def fetch(run: RunFolder, started: StartedHosts) -> bool:
             grown = True
             path = file_here(run, name, host, names[host.name])
             path.parent.mkdir(exist_ok=True)
-            with path.open("ab") as log:
+            with open_to_append(path) as log:
                 log.write(content)
     return grown
 
@@ -462,7 +462,7 @@ def fetch_all(run: RunFolder, started: StartedHosts) -> None:
 def sizes_there(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
     """Return what is there of each log of a host, by its name on the host."""
     sizes = {}
-    for path in filter(is_regular, run.logs.glob("*.out")):
+    for path in files_in(run.logs, "*.out"):
         with suppress(FileNotFoundError):
             sizes[_name_there(path, host, rank)] = path.stat().st_size
     return {name: size for name, size in sizes.items() if name}

@@ -24,7 +24,7 @@ from hpc_train.data_folders import data_file
 from hpc_train.json_files import write_file
 from hpc_train.model.run import RunFolder
 from hpc_train.model.value import Value
-from hpc_train.regularfile import read_regular
+from hpc_train.regularfile import read_owned
 from hpc_train.subprocesses import Exchanged, exchange
 
 T = TypeVar("T")
@@ -143,7 +143,7 @@ def _own(folder: Path) -> bool:
     return (found.st_uid, found.st_mode & 0o177777) == (os.getuid(), 0o040700)
 
 
-_FILE = "hosts.json"
+HOSTS_FILE = "hosts.json"
 
 
 class StartedHost(Value, frozen=True, kw_only=True):
@@ -172,12 +172,16 @@ def write_hosts(run: RunFolder, hosts: StartedHosts) -> None:
     Raises:
         StoreError: it cannot be written.
     """
-    write_file(run.path / _FILE, msgspec.json.encode(hosts) + b"\n")
+    write_file(run.path / HOSTS_FILE, msgspec.json.encode(hosts) + b"\n")
 
 
 def read_hosts(run: RunFolder) -> StartedHosts | None:
-    """Return the hosts of a run; None if it was not started on any."""
+    """Return the hosts of a run; None if it was not started on any.
+
+    Those of another user are not: ssh would call an address that he chose.
+    """
     try:
-        return msgspec.json.decode(read_regular(run.path / _FILE), type=StartedHosts)
+        content, trusted = read_owned(run.path / HOSTS_FILE)
+        return msgspec.json.decode(content, type=StartedHosts) if trusted else None
     except (OSError, msgspec.DecodeError):
         return None

@@ -18,6 +18,7 @@ from hpc_train.json_files import exclusive, to_json, write_file
 from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
+from hpc_train.regularfile import files_in, is_regular, open_regular, open_to_append, read_regular
 from hpc_train.submissions.sagemaker.aws_client import client, code_of
 from hpc_train.submissions.sagemaker.training_job import PREFIX
 
@@ -274,9 +275,9 @@ def _failed_at(status: JobStatus) -> float:
 def _printed(run: RunFolder) -> Iterator[JobStatus]:
     """Yield the last end that each host printed."""
     path = run.logs / "job.out"
-    if not path.is_file():
+    if not is_regular(path):
         return
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         stream.seek(max(0, path.stat().st_size - _LAST_BYTES))
         lines = stream.read().split(b"\n")
     found: dict[str, JobStatus] = {}
@@ -363,14 +364,14 @@ def fetch(logs: Any, job: str, run: RunFolder) -> None:
 
 def _read(path: Path) -> _Position:
     try:
-        return msgspec.json.decode(path.read_bytes(), type=_Position)
+        return msgspec.json.decode(read_regular(path), type=_Position)
     except (FileNotFoundError, msgspec.DecodeError):
         return _Position()
 
 
 def _cut(folder: Path, position: _Position) -> None:
     """Remove what was appended after the position was written."""
-    for path in folder.glob("*.out"):
+    for path in files_in(folder, "*.out"):
         size = position.sizes.get(path.name, 0)
         if path.stat().st_size > size:
             with path.open("r+b") as stream:
@@ -445,7 +446,7 @@ def _append(folder: Path, page: _Page, position: _Position) -> _Position:
     sizes = {}
     for file, parts in texts.items():
         marker = "\nhpctrain: restart\n" if page.restart else ""
-        with (folder / file).open("ab") as stream:
+        with open_to_append(folder / file) as stream:
             stream.write((marker + "".join(parts)).encode("utf-8", "replace"))
             sizes[file] = stream.tell()
     return _Position(

@@ -27,6 +27,7 @@ from hpc_train.model.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
+from hpc_train.regularfile import read_regular
 from hpc_train.submissions.base import ExecutorOptions, write
 from hpc_train.submissions.sagemaker.aws_client import (
     aws_errors,
@@ -136,7 +137,7 @@ def _upload(aws: _Aws, job: _Job, uploaded: set[str]) -> None:
         aws.files.put_object(Bucket=bucket, Key=key, Body=job.code.content)
         uploaded.add(job.code.digest)
     key = f"{folder}{job.name}/input/{SCRIPT_FILE}"
-    aws.files.put_object(Bucket=bucket, Key=key, Body=job.run.script.read_bytes())
+    aws.files.put_object(Bucket=bucket, Key=key, Body=read_regular(job.run.script))
 
 
 def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:

@@ -79,7 +79,7 @@ def training_job(
 def section_of(site: SourcedSite) -> SageMaker:
     """Return the section of a profile that was checked."""
     if site.value.sagemaker is None:
-        raise AssertionError("profile_check.check refuses such a profile")
+        raise AssertionError("check refuses such a profile")
     return site.value.sagemaker
 
 
