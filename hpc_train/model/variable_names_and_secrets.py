@@ -23,10 +23,9 @@ FROM_SCRIPT = (*RENDEZVOUS, "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILUR
 _OURS = frozenset(
     """
     attempt bad_nodes child code cpus_on_node cpus_per_rank edf head host_addresses host_names
-    is_host job_folder lost_start mpi_hosts mpi_slots name nccl_trace node_address node_setup
-    node_wrapper now own_interface preflight rank_wrapper ranks_ended restarts run_nodes started
-    tries vendor_names
-    with_local_rank
+    is_host job_folder lost_start mpi_exports mpi_hosts mpi_slots name nccl_trace node_address
+    node_setup node_wrapper now own_interface preflight rank_wrapper ranks_ended restarts run_nodes
+    started tries vendor_names with_local_rank
     BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID
     RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
     """.split()

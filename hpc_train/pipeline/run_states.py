@@ -25,7 +25,7 @@ from hpc_train.runs.node_faults import NodeFault, bad_nodes, node_faults
 from hpc_train.runs.run_folders import RunFiles, find, homes, is_run, read_run, run_folders
 from hpc_train.runs.run_state_and_reason import never_submitted, run_of
 from hpc_train.submissions.base import Executor
-from hpc_train.submissions.base import write as write_submission
+from hpc_train.submissions.submission_file import write as write_submission
 
 
 def executor_of(name: str) -> Executor:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import pwd
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-import msgspec
-
-from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import SubmitError
-from hpc_train.json_files import cannot_write
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import JobStatus, RunFolder, RunName
+from hpc_train.model.run import RunFolder, RunName
 from hpc_train.model.site import Limits, SourcedSite
-from hpc_train.model.submission import JobReport, JobState, Script, SlurmEndpoint, Submission
-from hpc_train.model.value import Value, decode_unit, encode_unit
+from hpc_train.model.submission import JobReport, Script, SlurmEndpoint, Submission
+from hpc_train.model.value import Value
 from hpc_train.regularfile import read_regular
 
 
@@ -129,54 +124,3 @@ def repetition_groups(
         key = (name.stem, name.ending) if name and fits(name) else (run.run_id, "")
         groups[key[0], key[1], read_regular(run.script).decode()].append(run)
     return [(group, text) for (_, _, text), group in groups.items()]
-
-
-def write(run: RunFolder, submission: Submission) -> None:
-    """Write a run's submission.json atomically.
-
-    Raises:
-        StoreError: the folder is gone or cannot be written.
-    """
-    content = msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n"
-    try:
-        write_atomic(run.submission, content, flush=False)
-    except OSError as failure:
-        raise cannot_write(run.submission, failure) from None
-
-
-def read(run: RunFolder) -> Submission | None:
-    """Return the submission of a run; None if it was removed.
-
-    Raises:
-        OSError, msgspec.DecodeError: it cannot be read.
-    """
-    if not run.submission.exists():
-        return None
-    content = read_regular(run.submission)
-    return msgspec.json.decode(content, type=Submission, dec_hook=decode_unit)
-
-
-def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
-    """Record the final state of a run.
-
-    Raises:
-        StoreError: as for `write`.
-    """
-    write(run, msgspec.structs.replace(submission, state=state, reason=reason))
-
-
-def status_of(run: RunFolder) -> JobStatus | None:
-    """Return the contents of status.json; None if it is missing or not readable."""
-    try:
-        return msgspec.json.decode(read_regular(run.status), type=JobStatus)
-    except (OSError, msgspec.DecodeError, RecursionError):
-        return None
-
-
-def owner(folder: Path) -> str:
-    """Return the user who submitted the run of a folder."""
-    uid = folder.stat().st_uid
-    try:
-        return pwd.getpwuid(uid).pw_name
-    except KeyError:
-        return str(uid)

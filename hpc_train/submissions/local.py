@@ -16,7 +16,7 @@ from hpc_train.job_state import has_ended
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there, open_lock
-from hpc_train.submissions.base import Executor, ExecutorOptions, mark, owner, status_of
+from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.run_queue import (
     Queue,
     QueuedRuns,
@@ -29,6 +29,7 @@ from hpc_train.submissions.run_queue import (
     wanted,
     was_cancelled,
 )
+from hpc_train.submissions.submission_file import mark, owner, status_of
 from hpc_train.subprocesses import clean_environment, ended, start
 
 GRACE_S = 10.0

@@ -27,7 +27,8 @@ from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value, decode_unit
 from hpc_train.registry import resolve
 from hpc_train.regularfile import open_lock, open_regular, read_regular
-from hpc_train.submissions.base import ExecutorOptions, read, write
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.submission_file import read, write
 from hpc_train.subprocesses import clean_environment, ended, start
 
 FOLDER = ".queue"

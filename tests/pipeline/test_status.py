@@ -19,10 +19,10 @@ from hpc_train.pipeline.run_states import Watch, cancel, runs_below
 from hpc_train.pipeline.submit import submit
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
 from hpc_train.submissions import local
-from hpc_train.submissions.base import mark, write
 from hpc_train.submissions.run_queue import FOLDER, Queue, take
 from hpc_train.submissions.slurm import executor
 from hpc_train.submissions.slurm.job_states import FIELD, RECORD
+from hpc_train.submissions.submission_file import mark, write
 from hpc_train.subprocesses import run as call
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
 from tests.pipeline.runs_of import written

@@ -17,9 +17,9 @@ from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
-from hpc_train.submissions.base import write
 from hpc_train.submissions.sagemaker import aws_client
 from hpc_train.submissions.sagemaker.executor import SageMakerExecutor
+from hpc_train.submissions.submission_file import write
 from tests.pipeline.waiting import wait_for
 from tests.servers.sagemaker import TrainingService, serving
 from tests.submissions.sagemaker.jobs import JOB, profile

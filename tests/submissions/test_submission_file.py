@@ -11,7 +11,7 @@ from hpc_train.job_state import has_ended
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Failure, RunFolder
 from hpc_train.model.submission import JobState, SlurmEndpoint, Submission
-from hpc_train.submissions.base import mark, status_of, write
+from hpc_train.submissions.submission_file import mark, status_of, write
 
 ASKED = Submission(
     executor="slurm",

@@ -24,7 +24,7 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_facilities import HostList
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
-from hpc_train.submissions.base import Executor, ExecutorOptions, mark, status_of
+from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.hosts.queue_runner import files_to_copy, record_end
 from hpc_train.submissions.hosts.run_on_hosts import (
     ADVICE,
@@ -46,6 +46,7 @@ from hpc_train.submissions.hosts.transport import (
     read_hosts,
 )
 from hpc_train.submissions.run_queue import Queue, is_held, new_queue, start_queue, take
+from hpc_train.submissions.submission_file import mark, status_of
 
 _RUNNER = "hpc_train.submissions.hosts.queue_runner:run_one"
 _NOT_OURS = "its hosts.json is damaged, or of another user: only he calls its hosts"

@@ -26,7 +26,6 @@ from hpc_train.model.site_facilities import Host, HostList
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
 from hpc_train.regularfile import files_in, open_to_append, read_regular
-from hpc_train.submissions.base import mark, read
 from hpc_train.submissions.hosts.run_on_hosts import (
     HostState,
     Place,
@@ -52,6 +51,7 @@ from hpc_train.submissions.hosts.transport import (
     write_hosts,
 )
 from hpc_train.submissions.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
+from hpc_train.submissions.submission_file import mark, read
 from hpc_train.subprocesses import exchange
 
 # Each process adds up to 2 s, so that those that wait for a host do not ask at the same times.

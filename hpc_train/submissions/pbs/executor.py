@@ -16,7 +16,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
-from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit, mark
+from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.submissions.pbs.jobs import (
     ENDING,
     QsubCall,
@@ -28,6 +28,7 @@ from hpc_train.submissions.pbs.jobs import (
     transient,
 )
 from hpc_train.submissions.pbs.qsub import quoted, submit
+from hpc_train.submissions.submission_file import mark
 
 # Messages about jobs that have ended in the meantime.
 _GONE = ("Unknown Job Id", "Job has finished", "invalid for finished array subjob")

@@ -18,7 +18,8 @@ import msgspec
 from hpc_train.model.run import RunFolder, RunName
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
-from hpc_train.submissions.base import owner, repetition_groups, status_of
+from hpc_train.submissions.base import repetition_groups
+from hpc_train.submissions.submission_file import owner, status_of
 from hpc_train.subprocesses import Finished, clean_environment
 from hpc_train.subprocesses import run as run_program
 

@@ -13,7 +13,7 @@ import msgspec
 from hpc_train.errors import SubmitError
 from hpc_train.model.submission import Submission
 from hpc_train.slow_answer import notice_if_slow
-from hpc_train.submissions.base import ExecutorOptions, owner, write
+from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.pbs.jobs import (
     MARK,
     NOT_REACHED,
@@ -24,6 +24,7 @@ from hpc_train.submissions.pbs.jobs import (
     transient,
     with_mark,
 )
+from hpc_train.submissions.submission_file import owner, write
 from hpc_train.subprocesses import Finished
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)

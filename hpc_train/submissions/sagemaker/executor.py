@@ -13,7 +13,7 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.submissions.base import Executor, ExecutorOptions, mark
+from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.sagemaker.account_check import check_owner
 from hpc_train.submissions.sagemaker.aws_client import (
     aws_errors,
@@ -25,6 +25,7 @@ from hpc_train.submissions.sagemaker.aws_client import (
 )
 from hpc_train.submissions.sagemaker.job_reports import JobId, fetch, job_reports
 from hpc_train.submissions.sagemaker.submit_jobs import check_limits, submit_jobs
+from hpc_train.submissions.submission_file import mark
 
 
 class SageMakerExecutor(Executor):

@@ -28,7 +28,7 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
 from hpc_train.regularfile import read_regular
-from hpc_train.submissions.base import ExecutorOptions, write
+from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.sagemaker.aws_client import (
     aws_errors,
     client,
@@ -45,6 +45,7 @@ from hpc_train.submissions.sagemaker.training_job import (
     section_of,
     training_job,
 )
+from hpc_train.submissions.submission_file import write
 
 _TAKEN = "ResourceInUse"
 

@@ -22,14 +22,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.model.value import Value
-from hpc_train.submissions.base import (
-    Executor,
-    ExecutorOptions,
-    check_queue_limit,
-    mark,
-    status_of,
-    write,
-)
+from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit
 from hpc_train.submissions.slurm.job_states import MARK, job_reports, search
 from hpc_train.submissions.slurm.sbatch import (
     Call,
@@ -41,6 +34,7 @@ from hpc_train.submissions.slurm.sbatch import (
     start_sbatch,
 )
 from hpc_train.submissions.slurm.slurm_commands import call_slurm, notices
+from hpc_train.submissions.submission_file import mark, status_of, write
 
 ALLOCATIONS = ".allocations"
 # Slurm's default of MaxArraySize (man slurm.conf), if it cannot be queried.

@@ -15,8 +15,8 @@ from hpc_train.job_state import job_state
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.model.value import Value
-from hpc_train.submissions.base import owner, status_of
 from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient, unanswered
+from hpc_train.submissions.submission_file import owner, status_of
 from hpc_train.subprocesses import Finished
 from hpc_train.typed_values import load_data
 

@@ -19,7 +19,7 @@ from hpc_train.model.slurm_answer import Refusal, ShellVariable, SlurmAnswer
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import sbatch_grammar
-from hpc_train.submissions.base import ExecutorOptions, owner, repetition_groups
+from hpc_train.submissions.base import ExecutorOptions, repetition_groups
 from hpc_train.submissions.slurm.job_states import find
 from hpc_train.submissions.slurm.slurm_commands import (
     call_slurm,
@@ -29,6 +29,7 @@ from hpc_train.submissions.slurm.slurm_commands import (
     transient,
     unreadable_conf,
 )
+from hpc_train.submissions.submission_file import owner
 from hpc_train.subprocesses import Finished, run
 from hpc_train.typed_values import load_data
 

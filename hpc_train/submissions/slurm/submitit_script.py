@@ -24,8 +24,8 @@ from submitit.slurm import slurm
 from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.submissions.base import status_of
 from hpc_train.submissions.slurm.job_states import job_reports
+from hpc_train.submissions.submission_file import status_of
 from hpc_train.subprocesses import Finished, collect, launch
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import Any
 from hpc_train.json_files import read_json
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
-from hpc_train.submissions.base import write
+from hpc_train.submissions.submission_file import write
 
 
 def runs(home: Path, *names: str, text: str = "#!/bin/bash\n") -> list[RunFolder]:

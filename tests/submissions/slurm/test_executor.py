@@ -12,8 +12,9 @@ from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Limits
 from hpc_train.model.submission import JobState, Script, SlurmEndpoint
-from hpc_train.submissions.base import ExecutorOptions, write
+from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.executor import ALLOCATIONS, SlurmExecutor
+from hpc_train.submissions.submission_file import write
 from tests.sites import test_host_list as host_list
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, says, submission, submitted
