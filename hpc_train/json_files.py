@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import logging
 import os
 import shlex
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -16,8 +18,9 @@ import msgspec
 from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import NewerVersionError, StoreError, newer_version
 from hpc_train.model.run import MANIFEST_SCHEMA
+from hpc_train.model.submission import Submission
 from hpc_train.model.value import decode_unit, encode_unit
-from hpc_train.regularfile import read_regular
+from hpc_train.regularfile import in_run, is_own_conf, open_lock, read_owned, read_regular
 
 T = TypeVar("T")
 
@@ -40,8 +43,9 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     try:
         if path.exists() and not path.is_file():
             return _write_through(path, parts)
-        # The target of a link is replaced, not the link.
-        write_atomic(Path(os.path.realpath(path, strict=path.exists())), parts)
+        # The target of a link is replaced, not the link; in a run, another user may have chosen it.
+        real = path if in_run(path) else Path(os.path.realpath(path, strict=path.exists()))
+        write_atomic(real, parts)
     except OSError as failure:
         raise cannot_write(path, failure) from None
 
@@ -81,17 +85,48 @@ def read_json(path: Path, kind: type[T]) -> T:
         StoreError: missing, unreadable, truncated, or of another kind.
         NewerVersionError: it has a newer schema.
     """
+    return _read_json(path, kind)[0]
+
+
+def _read_json(path: Path, kind: type[T]) -> tuple[T, bool]:
     try:
-        raw = read_regular(path)
+        raw, trusted = read_owned(path)
     except OSError as failure:
         raise StoreError(f"{path}: {failure.strerror or failure}") from None
     try:
-        return msgspec.json.decode(raw, type=kind, dec_hook=decode_unit)
+        return msgspec.json.decode(raw, type=kind, dec_hook=decode_unit), trusted
     except RecursionError:
         raise StoreError(f"{path}: damaged: nested too deeply") from None
     except msgspec.DecodeError as failure:
         _refuse_newer(path, raw)
         raise StoreError(f"{path}: damaged: {failure}") from None
+
+
+def read_submission(path: Path) -> Submission:
+    """Read submission.json; that of another user does not choose what is run or called.
+
+    Raises:
+        StoreError, NewerVersionError: as for `read_json`.
+    """
+    found, trusted = _read_json(path, Submission)
+    conf, clusters = found.cluster.conf, found.cluster.clusters
+    if trusted and (not conf or conf == os.environ.get("SLURM_CONF") or is_own_conf(Path(conf))):
+        return found
+    if conf or clusters:
+        _say_untrusted(path, conf or f"the cluster {clusters}")
+        endpoint = msgspec.structs.replace(found.cluster, conf=None, clusters=None)
+        found = msgspec.structs.replace(found, cluster=endpoint)
+    return found
+
+
+@cache
+def _say_untrusted(path: Path, what: str) -> None:
+    logging.getLogger(__name__).warning(
+        "%s names %s, and one of both belongs to another user: Slurm is asked with the "
+        "configuration of this shell",
+        path,
+        what,
+    )
 
 
 def check_version(path: Path) -> None:
@@ -129,7 +164,7 @@ def exclusive(path: Path, say: Callable[[str], None] | None = None) -> Iterator[
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # In a shared folder, the umask may give write access to the group.
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        descriptor = open_lock(path, 0o666)
     except PermissionError as failure:
         raise StoreError(
             f"{path.parent}: cannot be written: {failure.strerror}",

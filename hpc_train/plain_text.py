@@ -9,11 +9,17 @@ _ACTIVE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
     "|\r(?!\n)"
 )
+_COLOUR = re.compile("\x1b\\[[0-9;]{0,40}[mK]")
 
 
 def plain(text: str) -> str:
     """Return lines of text with a blank for each control or bidirectional character."""
     return _ACTIVE.sub(" ", text)
+
+
+def shown(log: str) -> str:
+    """Return text of a log as a terminal may get it: without colours, a line for each return."""
+    return plain(_COLOUR.sub("", log).replace("\r\n", "\n").replace("\r", "\n"))
 
 
 def plain_json(text: str | bytes) -> str:

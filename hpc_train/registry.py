@@ -91,7 +91,7 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "generic": "hpc_train.records.parsers.generic:Generic",
     },
     "executors": {
-        "local": "hpc_train.submissions.local_executor:LocalExecutor",
+        "local": "hpc_train.submissions.local:LocalExecutor",
         "slurm": "hpc_train.submissions.slurm.executor:SlurmExecutor",
         "hosts": "hpc_train.submissions.hosts.executor:HostsExecutor",
         "pbs": "hpc_train.submissions.pbs.executor:PbsExecutor",
@@ -100,10 +100,10 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
     # Executors by what they give inside a job; separate, because a script needs no executor.
     "batch_systems": {
         "local": "hpc_train.model.batch_system:LOCAL",
-        "slurm": "hpc_train.submissions.slurm.in_job:SLURM",
-        "hosts": "hpc_train.submissions.hosts.in_job:HOSTS",
-        "pbs": "hpc_train.submissions.pbs.in_job:PBS",
-        "sagemaker": "hpc_train.submissions.sagemaker.in_job:SAGEMAKER",
+        "slurm": "hpc_train.model.batch_system:SLURM",
+        "hosts": "hpc_train.model.batch_system:HOSTS",
+        "pbs": "hpc_train.model.batch_system:PBS",
+        "sagemaker": "hpc_train.model.batch_system:SAGEMAKER",
     },
     "formats": {
         "text": "hpc_train.reports.formats.text:render",

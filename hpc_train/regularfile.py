@@ -1,10 +1,18 @@
-"""Reading of regular files only: opening a FIFO may block, and reading a device may not end."""
+"""Safe reading of files that another user may have made, above all those of a run folder.
+
+Only regular files are read: opening a FIFO may block, and reading a device may not end. A link in a
+run folder, or to one of its folders, is followed only within it: its owner would choose which of
+the reader's files a page shows.
+"""
 
 from __future__ import annotations
 
 import errno
 import os
+import pwd
 import stat
+from contextlib import suppress
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -21,8 +29,13 @@ _KINDS = {
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
+# Files beside the run folders of a study; folders below a run folder, as torchrun's logs have.
+_OF_STUDY = ("study.json", ".submit.lock")
+_DEEPEST = 8
+
+
 class NotRegularError(OSError):
-    """The path is not that of a regular file; `strerror` names its type."""
+    """The path is not that of a regular file, or leads out of its run; `strerror` says so."""
 
 
 def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
@@ -32,6 +45,33 @@ def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
         OSError: it is not a regular file, or cannot be opened.
     """
     return os.fdopen(_descriptor(path)[0], "rb", buffering=buffering)
+
+
+def open_to_append(path: Path) -> BinaryIO:
+    """Open a new or a regular file of a run folder for appending.
+
+    Raises:
+        OSError: it is another kind of file, or leads out of the run.
+    """
+    if not os.path.lexists(path):
+        path.touch()
+    return os.fdopen(_descriptor(path, os.O_WRONLY | os.O_APPEND)[0], "ab")
+
+
+def open_lock(path: Path, mode: int) -> int:
+    """Open a new or a regular file to lock it, never through a link.
+
+    Raises:
+        OSError: it is another kind of file, or cannot be opened.
+    """
+    flags = os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC
+    descriptor = os.open(path, flags, mode)
+    try:
+        _check(path, os.fstat(descriptor))
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def open_stream(path: Path) -> BinaryIO:
@@ -51,16 +91,26 @@ def read_regular(path: Path, largest: int = LARGEST) -> bytes:
     Raises:
         OSError: it is not a regular file, has more than `largest` bytes, or cannot be read.
     """
+    return read_owned(path, largest)[0]
+
+
+def read_owned(path: Path, largest: int = LARGEST) -> tuple[bytes, bool]:
+    """Return the contents of a regular file, and whether it belongs to this user or to root.
+
+    Raises:
+        OSError: as for `read_regular`.
+    """
     # Without a file object: a study has thousands of small files.
-    descriptor, size = _descriptor(path)
+    descriptor, found = _descriptor(path)
     try:
+        size = found.st_size
         if size > largest:
             raise OSError(errno.EFBIG, f"too large ({size} bytes, at most {largest})", str(path))
         parts = []
         while part := os.read(descriptor, max(size + 1, _PART)):
             parts.append(part)
             size = 0
-        return b"".join(parts)
+        return b"".join(parts), found.st_uid in (os.geteuid(), 0)
     finally:
         os.close(descriptor)
 
@@ -80,33 +130,99 @@ def is_there(path: Path) -> bool:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a path is that of a regular file."""
+    """Whether a path is that of a regular file that may be read."""
     try:
-        return stat.S_ISREG(path.stat().st_mode)
+        return stat.S_ISREG(path.stat().st_mode) and not _leads_out(path)
     except OSError:
         return False
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a path is that of a folder that this user may see."""
+    """Whether a path is that of a folder that this user may see, and that may be read."""
     try:
-        return stat.S_ISDIR(path.stat().st_mode)
+        return stat.S_ISDIR(path.stat().st_mode) and not _leads_out(path)
     except OSError:
         return False
 
 
-def _descriptor(path: Path) -> tuple[int, int]:
-    """Open a regular file; return its descriptor and its size [B]."""
+def files_in(folder: Path, pattern: str = "*") -> list[Path]:
+    """Return the regular files of a folder with names of a pattern, sorted; none if unreadable."""
+    if not is_folder(folder):
+        return []
+    with suppress(OSError), os.scandir(folder) as entries:
+        # A folder may have a hundred thousand files: only what a link leads to is looked at.
+        return sorted(
+            folder / entry.name
+            for entry in entries
+            if fnmatchcase(entry.name, pattern)
+            and (entry.is_file(follow_symlinks=False) or is_regular(folder / entry.name))
+        )
+    return []
+
+
+def is_own_conf(path: Path) -> bool:
+    """Whether a slurm.conf, which may name plugins, belongs to this user, to root or to Slurm."""
+    own = {os.geteuid(), 0}
+    with suppress(KeyError):
+        own.add(pwd.getpwnam("slurm").pw_uid)
+    try:
+        return path.stat().st_uid in own
+    except OSError:
+        return False
+
+
+def in_run(path: Path) -> bool:
+    """Whether a path is in a run folder, or that of a study's file or queue."""
+    return bool(_boundaries(path))
+
+
+def _boundaries(path: Path) -> list[str]:
+    """Return the folders that a path may not lead out of: that of its run, or of its study.
+
+    A link of another user may lead from his run folder into one of the reader.
+    """
+    folder, name = os.path.split(os.path.abspath(path))  # noqa: PTH100 - links are kept
+    if name in _OF_STUDY:
+        return [folder]
+    found: list[str] = []
+    for _ in range(_DEEPEST):
+        mine = f"{folder}/run.json"
+        if os.path.lexists(mine) and not (found and os.lstat(mine).st_uid in (os.geteuid(), 0)):
+            found.append(folder)
+        folder, name = os.path.split(folder)
+        if name == ".queue":
+            found.append(folder)
+        if not name:
+            break
+    return found
+
+
+def _leads_out(path: Path, real: str = "") -> bool:
+    for folder in _boundaries(path):
+        place = os.path.realpath(folder)
+        if os.path.commonpath((place, real or os.path.realpath(path))) != place:
+            return True
+    return False
+
+
+def _descriptor(path: Path, flags: int = os.O_RDONLY) -> tuple[int, os.stat_result]:
+    """Open a regular file."""
+    real = ""
     # Opening some devices has side effects: the type is checked before and after opening.
     _check(path, path.stat())
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+    descriptor = os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
         found = os.fstat(descriptor)
         _check(path, found)
+        # The opened file, which nobody can exchange any more.
+        with suppress(OSError):
+            real = str(Path(f"/proc/self/fd/{descriptor}").readlink())
+        if _leads_out(path, real if real.startswith("/") else ""):
+            raise NotRegularError(errno.EXDEV, "a link that leads out of the run", str(path))
     except OSError:
         os.close(descriptor)
         raise
-    return descriptor, found.st_size
+    return descriptor, found
 
 
 def _check(path: Path, found: os.stat_result) -> None:

@@ -15,7 +15,8 @@ from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.logs import RunLogs, one_run
-from hpc_train.pipeline.status import folder_of
+from hpc_train.pipeline.run_states import folder_of
+from hpc_train.regularfile import read_regular
 from hpc_train.run_table import HEADS, row, rows, why
 
 _LAST_LINES = 8
@@ -88,7 +89,7 @@ class SubmittedRun(SubmittedRuns):
         """
         file = self._states.run(self.id).folder.script
         try:
-            return ShownText(file.read_text(encoding="utf-8", errors="replace"))
+            return ShownText(read_regular(file).decode(errors="replace"))
         except OSError as failure:
             raise StoreError(f"{file}: {failure.strerror or failure}") from None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpc_train.errors import StoreError, WaitTimeoutError
 from hpc_train.model.run import Run
-from hpc_train.pipeline.status import Watch
+from hpc_train.pipeline.run_states import Watch
 
 _PAUSE_S = 0.3
 

@@ -13,7 +13,7 @@ from hpc_train.api.run import SubmittedRun
 from hpc_train.api.submitted_runs import SubmittedRuns
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
-from hpc_train.pipeline.status import folder_of, is_run_folder, missing_below
+from hpc_train.pipeline.run_states import folder_of, is_run_folder, missing_below
 from hpc_train.run_table import HEADS, counts, earlier, rows
 
 _MOST_ROWS = 200

@@ -22,16 +22,14 @@ from hpc_train.api.states import RunStatesOfFolder
 from hpc_train.api.study import SubmittedStudy
 from hpc_train.pipeline.keyword_request import keyword_request
 from hpc_train.pipeline.render import prepare
-from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit import submit as submit_prepared
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hpc_train.api.job_keys import JobKeys
-    from hpc_train.pipeline.prepared import Prepared
-    from hpc_train.pipeline.render import Request
-    from hpc_train.pipeline.submit_runs import Submitted
+    from hpc_train.pipeline.render import Prepared, Request
+    from hpc_train.pipeline.submit import Submitted
 
 
 def submit(
@@ -77,14 +75,18 @@ def submit_request(
     Raises:
         HpcTrainError: as `submit`.
     """
-    options = SubmitOptions(
-        rerun_failed=flag_of(rerun_failed, "rerun_failed"),
-        max_gpu_hours=number_of(max_gpu_hours, "max_gpu_hours"),
-    )
+    again, most = flag_of(rerun_failed, "rerun_failed"), number_of(max_gpu_hours, "max_gpu_hours")
     prepared = prepare(msgspec.structs.replace(request, starts=True))
     notices = [*prepared.notices]
     argv = ["hpc_train.submit", str(request.path), *request.arguments]
-    done = submit_prepared(prepared, results_of(results), argv, options, notices.append)
+    done = submit_prepared(
+        prepared,
+        results_of(results),
+        argv,
+        notices.append,
+        rerun_failed=again,
+        max_gpu_hours=most,
+    )
     return _submitted(prepared, done, (*prepared.warnings, *notices))
 
 

@@ -83,11 +83,11 @@ def _calibrate(file: Path, site: str | None, conditions: tuple[str, ...], result
     from hpc_train.cli.output import say
     from hpc_train.cli.submit import announce
     from hpc_train.pipeline.calibrate import calibration
-    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+    from hpc_train.pipeline.submit import submit
 
     prepared = calibration(file, site, conditions)
     with busy("submitting"):
-        done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+        done = submit(prepared, results, sys.argv, say)
     known = {run.folder.run_id: run.state for run in done.kept}
     code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
     if code:

@@ -15,7 +15,7 @@ from hpc_train.errors import nearest
 from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.prepared import Prepared
+    from hpc_train.pipeline.render import Prepared
 
 _BACKENDS = ("auto", "gloo", "nccl", "mpi")
 
@@ -137,11 +137,11 @@ def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce
     from hpc_train.pipeline.bench import bench_table
-    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+    from hpc_train.pipeline.submit import submit
 
     show_warnings()
     with busy("submitting"):
-        done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+        done = submit(prepared, results, sys.argv, say)
     if not (prepared.first.batch.this_machine if wait is None else wait):
         announce(done, as_json=False)
         return

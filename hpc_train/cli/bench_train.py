@@ -20,7 +20,7 @@ from hpc_train.cli.options import (
 from hpc_train.model.training_strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.prepared import Prepared
+    from hpc_train.pipeline.render import Prepared
 
 
 # A month; with more than 292 years a timer of Python fails.
@@ -120,10 +120,10 @@ def run_study(prepared: Prepared, results: Path, seconds: float) -> None:
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.report import report
-    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+    from hpc_train.pipeline.submit import submit
 
     show_warnings()
-    done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+    done = submit(prepared, results, sys.argv, say)
     timer = threading.Timer(seconds, _stop, [done.home])
     timer.daemon = True
     timer.start()
@@ -140,7 +140,7 @@ def run_study(prepared: Prepared, results: Path, seconds: float) -> None:
 
 def _stop(home: Path) -> None:
     from hpc_train.errors import HpcTrainError
-    from hpc_train.pipeline.cancel import cancel
+    from hpc_train.pipeline.run_states import cancel
 
     try:
         count = len(cancel(home).runs)

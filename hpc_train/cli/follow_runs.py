@@ -34,7 +34,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     States in `known` are not printed again. Ctrl-C ends the command, not the runs.
     """
     from hpc_train.pipeline.last_measurement import Progress
-    from hpc_train.pipeline.status import Watch
+    from hpc_train.pipeline.run_states import Watch
 
     states = dict(known)
     on_terminal = sys.stderr.isatty()
@@ -79,7 +79,7 @@ def print_unmeasured(home: Path, runs: Sequence[Run]) -> None:
     # A login node may have the core alone, which reads no logs.
     if not is_installed("report"):
         return
-    from hpc_train.pipeline.unmeasured_run import unmeasured
+    from hpc_train.pipeline.last_measurement import unmeasured
 
     for line in unmeasured(home, runs):
         click.echo(plain(line), err=True)
@@ -104,7 +104,7 @@ def _print_change(run: Run, states: dict[str, JobState]) -> None:
     if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
         reason = explained(run, causes([run]))
         problem = f"  {reason}" if reason else ""
-        click.echo(f"{run.state.value:9}  {run.folder.run_id}{problem}", err=True)
+        click.echo(plain(f"{run.state.value:9}  {run.folder.run_id}{problem}"), err=True)
     if run.state is JobState.FAILED:
         for line in log_tail(run):
             click.echo(f"    {line}", err=True)
@@ -127,7 +127,7 @@ def log_tail(run: Run, lines: int = 8) -> list[str]:
     for name, log in logs:
         tail_lines = tail(log, lines)
         if tail_lines:
-            return [f"{name}: {word}" for word in tail_lines]
+            return [f"{plain(name)}: {word}" for word in tail_lines]
     return []
 
 

@@ -10,6 +10,7 @@ import click
 
 from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
+from hpc_train.plain_text import shown as shown_text
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.logs import RunLogs
@@ -48,7 +49,9 @@ def _print_new(run_logs: RunLogs, shown: str) -> str:
     """Print the new lines of each log below its name; return the last name."""
     for name, fresh in run_logs.new_bytes():
         if shown != name:
-            click.echo(f"==> {name} <==")
-        click.echo(fresh.decode("utf-8", errors="replace"), nl=not fresh.endswith(b"\n"))
+            click.echo(f"==> {shown_text(name)} <==")
+        click.echo(
+            shown_text(fresh.decode("utf-8", errors="replace")), nl=not fresh.endswith(b"\n")
+        )
         shown = name
     return shown

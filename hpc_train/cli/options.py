@@ -13,7 +13,7 @@ from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from hpc_train.model.study import Study
-    from hpc_train.pipeline.prepared import Prepared
+    from hpc_train.pipeline.render import Prepared
     from hpc_train.specs.override import Override
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpc_train.plain_text import plain
+from hpc_train.plain_text import plain, shown
 from hpc_train.regularfile import open_regular
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def echo_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Yield rows with their cells below one another."""
-    flat = [[" ".join(cell.splitlines()) for cell in row] for row in rows]
+    flat = [[plain(" ".join(cell.splitlines())) for cell in row] for row in rows]
     widths = [max(map(len, column)) for column in zip(*flat, strict=True)]
     for row in flat:
         cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=True)]
@@ -71,7 +71,7 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 def _coloured(cell: str) -> str:
     """Return a cell as markup of rich: a state has a colour, which rich drops with NO_COLOR."""
     colour = _COLOURS.get(cell)
-    return f"[{colour}]{cell}[/]" if colour else _plain(cell)
+    return f"[{colour}]{cell}[/]" if colour else _plain(plain(cell))
 
 
 def _plain(text: str) -> str:
@@ -88,7 +88,7 @@ def tail(path: Path, lines: int) -> list[str]:
             text = stream.read().decode("utf-8", errors="replace")
     except OSError:
         return []
-    return text.splitlines()[-lines:]
+    return shown(text).splitlines()[-lines:]
 
 
 def say(text: str) -> None:

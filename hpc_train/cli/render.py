@@ -11,7 +11,7 @@ from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.prepared import Prepared
+    from hpc_train.pipeline.render import Prepared
 
 
 @click.command(cls=JobCommand)
@@ -68,7 +68,7 @@ def render(
 
 def _warn_of_place(prepared: Prepared) -> None:
     """Warn about a folder that `submit` refuses; the script may be copied elsewhere."""
-    from hpc_train.pipeline.prepared import place_problem
+    from hpc_train.pipeline.render import place_problem
 
     problem = place_problem(prepared)
     if problem:

@@ -42,16 +42,19 @@ def retry(
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce, wait_for
-    from hpc_train.pipeline.retry import RetryOptions
     from hpc_train.pipeline.retry import retry as retry_runs
-    from hpc_train.pipeline.status import folder_of
+    from hpc_train.pipeline.run_states import folder_of
 
     show_warnings()
-    options = RetryOptions(
-        max_gpu_hours=max_gpu_hours, exclude_failed_nodes=exclude_failed_nodes, settings=settings
-    )
     with busy("submitting"):
-        done = retry_runs(folder_of(word, results), sys.argv, say, options)
+        done = retry_runs(
+            folder_of(word, results),
+            sys.argv,
+            say,
+            exclude_failed_nodes=exclude_failed_nodes,
+            max_gpu_hours=max_gpu_hours,
+            settings=settings,
+        )
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)

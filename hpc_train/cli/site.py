@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from hpc_train.model.run import RunFolder
     from hpc_train.pipeline.detection.default_site import SiteChoice
     from hpc_train.pipeline.detection.detect import Detection
-    from hpc_train.pipeline.prepared import Prepared
+    from hpc_train.pipeline.render import Prepared
     from hpc_train.pipeline.site.check import ProfileCheck, ProfileFinding
     from hpc_train.pipeline.site.init import Drafted, InitOptions
     from hpc_train.pipeline.site.show import ProfileValue
@@ -186,11 +186,11 @@ def _run(prepared: Prepared, results: Path) -> RunFolder:
     from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
+    from hpc_train.pipeline.submit import submit
 
     show_warnings()
     with busy("submitting"):
-        done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
+        done = submit(prepared, results, sys.argv, say)
     code = follow(done.home, {folder.run_id for folder in done.new}, {})
     if code:
         raise SystemExit(code)

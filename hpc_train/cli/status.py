@@ -13,9 +13,10 @@ from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
+from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.status import RunStates
+    from hpc_train.pipeline.run_states import RunStates
 
 _PAUSE_S = 1.0
 
@@ -43,7 +44,7 @@ def status(
     from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.status import states
+    from hpc_train.pipeline.run_states import states
 
     show_warnings()
     click.get_current_context().color = {"always": True, "never": False}.get(color)
@@ -83,7 +84,7 @@ def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
     from hpc_train.pipeline.failure_causes import causes
-    from hpc_train.pipeline.status import slow_ranks_of
+    from hpc_train.pipeline.run_states import slow_ranks_of
     from hpc_train.run_table import row
 
     runs = [run for one in found.values() for run in one.runs]
@@ -101,7 +102,7 @@ def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.status import faults_of_nodes
+    from hpc_train.pipeline.run_states import faults_of_nodes
 
     faults, bad = faults_of_nodes(found)
     if as_json:
@@ -131,7 +132,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
     from hpc_train.pipeline.failure_causes import causes
-    from hpc_train.pipeline.status import slow_ranks_of
+    from hpc_train.pipeline.run_states import slow_ranks_of
     from hpc_train.restart_table import HEADS as RESTART_HEADS
     from hpc_train.restart_table import rows as restart_rows
     from hpc_train.run_table import HEADS, counts, rows
@@ -143,7 +144,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
         echo_table(RESTART_HEADS, restart_rows(runs[0].starts))
     if len(runs) == 1:
         for one in slow_ranks_of(runs[0]):
-            click.echo(f"slow: {one.text()}")
+            click.echo(plain(f"slow: {one.text()}"))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(log_tail(runs[0])))
 
@@ -152,7 +153,7 @@ def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
     from hpc_train.cli.follow_runs import PRINTED_S, SHOWN_S, live_table
     from hpc_train.pipeline.last_measurement import RunProgress
-    from hpc_train.pipeline.status import Watch, folder_of
+    from hpc_train.pipeline.run_states import Watch, folder_of
 
     watch = Watch(folder_of(word, results))
     progress = RunProgress(SHOWN_S if sys.stdout.isatty() else PRINTED_S)

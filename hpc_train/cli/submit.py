@@ -17,9 +17,8 @@ from hpc_train.json_files import default_results
 from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.prepared import Prepared
-    from hpc_train.pipeline.submit import SubmitOptions
-    from hpc_train.pipeline.submit_runs import Submitted
+    from hpc_train.pipeline.render import Prepared
+    from hpc_train.pipeline.submit import Submitted
 
 
 @click.command(cls=JobCommand)
@@ -49,30 +48,35 @@ def submit(
     """
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.submit import SubmitOptions
     from hpc_train.pipeline.submit import submit as submit_prepared
 
     prepared = prepare_and_warn(file, arguments, site, given, starts=True)
-    options = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     if dry_run:
-        _dry_run(prepared, results, options)
+        _dry_run(prepared, results, max_gpu_hours)
         return
     show_warnings()
     with busy("submitting"):
-        done = submit_prepared(prepared, results, sys.argv, options, say)
+        done = submit_prepared(
+            prepared,
+            results,
+            sys.argv,
+            say,
+            rerun_failed=rerun_failed,
+            max_gpu_hours=max_gpu_hours,
+        )
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)
 
 
-def _dry_run(prepared: Prepared, results: Path, options: SubmitOptions) -> None:
+def _dry_run(prepared: Prepared, results: Path, max_gpu_hours: float | None) -> None:
     """Print the scripts, and on stderr the messages of a submission and the output of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
-    from hpc_train.pipeline.dry_run import dry_run
+    from hpc_train.pipeline.submit import dry_run
 
     # A script that would be refused is no answer.
-    answers = [*dry_run(prepared, results, options)]
+    answers = [*dry_run(prepared, results, max_gpu_hours)]
     echo_scripts(prepared)
     for text in answers:
         say(text)

@@ -209,3 +209,127 @@ LOCAL = BatchSystem(
         "--exclude-failed-nodes": "there is one node",
     },
 )
+
+
+SLURM = BatchSystem(
+    title="Slurm",
+    template="slurm.sbatch.j2",
+    prefix="#SBATCH --",
+    directives="hpc_train.plans.directives:of_slurm",
+    steps=True,
+    starter="hpc_train.plans.launchers.srun:on_each_node",
+    node_rank=("SLURM_NODEID",),
+    node_name="SLURMD_NODENAME",
+    node_list="SLURM_JOB_NODELIST",
+    nodes='scontrol show hostnames "$SLURM_JOB_NODELIST"',
+    job_id="SLURM_JOB_ID",
+    restart_count="SLURM_RESTART_COUNT",
+    array_job="SLURM_ARRAY_JOB_ID",
+    array_task="SLURM_ARRAY_TASK_ID",
+    cluster="SLURM_CLUSTER_NAME",
+    cores="SLURM_CPUS_ON_NODE",
+    instead={},
+    network_option=True,
+    memory_by_request=True,
+)
+
+_STARTERS = "hpc_train.plans.launchers.pbs_nodes"
+
+PBS = BatchSystem(
+    title="PBS",
+    template="pbs.sh.j2",
+    prefix="#PBS -",
+    letters=True,
+    directives="hpc_train.plans.pbs_directives:of_pbs",
+    submit="qsub",
+    starter=f"{_STARTERS}:by_tmrsh",
+    starters=(
+        ("openmpi", f"{_STARTERS}:by_openmpi"),
+        ("pals", f"{_STARTERS}:by_pals"),
+        ("tmrsh", f"{_STARTERS}:by_tmrsh"),
+    ),
+    # Of Cray PALS, of Open MPI, and of our own program for pbs_tmrsh.
+    node_rank=("PALS_RANKID", "OMPI_COMM_WORLD_RANK", "HPCTRAIN_NODE_RANK"),
+    node_name="HPCTRAIN_NODE",
+    host="$(hostname)",
+    # A line for each process; the first node runs the script.
+    nodes="awk '!seen[$0]++' \"$PBS_NODEFILE\"",
+    hostfile="PBS_NODEFILE",
+    job_id="PBS_JOBID",
+    # Of a subjob with its index, so that two on one node have different ports.
+    job_digits="${PBS_JOBID%%[!0-9]*}${PBS_ARRAY_INDEX:-}",
+    array_task="PBS_ARRAY_INDEX",
+    array_mark="^array_index^",
+    start_folder="PBS_O_WORKDIR",
+    inherits=False,
+    instead={
+        "lifecycle": RETRIED,
+        "signal_before_end": "TERM at the time limit, KILL after the server's kill_delay",
+        "preemption": "PBS suspends the job, or ends it: hpctrain retry RUN starts it again",
+        "placement: nested": "each run is a job or a job of an array",
+        "elastic": "a node that fails ends the job; hpctrain retry RUN starts it again",
+        "--exclude-failed-nodes": "pbsnodes -l lists the nodes that PBS gives to no job",
+    },
+)
+
+_NO_SLURM = "there is no Slurm on a list of hosts; torchrun starts the ranks of each host"
+
+HOSTS = BatchSystem(
+    title="hpctrain",
+    template="hosts.sh.j2",
+    starter="hpc_train.plans.launchers.base:on_this_node",
+    node_rank=("HPCTRAIN_NODE_RANK",),
+    node_name="HPCTRAIN_NODE_NAME",
+    node_list="HPCTRAIN_HOSTS",
+    nodes="tr , '\\n' <<<\"$HPCTRAIN_HOSTS\"",
+    host_list=True,
+    refused={"srun": _NO_SLURM, "ibrun": _NO_SLURM},
+    instead={
+        "lifecycle": RETRIED,
+        "signal_before_end": "TERM at the time limit, KILL 30 s later",
+        "preemption": "nothing preempts a run: its hosts are locked until it ends",
+        "arrays": "each run waits for free hosts, in the order of the study",
+        "dependency": ONE_BY_ONE,
+        "hold": CANCELLED,
+        "placement: nested": "each run takes free hosts",
+        "elastic": "a host that fails ends the run; hpctrain retry RUN starts it again",
+    },
+)
+
+_NO_STEPS = "SageMaker has no srun"
+_NO_SSH = "it starts ranks through ssh, which the hosts of a training job do not have"
+_FOLDER = "hpc_train.submissions.sagemaker"
+
+SAGEMAKER = BatchSystem(
+    title="SageMaker",
+    template="sagemaker.sh.j2",
+    node_rank=("SM_CURRENT_HOST_RANK",),
+    node_name="SM_CURRENT_HOST",
+    node_list="hpctrain_hosts",
+    job_id="TRAINING_JOB_NAME",
+    cores="SM_NUM_CPUS",
+    image_of_job=True,
+    whole_nodes=True,
+    check=f"{_FOLDER}.training_job:check",
+    request=f"{_FOLDER}.training_job:training_job",
+    refused={
+        "srun": _NO_STEPS,
+        "ibrun": _NO_STEPS,
+        "mpirun": _NO_SSH,
+        "mpiexec": _NO_SSH,
+        "deepspeed": _NO_SSH,
+        "accelerate": "the number of a host is known only on it; torchrun starts the same ranks",
+    },
+    instead={
+        "lifecycle": "with sagemaker.spot, an interrupted or retried job "
+        "resumes from /opt/ml/checkpoints",
+        "signal_before_end": "TERM at the time limit, the end of the hosts 120 s later",
+        "preemption": "with sagemaker.spot, save checkpoints at regular intervals",
+        "arrays": "each run is a training job",
+        "dependency": ONE_BY_ONE,
+        "hold": CANCELLED,
+        "placement: nested": "each run is a training job",
+        "elastic": "a host that fails ends the job; hpctrain retry RUN starts it again",
+        "--exclude-failed-nodes": "AWS chooses the hosts of each job",
+    },
+)

@@ -41,6 +41,16 @@ class JobVar(Value, frozen=True, kw_only=True, tag="var"):
         return f"${self.name}"
 
 
+class JobWords(Value, frozen=True, kw_only=True, tag="words"):
+    """An array of the job's shell, written as one argument for each of its items."""
+
+    name: str
+
+    def __str__(self) -> str:
+        """Return the array as `explain` prints it."""
+        return f"${{{self.name}[@]}}"
+
+
 class FirstOf(Value, frozen=True, kw_only=True, tag="first"):
     """The first of several shell variables that is set, depending on the site's MPI."""
 
@@ -53,7 +63,7 @@ class Joined(Value, frozen=True, kw_only=True, tag="joined"):
     parts: tuple[Text | JobVar, ...]
 
 
-Token = Text | JobVar | FirstOf | Joined
+Token = Text | JobVar | JobWords | FirstOf | Joined
 
 
 class Secret(Value, frozen=True, kw_only=True):

@@ -20,6 +20,9 @@ RETRY_OF = "retry_of"
 RESUMES_FROM = "resumes_from"
 # The meaning of a newer schema is unknown, even if it looks alike.
 ManifestSchema = Annotated[int, Meta(le=MANIFEST_SCHEMA)]
+# In a file that a job, or another user, has written: until the year 5138; what fits into 64 bits.
+Seconds = Annotated[float, Meta(ge=0, le=1e11)]
+Whole = Annotated[int, Meta(ge=-(2**62), le=2**62)]
 _RUN_NAME = re.compile(r"^(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")
 
 
@@ -116,10 +119,10 @@ class Failure(Value, frozen=True, kw_only=True):
     That other rank, or its node, failed before, and could not record it.
     """
 
-    rank: int | None
+    rank: Whole | None
     host: str
-    exit_code: int
-    time: float | None = None
+    exit_code: Whole
+    time: Seconds | None = None
     lost_peer: bool = False
 
 
@@ -130,12 +133,12 @@ class JobStatus(Value, frozen=True, kw_only=True):
     nodes that failed the preflight, separated by commas.
     """
 
-    started: float
-    ended: float | None = None
-    exit_code: int | None = None
-    restart_count: int = 0
+    started: Seconds
+    ended: Seconds | None = None
+    exit_code: Whole | None = None
+    restart_count: Whole = 0
     host: str = ""
-    pid: int = 0
+    pid: Whole = 0
     job: str = ""
     nodes: str = ""
     failure: Failure | None = None
@@ -155,23 +158,23 @@ class JobStart(Value, frozen=True, kw_only=True):
     could not write its line has no end; the next one writes it.
     """
 
-    restart: int
-    started: float
-    ended: float | None = None
-    exit_code: int | None = None
+    restart: Whole
+    started: Seconds
+    ended: Seconds | None = None
+    exit_code: Whole | None = None
     nodes: str = ""
-    step: int = 0
-    stalled: int = 0
-    reached: int | None = None
+    step: Whole = 0
+    stalled: Whole = 0
+    reached: Whole | None = None
     by_slurm: bool = False
     requeued: bool = False
-    saved: float | None = None
-    resumed: float | None = None
+    saved: Seconds | None = None
+    resumed: Seconds | None = None
     failed: str = ""
     preempted: bool = False
-    loaded: int | None = None
-    loaded_saved: float | None = None
-    damaged: int | None = None
+    loaded: Whole | None = None
+    loaded_saved: Seconds | None = None
+    damaged: Whole | None = None
 
     @property
     def saved_on_request(self) -> bool:

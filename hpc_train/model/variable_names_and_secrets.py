@@ -23,10 +23,9 @@ FROM_SCRIPT = (*RENDEZVOUS, "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILUR
 _OURS = frozenset(
     """
     attempt bad_nodes child code cpus_on_node cpus_per_rank edf head host_addresses host_names
-    is_host job_folder lost_start mpi_hosts mpi_slots name nccl_trace node_address node_setup
-    node_wrapper now own_interface preflight rank_wrapper ranks_ended restarts run_nodes started
-    tries vendor_names
-    with_local_rank
+    is_host job_folder lost_start mpi_exports mpi_hosts mpi_slots name nccl_trace node_address
+    node_setup node_wrapper now own_interface preflight rank_wrapper ranks_ended restarts run_nodes
+    started tries vendor_names with_local_rank
     BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID
     RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
     """.split()
@@ -83,6 +82,14 @@ _FORMS = {
     "xoxb-…": r"xox[abeprs]-[A-Za-z0-9-]{10,}",
     "Bearer …": r"Bearer\s+[A-Za-z0-9._~+/-]{16,}",
     "login …": r"login\s+[0-9a-f]{40}\b",
+    "AIza…": r"AIza[A-Za-z0-9_-]{30,}",
+    "npm_…": r"npm_[A-Za-z0-9]{30,}",
+    "pypi-…": r"pypi-(?:AgE[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{50,})",
+    "dapi…": r"dapi[0-9a-f]{32}",
+    "sk_live_…": r"[rs]k_(?:live|test)_[A-Za-z0-9]{16,}",
+    "dckr_pat_…": r"dckr_pat_[A-Za-z0-9_-]{20,}",
+    "ya29.…": r"ya29\.[A-Za-z0-9_-]{20,}",
+    "a private key": r"-----BEGIN [A-Z ]{0,20}PRIVATE KEY-----",
     "eyJ….eyJ…": r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}",
 }
 _FORM = {form: re.compile(rf"(?<![A-Za-z0-9_-]){text}") for form, text in _FORMS.items()}
@@ -90,8 +97,16 @@ _FORM = {form: re.compile(rf"(?<![A-Za-z0-9_-]){text}") for form, text in _FORMS
 _FORM["a URL with user:password@"] = re.compile(
     r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s/:@]*:(?![<${*])[^\s/@]+@"
 )
+_FORM["a URL with a signature"] = re.compile(r"[?&](?:sig|X-Amz-Signature)=[A-Za-z0-9%+/]{16,}")
+# Also Hydra's `+group.name=value`.
 _ASSIGNED = re.compile(
-    r"(?:^|[\s;&|(,])(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|),]*)"
+    r"(?:^|[\s;&|(,{'\"])[+~]{0,2}(?P<name>[A-Za-z_][\w./@:-]*)="
+    r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|),}]*)"
+)
+# JSON, YAML and Python, perhaps in the quotes of a shell.
+_KEYED = re.compile(
+    r"(?:^|[\s{,(])\\?['\"]?(?P<name>[A-Za-z_][\w.-]*)\\?['\"]?\s*:\s*"
+    r"(?P<value>\\?'[^'\\]*|\\?\"[^\"\\]*|[^\s,;}'\"{\[]+)"
 )
 _FLAG = re.compile(
     r"(?:^|\s)--?(?P<name>[A-Za-z][\w-]*)(?:=|\s+)(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|)]+)"
@@ -101,6 +116,7 @@ _ELSEWHERE = re.compile(r"[$`<]|^[~/.]")
 _KEY = re.compile(r"^(?=[^0-9]*[0-9])[A-Za-z0-9_+=-]{16,}")
 # Counts, switches, places, patterns, marks in a text.
 _PLAIN = re.compile(r"^[-+.\d]{0,5}$|^(?i:true|false|yes|no|on|off)$|^[~/.]|[<>*|]")
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 _NUMBER = re.compile(r"[-+.\deE_]+")
 _SHORTEST = 8
 KEPT = "and scripts are kept and shared"
@@ -111,6 +127,7 @@ def looks_secret(name: str, value: object = None) -> bool:
 
     For an ambiguous name, such as TRAIN_PASS, the value is also checked, if known.
     """
+    name = _CAMEL.sub("_", name)
     words = name.upper().split("_")
     if words[-1] in _PLACES:
         return False
@@ -139,8 +156,8 @@ def secret_form(text: str) -> str:
 
 def secret_set(text: str) -> str:
     """Return the variable or option that a text sets to a secret, or an empty text."""
-    for match in (*_ASSIGNED.finditer(text), *_FLAG.finditer(text)):
-        name, value = match["name"].replace("-", "_"), match["value"].strip("'\"")
+    for match in (found for form in (_ASSIGNED, _FLAG, _KEYED) for found in form.finditer(text)):
+        name, value = _last_part(match["name"]), match["value"].strip("'\"\\")
         flag = match.re is _FLAG
         if value and not _ELSEWHERE.search(value) and looks_secret(name, value):
             # An option may have no value, and the next word may be unrelated.
@@ -149,11 +166,21 @@ def secret_set(text: str) -> str:
     return ""
 
 
+def _last_part(name: str) -> str:
+    """Return `api_key` of `trainer.wandb.api-key`."""
+    return re.split(r"[./@:]", name)[-1].replace("-", "_")
+
+
 def secret_in(key: str, text: str) -> tuple[str, str] | None:
-    """Return a message on a secret in a text, without repeating it, and its name; else None."""
+    """Return a message on a secret in a text, without repeating it, and a variable for it."""
     name = secret_set(text)
     if name:
-        return f"{key} sets {name}, which looks like a secret, {KEPT}", name
+        message = f"{key} sets {name}, which looks like a secret, {KEPT}"
+        if is_variable(name):
+            return message, name
+        # An option, or a key of Hydra.
+        known = "WANDB_API_KEY" if "wandb" in name.lower() else ""
+        return message, known or _CAMEL.sub("_", _last_part(name)).upper()
     form = secret_form(text)
     return (f"{key} contains what looks like a secret ({form}), {KEPT}", "NAME") if form else None
 

@@ -11,7 +11,7 @@ from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.collectives import COLLECTIVES, message_of, message_sizes, parse_size
 from hpc_train.model.run import RunFolder
 from hpc_train.model.value import Value
-from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.render import Prepared
 from hpc_train.records.collect import logs_of
 from hpc_train.specs.override import Override, option_override
 

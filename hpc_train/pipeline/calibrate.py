@@ -8,8 +8,7 @@ from hpc_train.errors import SpecError
 from hpc_train.model.machine_size import MachineSize
 from hpc_train.pipeline.advise import subject
 from hpc_train.pipeline.earlier_steps import CALIBRATION
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.registry import find_batch_system
 from hpc_train.specs.override import Override
 

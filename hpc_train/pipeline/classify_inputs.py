@@ -12,7 +12,7 @@ from hpc_train.imports.workbook import sheet_of
 from hpc_train.json_files import expanded
 from hpc_train.records.foreign_logs_by_run import no_such_file
 from hpc_train.records.record_file import is_record_file
-from hpc_train.runs.find_runs import find
+from hpc_train.runs.run_folders import find
 
 
 def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:

@@ -14,7 +14,6 @@ import msgspec
 from hpc_train.errors import LogParseError, StoreError
 from hpc_train.extras import need
 from hpc_train.json_files import write_file
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search, StatedScope
 from hpc_train.model.record import UNITS, Pack, Record
 from hpc_train.pipeline.classify_inputs import classify
@@ -94,17 +93,17 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     paths, homes = classify(words, search.root)
     if homes:
         runs = study_runs(paths, homes, options)
-        return Collection(runs.packs(stats), stats, _problems(runs.study))
+        return Collection(
+            runs.packs(stats),
+            stats,
+            ({run.run_id: f"{run.state}  {run.problem}" for run in runs.study.runs}),
+        )
     logs = list(chain.from_iterable(foreign_runs(paths).values()))
     if search.cache is None:
         packs = packs_in(logs, options, stats)
     else:
         packs = _cached(logs, options, stats, search.cache)
     return Collection(_nonempty(packs, logs, stats, search.form), stats, {})
-
-
-def _problems(study: ExpectedStudy) -> dict[str, str]:
-    return {run.run_id: f"{run.state}  {run.problem}" for run in study.runs}
 
 
 def _cached(logs: Sequence[Log], options: Wanted, stats: ParseStats, cache: Path) -> Iterator[Pack]:

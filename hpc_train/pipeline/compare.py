@@ -17,6 +17,7 @@ from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
 from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.regularfile import read_regular
 from hpc_train.runs.settings_diff import OF_SITES, differences
 
 if TYPE_CHECKING:
@@ -229,7 +230,7 @@ def stored_report(path: Path) -> dict[str, Any] | None:
 def _json(path: Path) -> Any:
     """Return the contents of a JSON file; None for others, which the reader of logs refuses."""
     try:
-        content = path.read_bytes()
+        content = read_regular(path)
     except OSError:
         return None
     try:

@@ -7,8 +7,7 @@ from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.registry import names
-from hpc_train.runs.find_runs import homes
-from hpc_train.runs.run_folders import run_folders
+from hpc_train.runs.run_folders import homes, run_folders
 from hpc_train.sites.search import profile_files
 
 

@@ -14,9 +14,8 @@ from hpc_train.model.value import Sourced
 from hpc_train.pipeline.explain import Explained, explain
 from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import sha256_of
-from hpc_train.runs.find_runs import find
 from hpc_train.runs.node_list import nodes_of
-from hpc_train.runs.run_folders import is_run, read_run, read_study, run_folders
+from hpc_train.runs.run_folders import find, is_run, read_run, read_study, run_folders
 from hpc_train.runs.run_state_and_reason import run_of
 from hpc_train.sites.load import load_site
 

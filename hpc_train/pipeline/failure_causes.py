@@ -8,7 +8,6 @@ to the next call.
 from __future__ import annotations
 
 import hashlib
-import os
 import shlex
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -25,13 +24,15 @@ from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.plain_text import plain
+from hpc_train.regularfile import files_in
 from hpc_train.run_table import explained
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.version import VERSION
 
 FILE = "diagnosis.json"
 LIMIT_S = 2.0
-_LARGEST = 64 << 20
+# Bytes of logs; what opening a file costs, in bytes that are read meanwhile.
+_LARGEST, _OPENED = 64 << 20, 6 << 10
 _LONGEST = 160
 _MOST = 5
 # The other states without a result state their reason, and no program failed.
@@ -148,16 +149,15 @@ def _short(text: str) -> str:
 
 
 def _stamp(run: Run) -> tuple[str, int]:
-    """Return a digest of what a diagnosis depends on, and the size of the logs [bytes]."""
+    """Return a digest of what a diagnosis depends on, and what reading the logs costs [bytes]."""
     files = sorted(_sizes(run.folder))
     facts = (VERSION, run.state.value, run.problem, str(run.status), *map(str, files))
     digest = hashlib.sha256("\0".join(facts).encode(errors="surrogateescape")).hexdigest()
-    return digest, sum(size for _, size, _ in files)
+    return digest, sum(size + _OPENED for _, size, _ in files)
 
 
 def _sizes(folder: RunFolder) -> Iterator[tuple[str, int, int]]:
-    with suppress(OSError), os.scandir(folder.logs) as entries:
-        for entry in entries:
-            with suppress(OSError):
-                found = entry.stat()
-                yield entry.name, found.st_size, found.st_mtime_ns
+    for path in files_in(folder.logs):
+        with suppress(OSError):
+            found = path.stat()
+            yield path.name, found.st_size, found.st_mtime_ns

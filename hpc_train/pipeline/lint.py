@@ -29,8 +29,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.scripts.source_map import at_origin
 from hpc_train.yamlfile import list_files, nearest_file
 

@@ -9,11 +9,9 @@ from pathlib import Path
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.pipeline.failure_causes import failed_rank
-from hpc_train.pipeline.run_states import executor_of
-from hpc_train.pipeline.status import Watch
-from hpc_train.regularfile import is_regular, open_regular, read_regular
-from hpc_train.runs.find_runs import find
-from hpc_train.runs.run_folders import is_run, run_folders
+from hpc_train.pipeline.run_states import Watch, executor_of
+from hpc_train.regularfile import files_in, open_regular, read_regular
+from hpc_train.runs.run_folders import find, is_run, run_folders
 
 
 class RunLogs:
@@ -87,10 +85,9 @@ class RunLogs:
 
     def _every_log(self) -> list[Path]:
         """Return the logs in the order of ranks, the launcher's own first."""
-        paths = (self._folder / "logs").glob("*.out")
         first = f"rank-{self.first_rank}.out"
         return sorted(
-            filter(is_regular, paths),
+            files_in(self._folder / "logs", "*.out"),
             key=lambda path: (path.name != first, len(path.name), path.name),
         )
 

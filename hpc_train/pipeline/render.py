@@ -10,22 +10,35 @@ from typing import Any, Literal, TypeVar, cast
 
 import msgspec
 
-from hpc_train.errors import PlanError, StrategyError
+from hpc_train.data_folders import template_path
+from hpc_train.errors import HpcTrainError, PlanError, SpecError, StrategyError, UnknownNameError
 from hpc_train.lint.setup_lines import check_setup
+from hpc_train.model.batch_system import BatchSystem
+from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.run import RunName
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.study import Point, RefusedPoint
+from hpc_train.model.study import SITE_AXIS, Point, PointSite, RefusedPoint, Study
+from hpc_train.model.submission import Script
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
-from hpc_train.pipeline.prepared import Prepared, PreparedPoint, PreparedSite, prepared_site
+from hpc_train.pipeline.detection.default_site import (
+    SiteChoice,
+    choose_site,
+    load_choice,
+    site_names,
+)
 from hpc_train.plans.build import make_plan, plan_digest
+from hpc_train.plans.shared_allocation import allocate
 from hpc_train.registry import find_batch_system, resolve
-from hpc_train.scripts.render import render_script
+from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.defaults import fill, read_defaults
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import NEXT, announcement, find_profile, profile_files
 from hpc_train.specs.job import check_variables
 from hpc_train.specs.override import Override, option_override, parse_setting
 from hpc_train.specs.points_of_file import points_of
+from hpc_train.yamlfile import list_files, nearest_file
 
 T = TypeVar("T")
 _MakeRequest = Callable[[LaunchPlan, Sourced[SiteProfile]], dict[str, Any]]
@@ -43,6 +56,76 @@ class Request(Value, frozen=True, kw_only=True):
     overrides: tuple[Override, ...] = ()
     plain: bool = False
     starts: bool = False
+
+
+class PreparedSite(Value, frozen=True, kw_only=True):
+    """A site of a request: the file of its profile, why it was chosen, folders of its templates.
+
+    `notices` say where the profile was found, if the user may not expect it.
+    """
+
+    profile: Path
+    site: Sourced[SiteProfile]
+    choice: SiteChoice | None = None
+    folders: tuple[Path, ...] = ()
+    notices: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The name of the site."""
+        return self.site.value.name
+
+    @property
+    def batch(self) -> BatchSystem:
+        """What the scheduler of the site gives inside a job."""
+        return find_batch_system(self.site.value.scheduler)
+
+
+class PreparedPoint(Value, frozen=True, kw_only=True):
+    """One job, ready to be submitted at a site; `stem` names its runs.
+
+    `request` is sent with the script to a scheduler without directives; a submission completes it.
+    """
+
+    axes: dict[str, Any]
+    job: Sourced[JobSpec]
+    place: PreparedSite
+    plan: LaunchPlan
+    script: Script
+    stem: str
+    request: dict[str, Any] | None = None
+
+
+class Prepared(Value, frozen=True, kw_only=True):
+    """A job (one point, no study) or a study, planned and rendered.
+
+    `sites` has several only if they are an axis; `allocation` is the script of a nested study;
+    `filled` names what the jobs left out.
+    """
+
+    name: str
+    sites: tuple[PreparedSite, ...]
+    study: Study | None
+    points: tuple[PreparedPoint, ...]
+    refused: tuple[RefusedPoint, ...] = ()
+    allocation: Script | None = None
+    filled: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def first(self) -> PreparedSite:
+        """The only site, or the first of several."""
+        return self.sites[0]
+
+    @property
+    def notices(self) -> tuple[str, ...]:
+        """Why the site was chosen, unless the user named it, and what was filled in."""
+        why = self.first.choice.notice if self.first.choice is not None else ""
+        return (why, *self.filled) if why else self.filled
+
+    def points_at(self, site: PreparedSite) -> tuple[PreparedPoint, ...]:
+        """Return the points of a site."""
+        return tuple(point for point in self.points if point.place is site)
 
 
 def request_of(
@@ -74,9 +157,7 @@ def prepare(request: Request) -> Prepared:
     points, filled = _filled(points, sites)
     nested = study is not None and study.spec.placement == "nested" and not request.plain
     if nested:
-        from hpc_train.pipeline.nested_study import check_nested
-
-        check_nested(request.path, [*sites.values()])
+        _check_nested(request.path, [*sites.values()])
     prepared, refused = prepare_points(points, sites, nested=nested, plain=request.plain)
     if study is not None:
         from hpc_train.plans.cost import check_study
@@ -88,10 +169,14 @@ def prepare(request: Request) -> Prepared:
     warnings = [*_warnings(points, prepared, refused, [*sites.values()])]
     script = None
     if study is not None and nested:
-        from hpc_train.pipeline.nested_study import allocation_of
-
-        script, found = allocation_of(study, prepared, randomised_blocks)
-        warnings += found
+        repetitions = [
+            [(str(RunName(stem=point.stem, repetition=number)), point.plan) for point in prepared]
+            for number in range(1, study.spec.repetitions + 1)
+        ]
+        place, runs = prepared[0].place, randomised_blocks(repetitions, study.spec.seed)
+        allocation = allocate(place.site, runs, name)
+        script = render_allocation(allocation, place.folders)
+        warnings += allocation.warnings
     return Prepared(
         name=name,
         sites=tuple(sites.values()),
@@ -125,14 +210,11 @@ def _place(point: Point, sites: Mapping[str, PreparedSite]) -> PreparedSite:
 def _sites(request: Request, points: Sequence[Point]) -> dict[str, PreparedSite]:
     """Return the sites by their names in the axis `site`; the only one has an empty name."""
     if any(point.site for point in points):
-        # Few studies have several sites.
-        from hpc_train.pipeline.sites_of_study import sites_of_study
-
-        return sites_of_study(points, request.site)
+        return _sites_of_study(points, request.site)
     choice = choose_site(request.site)
     if request.starts:
         choice.check()
-    return {"": prepared_site(choice, *load_choice(choice))}
+    return {"": _prepared_site(choice, *load_choice(choice))}
 
 
 def _warnings(
@@ -226,6 +308,78 @@ def _prepare_point(
         stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
         request=cast(_MakeRequest, resolve(request))(plan, place.site) if request else None,
     )
+
+
+def _prepared_site(choice: SiteChoice, profile: Path, site: Sourced[SiteProfile]) -> PreparedSite:
+    """Return a chosen site, with the folders of its templates."""
+    return PreparedSite(
+        profile=profile.absolute(),
+        site=site,
+        choice=choice,
+        folders=template_path(profile),
+        # By the path as it was found: an absolute one may be of any layer.
+        notices=announcement(choice.name, profile),
+    )
+
+
+def place_problem(prepared: Prepared) -> str:
+    """Return why jobs cannot be submitted from this folder, or an empty string."""
+    bound = [one.site for one in prepared.sites if one.site.value.submit_from is not None]
+    if not bound:
+        return ""
+    from hpc_train.sites.submit_folder import wrong_place
+
+    return next(filter(None, map(wrong_place, bound)), "")
+
+
+def _sites_of_study(points: Sequence[Point], option: str | None) -> dict[str, PreparedSite]:
+    """Return name in the axis -> site, in the order of the axis; `option` is that of --site.
+
+    Raises:
+        SpecError: --site is given, too, or there is no such file. UnknownNameError: no profile of
+        that name. HpcTrainError: a profile is wrong.
+    """
+    named = {one.site.name: one.site for one in points if one.site is not None}
+    first = next(iter(named.values()))
+    if option:
+        raise SpecError(
+            f"--site {option}: {first.origin}: the axis site names the sites of this study",
+            f"change the axis: --set 'axes.{SITE_AXIS}=[{option}]'",
+        )
+    return {name: _loaded(site) for name, site in named.items()}
+
+
+def _loaded(site: PointSite) -> PreparedSite:
+    try:
+        path = find_profile(site.name)
+        if path.is_dir():
+            raise SpecError(f"{path}: it is a folder, not the file of a profile", NEXT)
+        if not path.exists():
+            raise SpecError(f"{path}: no such file{nearest_file(path)}", list_files(path))
+        profile = load_site(path)
+    except UnknownNameError as failure:
+        if failure.name != site.name:
+            raise
+        known = [path.stem for path in profile_files()]
+        raise UnknownNameError("site", site.name, known, site.origin, hint=NEXT) from None
+    except HpcTrainError as failure:
+        failure.message = f"{site.origin}: axes.site: {failure.message}"
+        raise
+    return _prepared_site(SiteChoice(name=site.name), path, profile)
+
+
+def _check_nested(path: Path, sites: Sequence[PreparedSite]) -> None:
+    """Refuse sites that cannot give one allocation to all runs.
+
+    Raises:
+        PlanError: several sites, or one that is this machine.
+    """
+    only = "remove placement: independent is the default"
+    start = f"{path}: placement nested needs one allocation"
+    if len(sites) > 1:
+        raise PlanError(f"{start}, but the study has {len(sites)} sites", only)
+    if sites[0].batch.this_machine:
+        raise PlanError(f"{start} of several nodes, which {sites[0].name} cannot give", only)
 
 
 def schema(kind: Literal["job", "study", "defaults"]) -> bytes:

@@ -50,9 +50,8 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.pattern_suggestions import suggested_for
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
-from hpc_train.runs import find_runs
 from hpc_train.runs.run_conditions import conditions_of
-from hpc_train.runs.run_folders import is_run, run_folders
+from hpc_train.runs.run_folders import homes, is_run, run_folders
 from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.sites.load import load_site
 from hpc_train.specs.report_options import exclusions, without
@@ -177,7 +176,7 @@ def _refuse_all_results(folder: Path) -> None:
     """
     if not folder.is_dir() or is_run(folder) or run_folders(folder):
         return
-    names = [home.name for home in find_runs.homes(folder)]
+    names = [home.name for home in homes(folder)]
     if names:
         shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
         raise LogParseError(

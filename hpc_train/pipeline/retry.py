@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
@@ -14,54 +15,46 @@ import msgspec
 from hpc_train.data_folders import template_path
 from hpc_train.errors import SpecError, StoreError
 from hpc_train.json_files import exclusive
-from hpc_train.model.job import SourcedJob
 from hpc_train.model.run import PROFILE, RESUMES_FROM, RETRY_OF, Manifest, Run, RunFolder, RunName
 from hpc_train.model.study import Point, StudyManifest
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value, encode_unit
 from hpc_train.pipeline.failure_causes import explain
-from hpc_train.pipeline.prepared import Prepared, PreparedSite
-from hpc_train.pipeline.render import prepare_points
+from hpc_train.pipeline.render import Prepared, PreparedSite, prepare_points
 from hpc_train.pipeline.run_states import combine, read_runs, runs_below
-from hpc_train.pipeline.submission_checks import check_start
-from hpc_train.pipeline.submit import profile_facts, single_run_id
-from hpc_train.pipeline.submit_by_site import (
+from hpc_train.pipeline.submission_checks import check_site, check_start
+from hpc_train.pipeline.submit import (
+    Entry,
     SiteBatch,
+    Submitted,
     batch_of,
+    profile_facts,
     ready_batches,
+    single_run_id,
     submission_notices,
     submit_batches,
-    without_failed_nodes,
 )
-from hpc_train.pipeline.submit_runs import Entry, Submitted
+from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import read_regular
 from hpc_train.runs.expected_runs import latest_attempts
-from hpc_train.runs.job_starts import CHECKPOINTS
+from hpc_train.runs.node_faults import bad_nodes, node_faults
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.run_folders import is_run, read_study
+from hpc_train.runs.run_folders import CHECKPOINTS, is_run, read_study
 from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
 from hpc_train.specs.job import build_job
-from hpc_train.specs.override import Override, key_paths, parse_setting
-
-
-class RetryOptions(Value, frozen=True, kw_only=True):
-    """Options of a retry; `settings` are those of `--set`."""
-
-    max_gpu_hours: float | None = None
-    exclude_failed_nodes: bool = False
-    settings: tuple[str, ...] = ()
-
-
-DEFAULT_OPTIONS = RetryOptions()
+from hpc_train.specs.override import key_paths, parse_setting
 
 
 def retry(
     path: Path,
     argv: Sequence[str],
     say: Callable[[str], None],
-    options: RetryOptions = DEFAULT_OPTIONS,
+    *,
+    exclude_failed_nodes: bool = False,
+    max_gpu_hours: float | None = None,
+    settings: Sequence[str] = (),
 ) -> Submitted:
     """Resubmit the runs below a path that failed, were lost, cancelled or removed.
 
@@ -76,71 +69,92 @@ def retry(
     home = path.parent if is_run(path) else path
     with exclusive(home / ".submit.lock", say):
         runs = runs_below(path)
-        targets = _targets(path, home, runs)
+        study = read_study(home) if path == home else None
+        targets = _of_study(study, home, runs) if study else _singles(home, runs)
         for run in runs:
             if run.newer:
                 say(f"{run.folder.run_id} is not retried: {run.problem}")
         if not targets:
             raise _nothing_to_retry(path, home, runs)
-        all_runs = runs if path == home or not options.exclude_failed_nodes else runs_below(home)
+        all_runs = runs if path == home or not exclude_failed_nodes else runs_below(home)
         notices: list[str] = []
-        planned = _batches(targets, all_runs, provenance(Path(), argv), options, notices.append)
-        batches = ready_batches(home, planned)
-        for text in (*notices, *submission_notices(batches, options.max_gpu_hours)):
+        facts = provenance(Path(), argv)
+        batches = []
+        # Single jobs of different sites may share a folder.
+        groups: dict[tuple[object, str], list[RetryTarget]] = defaultdict(list)
+        for one in targets:
+            manifest = manifest_of(one.model)
+            groups[manifest.provenance.get(PROFILE), manifest.plan.site].append(one)
+        for group in groups.values():
+            entries = [retry_entry(one, facts, settings, notices.append) for one in group]
+            site = load_site(_profile(entries[0][0]))
+            check_site(site)
+            batch = batch_of(site, entries)
+            if exclude_failed_nodes:
+                failed = [run for one in group for run in attempts(one.model, all_runs)]
+                batch = _without_failed_nodes(batch, failed, notices.append, all_runs)
+            batches.append(batch)
+        batches = ready_batches(home, batches)
+        for text in (*notices, *submission_notices(batches, max_gpu_hours)):
             say(text)
         explain([target.model for target in targets if target.repeats], home, say)
-        ready = [one.model.folder for one in targets if one.ready and not options.settings]
+        ready = [one.model.folder for one in targets if one.ready and not settings]
         new = submit_batches(home, batches, say, ready)
         if not new:
             raise _already_retried(path, home)
         return Submitted(home=home, new=new)
 
 
-def _batches(
-    targets: Sequence[RetryTarget],
-    all_runs: Sequence[Run],
-    facts: dict[str, object],
-    options: RetryOptions,
-    say: Callable[[str], None],
-) -> list[SiteBatch]:
-    """Plan the new attempts, site by site."""
-    batches = []
-    for group in _by_site(targets):
-        batch = batch_of([retry_entry(one, facts, options.settings, say) for one in group])
-        if options.exclude_failed_nodes:
-            batch = without_failed_nodes(batch, _attempts(group, all_runs), say, all_runs)
-        batches.append(batch)
-    return batches
+def _without_failed_nodes(
+    batch: SiteBatch, runs: Sequence[Run], say: Callable[[str], None], others: Sequence[Run]
+) -> SiteBatch:
+    """Exclude the nodes where earlier runs of the same site failed, and bad ones of other runs."""
+    site = batch.site.value
+    if find_batch_system(site.scheduler).this_machine:
+        say(f"{site.name} is one node, which is used again")
+        return batch
+    names = {plan.site for plan in batch.plans}
+    beside = [one for one in others if one.manifest and one.manifest.plan.site in names]
+    exclude = _failed_nodes(runs, bad_nodes(node_faults(beside, time.time())))
+    say(f"without the nodes {', '.join(exclude)}" if exclude else "no node is known to have failed")
+    # A list of hosts may be too short to leave one out; it is then used last.
+    left = [host for host in site.hosts if host.name not in exclude]
+    nodes = max(plan.topology.nodes for plan in batch.plans)
+    if site.hosts and len(left) < nodes:
+        say(f"{site.name} has too few other hosts for {nodes} nodes: they are used again")
+    options = msgspec.structs.replace(batch.options, exclude=exclude)
+    return msgspec.structs.replace(batch, options=options)
 
 
-def _attempts(group: Sequence[RetryTarget], all_runs: Sequence[Run]) -> list[Run]:
-    """Return all attempts of the runs that are submitted again."""
-    return [run for target in group for run in attempts(target.model, all_runs)]
+def _failed_nodes(runs: Sequence[Run], bad: Sequence[str]) -> tuple[str, ...]:
+    """Return the nodes on which a rank failed first, the broken ones of lost runs, and bad ones."""
+    blamed = set(bad)
+    for run in runs:
+        failure = run.status.failure if run.status else None
+        if failure is not None and not failure.lost_peer:
+            blamed.add(failure.host.partition(".")[0])
+        if run.status is not None and run.status.bad_nodes:
+            blamed.update(run.status.bad_nodes.split(","))
+        lost = run.state in (JobState.NODE_FAIL, JobState.LOST)
+        if run.submission and lost and find_batch_system(run.submission.executor).steps:
+            # Another scheduler needs none of Slurm's modules.
+            from hpc_train.submissions.slurm.slurm_commands import broken_nodes
+
+            blamed.update(broken_nodes(run.submission.cluster))
+    return tuple(sorted(blamed))
 
 
 def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError:
     if path != home and any(map(_has_no_result, runs)):
         return _already_retried(path, home)
     why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
-    return StoreError(f"{path.name}: nothing to retry; {_states(runs)}", why)
+    states = ", ".join(sorted({run.state.value for run in runs}))
+    count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+    return StoreError(f"{path.name}: nothing to retry; {count} {states}", why)
 
 
 def _already_retried(path: Path, home: Path) -> StoreError:
     return StoreError(f"{path.name}: it was retried already", f"hpctrain retry {home.name}")
-
-
-def _by_site(targets: Sequence[RetryTarget]) -> list[list[RetryTarget]]:
-    """Group runs by site: single jobs of different sites may share a folder."""
-    groups: dict[tuple[str, str], list[RetryTarget]] = defaultdict(list)
-    for target in targets:
-        manifest = manifest_of(target.model)
-        groups[str(manifest.provenance.get(PROFILE, "")), manifest.plan.site].append(target)
-    return list(groups.values())
-
-
-def _targets(path: Path, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
-    study = read_study(home) if path == home else None
-    return _singles(home, runs) if study is None else _of_study(study, home, runs)
 
 
 def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
@@ -222,11 +236,6 @@ def _has_no_result(run: Run) -> bool:
     return never_submitted(run) or (run.state.finished and run.state is not JobState.COMPLETED)
 
 
-def _states(runs: Sequence[Run]) -> str:
-    states = sorted({run.state.value for run in runs})
-    return f"{len(runs)} run{'s' if len(runs) != 1 else ''} {', '.join(states)}"
-
-
 class RetryTarget(Value, frozen=True, kw_only=True):
     """A run to retry; `model` is its last attempt, or another run of its point if that was removed.
 
@@ -267,34 +276,42 @@ def retry_entry(
         HpcTrainError: the changed job is wrong, or does not fit the site.
     """
     old = manifest_of(target.model)
-    if settings:
-        return _changed(target, facts, changed_job(target.model.folder, old, settings), say)
-    if target.ready:
+    if target.ready and not settings:
         return old, _script(target.model, old)
-    facts = {**facts, **_resumed(target.model), RETRY_OF: target.repeats}
-    now = datetime.now(timezone.utc)
-    name = RunName.parse(old.run_id)
-    run_id = (
-        str(RunName(stem=name.stem, repetition=target.repetition, attempt=target.attempt))
-        if name
-        else single_run_id(now, old.run_id.rpartition("-")[2])
-    )
+    name, now = RunName.parse(old.run_id), datetime.now(timezone.utc)
+    # Where a scheduler keeps the checkpoints of a run; one of a study is measured anew.
+    kept = target.model.submission.checkpoints if target.model.submission else ""
+    resumed = {RESUMES_FROM: kept} if kept and old.study is None else {}
+    if settings:
+        prepared = changed_job(target.model.folder, old, settings)
+        for warning in prepared.warnings:
+            say(f"warning: {warning}")
+        (point,) = prepared.points
+        run_id, script = single_run_id(now, point.stem), point.script
+        facts = {**facts, **profile_facts(point.place.profile)}
+        old = msgspec.structs.replace(
+            old,
+            spec=point.job.value,
+            plan=point.plan,
+            script_digest=script.digest,
+            template_digest=script.template_digest,
+        )
+    else:
+        run_id = single_run_id(now, old.run_id.rpartition("-")[2])
+        if name:
+            number, attempt = target.repetition, target.attempt
+            run_id = str(RunName(stem=name.stem, repetition=number, attempt=attempt))
+        script = _script(target.model, old)
     manifest = msgspec.structs.replace(
         old,
         run_id=run_id,
         repetition=target.repetition,
         attempt=target.attempt,
         created=now.isoformat(timespec="seconds"),
-        provenance={**old.provenance, **facts},
+        provenance={**old.provenance, **facts, **resumed, RETRY_OF: target.repeats},
     )
     _say_of_checkpoints(target.model, manifest, say)
-    return manifest, _script(target.model, old)
-
-
-def _resumed(old: Run) -> dict[str, object]:
-    """Return where a scheduler keeps the checkpoints of a run; one of a study is measured anew."""
-    kept = old.submission.checkpoints if old.submission else ""
-    return {RESUMES_FROM: kept} if kept and manifest_of(old).study is None else {}
+    return manifest, script
 
 
 def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> None:
@@ -312,37 +329,6 @@ def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> 
         setting = shlex.quote(f"env.{CHECKPOINTS}={old.folder.path.absolute()}/checkpoints")
         say(f"  to go on from it: hpctrain cancel {new.run_id}, then")
         say(f"  hpctrain retry {new.run_id} --set {setting}")
-
-
-def _changed(
-    target: RetryTarget,
-    facts: dict[str, object],
-    prepared: Prepared,
-    say: Callable[[str], None],
-) -> Entry:
-    for warning in prepared.warnings:
-        say(f"warning: {warning}")
-    (point,) = prepared.points
-    old, now = manifest_of(target.model), datetime.now(timezone.utc)
-    manifest = msgspec.structs.replace(
-        old,
-        run_id=single_run_id(now, point.stem),
-        attempt=target.attempt,
-        created=now.isoformat(timespec="seconds"),
-        spec=point.job.value,
-        plan=point.plan,
-        script_digest=point.script.digest,
-        template_digest=point.script.template_digest,
-        provenance={
-            **old.provenance,
-            **facts,
-            **profile_facts(point.place.profile),
-            **_resumed(target.model),
-            RETRY_OF: target.repeats,
-        },
-    )
-    _say_of_checkpoints(target.model, manifest, say)
-    return manifest, point.script
 
 
 def _script(run: Run, manifest: Manifest) -> Script:
@@ -377,17 +363,24 @@ def changed_job(folder: RunFolder, manifest: Manifest, settings: Sequence[str]) 
             f"--set name: a retry stays in the folder {folder.path.parent}",
             "hpctrain submit FILE --name NAME submits into another one",
         )
-    job = _job_of(folder, manifest, overrides)
-    prepared = _prepare(job, _profile(manifest))
-    check_start(prepared)
-    return prepared
-
-
-def _job_of(folder: RunFolder, manifest: Manifest, overrides: Sequence[Override]) -> SourcedJob:
     data = _stated(manifest.spec)
     paths = (path for key, value in data.items() for path in key_paths(key, value))
     origins = dict.fromkeys(paths, str(folder.manifest))
-    return build_job(data, origins, overrides, folder.manifest, manifest.plan.site)
+    job = build_job(data, origins, overrides, folder.manifest, manifest.plan.site)
+    profile = _profile(manifest)
+    site = PreparedSite(
+        profile=profile.absolute(), site=load_site(profile), folders=template_path(profile)
+    )
+    points, _ = prepare_points((Point(axes={}, job=job),), {"": site}, nested=False, plain=False)
+    prepared = Prepared(
+        name=points[0].plan.name,
+        sites=(site,),
+        study=None,
+        points=points,
+        warnings=tuple(dict.fromkeys(points[0].plan.warnings)),
+    )
+    check_start(prepared)
+    return prepared
 
 
 def _stated(value: Value) -> dict[str, Any]:
@@ -405,18 +398,3 @@ def _profile(manifest: Manifest) -> Path:
     """Return the profile that the run was planned with, or by name if the file was removed."""
     file = str(manifest.provenance.get(PROFILE, ""))
     return Path(file) if file and Path(file).is_file() else find_profile(manifest.plan.site)
-
-
-def _prepare(job: SourcedJob, profile: Path) -> Prepared:
-    folders = template_path(profile)
-    site = PreparedSite(profile=profile.absolute(), site=load_site(profile), folders=folders)
-    point = Point(axes={}, job=job)
-    points, _ = prepare_points((point,), {"": site}, nested=False, plain=False)
-    plan = points[0].plan
-    return Prepared(
-        name=plan.name,
-        sites=(site,),
-        study=None,
-        points=points,
-        warnings=tuple(dict.fromkeys(plan.warnings)),
-    )

@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.job_state import has_ended, is_settled
-from hpc_train.json_files import read_json
+from hpc_train.json_files import read_json, read_submission
 from hpc_train.model.run import JobStatus, Run, RunFolder
-from hpc_train.model.submission import JobReport, Submission
+from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.model.value import Value
+from hpc_train.records.slow_ranks import SlowRank, slow_ranks
 from hpc_train.registry import find_batch_system, load
 from hpc_train.regularfile import is_there
-from hpc_train.runs.run_folders import RunFiles, is_run, read_run, run_folders
-from hpc_train.runs.run_state_and_reason import run_of
+from hpc_train.runs.expected_runs import missing_runs
+from hpc_train.runs.node_faults import NodeFault, bad_nodes, node_faults
+from hpc_train.runs.run_folders import RunFiles, find, homes, is_run, read_run, run_folders
+from hpc_train.runs.run_state_and_reason import never_submitted, run_of
 from hpc_train.submissions.base import Executor
 from hpc_train.submissions.submission_file import write as write_submission
 
@@ -61,7 +66,7 @@ def _read_again(item: RunFiles) -> RunFiles:
     """Read only the files that change; if one is damaged, read all files to report it."""
     run = item.folder
     try:
-        submission = read_json(run.submission, Submission) if is_there(run.submission) else None
+        submission = read_submission(run.submission) if is_there(run.submission) else None
         status = read_json(run.status, JobStatus) if is_there(run.status) else None
     except StoreError:
         return read_run(run)
@@ -119,3 +124,189 @@ def _updated(submission: Submission, report: JobReport) -> Submission:
     if report.state.finished and report.job:
         submission = msgspec.structs.replace(submission, state=report.state, reason=report.reason)
     return submission
+
+
+# Clocks of the nodes and of this machine may differ by so much [s].
+_CLOCKS_S = 60.0
+_FIRST_S = 2.0
+# Minimum ratio of the pause to the duration of reading.
+_REST = 4
+
+
+class RunStates(NamedTuple):
+    """The runs of a folder, and the ids of its requested runs without a folder."""
+
+    runs: tuple[Run, ...]
+    missing: tuple[str, ...]
+
+
+def states(root: Path, word: str | None = None) -> dict[Path, RunStates]:
+    """Return the states of one run, or of the runs of a job or study, or of all, by folder.
+
+    Raises:
+        UnknownNameError: no run, job or study has that name.
+    """
+    found = runs_of([find(root, word)] if word else list(homes(root)))
+    return {path: RunStates(runs, missing_runs(path, runs)) for path, runs in found.items()}
+
+
+def faults_of_nodes(
+    found: Mapping[Path, RunStates],
+) -> tuple[dict[str, tuple[NodeFault, ...]], tuple[str, ...]]:
+    """Return the remembered faults by node, and the nodes that a retry leaves out."""
+    runs = [run for one in found.values() for run in one.runs]
+    faults = node_faults(runs, time.time())
+    return faults, bad_nodes(faults)
+
+
+def slow_ranks_of(run: Run) -> tuple[SlowRank, ...]:
+    """Return the ranks of a run that take much longer for a step than the others."""
+    return slow_ranks(run.folder.logs)
+
+
+def folder_of(word: str, root: Path) -> Path:
+    """Return the folder of a run, job or study, by its name or path.
+
+    Raises:
+        UnknownNameError: nothing has that name.
+        StoreError: the prefix of several run ids.
+    """
+    return find(root, word)
+
+
+def is_run_folder(folder: Path) -> bool:
+    """Whether a folder is that of a run, not that of a job or study."""
+    return is_run(folder)
+
+
+def missing_below(folder: Path, runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return the ids of the requested runs of a study without a folder; none for a job."""
+    return missing_runs(folder, tuple(runs))
+
+
+class Watch:
+    """Returns the state of runs, with limited queries of the scheduler.
+
+    A scheduler is queried at once or, if the runs were `just_submitted`, after 2 s; then the
+    interval doubles, up to that of its site profile. In between, the last answer and the files of
+    the runs are used.
+    """
+
+    def __init__(
+        self, path: Path, *, just_submitted: bool = False, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._answers: Mapping[RunFolder, JobReport] | None = None
+        self._known: Mapping[RunFolder, RunFiles] = {}
+        self._read_s = 0.0
+        self._started = self._queried = clock()
+        self._pause_s = _FIRST_S if just_submitted else 0.0
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the current state of the runs below the path."""
+        begun = time.monotonic()
+        try:
+            return self._read()
+        finally:
+            self._read_s = time.monotonic() - begun
+
+    def pause_s(self, shortest_s: float) -> float:
+        """Return the pause before the next reading, longer for a slow file system."""
+        return max(shortest_s, _REST * self._read_s)
+
+    def _read(self) -> tuple[Run, ...]:
+        files = read_runs(self._path, self._known)
+        self._known = {item.folder: item for item in files}
+        longest_s = _poll_s(files)
+        if not longest_s:
+            return combine(files, query_executors(files))
+        now = self._clock()
+        if now - self._queried >= min(self._pause_s, longest_s):
+            self._answers = query_executors(files)
+            self._queried = now
+            self._pause_s = max(_FIRST_S, 2 * self._pause_s)
+        return combine(files, self._job_reports(files))
+
+    def _job_reports(self, files: Sequence[RunFiles]) -> dict[RunFolder, JobReport]:
+        if self._answers is None:
+            since = self._started - _CLOCKS_S
+            return {
+                item.folder: JobReport(
+                    state=JobState.PENDING if item.status is None else JobState.RUNNING
+                )
+                for item in files
+                if _may_be_active(item, since)
+            }
+        return {
+            run: msgspec.structs.replace(answer, queried=self._queried)
+            for run, answer in self._answers.items()
+        }
+
+
+def _may_be_active(item: RunFiles, since: float) -> bool:
+    """Whether the scheduler may still have a job; one that failed just now may be requeued."""
+    status = item.status
+    ended = status is not None and status.ended is not None
+    if status is not None and status.ended is not None and status.exit_code != 0:
+        ended = status.ended < since
+    return item.submission is not None and item.submission.state is None and not ended
+
+
+def _poll_s(files: Sequence[RunFiles]) -> float:
+    """Return the longest interval of the sites; 0 if only this machine is queried."""
+    polls = [
+        item.submission.cluster.poll_s
+        for item in files
+        if item.submission is not None
+        and not find_batch_system(item.submission.executor).this_machine
+    ]
+    return max(polls, default=0.0)
+
+
+def _runs(count: int) -> str:
+    return "1 run is" if count == 1 else f"{count} runs are"
+
+
+class Cancelled(Value, frozen=True, kw_only=True):
+    """The runs that were cancelled, and those whose job id is unknown and that may continue."""
+
+    runs: tuple[Run, ...]
+    unknown_jobs: tuple[Run, ...]
+
+
+def cancel(path: Path) -> Cancelled:
+    """Cancel the runs at a path that are not known to have finished.
+
+    Raises:
+        StoreError: all of them have finished, or one shares its allocation with others.
+        SubmitError: the scheduler refuses, or does not report that they ended.
+    """
+    runs = runs_below(path)
+    unknown = [run for run in runs if (run.state is JobState.UNKNOWN and not never_submitted(run))]
+    active = [run for run in runs if run.state.active]
+    active += [run for run in unknown if _has_job(run)]
+    if not active:
+        states = ", ".join(sorted({run.state.value for run in runs}))
+        why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
+        raise StoreError(f"{path.name}: nothing to cancel; {_runs(len(runs))} {states}", why)
+    home = active[0].folder.path.parent
+    submissions = {run.folder: run.submission for run in active if run.submission}
+    if path != home and any(submission.shared for submission in submissions.values()):
+        raise StoreError(
+            f"{path.name}: it shares its allocation with the other runs of the study",
+            f"hpctrain cancel {home.name} ends them all",
+        )
+    for name in {submission.executor for submission in submissions.values()}:
+        selected = {run: s for run, s in submissions.items() if s.executor == name}
+        executor_of(name).cancel(home, selected)
+    unknown_jobs = tuple(run for run in unknown if run not in active)
+    return Cancelled(runs=tuple(active), unknown_jobs=unknown_jobs)
+
+
+def _has_job(run: Run) -> bool:
+    """Whether a run of unknown state has a job id by which it can be cancelled."""
+    submission = run.submission
+    if submission is None or find_batch_system(submission.executor).this_machine:
+        return False
+    return submission.answered

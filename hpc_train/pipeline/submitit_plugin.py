@@ -16,7 +16,7 @@ from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.model.site import SourcedSite
 from hpc_train.pipeline.submission_checks import check_site
-from hpc_train.pipeline.submit_runs import cluster_of
+from hpc_train.pipeline.submit import cluster_of
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import is_for_one_node
 from hpc_train.scripts.render import render_script

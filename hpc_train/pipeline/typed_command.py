@@ -30,7 +30,15 @@ def in_our_words(line: Sequence[str], known: Sequence[str]) -> list[str] | None:
         words = [launcher, *words[3:]]
     options: list[str] = []
     if words[0] in BUILT_IN["launchers"]:
-        at = next((n for n, word in enumerate(words) if n and _is_program(word)), len(words))
+        at = next(
+            (
+                n
+                for n, word in enumerate(words)
+                if n
+                and (bool(_PYTHON.fullmatch(word)) or word.endswith(".py") or Path(word).is_file())
+            ),
+            len(words),
+        )
         options = ["--launcher", words[0], *_options(words[0], words[1:at], known)]
         words = words[at:]
     elif not _PYTHON.fullmatch(words[0]) and not (is_quoted and words[0].endswith(".py")):
@@ -70,7 +78,3 @@ def _options(launcher: str, words: Sequence[str], known: Sequence[str]) -> Itera
             others.append(f"{option}={value}" if value else option)
     if others:
         yield from ("--set", f"launcher_args={json.dumps(others)}")
-
-
-def _is_program(word: str) -> bool:
-    return bool(_PYTHON.fullmatch(word)) or word.endswith(".py") or Path(word).is_file()

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from hpc_train.regularfile import is_folder
+
 # torchrun --log-dir: RUN/attempt_0/3/stderr.log, with a number for each local rank.
 _ATTEMPT = re.compile(r"^attempt_\d{1,6}$")
 # `job.out` and `job.err`, `job.o4711` and `job.e4711`, `stdout` and `stderr`, also compressed.
@@ -34,7 +36,7 @@ def log_files(paths: Iterable[Path]) -> list[Path]:
     """
     files: set[Path] = set()
     for path in paths:
-        files.update(_below(path, _DEEPEST) if path.is_dir() else [path])
+        files.update(_below(path, _DEEPEST) if is_folder(path) else [path])
     return sorted(files)
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from hpc_train.errors import LogParseError, newer_version
 from hpc_train.model.record import Pack, Record
-from hpc_train.regularfile import open_regular
+from hpc_train.regularfile import is_regular, open_regular
 
 SCHEMA = 1
 _FIRST = 64 * 1024
@@ -36,9 +36,9 @@ def is_record_file(path: Path) -> bool:
     """Whether a file contains records: by its suffix and the names in its first line."""
     if path.suffix == ".parquet":
         return True
-    if path.suffix not in (".csv", ".jsonl", ".json") or not path.is_file():
+    if path.suffix not in (".csv", ".jsonl", ".json") or not is_regular(path):
         return False
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         first = stream.readline(_FIRST).decode("utf-8-sig", "replace").strip()
     if path.suffix == ".csv":
         names = first.split(",")

@@ -21,6 +21,7 @@ from hpc_train.records.parsing.log_parser import LogParser
 from hpc_train.records.read_log import Log, Reading, Wanted, extend
 from hpc_train.records.record_codec import unpressed
 from hpc_train.records.run_parsers import maker
+from hpc_train.regularfile import open_regular
 from hpc_train.version import VERSION
 
 # Length of the text before the mark that is compared: a rewritten file has another text there.
@@ -125,7 +126,7 @@ def _state(now: os.stat_result) -> tuple[int, int, int]:
 
 def _tail(path: Path, offset: int) -> bytes:
     try:
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             start = max(0, offset - _TAIL)
             file.seek(start)
             return hashlib.sha256(file.read(offset - start)).digest()

@@ -12,12 +12,14 @@ import msgspec
 
 from hpc_train.model.value import Value
 from hpc_train.records.parsers.events import host_name
-from hpc_train.regularfile import is_regular, open_regular
+from hpc_train.regularfile import files_in, open_regular
 
 # About 40 events of each rank, the last 10 of which count.
 _TAIL, _STEPS = 1 << 13, 10
 # Ratio to the median of the other ranks from which a rank is named. Below are unequal batches.
 SLOW = 1.5
+# Logs of ranks that a question for the state of a run opens.
+_MOST = 10_000
 # Fewer steps may be those of the start.
 _FEWEST = 5
 _EVENT, _RESTART = b"@hpct ", b"hpctrain: restart "
@@ -77,7 +79,8 @@ def slow_ranks(logs: Path) -> tuple[SlowRank, ...]:
 
 def _last_steps(logs: Path) -> dict[int, list[TimedStep]]:
     found: dict[int, list[TimedStep]] = defaultdict(list)
-    for log in (*logs.glob("rank-*.out"), *logs.glob("node-*.out")):
+    several = [*files_in(logs, "rank-*.out"), *files_in(logs, "node-*.out")]
+    for log in several if len(several) <= _MOST else ():
         number = log.stem.partition("-")[2]
         own = int(number) if number.isdecimal() else 0
         for step in _last_of_log(log):
@@ -86,8 +89,6 @@ def _last_steps(logs: Path) -> dict[int, list[TimedStep]]:
 
 
 def _last_of_log(log: Path) -> Iterator[TimedStep]:
-    if not is_regular(log):
-        return
     with open_regular(log) as file:
         file.seek(max(0, log.stat().st_size - _TAIL))
         lines = file.read().rpartition(_RESTART)[2].splitlines()

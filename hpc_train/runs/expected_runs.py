@@ -88,7 +88,11 @@ def expected_study(
         warmup=manifest.spec.warmup,
         gates=manifest.spec.gates,
         refused=manifest.refused,
-        notes=(*_placement(manifest), *_damaged(runs), *_other_runs(runs, listed)),
+        notes=(
+            *_placement(manifest),
+            *tuple(f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None),
+            *_other_runs(runs, listed),
+        ),
     )
 
 
@@ -123,11 +127,6 @@ def _placement(manifest: StudyManifest) -> tuple[str, ...]:
         "placement nested: the runs used the same nodes, inside one allocation (or one per "
         "submission); the intervals do not include differences between allocations",
     )
-
-
-def _damaged(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Yield the problems of runs with readable logs and damaged files."""
-    return tuple(f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None)
 
 
 def _other_runs(runs: Sequence[Run], expected: set[str]) -> tuple[str, ...]:
@@ -187,7 +186,10 @@ def without_copies(runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...
     submitted again is another job. A run that was never submitted has no result and is not checked.
     """
     kept: dict[_Job, Run] = {}
-    for run in sorted(runs, key=lambda run: not _has_own_name(run)):
+    for run in sorted(
+        runs,
+        key=lambda run: not (run.manifest is not None and run.manifest.run_id == run.folder.run_id),
+    ):
         if (job := _job(run)) is not None:
             kept.setdefault(job, run)
     notes, found = [], []
@@ -202,10 +204,6 @@ def without_copies(runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...
             f"(run {job.run_id}, job {job.native_id}); one job, not two repetitions"
         )
     return tuple(found), tuple(notes)
-
-
-def _has_own_name(run: Run) -> bool:
-    return run.manifest is not None and run.manifest.run_id == run.folder.run_id
 
 
 def _job(run: Run) -> _Job | None:

@@ -3,21 +3,31 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from hpc_train.errors import NewerVersionError, StoreError
-from hpc_train.json_files import cannot_write, read_json, to_json, write_file
-from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder
+import msgspec
+
+from hpc_train.errors import NewerVersionError, StoreError, UnknownNameError
+from hpc_train.json_files import (
+    cannot_write,
+    check_version,
+    read_json,
+    read_submission,
+    to_json,
+    write_file,
+)
+from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder, Seconds
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Script, Submission
 from hpc_train.model.value import Value
-from hpc_train.regularfile import is_there
-from hpc_train.runs.job_starts import read_starts
+from hpc_train.regularfile import is_there, read_regular
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"
@@ -128,9 +138,12 @@ def read_run(folder: RunFolder) -> RunFiles:
 
 def _files(folder: RunFolder) -> RunFiles:
     problems: list[str] = []
-    manifest = _read(folder.manifest, Manifest, problems, required=True)
-    submission = _read(folder.submission, Submission, problems)
-    status = _read(folder.status, JobStatus, problems)
+    manifest = _read(folder.manifest, partial(read_json, kind=Manifest), problems)
+    submission = status = None
+    if is_there(folder.submission):
+        submission = _read(folder.submission, read_submission, problems)
+    if is_there(folder.status):
+        status = _read(folder.status, partial(read_json, kind=JobStatus), problems)
     return RunFiles(
         folder=folder,
         manifest=manifest,
@@ -142,11 +155,9 @@ def _files(folder: RunFolder) -> RunFiles:
     )
 
 
-def _read(path: Path, kind: type[T], problems: list[str], *, required: bool = False) -> T | None:
-    if not required and not is_there(path):
-        return None
+def _read(path: Path, read: Callable[[Path], T], problems: list[str]) -> T | None:
     try:
-        return read_json(path, kind)
+        return read(path)
     except NewerVersionError:
         raise
     except StoreError as failure:
@@ -187,3 +198,127 @@ def write_study(home: Path, manifest: StudyManifest) -> None:
     """Write study.json, the list of all requested runs."""
     _make_home(home)
     write_file(home / STUDY_FILE, to_json(manifest))
+
+
+def find(root: Path, word: str) -> Path:
+    """Return the folder of a path, a job or study name, or a run id or its prefix.
+
+    Raises:
+        UnknownNameError: nothing has that name; the message lists the nearest names.
+        StoreError: the prefix of several run ids.
+        NewerVersionError: a newer version wrote the run, the study, or all runs of the folder.
+    """
+    found = _find(root, word)
+    _check_versions(found)
+    return found
+
+
+def _check_versions(path: Path) -> None:
+    check_version(path / STUDY_FILE)
+    newer: NewerVersionError | None = None
+    for folder in (RunFolder(path=path),) if is_run(path) else run_folders(path):
+        try:
+            return check_version(folder.manifest)
+        except NewerVersionError as failure:
+            newer = newer or failure
+    if newer is not None:
+        raise newer
+    return None
+
+
+def _find(root: Path, word: str) -> Path:
+    if not word:
+        raise StoreError("the name of a run cannot be empty", "hpctrain status lists them")
+    for path in (Path(word), root / word):
+        if path.is_dir() and (is_run(path) or run_folders(path)):
+            return path
+        if is_there(path / STUDY_FILE):
+            return path
+    runs = {folder.run_id: folder.path for home in homes(root) for folder in run_folders(home)}
+    exact = [runs[word]] if word in runs else [p for i, p in runs.items() if i.startswith(word)]
+    if len(exact) == 1:
+        return exact[0]
+    if exact:
+        names = ", ".join(sorted(path.name for path in exact)[:5])
+        raise StoreError(f"{word!r} is the prefix of {len(exact)} runs: {names} …")
+    known = [home.name for home in homes(root)] + list(runs)
+    hint = "hpctrain status lists them" if known else "start with: hpctrain submit FILE"
+    raise UnknownNameError("run or study", word, known, str(root), hint)
+
+
+def homes(root: Path) -> Iterator[Path]:
+    """Yield the folders of all jobs and studies that have or expect runs.
+
+    Raises:
+        StoreError: the path is that of a file.
+    """
+    if root.exists() and not root.is_dir():
+        raise StoreError(f"{root}: not a folder", "--results names the folder of all results")
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        try:
+            wanted = path.is_dir() and (run_folders(path) or is_there(path / STUDY_FILE))
+        except PermissionError:
+            logging.getLogger(__name__).warning("%s cannot be read", path)
+            continue
+        if wanted:
+            yield path
+
+
+CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
+# Of a file with two numbers [bytes].
+_LONGEST = 100
+
+
+def read_starts(
+    folder: RunFolder, manifest: Manifest | None, status: JobStatus | None
+) -> tuple[JobStart, ...]:
+    """Return the starts that ended; a line that a full disk cut off is left out."""
+    if manifest is None or manifest.plan.lifecycle is None or not is_there(folder.restarts):
+        return ()
+    starts = []
+    with suppress(OSError):
+        for line in read_regular(folder.restarts).splitlines():
+            with suppress(msgspec.DecodeError, UnicodeDecodeError):
+                starts.append(msgspec.json.decode(line, type=JobStart))
+    return with_loadable_steps(starts, _running(folder, manifest, status))
+
+
+def with_loadable_steps(
+    starts: Sequence[JobStart], running: JobStart | None
+) -> tuple[JobStart, ...]:
+    """Set the last checkpoint of each start to the one that later starts could load."""
+    found: list[JobStart] = []
+    after = running
+    for start in reversed(starts):
+        if after is not None and after.loaded is not None and after.loaded < start.step:
+            found.append(
+                msgspec.structs.replace(
+                    start, step=after.loaded, saved=after.loaded_saved, damaged=start.step
+                )
+            )
+        else:
+            found.append(start)
+        after = _earliest(start, after)
+    return tuple(reversed(found))
+
+
+def _earliest(start: JobStart, after: JobStart | None) -> JobStart | None:
+    """Return the one of two starts that loaded the earlier checkpoint."""
+    known = [one for one in (start, after) if one is not None and one.loaded is not None]
+    return min(known, key=lambda one: one.loaded or 0, default=None)
+
+
+def _running(folder: RunFolder, manifest: Manifest, status: JobStatus | None) -> JobStart | None:
+    """Return the start that has not ended, with the checkpoint that it loaded."""
+    if status is None or status.ended is not None:
+        return None
+    named = dict(manifest.plan.env).get(CHECKPOINTS, folder.path / "checkpoints")
+    file = Path(str(named)) / "resumed"
+    with suppress(OSError, ValueError, msgspec.ValidationError):
+        step, _, saved = read_regular(file, _LONGEST).decode().strip().partition(" ")
+        if file.stat().st_mtime >= status.started:
+            start = JobStart(restart=status.restart_count, started=status.started, loaded=int(step))
+            return msgspec.structs.replace(
+                start, loaded_saved=msgspec.convert(float(saved), Seconds) if saved else None
+            )
+    return None

@@ -6,7 +6,16 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import DIRECTIVE_VALUE, FirstOf, JobVar, Joined, Setting, Text, Token
+from hpc_train.model.plan import (
+    DIRECTIVE_VALUE,
+    FirstOf,
+    JobVar,
+    JobWords,
+    Joined,
+    Setting,
+    Text,
+    Token,
+)
 
 WIDTH = 96
 # Their first option stays beside them.
@@ -46,6 +55,8 @@ def token(value: Token) -> str:
         return "".join(token(part) for part in value.parts)
     if isinstance(value, FirstOf):
         return _first(value, "")
+    if isinstance(value, JobWords):
+        return f'"${{{value.name}[@]}}"'
     if not isinstance(value, (Text, JobVar)):
         raise RenderError(f"token and command write the arguments of plan.launch, not {value!r}")
     return sh(value.text) if isinstance(value, Text) else f'"${value.name}"'

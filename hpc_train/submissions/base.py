@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
 from hpc_train.errors import SubmitError
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import RunFolder
+from hpc_train.model.run import RunFolder, RunName
 from hpc_train.model.site import Limits, SourcedSite
 from hpc_train.model.submission import JobReport, Script, SlurmEndpoint, Submission
 from hpc_train.model.value import Value
+from hpc_train.regularfile import read_regular
 
 
 class ExecutorOptions(Value, frozen=True, kw_only=True):
@@ -106,3 +108,19 @@ def check_queue_limit(jobs: int, most: int | None, hint: str) -> None:
     """
     if most is not None and jobs > most:
         raise SubmitError(f"{jobs} jobs, but the site allows {most} in the queue at once", hint)
+
+
+def repetition_groups(
+    runs: Sequence[RunFolder], fits: Callable[[RunName], bool]
+) -> list[tuple[list[RunFolder], str]]:
+    """Group the repetitions of a point, in the order of the runs; each with its script.
+
+    Runs share a group only if their scripts are byte-identical and `fits` is true of their names;
+    any other run is alone.
+    """
+    groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
+    for run in runs:
+        name = RunName.parse(run.run_id)
+        key = (name.stem, name.ending) if name and fits(name) else (run.run_id, "")
+        groups[key[0], key[1], read_regular(run.script).decode()].append(run)
+    return [(group, text) for (_, _, text), group in groups.items()]

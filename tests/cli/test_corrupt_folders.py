@@ -17,6 +17,7 @@ import pytest
 
 from hpc_train.cli.main import main
 from tests.pipeline.runs_of import written
+from tests.submissions.slurm.fake_slurm import programs
 
 STEPS = "".join(
     f'@hpct {{"v":1,"event":"step","rank":0,"step":{n},"step_time":{X},"samples":8,"loss":1.0}}\n'
@@ -26,7 +27,8 @@ GOOD, BAD = "1-good-r1", "2-bad-r1"
 FILES = (
     "run.json", "status.json", "submission.json", "job.sbatch", "cut_off", "records.jsonl",
     "logs.index", "logs.json", "transport.json", "diagnosis.txt", "logs", "logs/job.out",
-    "logs/rank-0.out", "../study.json", "../exclude.yaml",
+    "logs/rank-0.out", "../study.json", "../exclude.yaml", "../.queue/1.lock", "../.queue/1.log",
+    "../.submit.lock",
 )  # fmt: skip
 # Read where the logs are gone.
 KEPT = ("records.jsonl", "logs.json", "transport.json", "diagnosis.txt")
@@ -68,6 +70,7 @@ KINDS: dict[str, Callable[[Path], None]] = {
     "loop": lambda path: _link(path, path.name),
     "dangling": lambda path: _link(path, "nowhere"),
     "zero": lambda path: _link(path, "/dev/zero"),
+    "root": lambda path: _link(path, "/"),
     "empty": Path.touch,
     "cut": _holds(OLD),
     "nul": _holds(b"\0" * 100_000),
@@ -116,6 +119,8 @@ def home_with(tmp_path: Path, name: str, make: Callable[[Path], None], *, logs: 
         (home / BAD / "logs" / "rank-0.out").unlink()
         (home / BAD / "logs").rmdir()
     path = home / BAD / name
+    if ".queue" in name:
+        (home / BAD / "status.json").unlink()
     if path.is_dir():
         for entry in path.iterdir():
             entry.unlink()
@@ -162,6 +167,99 @@ def test_every_command_answers(
             if command == "report" and not name.startswith(".."):
                 assert code in (0, 3), err
                 assert "2 runs" in out or "1 of 2" in out or "2 of 2" in out, out
+
+
+def test_no_escape_of_the_terminal_comes_out_of_a_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    bad = "\x1b]52;c;aGk=\x07\x1b[31mred\x1b[0m\x9b2J\u202e\x1bP+q\x1b\\"
+    home = tmp_path / "results" / "j"
+    run = written(home, BAD, STEPS + f"{bad}\r 1%\r 2%\nRuntimeError: {bad}\n", exit_code=1)
+    failure = {"rank": 0, "host": f"n{bad}", "exit_code": 1}
+    status = {"started": 1e9, "ended": 1e9 + 9, "exit_code": 1, "host": bad, "failure": failure}
+    run.folder.status.write_bytes(msgspec.json.encode(status))
+    (run.folder.path / "first_failure.log").write_text(bad)
+    for words in (*COMMANDS, "logs -f", "status --nodes", "status --watch"):
+        word = f"{home}/{BAD}" if words.startswith("logs") else str(home)
+        called(*words.split(), word, "--results", str(home.parent))
+        out, err = capfd.readouterr()
+        assert not set("\x1b\x07\x9b\u202e\r") & set(out + err), words
+        if words.startswith("logs"):
+            assert "red" in out
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [("started", 1e308), ("ended", -1e308), ("exit_code", 10**30), ("started", -5.0),
+     ("ended", 1e12), ("restart_count", -(10**20))],
+)  # fmt: skip
+def test_an_impossible_number_is_a_damaged_file(
+    key: str, value: float, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home = home_with(tmp_path, "cut_off", Path.touch, logs=True)
+    path = home / BAD / "status.json"
+    path.write_bytes(msgspec.json.encode(msgspec.json.decode(path.read_bytes()) | {key: value}))
+    for command in COMMANDS:
+        word = f"{home}/{BAD}" if command == "logs" else str(home)
+        called(command, word, "--results", str(home.parent))
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out + err
+        assert command != "status" or "status.json: damaged" in out
+
+
+PRIVATE = "the-diary-of-the-reader"
+
+
+@pytest.mark.parametrize("name", [*FILES, "first_failure.log", "logs/rank-1.out", "logs/more"])
+def test_nothing_outside_of_a_run_is_shown_or_written(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    private = tmp_path / "private"
+    private.mkdir()
+    text = f"RuntimeError: CUDA error: {PRIVATE}\n" + STEPS.replace("8", PRIVATE)
+    for one in ("rank-0.out", "job.out", "text"):
+        (private / one).write_text(text)
+    target = private if name in ("logs", "logs/more") else private / "text"
+    home = home_with(tmp_path, name, lambda path: path.symlink_to(target), logs=True)
+    page = tmp_path / "page.html"
+    for command in (*COMMANDS, f"report -o {page}"):
+        word = f"{home}/{BAD}" if command == "logs" else str(home)
+        called(*command.split(), word, "--results", str(home.parent))
+        out, err = capfd.readouterr()
+        assert "Traceback" not in out + err
+        assert PRIVATE not in out + err, command
+    assert not page.exists() or PRIVATE not in page.read_text()
+    assert {one.read_text() for one in private.iterdir()} == {text}
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to give files away")
+@pytest.mark.parametrize(("writer", "owner"), [(0, 0), (12345, 0), (0, 12345), (12345, 12345)])
+def test_a_file_of_another_user_chooses_no_slurm(
+    writer: int, owner: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:  # fmt: skip
+    make = programs(tmp_path / "bin", monkeypatch)
+    make("squeue", f'echo "$SLURM_CONF" "$SLURM_CLUSTERS" >>{tmp_path}/asked; exit 1')
+    own, conf = tmp_path / "mine", tmp_path / "conf"
+    own.touch()
+    conf.touch()
+    monkeypatch.setenv("SLURM_CONF", str(own))
+    home = home_with(tmp_path, "status.json", lambda path: None, logs=True)
+    submission = home / BAD / "submission.json"
+    at = {"conf": str(conf), "clusters": "a"}
+    submission.write_bytes(
+        msgspec.json.encode(
+            {"executor": "slurm", "native_id": "7", "submitted": "2026-11-29", "cluster": at}
+        )
+    )
+    os.chown(submission, writer, writer)
+    os.chown(conf, owner, owner)
+    called("status", str(home), "--results", str(home.parent))
+    wanted = str(own) if writer or owner else f"{conf} a"
+    assert {line.strip() for line in (tmp_path / "asked").read_text().splitlines()} == {wanted}
+    assert ("another user" in caplog.text) == bool(writer or owner)
 
 
 @pytest.mark.parametrize("kind", ["fifo", "deep", "cut"])

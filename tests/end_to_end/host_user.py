@@ -78,7 +78,7 @@ class HostsUser:
         found = [
             pid
             for pid in _pids()
-            if {"hpc_train.submissions.hosts.queue_runner", home} <= _words(pid)
+            if {"hpc_train.submissions.hosts.queue_runner:run_one", home} <= _words(pid)
         ]
         (pid,) = found
         return pid

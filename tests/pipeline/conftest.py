@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.pipeline.cancel import cancel
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.run_states import runs_below
+from hpc_train.pipeline.render import Prepared, Request, prepare
+from hpc_train.pipeline.run_states import cancel, runs_below
 from hpc_train.specs.override import parse_setting
 from tests.submissions.slurm.fake_slurm import FakeSlurm, programs
 

@@ -11,13 +11,10 @@ from typing import Any
 from hpc_train.json_files import read_json
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.retry import RetryOptions
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.specs.override import parse_setting
 
 RESULTS = Path("results")
-EXCLUDE = RetryOptions(exclude_failed_nodes=True)
 LONG_AGO = "2026-01-02T03:04:05+00:00"
 
 

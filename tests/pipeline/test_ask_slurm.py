@@ -102,7 +102,7 @@ def test_slurm_that_does_not_answer_is_asked_once(slurm: FakeSlurm) -> None:
 def test_slurm_that_hangs_is_not_waited_for(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpc_train.submissions.slurm.sbatch_test_only._TIMEOUT_S", 0.3)
+    monkeypatch.setattr("hpc_train.submissions.slurm.sbatch._TIMEOUT_S", 0.3)
     slurm.on("sbatch", "exec sleep 60")
     (found,) = asked("my.sbatch", SCRIPT)
     assert (found.id, found.message) == (

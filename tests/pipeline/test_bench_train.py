@@ -16,8 +16,7 @@ from hpc_train.pipeline.bench_train import (
     steps_in,
     train_overrides,
 )
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.sites.load import Machine
 
 PROBE = Probe(start=5.0, step=0.1)

@@ -9,8 +9,7 @@ import pytest
 
 from hpc_train.errors import SpecError
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.pipeline.submission_checks import check_secrets
 from hpc_train.pipeline.submit import submit
 from hpc_train.specs.override import Override

@@ -8,11 +8,9 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_train.errors import PlanError, SpecError
-from hpc_train.pipeline.dry_run import dry_run
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare, request_of
+from hpc_train.pipeline.render import Prepared, Request, prepare, request_of
 from hpc_train.pipeline.submission_checks import check_checkpoint_folders
-from hpc_train.pipeline.submit import SubmitOptions, study_manifest, submit
+from hpc_train.pipeline.submit import dry_run, study_manifest, submit
 
 STUDY = """
 name: compared
@@ -88,7 +86,7 @@ def test_runs_of_a_study_do_not_share_their_checkpoints(
     shared = study_over(desk, axis, repetitions)
     for attempt in (
         lambda: submit(shared, Path("results"), []),
-        lambda: list(dry_run(shared, Path("results"), SubmitOptions())),
+        lambda: list(dry_run(shared, Path("results"))),
     ):
         with pytest.raises(SpecError, match="is one folder for several runs of the study") as error:
             attempt()

@@ -20,13 +20,12 @@ from hpc_train.errors import PlanError, StoreError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder, RunName
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.retry import RetryOptions, attempts, retry
+from hpc_train.pipeline.render import Prepared
+from hpc_train.pipeline.retry import attempts, retry
 from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.submit import no_output, submit
-from hpc_train.pipeline.submit_runs import Submitted
+from hpc_train.pipeline.submit import Submitted, no_output, submit
 from hpc_train.runs.run_folders import run_folders
-from tests.pipeline.on_slurm import EXCLUDE, RESULTS, age, folders, job, says, study, submission
+from tests.pipeline.on_slurm import RESULTS, age, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
 
@@ -152,7 +151,7 @@ def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
     # A run that goes on blames nobody.
     says(named(done, "1002_1"), failure={"rank": 0, "host": "n9", "exit_code": 1})
     said: list[str] = []
-    retry(done.home, [], said.append, EXCLUDE)
+    retry(done.home, [], said.append, exclude_failed_nodes=True)
     assert option(slurm.calls("sbatch")[2], "exclude") == "n3,n7"
     assert said[0] == "without the nodes n3, n7"
     assert slurm.calls("sinfo") == [], "no run was lost"
@@ -164,7 +163,7 @@ def test_nodes_that_failed_an_earlier_attempt_stay_excluded(slurm: FakeSlurm) ->
         failure = {"rank": 0, "host": host, "exit_code": 1}
         says(run, ended=1001.0, exit_code=1, failure=failure)
         fails(slurm, f"100{attempt}")
-        (run,) = retry(run.path, [], no_output, EXCLUDE).new
+        (run,) = retry(run.path, [], no_output, exclude_failed_nodes=True).new
     assert [option(call, "exclude") for call in slurm.calls("sbatch")] == [None, "n7", "n3,n7"]
 
 
@@ -184,7 +183,7 @@ def test_without_the_nodes_that_are_broken(slurm: FakeSlurm, known: bool) -> Non
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("sinfo", "printf 'n2\\nn1\\n'")
     fails(slurm, "1001", "NODE_FAIL") if known else slurm.forgets()
-    retry(run.path, [], no_output, EXCLUDE)
+    retry(run.path, [], no_output, exclude_failed_nodes=True)
     assert option(slurm.calls("sbatch")[1], "exclude") == "n1,n2"
 
 
@@ -224,7 +223,7 @@ def test_nodes_that_other_runs_report_as_bad_are_excluded(slurm: FakeSlurm) -> N
         run = submit(job(), RESULTS, []).new[0]
         says(run, started=time.time(), ended=time.time(), exit_code=1, failure=lost)
         slurm.becomes(f"100{number}", "FAILED", nodes="n[3-4]", reason="NonZeroExitCode")
-    retry(runs[0].path, [], no_output, EXCLUDE)
+    retry(runs[0].path, [], no_output, exclude_failed_nodes=True)
     assert option(slurm.calls("sbatch")[-1], "exclude") == "n5,n7"
 
 
@@ -234,9 +233,8 @@ def test_a_retry_that_is_refused_prints_nothing_of_nodes(slurm: FakeSlurm) -> No
     says(run, ended=1001.0, exit_code=1, failure=failure)
     slurm.becomes("1001", "FAILED", nodes="n7", reason="NonZeroExitCode")
     said: list[str] = []
-    options = RetryOptions(exclude_failed_nodes=True, max_gpu_hours=1.5)
     with pytest.raises(PlanError, match="--max-gpu-hours"):
-        retry(run.path, [], said.append, options)
+        retry(run.path, [], said.append, exclude_failed_nodes=True, max_gpu_hours=1.5)
     assert said == []
 
 
@@ -282,7 +280,7 @@ def test_the_checkpoints_of_the_earlier_attempt_are_named(slurm: FakeSlurm) -> N
     *_, setting = command.split()
     assert setting == f"env.HPCTRAIN_CHECKPOINTS={first.path.absolute()}/checkpoints"
     fails_on_n1(slurm, submission(second).native_id)
-    (third,) = retry(second.path, [], said.append, RetryOptions(settings=(setting,))).new
+    (third,) = retry(second.path, [], said.append, settings=(setting,)).new
     assert f"HPCTRAIN_CHECKPOINTS={first.path.absolute()}/checkpoints" in third.script.read_text()
 
 

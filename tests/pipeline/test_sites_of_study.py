@@ -10,8 +10,7 @@ import pytest
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.run import PROFILE
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.submit import submit
 from hpc_train.specs.override import parse_setting

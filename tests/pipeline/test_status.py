@@ -15,15 +15,13 @@ from hpc_train import slow_answer
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.cancel import cancel
-from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.status import Watch
+from hpc_train.pipeline.run_states import Watch, cancel, runs_below
 from hpc_train.pipeline.submit import submit
 from hpc_train.runs.expected_runs import latest_attempts, missing_runs
-from hpc_train.submissions import local_executor
-from hpc_train.submissions.local_queue import FOLDER, LocalQueue, take
+from hpc_train.submissions import local
+from hpc_train.submissions.run_queue import FOLDER, Queue, take
 from hpc_train.submissions.slurm import executor
-from hpc_train.submissions.slurm.squeue import FIELD, RECORD
+from hpc_train.submissions.slurm.job_states import FIELD, RECORD
 from hpc_train.submissions.submission_file import mark, write
 from hpc_train.subprocesses import run as call
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
@@ -147,7 +145,7 @@ def test_local_runs_are_asked_for_each_time(slurm: FakeSlurm, clock: Clock) -> N
     watch = Watch(home, just_submitted=True, clock=clock)
     assert only(watch).state is JobState.LOST
     (home / FOLDER).mkdir()
-    lock = take(LocalQueue(home=home, queue_id="q").file("lock"), wait=True)
+    lock = take(Queue(home=home, queue_id="q").file("lock"), wait=True)
     assert lock is not None
     assert only(watch).state is JobState.PENDING
     os.close(lock)
@@ -416,7 +414,7 @@ def test_a_local_run_whose_queue_this_user_may_not_read_is_left(
 ) -> None:
     run = written(tmp_path / "j", "j-n1-r1", "").folder
     run.status.unlink()
-    monkeypatch.setattr(local_executor, "is_held", lambda path: None)
+    monkeypatch.setattr(local, "is_held", lambda path: None)
     with pytest.raises(StoreError, match="nothing to cancel; 1 run is UNKNOWN") as failure:
         cancel(run.path)
     assert failure.value.hint == "its queue cannot be read"

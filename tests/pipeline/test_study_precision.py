@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.study_precision import preview
+from hpc_train.pipeline.submission_checks import preview
 from hpc_train.specs.override import parse_setting
 
 

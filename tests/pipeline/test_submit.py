@@ -17,19 +17,16 @@ from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.log_selection import Search
 from hpc_train.model.run import PROFILE, JobStatus, Manifest
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.diagnose import problem_of
-from hpc_train.pipeline.prepared import Prepared
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
-from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.submit import SubmitOptions, submit
-from hpc_train.pipeline.submit_runs import cluster_of, executor_options
+from hpc_train.pipeline.run_states import cancel, runs_below
+from hpc_train.pipeline.submit import batch_of, cluster_of, submit
 from hpc_train.pipeline.write_report import render_report
 from hpc_train.sites.load import load_site
-from hpc_train.submissions.local_queue import FOLDER, is_held
-from hpc_train.submissions.run_processes import processes_of, terminate
+from hpc_train.submissions.local import processes_of, terminate
+from hpc_train.submissions.run_queue import FOLDER, is_held
 from tests.pipeline.waiting import finished, wait_for
 
 Prepare = Callable[..., Prepared]
@@ -88,9 +85,7 @@ def test_failed_runs_stay_unless_they_are_asked_for(desk: Path, study: Prepare) 
     home = submit(study("raise SystemExit(1)"), Path("results"), []).home
     finished(home)
     assert submit(study("raise SystemExit(1)"), Path("results"), []).new == ()
-    again = submit(
-        study("raise SystemExit(1)"), Path("results"), [], SubmitOptions(rerun_failed=True)
-    )
+    again = submit(study("raise SystemExit(1)"), Path("results"), [], rerun_failed=True)
     assert all(run.run_id.endswith(".2") for run in again.new)
     assert len(again.new) == 4
     assert len(finished(home)) == 8, "the first attempts are still there"
@@ -155,9 +150,7 @@ def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepar
     (supervisor,) = [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
-        if all(
-            part in path.read_bytes() for part in (bytes(home.absolute()), b"local_queue_runner")
-        )
+        if all(part in path.read_bytes() for part in (bytes(home.absolute()), b"local:run_one"))
     ]
     os.kill(supervisor, signal.SIGKILL)
     (desk / "go").touch()
@@ -263,7 +256,7 @@ def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile
         )
         for point in prepared.points
     ]
-    allocation = executor_options(prepared.first.site, entries).allocation
+    allocation = batch_of(prepared.first.site, entries).options.allocation
     assert allocation is not None
     assert allocation.text == prepared.allocation.text
     assert allocation.template_digest == prepared.allocation.template_digest

@@ -14,14 +14,11 @@ from hpc_train.errors import HpcTrainError, SpecError, StoreError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, Run, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.cancel import cancel
-from hpc_train.pipeline.dry_run import dry_run
-from hpc_train.pipeline.retry import RetryOptions, retry
-from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.submit import SubmitOptions, no_output, submit
+from hpc_train.pipeline.retry import retry
+from hpc_train.pipeline.run_states import cancel, runs_below
+from hpc_train.pipeline.submit import dry_run, no_output, submit
 from hpc_train.runs.run_folders import run_folders
 from tests.pipeline.on_slurm import (
-    EXCLUDE,
     RESULTS,
     age,
     folders,
@@ -114,7 +111,7 @@ def test_the_one_node_of_this_machine_is_used_again(
 ) -> None:
     home = failed_here(tmp_path, monkeypatch)
     said: list[str] = []
-    (again,) = retry(home, [], said.append, EXCLUDE).new
+    (again,) = retry(home, [], said.append, exclude_failed_nodes=True).new
     assert said[0] == "local is one node, which is used again"
     assert again.manifest.exists()
     finished(home)
@@ -130,8 +127,7 @@ def failed(slurm: FakeSlurm) -> RunFolder:
 
 
 def again(run: RunFolder, *settings: str) -> RunFolder:
-    options = RetryOptions(settings=settings)
-    (new,) = retry(run.path, ["retry"], no_output, options).new
+    (new,) = retry(run.path, ["retry"], no_output, settings=settings).new
     return new
 
 
@@ -189,7 +185,7 @@ def test_a_run_of_a_study_is_not_changed(slurm: FakeSlurm) -> None:
     before = folders(done.home)
     for path in (run.path, done.home):
         with pytest.raises(StoreError, match="--set cannot change a run of a study") as error:
-            retry(path, [], no_output, RetryOptions(settings=("time=2h", "env.A=b c")))
+            retry(path, [], no_output, settings=("time=2h", "env.A=b c"))
         assert error.value.hint == (
             "hpctrain submit STUDY.yaml --set time=2h --set 'env.A=b c' submits each changed point "
             "as new runs"
@@ -221,7 +217,7 @@ def test_the_run_that_has_not_ended_is_named(slurm: FakeSlurm) -> None:
     assert "env.HPCTRAIN_CHECKPOINTS = ckpt is used by" in said
     assert f"{run}, which has not ended" in said
     assert "directives: {dependency: singleton}" in said
-    assert said in list(dry_run(job(SHARED), RESULTS, SubmitOptions()))
+    assert said in list(dry_run(job(SHARED), RESULTS))
 
 
 def test_a_job_that_waits_for_it_is_not_warned(slurm: FakeSlurm) -> None:
@@ -245,7 +241,7 @@ def test_the_checkpoints_of_another_job_are_refused(slurm: FakeSlurm) -> None:
     assert "and this one is j: " in error.value.message
     assert error.value.hint.endswith("under this name: rm ckpt/owner")
     with pytest.raises(SpecError, match="has the checkpoints of the job other "):
-        list(dry_run(job(SHARED), RESULTS, SubmitOptions()))
+        list(dry_run(job(SHARED), RESULTS))
     assert len(slurm.calls("sbatch")) == 1
 
 
@@ -409,6 +405,5 @@ def test_what_the_job_is_to_blame_for_is_a_result(slurm: FakeSlurm, state: str, 
     done = submit(study(), RESULTS, [])
     assert (len(done.new), len(done.kept)) == (again, 4 - again)
     assert all(run.run_id.endswith("-r2.2") for run in done.new)
-    wish = SubmitOptions(rerun_failed=True)
-    more = len(submit(study(), RESULTS, [], wish).new)
+    more = len(submit(study(), RESULTS, [], rerun_failed=True).new)
     assert more == (0 if again or state == "RUNNING" else 1)

@@ -14,7 +14,7 @@ from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.retry import RetryOptions, retry
+from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from hpc_train.submissions.sagemaker import aws_client
@@ -138,7 +138,7 @@ def test_each_retry_has_the_checkpoints_of_the_first_job(account: Account) -> No
     assert account.checkpoints(account.ended(second)) == kept
     line = f"{second.run_id} resumes from {kept}; hpctrain submit starts a job anew"
     assert line in said
-    (third,) = retry(second.path, [], said.append, RetryOptions(settings=("env.A=1",))).new
+    (third,) = retry(second.path, [], said.append, settings=("env.A=1",)).new
     assert account.checkpoints(account.ended(third)) == kept
     assert read_json(third.manifest, Manifest).provenance["resumes_from"] == kept
 

@@ -13,10 +13,9 @@ from hpc_train.errors import HpcTrainError, PlanError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.dry_run import dry_run
-from hpc_train.pipeline.prepared import Prepared
+from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.run_states import executor_of, runs_below
-from hpc_train.pipeline.submit import DEFAULT_OPTIONS, SubmitOptions, submit
+from hpc_train.pipeline.submit import dry_run, submit
 from tests.pipeline.on_slurm import RESULTS, folders, ids, job, profile, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
@@ -145,9 +144,9 @@ def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
     said: list[str] = []
     settings = ("launcher=srun", "gpus_per_node=2", "time=30m")
     with pytest.raises(PlanError, match=r"--max-gpu-hours 3\.9: 4 runs: at most 4 GPU-hours"):
-        submit(study(*settings), RESULTS, [], SubmitOptions(max_gpu_hours=3.9), said.append)
+        submit(study(*settings), RESULTS, [], said.append, max_gpu_hours=3.9)
     assert (said, slurm.calls("sbatch"), RESULTS.exists()) == ([], [], False)
-    submit(study(*settings), RESULTS, [], SubmitOptions(max_gpu_hours=4), said.append)
+    submit(study(*settings), RESULTS, [], said.append, max_gpu_hours=4)
     assert said == [
         "cost: 4 runs: at most 4 GPU-hours, 4 core-hours",
         "2 repetitions resolve about ±14 % at 2 % noise (3: ±5 %, 5: ±3 %)",
@@ -263,8 +262,8 @@ REFUSED = (
 )
 
 
-def said(prepared: Prepared, wish: SubmitOptions = DEFAULT_OPTIONS) -> list[str]:
-    return list(dry_run(prepared, RESULTS, wish))
+def said(prepared: Prepared, max_gpu_hours: float | None = None) -> list[str]:
+    return list(dry_run(prepared, RESULTS, max_gpu_hours))
 
 
 def test_sbatch_is_asked_about_the_script(slurm: FakeSlurm) -> None:
@@ -309,7 +308,7 @@ def test_a_refusal_is_a_verdict_not_an_error(slurm: FakeSlurm) -> None:
 
 def test_a_budget_counts(slurm: FakeSlurm) -> None:
     with pytest.raises(PlanError, match="--max-gpu-hours 1 cannot be checked"):
-        said(job(), SubmitOptions(max_gpu_hours=1))
+        said(job(), max_gpu_hours=1)
     assert slurm.calls("sbatch") == []
 
 

@@ -18,7 +18,7 @@ from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.slurm_versions import slurm_versions
-from hpc_train.submissions.slurm.reason_codes import sentence
+from hpc_train.submissions.slurm.job_states import sentence
 from hpc_train.submissions.slurm.sbatch import advice
 
 FOLDER = data_file()

@@ -12,7 +12,7 @@ import pytest
 from hpc_train.model.job import JobLifecycle
 from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder
 from hpc_train.runs.expected_runs import time_lost_s
-from hpc_train.runs.job_starts import read_starts, with_loadable_steps
+from hpc_train.runs.run_folders import read_starts, with_loadable_steps
 from tests.runs.conftest import Entry
 
 FIRST = JobStart(restart=0, started=1000.0, ended=1100.0, step=20, reached=24, saved=1080.0)

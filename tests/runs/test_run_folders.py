@@ -15,9 +15,9 @@ from hpc_train.json_files import to_json, write_file
 from hpc_train.model.job import JobLifecycle
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import Script
-from hpc_train.runs.find_runs import find
 from hpc_train.runs.run_folders import (
     create_runs,
+    find,
     read_run,
     read_study,
     remove_runs,

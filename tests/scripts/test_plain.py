@@ -20,8 +20,7 @@ from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.job_arrays import SbatchCall
-from hpc_train.submissions.slurm.sbatch import Sbatch
+from hpc_train.submissions.slurm.sbatch import Sbatch, SbatchCall
 from tests.scripts.plain_scripts import JOB, plain, run
 from tests.scripts.site_jobs import changed, images
 from tests.scripts.stubs import SITE

@@ -14,9 +14,8 @@ import pytest
 from hpc_train.json_files import read_json, to_json
 from hpc_train.model.submission import JobState, Script, Submission
 from hpc_train.runs.run_folders import create_runs
-from hpc_train.submissions.local_executor import LocalExecutor
-from hpc_train.submissions.local_queue import LocalQueue, is_held, take
-from hpc_train.submissions.local_queue_runner import _supervise
+from hpc_train.submissions.local import LocalExecutor, supervise
+from hpc_train.submissions.run_queue import Queue, is_held, take
 from tests.pipeline.runs_of import manifest
 
 SUBMITTED = Submission(executor="local", native_id="q", submitted="2026-11-01T10:00:00+00:00")
@@ -42,7 +41,7 @@ def test_the_end_of_a_cancelled_run_is_not_a_failure(
     run.submission.write_bytes(to_json(SUBMITTED))
     locks = [os.open(tmp_path / name, os.O_CREAT | os.O_RDWR) for name in ("queue", "machine")]
     try:
-        _supervise(run, SUBMITTED, (locks[0], locks[1]))
+        supervise(run, SUBMITTED, (locks[0], locks[1]))
     finally:
         for lock in locks:
             os.close(lock)
@@ -51,17 +50,22 @@ def test_the_end_of_a_cancelled_run_is_not_a_failure(
 
 
 def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path) -> None:
-    queue = LocalQueue(home=tmp_path, queue_id="q")
+    queue = Queue(home=tmp_path, queue_id="q")
     script = Script(text="exit 3\n", digest="d" * 64, template_digest="t" * 64)
     (run,) = create_runs(tmp_path, [(manifest("j-1"), script)])
     run.submission.write_bytes(to_json(SUBMITTED))
     run.logs.rmdir()
     run.logs.write_text("no folder")
     queue.file("json").parent.mkdir()
-    queue.file("json").write_bytes(to_json([run.run_id]))
+    queue.file("json").write_bytes(to_json({"runs": [run.run_id]}))
     lock = take(queue.file("lock"), wait=True)
     assert lock is not None
-    words = [sys.executable, "-m", "hpc_train.submissions.local_queue_runner"]
+    words = [
+        sys.executable,
+        "-m",
+        "hpc_train.submissions.run_queue",
+        "hpc_train.submissions.local:run_one",
+    ]
     with queue.file("log").open("wb") as log:
         started = subprocess.run(
             [*words, str(tmp_path), "q", str(lock)], stderr=log, pass_fds=[lock], check=True
@@ -83,7 +87,7 @@ def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path)
 HOLD = """\
 import sys, time
 from pathlib import Path
-from hpc_train.submissions.local_queue import take
+from hpc_train.submissions.run_queue import take
 take(Path(sys.argv[1]), wait=True)
 print("held", flush=True)
 time.sleep(600)

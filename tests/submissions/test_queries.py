@@ -12,10 +12,10 @@ import pytest
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.pipeline.run_states import executor_of
-from hpc_train.submissions.hosts.started_hosts import StartedHost, StartedHosts, write_hosts
-from hpc_train.submissions.local_queue import FOLDER, LocalQueue, take
+from hpc_train.submissions.hosts.transport import StartedHost, StartedHosts, write_hosts
+from hpc_train.submissions.run_queue import FOLDER, Queue, take
 from hpc_train.submissions.sagemaker.training_job import PREFIX
-from hpc_train.submissions.slurm.squeue import FIELD, RECORD
+from hpc_train.submissions.slurm.job_states import FIELD, RECORD
 from tests.servers.sagemaker import REGION, serving
 from tests.submissions.slurm.fake_slurm import Fake, programs
 
@@ -89,7 +89,7 @@ def test_hosts(tmp_path: Path, put: Fake, made: Made) -> None:
     runs = made("hosts", lambda _: "q")
     home = tmp_path / "home"
     (home / FOLDER).mkdir(parents=True)
-    lock = take(LocalQueue(home=home, queue_id="q").file("lock"), wait=False)
+    lock = take(Queue(home=home, queue_id="q").file("lock"), wait=False)
     assert lock is not None
     for run in list(runs)[:2]:
         run.path.mkdir()
@@ -125,7 +125,7 @@ def test_local(put: Fake, tmp_path: Path, made: Made) -> None:
     runs = made("local", lambda _: "q")
     home = tmp_path / "home"
     (home / FOLDER).mkdir(parents=True)
-    lock = take(LocalQueue(home=home, queue_id="q").file("lock"), wait=False)
+    lock = take(Queue(home=home, queue_id="q").file("lock"), wait=False)
     assert lock is not None
     for run in runs:
         run.path.mkdir()

@@ -9,9 +9,9 @@ import pytest
 
 from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
-from hpc_train.submissions.local_queue import FOLDER, take
-from hpc_train.submissions.run_processes import processes_of, terminate
-from hpc_train.submissions.supervisor import new_queue, start_queue, submission_of
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.local import processes_of, terminate
+from hpc_train.submissions.run_queue import FOLDER, new_queue, start_queue, take
 from hpc_train.subprocesses import ended, start
 from tests.pipeline.waiting import wait_for
 
@@ -28,7 +28,7 @@ def test_a_queue_with_a_lock_that_is_held_is_not_started(tmp_path: Path) -> None
     queue = new_queue(tmp_path)
     lock = take(queue.file("lock"), wait=False)
     with pytest.raises(SubmitError, match="another process holds it"):
-        start_queue(queue, (), b"[]", "no_module", submission_of(queue, "local"))
+        start_queue(queue, (), "local", "no_module:run", ExecutorOptions())
     assert not queue.file("json").exists()
     os.close(lock or 0)
 

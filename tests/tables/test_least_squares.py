@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from hpc_train.model.scaling_fit import Law
-from hpc_train.pipeline.study_precision import WIDTHS, expected_width
+from hpc_train.pipeline.submission_checks import WIDTHS, expected_width
 from hpc_train.tables import probability_distributions as of
 from hpc_train.tables.scaling_fits import basis, solve
 from tests.tables.resolution import resolution

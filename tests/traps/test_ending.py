@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from hpc_train.scripts.render import render_script
-from hpc_train.submissions.slurm.job_arrays import batches
+from hpc_train.submissions.slurm.sbatch import batches
 from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.submissions.slurm.made import runs
 from tests.traps.conftest import Execute

@@ -10,9 +10,8 @@ import pytest
 from hpc_train.errors import PlanError
 from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.sacct import sacct
-from hpc_train.submissions.slurm.sbatch_test_only import test_only as verdict
-from hpc_train.submissions.slurm.squeue import parse, squeue
+from hpc_train.submissions.slurm.job_states import parse_queue, sacct, squeue
+from hpc_train.submissions.slurm.sbatch import test_only as verdict
 from hpc_train.submissions.slurm.submitit_script import job_id_of
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, SITE, argv, planned, script
@@ -94,6 +93,6 @@ def test_f38_what_goes_on_has_not_finished(word: str) -> None:
 
 def test_f38_a_job_that_slurm_queues_again_waits() -> None:
     """A lost node or a preemption is the end of a job only if Slurm gives the job up."""
-    (entry,) = parse("9\x1fPENDING\x1fN/A\x1f\x1fBeginTime\x1fj\x1f\x1e\n")
+    (entry,) = parse_queue("9\x1fPENDING\x1fN/A\x1f\x1fBeginTime\x1fj\x1f\x1e\n")
     assert not entry.report.state.finished
     assert all(job_state(word)[0].finished for word in ("NODE_FAIL", "PREEMPTED"))

@@ -6,7 +6,7 @@ import datetime
 
 from hpc_train.pipeline.site.init import Drafted, InitOptions, check_draft, target_of, write_draft
 from hpc_train.probe.draft_sagemaker import draft_sagemaker
-from hpc_train.submissions.sagemaker.live_account import read_account
+from hpc_train.submissions.sagemaker.account_check import read_account
 
 
 def init_sagemaker(options: InitOptions) -> Drafted:

@@ -17,6 +17,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
 from hpc_train.model.value import Value
 from hpc_train.records.nccl.read_transport import transport_of
+from hpc_train.regularfile import files_in, read_regular
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import layer_of
 
@@ -119,8 +120,8 @@ def _events(text: str) -> Iterator[Mapping[str, Any]]:
 
 
 def _logs(folder: RunFolder) -> Iterator[str]:
-    for path in sorted(folder.logs.glob("*.out")):
-        yield path.read_text(encoding="utf-8", errors="replace")
+    for path in files_in(folder.logs, "*.out"):
+        yield read_regular(path).decode(errors="replace")
 
 
 # The block written by hpctrain, up to the next key of the file.

@@ -136,6 +136,11 @@ def each_node(request: LaunchRequest, *words: str) -> tuple[Token, ...]:
     return starter(request, *words)
 
 
+def on_this_node(request: LaunchRequest, *words: str) -> tuple[Token, ...]:
+    """Return no words that start a process on each node, for a script that runs on each."""
+    return ()
+
+
 def node_rank(request: LaunchRequest) -> Token:
     """Return the number of the node, in a process that `each_node` starts."""
     names = request.batch.node_rank

@@ -7,7 +7,16 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, LaunchShell, Text, Token
+from hpc_train.model.plan import (
+    JobVar,
+    JobWords,
+    Joined,
+    Launch,
+    LaunchRequest,
+    LaunchShell,
+    Text,
+    Token,
+)
 from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
 from hpc_train.model.version_ranges import at_least
 from hpc_train.plans.explanations import Reason
@@ -76,7 +85,10 @@ def passed_on(request: LaunchRequest) -> tuple[Token, ...]:
     passed = request.container.passed if request.container else ()
     of_script = RENDEZVOUS if request.plain else FROM_SCRIPT
     names = dict.fromkeys((*of_script, *request.exported, *passed))
-    return tuple(token for name in names for token in texts("-x", name))
+    words = tuple(token for name in names for token in texts("-x", name))
+    # A daemon that ssh starts has the variables of a login, not those of modules and setup.
+    by_ssh = request.batch.hostfile and request.topology.nodes > 1
+    return (*words, JobWords(name="mpi_exports")) if by_ssh else words
 
 
 def _places(request: LaunchRequest) -> tuple[Token, ...]:

@@ -23,19 +23,33 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_facilities import HostList
 from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.regularfile import is_there
 from hpc_train.submissions.base import Executor, ExecutorOptions
-from hpc_train.submissions.hosts.copied_files import files_to_copy
-from hpc_train.submissions.hosts.host_states import HostState, report_of
-from hpc_train.submissions.hosts.queue_runner import HostQueue, record_end
-from hpc_train.submissions.hosts.rendezvous_check import ADVICE, Place, apart, gaps
-from hpc_train.submissions.hosts.run_on_hosts import busy_gpus, poll, stop
-from hpc_train.submissions.hosts.started_hosts import StartedHosts, read_hosts
-from hpc_train.submissions.hosts.transport import Answer, at_once, call
-from hpc_train.submissions.local_queue import LocalQueue, is_held, take
+from hpc_train.submissions.hosts.queue_runner import files_to_copy, record_end
+from hpc_train.submissions.hosts.run_on_hosts import (
+    ADVICE,
+    HostState,
+    Place,
+    apart,
+    busy_gpus,
+    gaps,
+    poll,
+    report_of,
+    stop,
+)
+from hpc_train.submissions.hosts.transport import (
+    HOSTS_FILE,
+    Answer,
+    StartedHosts,
+    at_once,
+    call,
+    read_hosts,
+)
+from hpc_train.submissions.run_queue import Queue, is_held, new_queue, start_queue, take
 from hpc_train.submissions.submission_file import mark, status_of
-from hpc_train.submissions.supervisor import new_queue, start_queue, submission_of
 
-_SUPERVISOR = "hpc_train.submissions.hosts.queue_runner"
+_RUNNER = "hpc_train.submissions.hosts.queue_runner:run_one"
+_NOT_OURS = "its hosts.json is damaged, or of another user: only he calls its hosts"
 _ORPHAN = "it failed on a host, and its supervisor has ended; hpctrain cancel ends it on the others"
 
 
@@ -55,17 +69,14 @@ class HostsExecutor(Executor):
         self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
     ) -> ExecutorOptions:
         """Ask all hosts, and measure the files that they get; see `Executor.ready`."""
-        for folder in {Path(plan.workdir or ".") for plan in plans if _copies(plan)}:
+        hosts = [(Path(plan.workdir or "."), plan.host_list) for plan in plans]
+        for folder in {folder for folder, one in hosts if one is not None and not one.shared}:
             files_to_copy(folder, home.parent)
         return msgspec.structs.replace(options, apart=check_hosts(home, plans))
 
     def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
-        queue = new_queue(home)
-        run_ids = tuple(run.run_id for run in runs)
-        content = HostQueue(runs=run_ids, exclude=options.exclude, apart=options.apart)
-        submission = submission_of(queue, "hosts", options.cluster)
-        start_queue(queue, runs, msgspec.json.encode(content), _SUPERVISOR, submission)
+        start_queue(new_queue(home), runs, "hosts", _RUNNER, options)
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Ask each host once, for all runs on it; see `Executor.query`.
@@ -78,7 +89,9 @@ class HostsExecutor(Executor):
         reports = {}
         for run, submission in active.items():
             queue = _queue_of(run, submission)
-            if run in placed:
+            if run not in placed and is_there(run.path / HOSTS_FILE):
+                reports[run] = JobReport(state=JobState.UNKNOWN, reason=_NOT_OURS)
+            elif run in placed:
                 reports[run] = _started(run, queue, placed[run], states[run])
             else:
                 reports[run] = _waiting(run, queue)
@@ -102,15 +115,11 @@ class HostsExecutor(Executor):
             )
 
 
-def _queue_of(run: RunFolder, submission: Submission) -> LocalQueue:
-    return LocalQueue(home=run.path.parent, queue_id=submission.native_id)
+def _queue_of(run: RunFolder, submission: Submission) -> Queue:
+    return Queue(home=run.path.parent, queue_id=submission.native_id)
 
 
-def _copies(plan: LaunchPlan) -> bool:
-    return plan.host_list is not None and not plan.host_list.shared
-
-
-def _waiting(run: RunFolder, queue: LocalQueue) -> JobReport:
+def _waiting(run: RunFolder, queue: Queue) -> JobReport:
     """Return the state of a run that has no hosts yet, with what its supervisor said of it."""
     held = is_held(queue.file("lock"))
     if held is None:
@@ -120,7 +129,7 @@ def _waiting(run: RunFolder, queue: LocalQueue) -> JobReport:
 
 
 def _started(
-    run: RunFolder, queue: LocalQueue, hosts: StartedHosts, states: Sequence[HostState]
+    run: RunFolder, queue: Queue, hosts: StartedHosts, states: Sequence[HostState]
 ) -> JobReport | None:
     """Return the state of a run on its hosts; None if its files contain its end."""
     report = report_of(states)
@@ -137,9 +146,7 @@ def _started(
     return msgspec.structs.replace(report, state=JobState.RUNNING, reason="")
 
 
-def _record(
-    run: RunFolder, queue: LocalQueue, hosts: StartedHosts, states: Sequence[HostState]
-) -> bool:
+def _record(run: RunFolder, queue: Queue, hosts: StartedHosts, states: Sequence[HostState]) -> bool:
     """Record the end of a run, unless its supervisor is there, which does so.
 
     Raises:
@@ -154,7 +161,7 @@ def _record(
     return True
 
 
-def _record_cancelled(run: RunFolder, queue: LocalQueue, hosts: StartedHosts) -> None:
+def _record_cancelled(run: RunFolder, queue: Queue, hosts: StartedHosts) -> None:
     """Fetch the logs of a cancelled run that has no supervisor."""
     states = poll({run: hosts})[run]
     if all(state.ended for state in states):

@@ -1,7 +1,7 @@
-"""`python -m hpc_train.submissions.hosts.queue_runner HOME QUEUE LOCK`: runs a queue on hosts.
+"""One run of a queue on hosts: copies, starts and watches it there.
 
-It ends after the last run of its queue. Its lock says that it runs; the lock of a host is held
-there, by the run, so that a run goes on and is bounded without this process.
+The lock of the queue says that this process runs; the lock of a host is held there, by the run, so
+that a run goes on and is bounded without this process.
 """
 
 from __future__ import annotations
@@ -9,41 +9,48 @@ from __future__ import annotations
 import io
 import os
 import shlex
-import sys
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import HpcTrainError
-from hpc_train.json_files import cannot_write, write_file
+from hpc_train.errors import SubmitError
+from hpc_train.json_files import write_file
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site_facilities import Host, HostList
 from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.model.value import Value, decode_unit
-from hpc_train.regularfile import read_regular
-from hpc_train.submissions.hosts.copied_files import files_to_copy
-from hpc_train.submissions.hosts.fetched_logs import clear, fetch, fetch_all
-from hpc_train.submissions.hosts.host_states import HostState, merged, report_of
-from hpc_train.submissions.hosts.rendezvous_check import Place, meeting_fault
+from hpc_train.model.value import Value
+from hpc_train.regularfile import files_in, open_to_append, read_regular
 from hpc_train.submissions.hosts.run_on_hosts import (
+    HostState,
+    Place,
     Taken,
     fault,
     folder_key,
     keep_waiting,
+    meeting_fault,
+    merged,
     poll,
+    report_of,
     start_on,
     stop,
     take_hosts,
 )
-from hpc_train.submissions.hosts.started_hosts import StartedHost, StartedHosts, write_hosts
-from hpc_train.submissions.hosts.transport import MOST_AT_ONCE, Answer, call, options
-from hpc_train.submissions.local_queue import LocalQueue
+from hpc_train.submissions.hosts.transport import (
+    MOST_AT_ONCE,
+    Answer,
+    StartedHost,
+    StartedHosts,
+    call,
+    options,
+    write_hosts,
+)
+from hpc_train.submissions.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
 from hpc_train.submissions.submission_file import mark, read
 from hpc_train.subprocesses import exchange
 
@@ -53,62 +60,13 @@ _PAUSE_S = 2.0
 _KEEP_S = 60.0
 
 
-class HostQueue(Value, frozen=True, kw_only=True):
-    """QUEUE.json: the runs in order, the hosts that are used last, and those only used alone."""
-
-    runs: tuple[str, ...]
-    exclude: tuple[str, ...] = ()
-    apart: tuple[str, ...] = ()
-
-
-class _Planned(msgspec.Struct):
-    """The only part of a manifest that is read here."""
-
-    plan: LaunchPlan
-
-
-def plan_of(run: RunFolder) -> LaunchPlan:
-    """Return the plan of a run.
-
-    Raises:
-        OSError, msgspec.DecodeError: its manifest cannot be read.
-    """
-    content = read_regular(run.manifest)
-    return msgspec.json.decode(content, type=_Planned, dec_hook=decode_unit).plan
-
-
-def main(home: str, queue_id: str) -> None:
-    """Run the queue's runs that were not cancelled, one at a time."""
-    queue = LocalQueue(home=Path(home), queue_id=queue_id)
-    wanted = msgspec.json.decode(queue.file("json").read_bytes(), type=HostQueue)
-    # This line gets the log a block of the disk, so that reasons fit when the disk is full.
-    sys.stderr.write(f"runs: {len(wanted.runs)}\n")
-    if os.fork():
-        os._exit(0)
-    for run_id in wanted.runs:
-        run = RunFolder(path=queue.home / run_id)
-        try:
-            _run(run, wanted)
-        except (HpcTrainError, OSError, msgspec.DecodeError) as failure:
-            # A damaged folder must not prevent the others from running.
-            if isinstance(failure, OSError):
-                failure = cannot_write(Path(failure.filename or run.path), failure)
-            _say(run, f"{failure}; mend it before hpctrain retry {queue.home.name}")
-
-
-def _say(run: RunFolder, text: str) -> None:
-    """Write a sentence that `status` prints for a run that has not started."""
-    with suppress(OSError):
-        sys.stderr.write(f"{run.run_id}: {text}\n")
-        sys.stderr.flush()
-
-
-def _run(run: RunFolder, queue: HostQueue) -> None:
-    submission = _wanted(run)
+def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
+    """Run one run of a queue on the first hosts that are free."""
+    submission = wanted(run)
     if submission is None:
         return
     plan = plan_of(run)
-    taken = _await_hosts(run, plan, candidates(plan, queue))
+    taken = _await_hosts(run, plan, candidates(plan, queued))
     started = taken.started
     if started is None:
         _fail(run, submission, taken.reason)
@@ -126,38 +84,32 @@ def _run(run: RunFolder, queue: HostQueue) -> None:
 
 def _fail(run: RunFolder, submission: Submission, reason: str) -> None:
     """Record why a run did not start, unless it was cancelled."""
-    if _wanted(run):
-        with (run.logs / "job.out").open("a", encoding="utf-8") as log:
-            log.write(f"hpctrain: {reason}\n")
+    if wanted(run):
+        with open_to_append(run.logs / "job.out") as log:
+            log.write(f"hpctrain: {reason}\n".encode())
         mark(run, submission, JobState.FAILED, reason)
-
-
-def _wanted(run: RunFolder) -> Submission | None:
-    """Return the submission of a run that was not cancelled, removed or already started."""
-    submission = None if run.status.exists() else read(run)
-    return submission if submission is not None and submission.state is None else None
 
 
 def _await_hosts(run: RunFolder, plan: LaunchPlan, hosts: Sequence[Host]) -> Taken:
     """Wait for the locks of enough hosts, unless it cannot help, or the run is cancelled."""
     said = ""
-    while _wanted(run):
+    while wanted(run):
         taken = take_hosts(run, plan, hosts)
         if taken.started is not None or taken.lasting:
             return taken
         if taken.reason != said:
             said = taken.reason
-            _say(run, said)
+            say(run, said)
         time.sleep(_PAUSE_S + os.getpid() % 20 / 10)
     return Taken(None)
 
 
-def candidates(plan: LaunchPlan, queue: HostQueue) -> list[Host]:
+def candidates(plan: LaunchPlan, queued: QueuedRuns) -> list[Host]:
     """Return the hosts of a plan, those last where earlier runs failed."""
     hosts = plan.host_list.hosts if plan.host_list else ()
-    apart = queue.apart if plan.topology.nodes > 1 else ()
+    apart = queued.apart if plan.topology.nodes > 1 else ()
     usable = [host for host in hosts if host.name not in apart]
-    return sorted(usable, key=lambda host: host.name in queue.exclude)
+    return sorted(usable, key=lambda host: host.name in queued.exclude)
 
 
 def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
@@ -171,7 +123,7 @@ def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
     answers = _copied(started, copy)
     if reason := faults(started.hosts, answers):
         return reason
-    if not _wanted(run):
+    if not wanted(run):
         return "cancelled"
     secrets = {one.name: os.environ.get(one.name, "") for one in plan.secrets if one.file is None}
     folders = {
@@ -223,7 +175,7 @@ def watch(run: RunFolder, started: StartedHosts, limit_s: int | None, poll_s: fl
         if all(state.ended for state in states):
             return record_end(run, started, states, report_of(states))
         lost = _lost(started, states, silences, poll_s)
-        if lost or _doomed(run, states):
+        if lost or (was_cancelled(run) or any(state.failed for state in states)):
             stop(started)
             give_up = min(give_up or float("inf"), time.monotonic() + _GIVE_UP_S)
         if lost:
@@ -235,13 +187,6 @@ def watch(run: RunFolder, started: StartedHosts, limit_s: int | None, poll_s: fl
         with suppress(OSError):
             fetch(run, started)
         time.sleep(min(poll_s, _MOST_PERIOD_S))
-
-
-def _doomed(run: RunFolder, states: Sequence[HostState]) -> bool:
-    """Whether the run was cancelled, or failed on a host."""
-    submission = read(run)
-    cancelled = submission is None or submission.state is not None
-    return cancelled or any(state.failed for state in states)
 
 
 def _silences(states: Sequence[HostState], before: dict[str, _Silence]) -> dict[str, _Silence]:
@@ -312,7 +257,7 @@ def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) ->
         target=f"{hosts.workdir}/work/{folder.name or 'root'}-{folder_key(folder)}",
         shared=hosts.shared,
         files=() if hosts.shared else tuple(files_to_copy(folder, results)),
-        script=run.script.read_bytes(),
+        script=read_regular(run.script),
     )
 
 
@@ -409,5 +354,137 @@ def record_end(
     clear(run, started)
 
 
-if __name__ == "__main__":
-    main(*sys.argv[1:3])
+MOST_MIB = 1024
+_GIT_S = 60.0
+_LEFT_OUT = {
+    *(".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules"),
+    *(".mypy_cache", ".ruff_cache", ".pytest_cache"),
+}
+
+
+def files_to_copy(folder: Path, results: Path) -> list[str]:
+    """Return the files of a working folder, relative to it, without those below `results`.
+
+    Raises:
+        SubmitError: together they are larger than a host should get for each run.
+    """
+    folder, results = folder.resolve(), results.resolve()
+    listed = _of_git(folder)
+    names = sorted(_walk(folder) if listed is None else listed)
+    paths = {name: folder / name for name in names}
+    kept = [name for name, path in paths.items() if _is_file(path) and not _below(path, results)]
+    size = sum(paths[name].lstat().st_size for name in kept)
+    if size > MOST_MIB << 20:
+        raise SubmitError(
+            f"{folder}: {size >> 20} MiB of files, but at most {MOST_MIB} MiB are copied to a host",
+            "list data and checkpoints in .gitignore, or state a smaller workdir in the job",
+        )
+    return kept
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _below(path: Path, folder: Path) -> bool:
+    return folder in path.parents
+
+
+def _of_git(folder: Path) -> list[str] | None:
+    """Return the files that git tracks or would add; None outside a repository."""
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    done = exchange(("git", "-C", str(folder), *words), b"", _GIT_S)
+    if done.returncode != 0:
+        return None
+    return [os.fsdecode(name) for name in dict.fromkeys(done.stdout.split(b"\0")) if name]
+
+
+def _walk(folder: Path) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _LEFT_OUT]
+        for name in names:
+            yield os.path.relpath(f"{place}/{name}", folder)
+
+
+_FETCH_S = 300.0
+# A host sends at most 8 MiB of each log at once.
+_MOST_CALLS = 10_000
+
+
+def fetch(run: RunFolder, started: StartedHosts) -> bool:
+    """Append what each log has grown by; return whether any has.
+
+    Host 0's `job.out` keeps its name, that of another host becomes `job-HOST.out`. Logs of ranks
+    have different names on each host. A host that does not answer is left out.
+
+    Raises:
+        OSError: a log cannot be written here.
+    """
+    names = {host.name: rank for rank, host in enumerate(started.hosts)}
+
+    def ask(host: StartedHost) -> Answer:
+        sizes = sizes_there(run, host, names[host.name])
+        words = (word for pair in sizes.items() for word in pair)
+        return call(host.name, "logs", host.folder, *map(str, words), within_s=_FETCH_S)
+
+    grown = False
+    for host, answer in zip(started.hosts, started.each(ask), strict=True):
+        if fault(answer):
+            continue
+        for name, content in parts(answer.body):
+            grown = True
+            path = file_here(run, name, host, names[host.name])
+            path.parent.mkdir(exist_ok=True)
+            with open_to_append(path) as log:
+                log.write(content)
+    return grown
+
+
+def clear(run: RunFolder, started: StartedHosts) -> None:
+    """Remove from the hosts what is fetched to its end; a host that does not answer keeps it."""
+    names = {host.name: rank for rank, host in enumerate(started.hosts)}
+
+    def ask(host: StartedHost) -> Answer:
+        sizes = sizes_there(run, host, names[host.name])
+        words = (word for pair in sizes.items() for word in pair)
+        return call(host.name, "clear", host.folder, *map(str, words))
+
+    started.each(ask)
+
+
+def fetch_all(run: RunFolder, started: StartedHosts) -> None:
+    """Fetch until no log grows any more; see `fetch`."""
+    for _ in range(_MOST_CALLS):
+        if not fetch(run, started):
+            return
+
+
+def sizes_there(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
+    """Return what is there of each log of a host, by its name on the host."""
+    sizes = {}
+    for path in files_in(run.logs, "*.out"):
+        with suppress(FileNotFoundError):
+            sizes[_name_there(path, host, rank)] = path.stat().st_size
+    return {name: size for name, size in sizes.items() if name}
+
+
+def file_here(run: RunFolder, name: str, host: StartedHost, rank: int) -> Path:
+    """Return where a log of a host is kept here."""
+    return run.logs / (f"job-{host.name}.out" if rank and name == "job.out" else name)
+
+
+def _name_there(path: Path, host: StartedHost, rank: int) -> str:
+    if rank and path.name == "job.out":
+        return ""
+    return "job.out" if path.name == f"job-{host.name}.out" else path.name
+
+
+def parts(body: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the new bytes of each log; each follows a line `log SIZE NAME`."""
+    while body.startswith(b"log "):
+        line, _, body = body.partition(b"\n")
+        _, size, name = line.decode(errors="replace").split(" ", 2)
+        content, body = body[: int(size)], body[int(size) :]
+        # A name is that of a file in the folder of logs.
+        if "/" not in name and len(content) == int(size):
+            yield name, content

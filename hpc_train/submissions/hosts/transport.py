@@ -18,7 +18,13 @@ from pathlib import Path
 from threading import Lock
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from hpc_train.data_folders import data_file
+from hpc_train.json_files import write_file
+from hpc_train.model.run import RunFolder
+from hpc_train.model.value import Value
+from hpc_train.regularfile import read_owned
 from hpc_train.subprocesses import Exchanged, exchange
 
 T = TypeVar("T")
@@ -135,3 +141,47 @@ def _own(folder: Path) -> bool:
     except OSError:
         return False
     return (found.st_uid, found.st_mode & 0o177777) == (os.getuid(), 0o040700)
+
+
+HOSTS_FILE = "hosts.json"
+
+
+class StartedHost(Value, frozen=True, kw_only=True):
+    """A host of a run: its names, the run's folder on it, and its boot when the lock was taken."""
+
+    name: str
+    address: str
+    folder: str
+    boot: str
+
+
+class StartedHosts(Value, frozen=True, kw_only=True):
+    """The hosts of a run, in the order of their node ranks, and the port of the rendezvous."""
+
+    hosts: tuple[StartedHost, ...]
+    port: str = ""
+
+    def each(self, call_one: Callable[[StartedHost], Answer]) -> list[Answer]:
+        """Call for all hosts at once; return the answers in the order of node ranks."""
+        return at_once(call_one, self.hosts)
+
+
+def write_hosts(run: RunFolder, hosts: StartedHosts) -> None:
+    """Write hosts.json atomically.
+
+    Raises:
+        StoreError: it cannot be written.
+    """
+    write_file(run.path / HOSTS_FILE, msgspec.json.encode(hosts) + b"\n")
+
+
+def read_hosts(run: RunFolder) -> StartedHosts | None:
+    """Return the hosts of a run; None if it was not started on any.
+
+    Those of another user are not: ssh would call an address that he chose.
+    """
+    try:
+        content, trusted = read_owned(run.path / HOSTS_FILE)
+        return msgspec.json.decode(content, type=StartedHosts) if trusted else None
+    except (OSError, msgspec.DecodeError):
+        return None

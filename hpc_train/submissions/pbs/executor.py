@@ -17,10 +17,16 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit
-from hpc_train.submissions.pbs.find_job import search
-from hpc_train.submissions.pbs.job_arrays import QsubCall, qsub_calls
-from hpc_train.submissions.pbs.job_states import ENDING, job_reports
-from hpc_train.submissions.pbs.pbs_commands import call_pbs, message_of, transient
+from hpc_train.submissions.pbs.jobs import (
+    ENDING,
+    QsubCall,
+    call_pbs,
+    job_reports,
+    message_of,
+    qsub_calls,
+    search,
+    transient,
+)
 from hpc_train.submissions.pbs.qsub import quoted, submit
 from hpc_train.submissions.submission_file import mark
 

@@ -14,9 +14,16 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.submission import Submission
 from hpc_train.slow_answer import notice_if_slow
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.pbs.find_job import MARK, jobs_of, with_mark
-from hpc_train.submissions.pbs.job_arrays import QsubCall
-from hpc_train.submissions.pbs.pbs_commands import NOT_REACHED, call_pbs, message_of, transient
+from hpc_train.submissions.pbs.jobs import (
+    MARK,
+    NOT_REACHED,
+    QsubCall,
+    call_pbs,
+    jobs_of,
+    message_of,
+    transient,
+    with_mark,
+)
 from hpc_train.submissions.submission_file import owner, write
 from hpc_train.subprocesses import Finished
 

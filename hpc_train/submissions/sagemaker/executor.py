@@ -15,12 +15,16 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import Executor, ExecutorOptions
 from hpc_train.submissions.sagemaker.account_check import check_owner
-from hpc_train.submissions.sagemaker.aws_client import check_credentials, client, region_of
-from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain
-from hpc_train.submissions.sagemaker.job_reports import JobId, job_reports
-from hpc_train.submissions.sagemaker.log_streams import fetch
-from hpc_train.submissions.sagemaker.service_limits import check_limits
-from hpc_train.submissions.sagemaker.submit_jobs import submit_jobs
+from hpc_train.submissions.sagemaker.aws_client import (
+    aws_errors,
+    check_credentials,
+    client,
+    code_of,
+    explain,
+    region_of,
+)
+from hpc_train.submissions.sagemaker.job_reports import JobId, fetch, job_reports
+from hpc_train.submissions.sagemaker.submit_jobs import check_limits, submit_jobs
 from hpc_train.submissions.submission_file import mark
 
 

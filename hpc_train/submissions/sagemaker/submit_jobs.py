@@ -7,25 +7,37 @@ and a tag says whose it is.
 from __future__ import annotations
 
 import datetime
+import gzip
+import hashlib
+import io
 import logging
+import os
+import re
+import tarfile
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
-from hpc_train.errors import HpcTrainError, SubmitError
+from hpc_train.errors import HpcTrainError, PlanError, StoreError, SubmitError
 from hpc_train.json_files import read_json
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
+from hpc_train.regularfile import read_regular
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.sagemaker.aws_client import client, region_of
-from hpc_train.submissions.sagemaker.aws_messages import aws_errors, code_of, explain, message_of
-from hpc_train.submissions.sagemaker.code_archive import CodeArchive, pack
+from hpc_train.submissions.sagemaker.aws_client import (
+    aws_errors,
+    client,
+    code_of,
+    explain,
+    message_of,
+    region_of,
+)
 from hpc_train.submissions.sagemaker.job_reports import JobId
-from hpc_train.submissions.sagemaker.service_limits import check_limits
 from hpc_train.submissions.sagemaker.training_job import (
     CODE_FILE,
     MARK,
@@ -126,7 +138,7 @@ def _upload(aws: _Aws, job: _Job, uploaded: set[str]) -> None:
         aws.files.put_object(Bucket=bucket, Key=key, Body=job.code.content)
         uploaded.add(job.code.digest)
     key = f"{folder}{job.name}/input/{SCRIPT_FILE}"
-    aws.files.put_object(Bucket=bucket, Key=key, Body=job.run.script.read_bytes())
+    aws.files.put_object(Bucket=bucket, Key=key, Body=read_regular(job.run.script))
 
 
 def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:
@@ -171,3 +183,149 @@ def _is_own(aws: _Aws, job: _Job) -> bool:
     except aws_errors() as failure:
         raise explain(failure, aws.site, job.where) from None
     return {"Key": MARK, "Value": job.mark} in tags
+
+
+# Neither sources nor needed in the image.
+_LEFT_OUT = frozenset(
+    {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"}
+)
+MOST_BYTES = 100 << 20
+
+
+class CodeArchive(Value, frozen=True, kw_only=True):
+    """A gzipped tar file; `digest` is the sha256 of its bytes, in hex, shortened."""
+
+    content: bytes
+    digest: str
+
+
+def pack(folder: Path, results: Path) -> CodeArchive:
+    """Archive a folder, without results, versions and environments; links are followed.
+
+    Raises:
+        StoreError: a file cannot be read, or the files have more than 100 MiB.
+    """
+    output = io.BytesIO()
+    total = 0
+    with (
+        gzip.GzipFile(fileobj=output, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for path in _files(folder, results.resolve()):
+            total += _add(archive, path, path.relative_to(folder))
+            if total > MOST_BYTES:
+                raise StoreError(
+                    f"{folder}: the code has more than {MOST_BYTES >> 20} MiB, the last file is "
+                    f"{path.relative_to(folder)}",
+                    "submit from the folder of the program, and name data in sagemaker.inputs",
+                )
+    content = output.getvalue()
+    return CodeArchive(content=content, digest=hashlib.sha256(content).hexdigest()[:16])
+
+
+def _files(folder: Path, results: Path) -> Iterator[Path]:
+    for place, names, files in os.walk(folder):
+        here = Path(place)
+        names[:] = sorted(
+            name
+            for name in names
+            if name not in _LEFT_OUT
+            and not (here / name / "pyvenv.cfg").exists()
+            and (here / name).resolve() != results
+        )
+        yield from (path for name in sorted(files) if (path := here / name).is_file())
+
+
+def _add(archive: tarfile.TarFile, path: Path, name: Path) -> int:
+    """Add a file without owner and time; return its size [bytes]."""
+    try:
+        content = path.read_bytes()
+        mode = path.stat().st_mode
+    except OSError as failure:
+        raise StoreError(f"{path}: cannot be read: {failure.strerror}", "chmod u+r") from None
+    entry = tarfile.TarInfo(name.as_posix())
+    entry.size, entry.mode = len(content), 0o755 if mode & 0o100 else 0o644
+    archive.addfile(entry, io.BytesIO(content))
+    return len(content)
+
+
+_MOST_NAMES = 5
+_OPERATION = "CreateTrainingJob"
+# Field -> the setting that it is made from; others come from the profile or from rules.
+_SETTINGS = {
+    "AlgorithmSpecification.TrainingImage": "container.image",
+    "ResourceConfig.InstanceCount": "nodes",
+    "ResourceConfig.InstanceType": "partition",
+    "StoppingCondition.MaxRuntimeInSeconds": "time",
+}
+
+
+def check_limits(request: dict[str, Any], plan: LaunchPlan) -> None:
+    """Check a request of CreateTrainingJob before it is sent.
+
+    Raises:
+        PlanError: the place of the setting, the field, its value, and what is allowed.
+    """
+    # Costs 0.1 s, and is in an extra.
+    import botocore.session
+
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    shape = model.operation_model(_OPERATION).input_shape
+    for field, problem in _violations(request, shape):
+        setting = plan.settings.get(_SETTINGS.get(field, "command"), plan.settings["command"])
+        raise PlanError(
+            f"{setting.origin}: {_OPERATION}: {field}: {problem}",
+            "hpctrain render FILE shows the request",
+        )
+
+
+def _violations(value: Any, shape: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path of each wrong value, and the reason."""
+    kind = shape.type_name
+    if kind == "structure":
+        yield from _structure(value, shape, place)
+    elif kind == "list":
+        yield from _size(len(value), shape.metadata, place, "items")
+        for index, part in enumerate(value):
+            yield from _violations(part, shape.member, f"{place}.{index}")
+    elif kind == "map":
+        yield from _size(len(value), shape.metadata, place, "entries")
+        for key, part in value.items():
+            yield from _violations(part, shape.value, f"{place}.{key}")
+    elif kind == "string":
+        yield from _text(value, shape.metadata, place)
+    elif kind in ("integer", "long"):
+        yield from _size(value, shape.metadata, place, "")
+
+
+def _structure(value: dict[str, Any], shape: Any, place: str) -> Iterator[tuple[str, str]]:
+    at = f"{place}." if place else ""
+    for key, part in value.items():
+        if key not in shape.members:
+            near = get_close_matches(key, shape.members, n=1)
+            yield f"{at}{key}", f"is no field{f'; did you mean {near[0]}?' if near else ''}"
+        else:
+            yield from _violations(part, shape.members[key], f"{at}{key}")
+    for key in sorted(set(shape.required_members) - set(value)):
+        yield f"{at}{key}", "is missing"
+
+
+def _size(size: int, limits: dict[str, Any], place: str, what: str) -> Iterator[tuple[str, str]]:
+    unit = f" {what}" if what else ""
+    if size > limits.get("max", size):
+        yield place, f"{size}{unit}, at most {limits['max']}"
+    if size < limits.get("min", size):
+        yield place, f"{size}{unit}, at least {limits['min']}"
+
+
+def _text(text: str, limits: dict[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    names = limits.get("enum")
+    if names and text not in names:
+        near = get_close_matches(text, names, n=_MOST_NAMES) or names[:_MOST_NAMES]
+        yield place, f"{text!r} is not one of {len(names)} names; near: {', '.join(near)}"
+        return
+    yield from _size(len(text), limits, place, "characters")
+    pattern = limits.get("pattern")
+    # Patterns of AWS: not all are valid for Python, such as `\\p{L}`.
+    if pattern and "\\p{" not in pattern and not re.fullmatch(pattern, text, re.DOTALL):
+        yield place, f"{text!r} does not match {pattern}"

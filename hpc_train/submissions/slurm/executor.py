@@ -23,11 +23,17 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import Executor, ExecutorOptions, check_queue_limit
-from hpc_train.submissions.slurm.job_arrays import SbatchCall, allocation, batches
 from hpc_train.submissions.slurm.job_states import MARK, job_reports, search
-from hpc_train.submissions.slurm.sbatch import Call, Sbatch, await_job_id, start_sbatch
-from hpc_train.submissions.slurm.sbatch_environment import notices
-from hpc_train.submissions.slurm.slurm_commands import call_slurm
+from hpc_train.submissions.slurm.sbatch import (
+    Call,
+    Sbatch,
+    SbatchCall,
+    allocation,
+    await_job_id,
+    batches,
+    start_sbatch,
+)
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, notices
 from hpc_train.submissions.submission_file import mark, status_of, write
 
 ALLOCATIONS = ".allocations"

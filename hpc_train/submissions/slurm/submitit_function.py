@@ -19,7 +19,7 @@ from submitit.slurm import slurm
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.model.value import Value
-from hpc_train.submissions.slurm.sbatch_environment import as_arguments, environment_changes
+from hpc_train.submissions.slurm.slurm_commands import as_arguments, environment_changes
 from hpc_train.submissions.slurm.submitit_script import QueueWatcher, job_id_of
 
 
@@ -107,7 +107,9 @@ class FunctionExecutor(slurm.SlurmExecutor):
         return self._rendered.script.text
 
     def _make_submission_command(self, submission_file_path: Path) -> list[str]:
-        run = RunFolder(path=self.folder / _uid_of(submission_file_path))
+        run = RunFolder(
+            path=self.folder / submission_file_path.stem.removeprefix(".submission_file_")
+        )
         output = str(run.logs / "job.out").replace("%", "%%")
         changes = environment_changes(os.environ, self._rendered.cluster, self._rendered.options)
         sbatch = ["sbatch", "--parsable", f"--output={output}", "--comment=hpctrain"]
@@ -170,7 +172,3 @@ class FunctionEnvironment(slurm.SlurmJobEnvironment):
         "local_rank": "LOCAL_RANK",
         "num_tasks": "WORLD_SIZE",
     }
-
-
-def _uid_of(path: Path) -> str:
-    return path.stem.removeprefix(".submission_file_")

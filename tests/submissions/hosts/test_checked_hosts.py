@@ -16,9 +16,9 @@ from hpc_train.errors import HostsError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.submissions.hosts.executor import check_hosts
-from hpc_train.submissions.hosts.queue_runner import HostQueue, candidates
-from hpc_train.submissions.hosts.rendezvous_check import Gap, Place, apart, shown
-from hpc_train.submissions.hosts.run_on_hosts import take_hosts
+from hpc_train.submissions.hosts.queue_runner import candidates
+from hpc_train.submissions.hosts.run_on_hosts import Gap, Place, apart, shown, take_hosts
+from hpc_train.submissions.run_queue import QueuedRuns
 from tests.sites.test_host_list import JOB, plan_of, write
 from tests.sites.test_host_list import SITE as TWO
 
@@ -150,7 +150,7 @@ def test_two_of_three_hosts_with_the_same_torch_are_enough(ssh: Path) -> None:
     third = SITE.replace("launchers:", "  - {name: gpu3, address: 127.0.0.13}\nlaunchers:")
     job = plan_of(write(ssh, third), JOB)
     assert check_hosts(ssh, [job]) == ("gpu1",)
-    used = candidates(job, HostQueue(runs=(), apart=("gpu1",)))
+    used = candidates(job, QueuedRuns(runs=(), apart=("gpu1",)))
     assert [host.name for host in used] == ["gpu2", "gpu3"]
 
 
@@ -294,7 +294,7 @@ def test_a_fault_that_lasts_is_not_waited_for(
     say(ssh, "gpu1", "busy r2 of you")
     say(ssh, "gpu2", second)
     wanted = plan(ssh, nodes)
-    hosts = candidates(wanted, HostQueue(runs=()))
+    hosts = candidates(wanted, QueuedRuns(runs=()))
     taken = take_hosts(RunFolder(path=ssh / "run"), wanted, hosts)
     assert (taken.started, taken.lasting) == (None, lasting)
     assert taken.reason.startswith("gpu1 is in use by r2 of you; gpu2 ")
@@ -307,7 +307,7 @@ def test_locks_that_are_not_enough_are_given_up(ssh: Path) -> None:
         (ssh / f"{host}.sh").write_text(text)
     say(ssh, "gpu2", "busy r1 of me")
     wanted = plan(ssh, 2)
-    taken = take_hosts(RunFolder(path=ssh / "run"), wanted, candidates(wanted, HostQueue(runs=())))
+    taken = take_hosts(RunFolder(path=ssh / "run"), wanted, candidates(wanted, QueuedRuns(runs=())))
     assert (taken.started, taken.reason) == (None, "gpu2 is in use by r1 of me")
     took, gave_up = (ssh / "calls").read_text().split("gpu1\n")[1:]
     assert took.startswith("set -- take ")

@@ -7,9 +7,8 @@ import pytest
 
 from hpc_train.model.run import Failure, JobStatus
 from hpc_train.model.submission import JobState
-from hpc_train.submissions.hosts.host_states import HostState, merged, report_of, states_of
-from hpc_train.submissions.hosts.started_hosts import StartedHost
-from hpc_train.submissions.hosts.transport import Answer
+from hpc_train.submissions.hosts.run_on_hosts import HostState, merged, report_of, states_of
+from hpc_train.submissions.hosts.transport import Answer, StartedHost
 
 HOST = StartedHost(name="gpu1", address="10.0.0.11", folder="/f", boot="b1")
 RUNNING = HostState(name="gpu1", alive=True)

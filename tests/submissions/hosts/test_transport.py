@@ -10,12 +10,17 @@ import pytest
 
 from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
-from hpc_train.submissions.hosts.copied_files import MOST_MIB, files_to_copy
-from hpc_train.submissions.hosts.fetched_logs import file_here, parts, sizes_there
-from hpc_train.submissions.hosts.queue_runner import Copy, put
+from hpc_train.submissions.hosts.queue_runner import (
+    MOST_MIB,
+    Copy,
+    file_here,
+    files_to_copy,
+    parts,
+    put,
+    sizes_there,
+)
 from hpc_train.submissions.hosts.run_on_hosts import fault
-from hpc_train.submissions.hosts.started_hosts import StartedHost
-from hpc_train.submissions.hosts.transport import Answer, at_once, call, options
+from hpc_train.submissions.hosts.transport import Answer, StartedHost, at_once, call, options
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.pbs import find_job, pbs_commands
+from hpc_train.submissions.pbs import jobs as pbs_jobs
 from hpc_train.submissions.pbs import qsub as qsub_module
 from hpc_train.submissions.pbs.executor import PbsExecutor
 from tests.pipeline.waiting import wait_for
@@ -134,7 +134,7 @@ def test_a_silent_server_loses_no_run(
     run = make()
     submit(run)
     path = pbs.fault("silent")
-    monkeypatch.setattr(pbs_commands, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(pbs_jobs, "_TIMEOUT_S", 1.0)
     found = state(run)
     assert found.state is JobState.UNKNOWN
     assert found.reason == "PBS does not answer: no answer within 1.0 s"
@@ -187,4 +187,4 @@ def test_marks_in_json_and_in_text() -> None:
         "9.s": {"Variable_List": "A=1,HPCTRAIN_MARK=hpctrain:a,B=2"},
         "10.s": {"Variable_List": {"X": 5}},
     }
-    assert find_job.with_mark(jobs, "hpctrain:a") == ("9.s", "12.s")
+    assert pbs_jobs.with_mark(jobs, "hpctrain:a") == ("9.s", "12.s")

@@ -13,7 +13,7 @@ from hpc_train.model.site import Limits
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.pbs.executor import PbsExecutor
-from hpc_train.submissions.pbs.job_arrays import array_of, qsub_calls, subjob
+from hpc_train.submissions.pbs.jobs import array_of, qsub_calls, subjob
 from tests.pipeline.waiting import wait_for
 from tests.servers.pbs import RunningPbs
 from tests.submissions.pbs.test_executor import pbs

@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from hpc_train.model.submission import JobState
-from hpc_train.submissions.pbs.job_states import ENDING, node_list, report
-from hpc_train.submissions.pbs.qstat import read_json, read_text
+from hpc_train.submissions.pbs.jobs import ENDING, node_list, read_json, read_text, report
 
 ANSWERS = Path(__file__).parent / "answers"
 

@@ -11,7 +11,7 @@ import pytest
 from hpc_train import slow_answer
 from hpc_train.errors import SubmitError
 from hpc_train.model.submission import JobState
-from hpc_train.submissions.pbs import find_job, pbs_commands
+from hpc_train.submissions.pbs import jobs as pbs_jobs
 from hpc_train.submissions.pbs import qsub as qsub_module
 from tests.pipeline.waiting import wait_for
 from tests.servers.pbs import RunningPbs
@@ -42,7 +42,7 @@ def test_a_silent_server_holds_a_submission_for_a_bounded_time(
     for name, value in {"_PATIENCE_S": 2.0, "_SEARCH_S": 1.0}.items():
         monkeypatch.setattr(qsub_module, name, value)
     monkeypatch.setattr(slow_answer, "NOTICE_S", 0.2)
-    monkeypatch.setattr(pbs_commands, "_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(pbs_jobs, "_TIMEOUT_S", 1.0)
     run = make()
     with pytest.raises(SubmitError, match="qsub was not answered: no answer within 2") as failure:
         submit(run)
@@ -114,9 +114,9 @@ def test_of_two_jobs_of_one_request_the_later_one_is_deleted(
 
 
 def test_the_longest_wait_for_a_silent_server_is_three_minutes() -> None:
-    assert qsub_module._PATIENCE_S + qsub_module._SEARCH_S + pbs_commands._TIMEOUT_S < 180
+    assert qsub_module._PATIENCE_S + qsub_module._SEARCH_S + pbs_jobs._TIMEOUT_S < 180
     # Else a run would be taken for lost, and submitted again, while its qsub may be accepted.
-    assert qsub_module._PATIENCE_S + qsub_module._UNDER_WAY_S < find_job.WITHIN_S
+    assert qsub_module._PATIENCE_S + qsub_module._UNDER_WAY_S < pbs_jobs.WITHIN_S
 
 
 def test_a_server_that_cannot_be_reached_has_no_job(pbs: RunningPbs, make: Make) -> None:

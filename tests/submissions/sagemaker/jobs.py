@@ -5,8 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpc_train.model.site import SourcedSite
-from hpc_train.pipeline.prepared import PreparedPoint
-from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.render import PreparedPoint, Request, prepare
 from hpc_train.sites.load import load_site
 from hpc_train.specs.override import parse_setting
 

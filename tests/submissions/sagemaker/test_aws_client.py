@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError, PlanError, SiteProfileError, SubmitError
-from hpc_train.submissions.sagemaker.aws_client import check_credentials, client, region_of
-from hpc_train.submissions.sagemaker.aws_messages import explain
+from hpc_train.submissions.sagemaker.aws_client import check_credentials, client, explain, region_of
 from tests.submissions.sagemaker.jobs import JOB, profile, site
 
 pytest.importorskip("boto3")

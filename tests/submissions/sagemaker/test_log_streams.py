@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from hpc_train.model.run import RunFolder
-from hpc_train.submissions.sagemaker.log_streams import GROUP, STATE_FILE, fetch
+from hpc_train.submissions.sagemaker.job_reports import GROUP, STATE_FILE, fetch
 
 boto3 = pytest.importorskip("boto3")
 stub = pytest.importorskip("botocore.stub")

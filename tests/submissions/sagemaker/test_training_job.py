@@ -15,10 +15,9 @@ import pytest
 from hpc_train.errors import PlanError, SiteProfileError, StoreError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
-from hpc_train.submissions.sagemaker import code_archive, job_reports
-from hpc_train.submissions.sagemaker.code_archive import pack
+from hpc_train.submissions.sagemaker import job_reports, submit_jobs
 from hpc_train.submissions.sagemaker.job_reports import bill_of
-from hpc_train.submissions.sagemaker.service_limits import check_limits
+from hpc_train.submissions.sagemaker.submit_jobs import check_limits, pack
 from hpc_train.submissions.sagemaker.training_job import job_name, training_job
 from tests.submissions.sagemaker.jobs import ROLE, job, site
 
@@ -272,7 +271,7 @@ def test_the_same_files_are_the_same_bytes(folder: Path) -> None:
 
 
 def test_data_are_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_archive, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(submit_jobs, "MOST_BYTES", 1 << 20)
     (folder / "data.bin").write_bytes(bytes(2 << 20))
     with pytest.raises(StoreError, match=r"more than 1 MiB, the last file is data\.bin") as failure:
         pack(folder, folder / "results")

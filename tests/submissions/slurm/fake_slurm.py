@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.submissions.slurm.squeue import FIELD, RECORD
+from hpc_train.submissions.slurm.job_states import FIELD, RECORD
 
 Fake = Callable[[str, str], None]
 BUSY = "slurm_load_jobs error: Socket timed out on send/recv operation"

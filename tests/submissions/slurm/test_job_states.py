@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.job_states import job_reports
-from hpc_train.submissions.slurm.squeue import FIELD, RECORD
+from hpc_train.submissions.slurm.job_states import FIELD, RECORD, job_reports
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 
 SINCE = "2026-11-20"

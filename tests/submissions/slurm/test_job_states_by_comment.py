@@ -10,8 +10,7 @@ import pytest
 
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.job_states import find, search
-from hpc_train.submissions.slurm.squeue import FIELD, RECORD
+from hpc_train.submissions.slurm.job_states import FIELD, RECORD, find, search
 from hpc_train.submissions.submission_file import owner
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, says, submission, submitted

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 
 from hpc_train.lint.rules import all_rules
 from hpc_train.slurm_options import sbatch_grammar
-from hpc_train.submissions.slurm.reason_codes import sentence
+from hpc_train.submissions.slurm.job_states import sentence
 from hpc_train.submissions.slurm.sbatch import (
     advice,
+    answer_of,
     known_refusals,
     named_options,
     refusal_of,
 )
-from hpc_train.submissions.slurm.sbatch_test_only import answer_of
 from hpc_train.subprocesses import Finished
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "reasons.yaml").read_bytes())

@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.model.submission import JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.sacct import parse, sacct
-from hpc_train.submissions.slurm.squeue import FIELD, epoch
+from hpc_train.submissions.slurm.job_states import FIELD, epoch, parse_accounting, sacct
 
 ANSWERS = Path(__file__).parent / "answers"
 ENDED = (ANSWERS / "sacct.txt").read_text()
@@ -21,7 +20,7 @@ ENDED = (ANSWERS / "sacct.txt").read_text()
 
 def test_how_jobs_ended(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        found = {entry.job: entry.report for entry in parse(ENDED)}
+        found = {entry.job: entry.report for entry in parse_accounting(ENDED)}
     assert {job: (report.state, report.reason) for job, report in found.items()} == {
         "67": (JobState.TIMEOUT, "it reached its time limit"),
         "145": (JobState.CANCELLED, "cancelled by user id 0"),
@@ -54,22 +53,22 @@ def test_how_jobs_ended(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_element_that_ran_is_not_the_rest_of_its_array() -> None:
-    found = {entry.job: entry.report for entry in parse(ENDED)}
+    found = {entry.job: entry.report for entry in parse_accounting(ENDED)}
     assert found["249_7"].nodes == "lab4"
     assert found["249_9"].nodes == ""
     swapped = "\n".join(reversed(ENDED.splitlines()))
-    assert {entry.job: entry.report for entry in parse(swapped)}["249_7"].nodes == "lab4"
+    assert {entry.job: entry.report for entry in parse_accounting(swapped)}["249_7"].nodes == "lab4"
 
 
 def test_a_job_cancelled_before_its_start_has_none() -> None:
-    found = {entry.job: entry.report for entry in parse(ENDED)}
+    found = {entry.job: entry.report for entry in parse_accounting(ENDED)}
     assert found["145"].start is None
     assert found["253"].start == epoch("2026-11-21T06:51:44")
 
 
 @given(st.lists(st.one_of(st.text(max_size=9), st.sampled_from([FIELD, "7_[1-3]", "\n"]))))
 def test_no_text_breaks_it(pieces: list[str]) -> None:
-    for entry in parse("".join(pieces)):
+    for entry in parse_accounting("".join(pieces)):
         assert entry.job[0].isdecimal()
 
 
@@ -130,7 +129,7 @@ def test_the_words_of_the_question(program: Path) -> None:
 
 def test_a_question_imports_neither_submitit_nor_pandas() -> None:
     code = (
-        "import sys, hpc_train.submissions.slurm.squeue, hpc_train.submissions.slurm.sacct\n"
+        "import sys, hpc_train.submissions.slurm.job_states\n"
         "print({'submitit', 'pandas', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=240)

@@ -15,8 +15,13 @@ from hpc_train.model.site import Limits
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm import sbatch as sbatch_module
 from hpc_train.submissions.slurm.executor import _MANY, SlurmExecutor, submit_batches
-from hpc_train.submissions.slurm.job_arrays import allocation, batches
-from hpc_train.submissions.slurm.sbatch import Sbatch, await_job_id, start_sbatch
+from hpc_train.submissions.slurm.sbatch import (
+    Sbatch,
+    allocation,
+    await_job_id,
+    batches,
+    start_sbatch,
+)
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, submission
 

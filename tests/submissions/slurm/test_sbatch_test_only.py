@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.submissions.slurm.sbatch_environment import (
+from hpc_train.submissions.slurm.sbatch import answer_of, ask_sbatch, shell_variables
+from hpc_train.submissions.slurm.sbatch import test_only as verdict
+from hpc_train.submissions.slurm.slurm_commands import (
     as_arguments,
     environment_changes,
     notices,
     option_of,
 )
-from hpc_train.submissions.slurm.sbatch_test_only import answer_of, ask_sbatch, shell_variables
-from hpc_train.submissions.slurm.sbatch_test_only import test_only as verdict
 from hpc_train.subprocesses import Finished
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 

@@ -11,14 +11,14 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.squeue import (
+from hpc_train.submissions.slurm.job_states import (
     FIELD,
     RECORD,
     QueueEntry,
     base_ids,
     epoch,
     job_ids,
-    parse,
+    parse_queue,
     selection,
     squeue,
     wanted,
@@ -29,7 +29,8 @@ ANSWERS = Path(__file__).parent / "answers"
 
 def job_reports(name: str) -> dict[str, JobReport]:
     return {
-        f"{entry.job} {entry.name}": entry.report for entry in parse((ANSWERS / name).read_text())
+        f"{entry.job} {entry.name}": entry.report
+        for entry in parse_queue((ANSWERS / name).read_text())
     }
 
 
@@ -62,7 +63,7 @@ def test_waiting_jobs_say_why(caplog: pytest.LogCaptureFixture) -> None:
 def test_a_comment_is_kept_whatever_it_holds() -> None:
     comments = {
         entry.job: entry.comment
-        for entry in parse((ANSWERS / "squeue_waiting.txt").read_text())
+        for entry in parse_queue((ANSWERS / "squeue_waiting.txt").read_text())
         if entry.comment
     }
     assert comments == {"225": "hpctrain:0123456789abcdef", "227": "a|b\nc"}
@@ -100,7 +101,7 @@ def test_a_job_cancelled_before_its_start_has_none() -> None:
 def test_the_states_of_nodes_are_said() -> None:
     configuring = record("7", "CONFIGURING", "N/A", "n1", "None", "a", "(null)")
     completing = record("8", "COMPLETING", "N/A", "n1", "NonZeroExitCode", "a", "(null)")
-    first, second = parse(configuring + completing)
+    first, second = parse_queue(configuring + completing)
     assert first.report.reason == "its nodes are being prepared"
     assert (second.report.state, second.report.reason) == (JobState.RUNNING, "it is ending")
 
@@ -108,7 +109,7 @@ def test_the_states_of_nodes_are_said() -> None:
 def test_the_lines_between_clusters_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
     job = ("RUNNING", "N/A", "n1", "None", "a", "(null)")
     text = f"CLUSTER: one\n{record('7', *job)}\nCLUSTER: two\n{record('8', *job)}\nCLUSTER: three\n"
-    assert [entry.job for entry in parse(text)] == ["7", "8"]
+    assert [entry.job for entry in parse_queue(text)] == ["7", "8"]
     assert caplog.text == ""
 
 
@@ -121,7 +122,7 @@ def test_a_record_of_another_shape_is_named_and_left_out(
 ) -> None:
     good = record("9", "RUNNING", "N/A", "", "None", "a", "")
     with caplog.at_level(logging.WARNING):
-        assert [entry.job for entry in parse(good + line)] == ["9"]
+        assert [entry.job for entry in parse_queue(good + line)] == ["9"]
     assert repr(line.rstrip("\n" + RECORD).lstrip("\n"))[1:-1] in caplog.text
 
 
@@ -135,7 +136,7 @@ PIECES = st.sampled_from(
 @example(["9" * 5000, *[FIELD] * 6, RECORD])
 @example(["7_[" + "9" * 5000 + "]", *[FIELD] * 6, RECORD])
 def test_no_text_breaks_it(pieces: list[str]) -> None:
-    for entry in parse("".join(pieces)):
+    for entry in parse_queue("".join(pieces)):
         assert entry.job[0].isdecimal()
 
 

@@ -15,7 +15,7 @@ from submitit.core import utils
 
 from hpc_train.errors import PlanError, SpecError, SubmitError, UnknownNameError
 from hpc_train.model.run import RunFolder
-from hpc_train.submissions.slurm.squeue import FIELD, RECORD
+from hpc_train.submissions.slurm.job_states import FIELD, RECORD
 from hpc_train.submissions.slurm.submitit_function import FunctionJob
 from hpc_train.submissions.slurm.submitit_script import ScriptExecutor, ScriptJob, job_id_of
 from tests.submissions.slurm.conftest import Fake
