@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from typing import Any
 
 from torch import nn
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
@@ -46,8 +47,11 @@ class Hsdp(Fsdp):
         return setup.mesh()
 
 
-def shard(model: nn.Sequential, mesh: DeviceMesh, setup: Setup) -> FSDPModule:
-    """Shard each layer with parameters, then the model; a mesh of two replicates and shards."""
+def shard(model: nn.Sequential, mesh: DeviceMesh, setup: Setup, **options: Any) -> FSDPModule:
+    """Shard each layer with parameters, then the model; a mesh of two replicates and shards.
+
+    `options` are those of `fully_shard`.
+    """
     policy = sharded_policy(setup.request.precision)
     for layer in model.children():
         if next(layer.parameters(), None) is not None:
@@ -55,9 +59,9 @@ def shard(model: nn.Sequential, mesh: DeviceMesh, setup: Setup) -> FSDPModule:
             # as each costs a collective more in each pass.
             norms: list[nn.Module] = [m for m in layer.modules() if isinstance(m, nn.BatchNorm2d)]
             if norms and policy.param_dtype is not None:
-                fully_shard(norms, mesh=mesh)
-            fully_shard(layer, mesh=mesh, mp_policy=policy)
-    return fully_shard(model, mesh=mesh, mp_policy=policy)
+                fully_shard(norms, mesh=mesh, **options)
+            fully_shard(layer, mesh=mesh, mp_policy=policy, **options)
+    return fully_shard(model, mesh=mesh, mp_policy=policy, **options)
 
 
 def on_last(model: FSDPModule) -> Callable[[bool], AbstractContextManager[object]]:

@@ -60,7 +60,9 @@ class PipelineFsdp:
         mesh = setup.mesh()
         stages = own_stages(make(), setup, mesh.get_local_rank("stage"))
         for stage in stages.values():
-            shard(stage, mesh["data"], setup)
+            # A schedule that computes gradients of weights later looks for the parameters that the
+            # forward pass used, and skips those that were sharded again in between.
+            shard(stage, mesh["data"], setup, reshard_after_forward=False)
         return PipelineStep(stages, setup, mesh.get_group("stage"), mesh.get_local_rank("data"))
 
 
