@@ -21,7 +21,6 @@ _CONTEXT_GIB, _NCCL_GIB = (0.4, 1.5), (0.6, 3.5)
 _HALF = frozenset({"bf16", "fp16"})
 # The resident set of a process with torch, and the buffers of gloo (Linux, torch 2.13).
 _CPU_GIB = (0.25, 0.6)
-_GRADIENT = 4
 # What allocators and temporary arrays need beyond the formula.
 _MORE = 1.15
 
@@ -43,7 +42,7 @@ def rank_memory(
     return RankMemory(
         states=_states(request, program, size),
         gathered=_gathered(request, program, size),
-        buckets=_buckets(request, program),
+        buckets=_buckets(request, program, size),
         activations=activations,
         logits=logits,
         context=_context(request),
@@ -53,12 +52,16 @@ def rank_memory(
 
 def training_size(program: ProgramSize, batch: float, backend: str = "nccl") -> TrainingSize:
     """Return what the formulas of traffic and states depend on; `batch` are a step's samples."""
+    each = program.parameter_bytes or (8.0 if program.precision == "fp64" else 4.0)
     return TrainingSize(
         parameters=program.parameters or 0,
         optimizer=program.optimizer,
         batch=int(batch),
         backend=backend,
-        gathered=2 if program.precision in _HALF else 4,
+        gathered=min(each, 2.0) if program.precision in _HALF else each,
+        trained=program.trained_parameters,
+        parameter_bytes=each,
+        trained_bytes=program.trained_bytes or each,
     )
 
 
@@ -68,8 +71,7 @@ def _states(request: TrainingRequest, program: ProgramSize, size: TrainingSize) 
     if request.pipeline_ranks == 1 or shape is None:
         return exactly(mean)
     # The first and the last stage also have a table of the vocabulary.
-    ratio = mean / (size.parameters * 4)
-    table = 4 * ratio * request.pipeline_ranks * shape.vocabulary * shape.width
+    table = mean / size.parameters * request.pipeline_ranks * shape.vocabulary * shape.width
     return Range(low=mean, high=mean + table)
 
 
@@ -94,7 +96,12 @@ def _gathered(request: TrainingRequest, program: ProgramSize, size: TrainingSize
     groups = _groups(request, program, size)
     if request.microbatches == 1:
         return groups
-    whole = (size.gathered + _GRADIENT) * _own_parameters(request, program, size)
+    # The layers of the rank that has most, before they are sharded.
+    parts, shape = request.pipeline_ranks, program.shape
+    table = shape.vocabulary * shape.width if shape is not None and parts > 1 else 0
+    stage = (size.parameters - 2 * table) / parts + table
+    own = max(size.parameters / parts, stage) / request.tensor_ranks
+    whole = (size.gathered + size.gradients / size.parameters) * own
     return Range(low=whole if program.model is not None else groups.low, high=whole)
 
 
@@ -118,22 +125,14 @@ def _groups(request: TrainingRequest, program: ProgramSize, size: TrainingSize) 
     block = block_parameters(shape.width) / request.tensor_ranks
     largest = max(block, (shape.vocabulary + shape.context) * shape.width / request.tensor_ranks)
     least = size.gathered * (block + largest)
-    return Range(low=least, high=least + (size.gathered + _GRADIENT) * largest)
+    return Range(low=least, high=least + (size.gathered + size.trained_bytes) * largest)
 
 
-def _own_parameters(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> float:
-    """Return the parameters of the layers of the rank that has most, before they are sharded."""
-    parts, shape = request.pipeline_ranks, program.shape
-    table = shape.vocabulary * shape.width if shape is not None and parts > 1 else 0
-    stage = (size.parameters - 2 * table) / parts + table
-    return max(size.parameters / parts, stage) / request.tensor_ranks
-
-
-def _buckets(request: TrainingRequest, program: ProgramSize) -> Range:
+def _buckets(request: TrainingRequest, program: ProgramSize, size: TrainingSize) -> Range:
     """Return the copies of gradients of DDP without `gradient_as_bucket_view`, which ours sets."""
     if request.strategy not in ("ddp", "zero1") or program.model is not None:
         return exactly(0.0)
-    return Range(low=0.0, high=4.0 * (program.parameters or 0))
+    return Range(low=0.0, high=size.gradients)
 
 
 def _of_samples(
@@ -165,10 +164,11 @@ def _of_samples(
 def _of_counted(request: TrainingRequest, program: ProgramSize, samples: float) -> Range:
     """Return the activations of a counted model.
 
-    Autocast keeps some in half the bytes; checkpointing keeps at least nothing.
+    Autocast keeps some of an fp32 model in half the bytes; checkpointing keeps at least nothing.
     """
     whole = samples * (program.activation_bytes or 0.0)
-    least = whole / 2 if request.precision in _HALF else whole
+    halved = request.precision in _HALF and (program.parameter_bytes or 4) > 2
+    least = whole / 2 if halved else whole
     return Range(low=0.0 if request.checkpointing != "none" else least, high=whole * _MORE)
 
 

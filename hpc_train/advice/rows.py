@@ -24,6 +24,7 @@ CHECKPOINTED = "activation checkpointing"
 # A forward pass is a third of a step, and is done twice.
 _FORWARD_AGAIN = 4 / 3
 _HOUR = 3600.0
+DATA_KEEPS_UP = "data that keeps up"
 
 
 def make_rows(question: Question) -> tuple[list[AdviceRow], dict[str, str]]:
@@ -57,7 +58,33 @@ def _row(request: TrainingRequest, question: Question) -> AdviceRow:
     )
     row = _with_memory(row, request, question)
     row = _with_step(row, request, question)
+    of_memory, of_step = _assumed(row, question)
+    row = replace(row, memory_assumes=of_memory, step_assumes=of_step)
     return _with_cost(_with_speedup(row, question), question)
+
+
+def _assumed(row: AdviceRow, question: Question) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return what memory and upper bound of a row rest on, as far as nothing states it."""
+    program, memory, baseline = question.program, row.memory, question.baseline
+    own, sources, ran = program.model is None, program.sources, _ran_here(row, question)
+    of_memory, of_step = [], []
+    if own and memory is not None and not ran:
+        typed = program.parameter_bytes or ("precision" in sources and program.precision == "fp32")
+        words = [] if typed else ["fp32 parameters"]
+        words += [program.optimizer] if "optimizer" not in sources else []
+        of_memory += [" with ".join(words)] if words else []
+    counted = program.shape is not None or program.activation_bytes is not None
+    bound = memory is not None and (memory.activations.high or row.change)
+    if bound and not ran and not counted:
+        of_memory.append("activations in proportion to samples")
+    if baseline is not None and baseline.guessed and (ran or row.step.high is not None):
+        of_step.append(f"that {baseline.source} is {baseline.strategy}")
+    bounded = not row.measured and row.forecast is None and row.step.high is not None
+    if own and bounded and baseline is not None and row.ranks > baseline.ranks:
+        of_step.append(DATA_KEEPS_UP)
+        if row.strategy in ("fsdp", "hsdp") and program.blocks is None:
+            of_step.append(f"at most {_GROUPS} layers")
+    return tuple(of_memory), tuple(of_step)
 
 
 def _sent(request: TrainingRequest, question: Question) -> float | None:
@@ -101,18 +128,27 @@ def _data_size(one: MeasuredStep, question: Question) -> int:
 def _memory(
     request: TrainingRequest, program: ProgramSize, question: Question, micro_batch: float
 ) -> RankMemory | None:
-    """Return the memory by formulas; the peak of a measured step replaces unknown activations."""
+    """Return the memory by formulas; the peak of a measured step replaces unknown activations.
+
+    Without a peak, a step that ran here needed at most the memory of the GPU.
+    """
     found = rank_memory(request, program, micro_batch)
-    peaks = [one for one in question.measured if one.peak_memory_gib and one.batch]
-    if found is None or program.shape is not None or not peaks or not micro_batch:
+    known = [one for one in question.measured if one.strategy in DATA_PARALLEL + OF_LAYERS]
+    steps = [one for one in known if one.batch and (one.peak_memory_gib or one.here)]
+    step = max(steps, key=lambda one: bool(one.peak_memory_gib), default=None)
+    if found is None or program.shape is not None or step is None or not micro_batch:
         return found
-    step = peaks[0]
     before = request_of(step.strategy, step.ranks, question)
     states = rank_memory(before, program, 0.0)
-    rest = (step.peak_memory_gib or 0.0) * GIB - (states.states.low if states else 0.0)
+    peak = step.peak_memory_gib or question.machine.most_gib or 0.0
+    rest = peak * GIB - (states.states.low if states else 0.0)
     ratio = micro_batch / ((step.batch or 1.0) / before.data_size / before.microbatches)
     if rest <= 0:
         return found
+    if not step.peak_memory_gib:
+        if program.activation_bytes is not None or ratio > 1:
+            return found
+        return replace(found, activations=Range(high=rest * ratio), logits=exactly(0.0))
     activations = Range(low=rest * min(ratio, 1.0), high=rest * max(ratio, 1.0))
     nothing = exactly(0.0)
     rest_of_peak = {"activations": activations, "logits": nothing, "buckets": nothing}
@@ -226,7 +262,8 @@ def _smallest_change(row: AdviceRow, request: TrainingRequest, question: Questio
             )
             changed = request_of(row.strategy, row.ranks, replace(question, program=program))
             memory = _memory(changed, program, question, size)
-            if fits(memory, question.machine) == "yes":
+            ran = checkpointing == "none" and _ran_here(replace(row, samples=size), question)
+            if ran or fits(memory, question.machine) == "yes":
                 return _change(size, sizes[0], checkpointing)
     return ""
 
@@ -254,6 +291,8 @@ def _change(size: float, before: float, checkpointing: str) -> str:
 
 GIGA = 1e9
 _BUCKET = 25 * 2.0**20
+# More than the layers of any published transformer, of which fsdp gathers one after the other.
+_GROUPS = 128
 _REACHED_IN_NODE, _REACHED = 0.65, 0.7
 # NVLink SHARP adds inside the switch: an all-reduce sends about half; from Hopper on.
 _IN_SWITCH, _IN_SWITCH_FROM = 1.75, 450.0
@@ -306,8 +345,8 @@ def _most(
 
 def _calls(request: TrainingRequest, program: ProgramSize) -> float:
     """Return the collectives of a step."""
-    gradients = math.ceil(4.0 * (program.parameters or 0) / _BUCKET) + 1
-    blocks = program.shape.blocks if program.shape else gradients
+    gradients = math.ceil(training_size(program, 1).gradients / _BUCKET) + 1
+    blocks = program.shape.blocks if program.shape else program.blocks or _GROUPS
     return {
         "ddp": gradients,
         "zero1": 2 * gradients,

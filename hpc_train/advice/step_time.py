@@ -54,16 +54,20 @@ def compute_time(
     if measured is not None:
         share = samples / (measured.batch or samples) * measured.ranks / ranks
         return Range(low=measured.seconds * share, high=measured.seconds * share)
-    peak = peak_of(machine, program.precision)
+    peak = peak_of(machine, program)
     if program.flops_per_sample is None or peak is None:
         return Range()
     return Range(low=samples * program.flops_per_sample / (ranks * peak * TERA))
 
 
-def peak_of(machine: MachineSize, precision: str) -> float | None:
-    """Return the peak [TFLOP/s] of a GPU; fp32 may run as TF32, which is faster."""
-    dtype = dtype_of(precision)
-    names = ("tf32", "fp32") if dtype == "fp32" else (dtype,)
+def peak_of(machine: MachineSize, program: ProgramSize) -> float | None:
+    """Return the peak [TFLOP/s] of a GPU; fp32 may run as TF32, which is faster.
+
+    In torch convolutions do; products of matrices only where a program asks for it, and the
+    reference trainer does not.
+    """
+    dtype = dtype_of(program.precision)
+    names = ("tf32", "fp32") if dtype == "fp32" and program.shape is None else (dtype,)
     found = [machine.peak_tflops[name] for name in names if name in machine.peak_tflops]
     return max(found, default=None)
 
@@ -72,7 +76,7 @@ def model_flops_utilisation(
     program: ProgramSize, machine: MachineSize, measured: MeasuredStep
 ) -> float | None:
     """Return the share of the GPUs' peak that a measured step reached; None if unknown."""
-    peak = peak_of(machine, program.precision)
+    peak = peak_of(machine, program)
     if peak is None or program.flops_per_sample is None or measured.batch is None:
         return None
     done = measured.batch * program.flops_per_sample / measured.seconds

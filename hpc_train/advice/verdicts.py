@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator, Sequence
 from msgspec.structs import replace
 
 from hpc_train.advice.measured_curve import forecast_refusals
-from hpc_train.advice.question import DATA_PARALLEL, Question
-from hpc_train.advice.rows import CHECKPOINTED, make_rows
+from hpc_train.advice.question import DATA_PARALLEL, Question, request_of
+from hpc_train.advice.rank_memory import rank_memory
+from hpc_train.advice.rows import CHECKPOINTED, DATA_KEEPS_UP, fits, make_rows
 from hpc_train.advice.step_time import compute_time, model_flops_utilisation
 from hpc_train.model.advice import Advice, AdviceRow, RankMemory
 from hpc_train.model.machine_size import MOST_RANKS, MachineSize
@@ -34,6 +35,7 @@ FEW_SAMPLES = 1
 
 def advise(question: Question) -> Advice:
     """Return the advice on a program, a machine and sizes."""
+    question, taken = _plausible(question)
     rows, refused = make_rows(question)
     judged = tuple(_judged(row, rows, question) for row in rows)
     best = _recommended(judged, question)
@@ -47,9 +49,28 @@ def advise(question: Question) -> Advice:
         limit=_limit(judged, question),
         choices=tuple(choices(judged, question)),
         refused=tuple(refused.items()),
-        missing=tuple(missing(question)),
+        missing=(*taken, *missing(question)),
         not_forecast=forecast_refusals(rows, question),
     )
+
+
+def _plausible(question: Question) -> tuple[Question, list[str]]:
+    """Return the question with another strategy of measured steps that state none, and why.
+
+    Without one they count as ddp, unless by the formulas that cannot have fitted.
+    """
+    measured, taken = [], []
+    for one in question.measured:
+        request = request_of(one.strategy, one.ranks, question)
+        memory = rank_memory(request, question.program, 0.0) if one.guessed and one.here else None
+        if memory is not None and fits(memory, question.machine) == "no":
+            taken.append(
+                f"the strategy of {one.source}, taken as fsdp, as {one.strategy} needs "
+                f"{_gib(memory)} GiB; if it is another: a column strategy"
+            )
+            one = replace(one, strategy="fsdp")
+        measured.append(one)
+    return replace(question, measured=tuple(measured)), taken
 
 
 def _judged(row: AdviceRow, rows: Sequence[AdviceRow], question: Question) -> AdviceRow:
@@ -66,7 +87,7 @@ def _verdict(row: AdviceRow, rows: Sequence[AdviceRow], question: Question) -> t
         return "not needed", f"{simpler.strategy} fits"
     return {
         "no": (FITS, f"with {row.change}"),
-        "perhaps": (FITS, f"certainly with {row.change}")
+        "perhaps": (FITS, f"{'' if row.memory_assumes else 'certainly '}with {row.change}")
         if row.change
         else ("may fit", _doubt(row)),
         "unknown": ("possible", _unknown(row, question)),
@@ -136,14 +157,17 @@ def _one_rank(rows: Sequence[AdviceRow], question: Question, refused: str) -> st
     if single is None:
         return f"{noun} cannot train it so: {refused}."
     with_change = f" with {single.change}" if single.change else ""
+    if single.memory_assumes:
+        with_change += f", assuming {' and '.join(single.memory_assumes)}"
+    enough = f"{noun} suffices for the memory{with_change}: distribute only to be faster."
     said = {
-        "yes": f"{noun} suffices for the memory: distribute only to be faster.",
+        "yes": enough,
         "perhaps": f"{noun} may suffice: {_doubt(single).replace('its', 'the')}.",
         "unknown": f"Whether {noun[:1].lower()}{noun[1:]} suffices for the memory is unknown.",
-        "no": f"{noun} does not suffice, whatever the micro-batch.",
+        "no": f"{noun} does not suffice, whatever the micro-batch{with_change}.",
     }[single.fits]
-    if with_change:
-        said = f"{noun} suffices for the memory{with_change}: distribute only to be faster."
+    if single.change:
+        said = enough
     return " ".join((said, *_utilisation(question)))
 
 
@@ -161,7 +185,10 @@ def _utilisation(question: Question) -> Iterator[str]:
     used = model_flops_utilisation(question.program, question.machine, baseline)
     if used is None:
         return
-    yield f"The measured step reaches {100 * used:.0f} % of the peak (MFU)."
+    program = question.program
+    tf32 = program.precision == "fp32" and program.shape is None and question.machine.gpus_per_node
+    of = "peak of TF32 (MFU), which torch uses for matrices only if asked" if tf32 else "peak (MFU)"
+    yield f"The measured step reaches {100 * used:.0f} % of the {of}."
     if used < LOW_MFU and waits < WAITS:
         yield f"Make one GPU faster first: {', '.join(_first_steps(question))}."
 
@@ -169,7 +196,7 @@ def _utilisation(question: Question) -> Iterator[str]:
 def _first_steps(question: Question) -> Iterator[str]:
     """Yield what usually makes a single GPU faster, of what the program does not do yet."""
     if question.program.precision == "fp32":
-        yield "bf16 instead of fp32"
+        yield "bf16 instead of fp32, or TF32: torch.set_float32_matmul_precision('high')"
     yield "torch.compile"
     yield "larger micro-batches, if memory allows"
 
@@ -177,7 +204,8 @@ def _first_steps(question: Question) -> Iterator[str]:
 def _said(best: AdviceRow | None, rows: Sequence[AdviceRow], question: Question) -> str:
     if best is not None:
         how = f", {best.reason}" if best.reason else ""
-        return f"Recommended: {best.strategy} on {question.counted(best.ranks)}{how}."
+        where = f"{best.strategy} on {question.counted(best.ranks)}"
+        return f"Recommended: {where}{how}{best.assuming}."
     # A size that may fit is no recommendation: whoever starts it must know that it may fail.
     may = [row for row in rows if row.verdict in ("may fit", "possible")]
     tried = [row for row in may if in_limits(row, question)]
@@ -189,7 +217,7 @@ def _limit(rows: Sequence[AdviceRow], question: Question) -> str:
     known = [row for row in rows if row.efficiency is not None and row.step.high is not None]
     worth = [row.ranks for row in known if row.efficiency and row.efficiency.low >= WORTH]
     if not known:
-        measured = bool(question.measured)
+        measured = any(one.batch is None for one in question.measured)
         why = "the batch of a step is unknown" if measured else "no step is measured"
         return f"Up to which size it is worth it is unknown: {why}."
     last = max(worth, default=1)
@@ -208,7 +236,14 @@ _GIB = 2.0**30
 
 def first_to_try(rows: Sequence[AdviceRow], question: Question) -> str:
     """Return the smallest size, with least memory, that may fit, and what would make it certain."""
-    row = min(rows, key=_least)
+    # The simplest that leaves half the GPU for what is not known, else what needs least.
+    half = (question.machine.most_gib or 0.0) * _GIB / 2
+
+    def least(row: AdviceRow) -> tuple[int, float, int]:
+        low = 0.0 if row.memory is None else row.memory.whole.low
+        return row.ranks, 0.0 if low <= half else low, _preference(row)
+
+    row = min(rows, key=least)
     where, memory = f"{row.strategy} on {question.counted(row.ranks)}", row.memory
     if memory is None:
         return (
@@ -219,11 +254,10 @@ def first_to_try(rows: Sequence[AdviceRow], question: Question) -> str:
     if question.machine.most_gib is None:
         what = "GPU" if question.machine.gpus_per_node else "node"
         return f"No recommendation, as the memory of the {what} is unknown: {where} {needs}."
-    return f"No strategy certainly fits. First to try: {where}, which {needs}; {_next(row, memory)}"
-
-
-def _least(row: AdviceRow) -> tuple[int, float]:
-    return row.ranks, 0.0 if row.memory is None else row.memory.whole.low
+    return (
+        f"No strategy certainly fits. First to try: {where}, which {needs}{row.assuming}; "
+        f"{_next(row, memory)}"
+    )
 
 
 def _gib(memory: RankMemory) -> str:
@@ -250,7 +284,12 @@ def missing(question: Question) -> Iterator[str]:
     yield from _assumed(question.program)
     yield from _of_batch(question.program)
     if question.measured and question.baseline is None:
-        yield "the batch of the measured steps, without which they cannot be compared"
+        others = sorted({one.strategy for one in question.measured if one.batch})
+        yield (
+            f"a measured step of {', '.join(DATA_PARALLEL[1:])}: not compared with {others[0]}"
+            if others
+            else "the batch of the measured steps, without which they cannot be compared"
+        )
     if not question.measured:
         yield "a measured step: run one size, then give the study or run: --measured STUDY"
     yield from _of_machine(question.machine)
@@ -344,7 +383,8 @@ def no_choice(rows: Sequence[AdviceRow], question: Question) -> str:
             f"Whether a size meets {asked} is unknown: without a measured step no time has an "
             "upper bound. Measure one: --calibrate, or --measured STUDY."
         )
-    return f"No size is certain to meet {asked}: the best are certain to take at most {most}."
+    own = f", assuming {DATA_KEEPS_UP}" if question.program.model is None else ""
+    return f"No size is certain to meet {asked}: the best take at most {most}{own}."
 
 
 def in_limits(row: AdviceRow, question: Question) -> bool:
@@ -424,7 +464,7 @@ def _best(
     yield (
         f"{name}: {best.strategy} on {question.counted(best.ranks)}, at most "
         f"{quantity_text(_most(best.end), TIME)} and "
-        f"{quantity_text(_most(best.gpu_hours), hours_of(_unit(question)))}."
+        f"{quantity_text(_most(best.gpu_hours), hours_of(_unit(question)))}{best.assuming}."
     )
 
 

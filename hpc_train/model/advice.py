@@ -44,7 +44,7 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
 
     `data_share` is the part of a step, 0..1, in which it waited for data. `nodes` are None
     if they are not known. `here`: on the site that the advice is about, so that it is known to fit
-    there.
+    there. `guessed`: its runs do not state the strategy.
     """
 
     seconds: float
@@ -56,6 +56,7 @@ class MeasuredStep(Value, frozen=True, kw_only=True):
     data_share: float | None = None
     nodes: int | None = None
     here: bool = False
+    guessed: bool = False
 
 
 class StepForecast(Value, frozen=True, kw_only=True):
@@ -71,7 +72,8 @@ class AdviceRow(Value, frozen=True, kw_only=True):
     `batch` samples of a step, `samples` those of a rank; `sent` bytes of a rank and step, None: no
     formula; `step` and `end` (of the training) in seconds, `speedup` and `efficiency` against the
     baseline, None: unknown. With a `forecast`, `step` is its band. `change` is the smallest one
-    with which the row fits; `reason` explains the verdict.
+    with which the row fits; `reason` explains the verdict. `memory_assumes` and `step_assumes` are
+    what memory and the upper bound of the step rest on, without being stated.
     """
 
     strategy: str
@@ -90,8 +92,18 @@ class AdviceRow(Value, frozen=True, kw_only=True):
     end: Range | None = None
     gpu_hours: Range | None = None
     change: str = ""
+    memory_assumes: tuple[str, ...] = ()
+    step_assumes: tuple[str, ...] = ()
     verdict: str = ""
     reason: str = ""
+
+    @property
+    def assuming(self) -> str:
+        """`, assuming adamw and data that keeps up`; empty if a verdict rests on neither."""
+        fits = self.verdict in ("", "fits", "recommended", "may fit")
+        of_memory = self.memory_assumes if fits or self.verdict == "does not fit" else ()
+        *first, last = (*of_memory, *(self.step_assumes if fits else ())) or ("",)
+        return f", assuming {', '.join(first)}{' and ' * bool(first)}{last}" if last else ""
 
 
 class Advice(Value, frozen=True, kw_only=True):

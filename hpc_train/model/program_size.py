@@ -12,14 +12,20 @@ class ProgramSize(Value, frozen=True, kw_only=True):
     """A training; None is unknown.
 
     `global_batch` are the samples of a step of all ranks, or `batch` those of each rank; `steps` of
-    the whole training; `model` is one of the reference trainer. `activation_bytes` are those of a
-    sample, `gathered_parameters` what fsdp gathers at once, of a model without a known shape.
+    the whole training; `model` is one of the reference trainer. `trained_parameters` have
+    gradients, None: all; `parameter_bytes` and `trained_bytes` are those of one. Of a model without
+    a known shape, `blocks` are its equal layers, `activation_bytes` those of a sample, and
+    `gathered_parameters` what fsdp gathers at once.
     `sources` are the name of each value and where it comes from.
     """
 
     name: str
     model: ModelName | None = None
     parameters: int | None = None
+    trained_parameters: int | None = None
+    parameter_bytes: float | None = None
+    trained_bytes: float | None = None
+    blocks: int | None = None
     flops_per_sample: float | None = None
     activation_bytes: float | None = None
     gathered_parameters: int | None = None

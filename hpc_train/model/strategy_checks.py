@@ -153,12 +153,17 @@ def _blocks(request: TrainingRequest) -> str | None:
     ):
         return "does not compile blocks that are computed again; use checkpointing selective"
     pipeline, kind = request.strategy.startswith("pipeline"), SCHEDULES[request.schedule]
-    if request.compile == "none" or not pipeline or not kind.splits_backward:
+    once, instead = "", ""
+    if request.checkpointing == "selective":
+        once, instead = "selective checkpointing does not", "use checkpointing full"
+    if request.compile != "none":
+        once, instead = "compiled blocks do not", "leave compile out"
+    if not once or not pipeline or not kind.splits_backward:
         return None
     fitting = [name for name, other in SCHEDULES.items() if not other.splits_backward]
     return (
         f"with the schedule {request.schedule} computes gradients of inputs and weights apart, "
-        f"which compiled blocks do not; leave compile out, or use {', '.join(fitting)}"
+        f"which {once}; {instead}, or use {', '.join(fitting)}"
     )
 
 

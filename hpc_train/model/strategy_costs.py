@@ -8,46 +8,69 @@ section 3), and for the pipelines without a bubble Qi et al., 2024 (arXiv 2401.1
 from hpc_train.model.training_strategies import GPT_SHAPES, SCHEDULES, TrainingRequest
 from hpc_train.model.value import Value
 
-# fp32 values of a parameter: itself, its gradient, and those of the optimiser.
-_VALUES = {"sgd": 3, "adamw": 4}
-OPTIMIZERS = tuple(_VALUES)
+# Values that an optimiser keeps of a trained parameter, in its type: sgd with momentum.
+_KEPT = {
+    "sgd": 1, "adamw": 2, "adam": 2, "lamb": 2, "lion": 1, "lars": 1, "muon": 1, "rmsprop": 1,
+    "adagrad": 1, "adafactor": 0, "adamw8bit": 2,
+}  # fmt: skip
+OPTIMIZERS = tuple(_KEPT)
 _BYTES = 4
 
 
 class TrainingSize(Value, frozen=True, kw_only=True):
     """What the costs depend on; `batch` is the global batch in samples.
 
-    `gathered` are the bytes of a parameter that fsdp gathers: 4, or 2 in bf16 and fp16.
+    `trained` of the parameters have gradients, None: all. `parameter_bytes` are those of a
+    parameter, `trained_bytes` those of one with a gradient, and `gathered` those that fsdp gathers
+    of one.
     """
 
     parameters: int
     optimizer: str
     batch: int
     backend: str = "gloo"
-    gathered: int = 4
+    gathered: float = _BYTES
+    trained: int | None = None
+    parameter_bytes: float = _BYTES
+    trained_bytes: float = _BYTES
+
+    @property
+    def gradients(self) -> float:
+        """The bytes of all gradients."""
+        return self.trained_bytes * (self.parameters if self.trained is None else self.trained)
+
+    @property
+    def optimizer_bytes(self) -> float:
+        """The bytes of the state of the optimiser."""
+        each = 1 / self.trained_bytes if self.optimizer == "adamw8bit" else 1.0
+        return self.gradients * _KEPT[self.optimizer] * each
+
+    @property
+    def states(self) -> float:
+        """The bytes of all parameters, gradients and optimiser state."""
+        return self.parameters * self.parameter_bytes + self.gradients + self.optimizer_bytes
 
 
 def state_bytes(request: TrainingRequest, size: TrainingSize) -> float:
     """Return the bytes of parameters, gradients and optimiser state: the mean over the ranks."""
-    whole, values = _BYTES * size.parameters, _VALUES[size.optimizer]
-    name, ranks = request.strategy, request.world_size
+    whole, name, ranks = size.states, request.strategy, request.world_size
     if name == "zero1":
-        return whole * (2 + (values - 2) / ranks)
+        return whole - size.optimizer_bytes * _share(ranks)
     if name == "hsdp":
-        return whole * values / request.sizes["shard"]
+        return whole / request.sizes["shard"]
     if name == "tensor":
-        shared = _BYTES * _not_divided(request.model)
-        return values * ((whole - shared) / ranks + shared)
+        shared = whole * _not_divided(request.model) / size.parameters
+        return (whole - shared) / ranks + shared
     if name in ("fsdp", "fsdp+tensor", "pipeline+fsdp"):
-        return whole * values / ranks
-    return whole * values / request.pipeline_ranks
+        return whole / ranks
+    return whole / request.pipeline_ranks
 
 
 def gradient_bytes(request: TrainingRequest, size: TrainingSize) -> float:
     """Return the bytes of gradients among those of `state_bytes`: the mean over the ranks."""
     if request.strategy == "zero1":
-        return float(_BYTES * size.parameters)
-    return state_bytes(request, size) / _VALUES[size.optimizer]
+        return size.gradients
+    return state_bytes(request, size) * size.gradients / size.states
 
 
 def _not_divided(model: str) -> int:
@@ -66,11 +89,11 @@ def sent_bytes(request: TrainingRequest, size: TrainingSize) -> float | None:
 
 
 def _of_parameters(request: TrainingRequest, size: TrainingSize) -> float:
-    whole, ranks = _BYTES * size.parameters, request.world_size
+    whole, ranks = size.gradients, request.world_size
     if request.strategy in ("single", "ddp", "zero1"):
         arrays = {"single": 0, "ddp": 2, "zero1": 3}
         return arrays[request.strategy] * _share(ranks) * whole
-    gathered = size.parameters * (2 * size.gathered + _BYTES * _scatter(size))
+    gathered = 2 * size.parameters * size.gathered + whole * _scatter(size)
     if request.strategy == "fsdp":
         return _share(ranks) * gathered
     shard, copies = request.sizes["shard"], request.sizes["replicate"]
@@ -85,7 +108,7 @@ def _of_activations(request: TrainingRequest, size: TrainingSize) -> float:
         # Of the embedding: the tokens, and the positions, which all samples share.
         return (4 * shape.blocks + 2 + 1 / size.batch) * exchanged
     if request.strategy == "context":
-        gradients = 2 * _share(ranks) * _BYTES * size.parameters
+        gradients = 2 * _share(ranks) * size.gradients
         return gradients + 2 * shape.blocks * exchanged
     return 2 * _boundaries(request) / ranks * activation
 

@@ -8,6 +8,7 @@ from hpc_train.model.training_strategies import (
     CheckpointingName,
     CompileName,
     ModelName,
+    OptimizerName,
     PrecisionName,
     ScheduleName,
     StrategyName,
@@ -37,6 +38,9 @@ class TrainerOptions(Value, frozen=True, kw_only=True):
     precision: Annotated[
         PrecisionName | None,
         Meta(description="Type of numbers in operations; default: fp32."),
+    ] = None
+    optimizer: Annotated[
+        OptimizerName | None, Meta(description="Default: sgd, with momentum 0.9.")
     ] = None
     mesh: Annotated[_Mesh | None, Meta(description="Default: 2 in the last dimension.")] = None
     schedule: Annotated[

@@ -24,6 +24,7 @@ StrategyName = Literal[
 ]
 ModelName = Literal["cnn", "resnet50", "gpt-tiny", "gpt-mini", "gpt-124m", "gpt-1.5b"]
 PrecisionName = Literal["fp32", "bf16", "fp16", "fp64"]
+OptimizerName = Literal["sgd", "adamw"]
 CheckpointingName = Literal["none", "full", "selective"]
 CompileName = Literal["none", "block"]
 ScheduleName = Literal[
@@ -84,6 +85,7 @@ STRATEGIES: tuple[str, ...] = get_args(StrategyName)
 ONE_PROCESS: StrategyName = "single"
 MODELS: tuple[str, ...] = get_args(ModelName)
 PRECISIONS: tuple[str, ...] = get_args(PrecisionName)
+TRAINER_OPTIMIZERS: tuple[str, ...] = get_args(OptimizerName)
 CHECKPOINTING: tuple[str, ...] = get_args(CheckpointingName)
 COMPILE: tuple[str, ...] = get_args(CompileName)
 # The first steps open connections, compile, and choose algorithms.

@@ -189,7 +189,6 @@ def _doublings(first: int, most: int) -> Sequence[int]:
 _MODULE = "hpc_train.workload.count_program"
 _FORM = re.compile(r"[A-Za-z_][\w.]{0,200}:[A-Za-z_]\w{0,100}", re.ASCII)
 _LONGEST_S = 600.0
-_NOT_CONDITIONS = ("blocks", "types")
 
 
 def count_program(word: str) -> dict[str, str]:
@@ -209,7 +208,7 @@ def count_program(word: str) -> dict[str, str]:
     if "error" in found:
         where = f" ({found['line']})" if found.get("line") else ""
         raise SpecError(f"--program {word}: {found['error']}{where}", found["hint"])
-    return {key: str(value) for key, value in found.items() if key not in _NOT_CONDITIONS}
+    return {key: str(value) for key, value in found.items()}
 
 
 def _last_line(done: Finished, word: str) -> dict[str, str]:

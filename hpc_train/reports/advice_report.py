@@ -109,7 +109,7 @@ def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
 def _cells(row: AdviceRow) -> tuple[Cell, ...]:
     memory = row.memory.whole.times(1 / _GIB) if row.memory is not None else None
     step = bounds_text(row.step, TIME)
-    verdict = f"{row.verdict}: {row.reason}" if row.reason else row.verdict
+    verdict = (f"{row.verdict}: {row.reason}" if row.reason else row.verdict) + row.assuming
     return (
         Cell(text=row.strategy, value=row.strategy),
         Cell(text=str(row.ranks), value=row.ranks),
@@ -165,6 +165,7 @@ def _record(row: AdviceRow) -> dict[str, Any]:
         "change": row.change or None,
         "verdict": row.verdict,
         "reason": row.reason,
+        "assumes": [*row.memory_assumes, *row.step_assumes],
     }
 
 

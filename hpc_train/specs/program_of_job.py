@@ -35,16 +35,18 @@ _OPTIONS = {
     "--batch-size": "batch",
     "--steps": "steps",
 }
-_NUMBERS = ("parameters", "global_batch", "batch", "steps", "accumulate", "gathered_parameters")
+_NUMBERS = (
+    "parameters", "trained_parameters", "blocks", "global_batch", "batch", "steps", "accumulate",
+    "gathered_parameters",
+)  # fmt: skip
+_REALS = ("parameter_bytes", "trained_bytes", "flops_per_sample", "activation_bytes")
 CONDITIONS = (
     *_NUMBERS,
-    "flops_per_sample",
-    "activation_bytes",
+    *_REALS,
     "precision",
     "optimizer",
     "checkpointing",
 )
-_REAL = frozenset({*_NUMBERS, "flops_per_sample", "activation_bytes"})
 _WORDS = {
     "model": MODELS,
     "precision": PRECISIONS,
@@ -86,8 +88,10 @@ def completed(program: ProgramSize, conditions: Mapping[str, str], source: str) 
     """Return the program with what its own runs stated, where nothing else is known."""
     found: dict[str, Any] = {}
     for key, text in conditions.items():
-        value = number_of(text)
-        if value is not None and getattr(program, key) is None:
+        value = 0.0 if key == "activation_bytes" and text in ("0", "0.0") else number_of(text)
+        if key == "precision" and key not in program.sources:
+            found[key] = text
+        elif value is not None and getattr(program, key) is None:
             found[key] = int(value) if key in _NUMBERS else value
     sources = program.sources | dict.fromkeys(found, source)
     return msgspec.structs.replace(program, **found, sources=sources)
@@ -160,7 +164,7 @@ def _of_model(model: str) -> dict[str, tuple[Any, str]]:
 
 
 def _typed(key: str, value: Any) -> Any:
-    return _number(key, value) if key in _REAL else _word(key, str(value))
+    return _number(key, value) if key in (*_NUMBERS, *_REALS) else _word(key, str(value))
 
 
 def _word(key: str, value: str) -> str:

@@ -9,13 +9,18 @@ import pandas as pd
 
 from hpc_train.model.advice import MeasuredStep
 from hpc_train.model.study import ALONE
-from hpc_train.model.training_strategies import STRATEGIES
+
+_OTHER_WORDS = {
+    "fsdp2": "fsdp", "zero3": "fsdp", "fullshard": "fsdp", "hybridshard": "hsdp",
+    "dataparallel": "dp", "distributeddataparallel": "ddp", "distributedoptimizer": "zero1",
+}  # fmt: skip
 
 
 def measured_steps(runs: pd.DataFrame, points: pd.DataFrame, source: str) -> list[MeasuredStep]:
     """Return one step for each point that has a step time or a rate, and whose ranks are known.
 
-    The strategy is a condition of its runs; without one it is `single` or `ddp`.
+    The strategy is a condition of its runs or a column; without one it is `single` or `ddp`. One
+    that advice does not know is kept: no other is compared with it.
     """
     strategies = _strategies(runs)
     return [
@@ -38,15 +43,17 @@ def common_conditions(runs: pd.DataFrame, names: Collection[str]) -> dict[str, s
 
 
 def _strategies(runs: pd.DataFrame) -> dict[str, str]:
-    """Return the strategy of each series whose runs have one and the same."""
+    """Return the strategy of each series whose runs have one and the same, in our words."""
     found: dict[str, set[str]] = {}
-    for series, conditions in zip(runs["series"], runs["conditions"], strict=True):
-        stated = conditions.get("strategy") if isinstance(conditions, Mapping) else None
-        found.setdefault(str(series), set()).add(str(stated))
+    for run in runs.to_dict("records"):
+        own = run["conditions"] if isinstance(run["conditions"], Mapping) else {}
+        stated = own.get("strategy") or run.get("axis.strategy")
+        word = "" if stated is None or pd.isna(stated) else str(stated).strip().lower()
+        found.setdefault(str(run["series"]), set()).add(word)
     return {
-        series: next(iter(names))
+        series: _OTHER_WORDS.get(name := next(iter(names)).replace("-", "").replace("_", ""), name)
         for series, names in found.items()
-        if len(names) == 1 and names <= set(STRATEGIES)
+        if len(names) == 1 and names != {""}
     }
 
 
@@ -68,6 +75,7 @@ def _step(row: Mapping[Any, Any], strategy: str | None, source: str) -> Iterator
         peak_memory_gib=_number(row.get("memory_gib")),
         data_share=_number(row.get("data_share")),
         nodes=None if nodes is None else int(nodes),
+        guessed=strategy is None and ranks > 1,
     )
 
 

@@ -16,7 +16,7 @@ import sysconfig
 import traceback
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +24,10 @@ import torch
 from torch import nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd.graph import saved_tensors_hooks
+from torch.overrides import TorchFunctionMode
 from torch.utils.flop_counter import FlopCounterMode
 
+_HALVES = {torch.bfloat16: "bf16", torch.float16: "fp16"}
 _INPUTS = ("dummy_inputs", "example_input_array")
 # A line of the program itself says more than one of a library that it calls.
 _LIBRARIES = (
@@ -36,7 +38,7 @@ _LIBRARIES = (
 )
 _WRONG = "name a function, of a module in the current folder, that returns a model"
 _HINT = (
-    "build the model without values: load no weights, leave out .cuda(), guard the rest with "
+    "build the model without values: load no weights, guard what needs them with "
     "`if not x.is_meta:`; or return the model without inputs and state --condition "
     "flops_per_sample=…"
 )
@@ -49,15 +51,15 @@ def counted(make: Callable[[], Any]) -> dict[str, Any]:
     `activation_bytes` are what autograd keeps for the backward pass, beside parameters and inputs;
     on fake tensors of a CPU, where attention is fused as on a GPU.
     """
-    with torch.device("meta"):
+    with torch.device("meta"), OnDevice("meta"):
         model, inputs, loss = _parts(make())
     found = _sizes(model)
     if inputs is None:
         return found
-    with FlopCounterMode(display=False) as counter, torch.device("meta"):
+    with FlopCounterMode(display=False) as counter, torch.device("meta"), OnDevice("meta"):
         _step(model, _on_meta(inputs), loss)
     samples = next(_tensors(inputs)).shape[0]
-    with FakeTensorMode(allow_non_fake_inputs=True):
+    with FakeTensorMode(allow_non_fake_inputs=True), OnDevice("cpu"), _replacing():
         model, inputs, loss = _parts(make())
         kept = _Kept(model, list(_tensors(inputs)))
         with kept.hooks():
@@ -65,6 +67,52 @@ def counted(make: Callable[[], Any]) -> dict[str, Any]:
     found["flops_per_sample"] = counter.get_total_flops() / samples
     found["activation_bytes"] = kept.bytes / samples
     return found
+
+
+class OnDevice(TorchFunctionMode):
+    """Keeps all tensors on one device: `.cuda()`, `.to(device)` and `device=` change nothing."""
+
+    def __init__(self, device: str) -> None:
+        super().__init__()
+        self.device = device
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Call a function of torch without the device that it is given."""
+        given = dict(kwargs or {})
+        if func in (torch.Tensor.cuda, torch.Tensor.cpu):
+            return args[0]
+        if func is torch.Tensor.to:
+            words = [getattr(one, "dtype", one) for one in (*args[1:], *given.values())]
+            dtype = next((one for one in words if isinstance(one, torch.dtype)), None)
+            return args[0] if dtype is None else args[0].to(dtype)
+        if given.get("device") is not None:
+            given["device"] = self.device
+        return func(*args, **given)
+
+
+@contextmanager
+def _replacing() -> Iterator[None]:
+    """Let a module replace its parameters where it converts them: torch cannot swap fake ones."""
+    known: dict[int, tuple[nn.Parameter, nn.Parameter]] = {}
+
+    def convert(module: Any, function: Callable[[Any], Any], recurse: bool = True) -> Any:
+        for child in module.children() if recurse else ():
+            child._apply(function)
+        with torch.no_grad():
+            for key, one in module._parameters.items():
+                if one is not None and id(one) not in known:  # one that is shared stays shared
+                    known[id(one)] = one, nn.Parameter(function(one), one.requires_grad)
+                module._parameters[key] = one if one is None else known[id(one)][1]
+            for key, one in module._buffers.items():
+                module._buffers[key] = one if one is None else function(one)
+        return module
+
+    before = nn.Module._apply
+    nn.Module._apply = convert  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        nn.Module._apply = before  # type: ignore[method-assign]
 
 
 class _Kept:
@@ -150,13 +198,19 @@ def _sizes(model: nn.Module) -> dict[str, Any]:
     sizes = [sum(one.numel() for one in block.parameters()) for block in blocks]
     largest = max(sizes, default=whole)
     gathered = largest + max(whole - sum(sizes), largest) if blocks else whole
-    types = {str(one.dtype).removeprefix("torch.") for one in model.parameters()}
-    return {
+    trained = [one for one in model.parameters() if one.requires_grad] or list(model.parameters())
+    counted = sum(one.numel() for one in trained)
+    types = {one.dtype for one in trained}
+    found = {
         "parameters": whole,
+        "trained_parameters": counted,
+        "parameter_bytes": sum(one.nbytes for one in model.parameters()) / (whole or 1),
+        "trained_bytes": sum(one.nbytes for one in trained) / (counted or 1),
         "blocks": len(blocks),
         "gathered_parameters": gathered,
-        "types": sorted(types),
     }
+    half = _HALVES.get(types.pop()) if len(types) == 1 else None
+    return found if half is None else {**found, "precision": half}
 
 
 def _blocks(model: nn.Module) -> list[nn.Module]:

@@ -1,23 +1,61 @@
-"""Data sets of images: in memory as bytes, or made when they are read."""
+"""What each data set offers, and those of images: in memory as bytes, or made when read."""
 
 from __future__ import annotations
 
+import pickle
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.cifar10 import read_cifar
-from hpc_train.workload.training_data import Pair, TrainingData, prepare_images
 
+Pair = tuple[Tensor, Tensor]
+Bytes = npt.NDArray[np.uint8]
+Labels = npt.NDArray[np.int64]
 DIGITS_TEST = 360
 SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
 SYNTHETIC_IMAGENET = "synthetic-imagenet"
+FOLDER = "cifar-10-batches-py"
+TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
+TEST = ("test_batch",)
+
+
+class TrainingData(Protocol):
+    """`channels` are those of images, 0 for text; `classes` the number of values of a target."""
+
+    @property
+    def channels(self) -> int: ...
+
+    @property
+    def classes(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitems__(self, indexes: list[int]) -> Pair:
+        """Return inputs and targets of these samples, in the memory of the host."""
+        ...
+
+    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
+        """Return them on a device; images in the type of the parameters."""
+        ...
+
+
+def prepare_images(pair: Pair, white: float, device: torch.device, dtype: torch.dtype) -> Pair:
+    """Return images in -0.5..0.5, and labels; `white` is the brightest value.
+
+    On CUDA the channels are the last dimension in memory, as its tensor cores read them.
+    """
+    images, labels = (tensor.to(device, non_blocking=True) for tensor in pair)
+    images = images.to(dtype).div_(white).sub_(0.5)
+    if device.type == "cuda":
+        images = images.contiguous(memory_format=torch.channels_last)
+    return images, labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +95,8 @@ def load_data(name: str) -> tuple[TrainingData, TrainingData]:
     if name == "synthetic":
         return _synthetic()
     if name == SYNTHETIC_IMAGENET:
-        return synthetic_imagenet()
+        test = SyntheticImages(first=0, count=_IMAGENET_TEST)
+        return SyntheticImages(first=_IMAGENET_TEST, count=_IMAGENET_TRAIN), test
     images, labels, test_images, test_labels = read_cifar(Path(name))
     return _images(images, labels, 255.0), _images(test_images, test_labels, 255.0)
 
@@ -97,9 +136,60 @@ def _images(images: Any, labels: Any, white: float) -> Images:
     return Images(images=torch.from_numpy(images), labels=torch.from_numpy(labels), white=white)
 
 
+def check_cifar(path: Path) -> None:
+    """Check that `path` contains the six files of CIFAR-10.
+
+    Raises:
+        WorkloadError: a file is absent; the message names the first one.
+    """
+    for name in TRAIN + TEST:
+        file = path / FOLDER / name
+        if not file.is_file():
+            raise WorkloadError(
+                f"--data {path}: {file} does not exist; "
+                f"use digits, synthetic or a folder that contains {FOLDER}"
+            )
+
+
+def read_cifar(path: Path) -> tuple[Bytes, Labels, Bytes, Labels]:
+    """Return training images (n, 3, 32, 32) and labels (n,), then those of the test set.
+
+    Raises:
+        WorkloadError: a file is absent, is not a batch of CIFAR-10, or calls other functions.
+    """
+    check_cifar(path)
+    return *_read(path, TRAIN), *_read(path, TEST)
+
+
+def _read(path: Path, names: tuple[str, ...]) -> tuple[Bytes, Labels]:
+    parts = [_read_file(path / FOLDER / name) for name in names]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _read_file(file: Path) -> tuple[Bytes, Labels]:
+    try:
+        with file.open("rb") as stream:
+            content = _ArraysOnly(stream, encoding="bytes").load()
+        images = np.asarray(content[b"data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
+        labels = np.asarray(content[b"labels"], dtype=np.int64).reshape(len(images))
+    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise WorkloadError(f"{file}: not a CIFAR-10 batch ({error})") from error
+    return images, labels
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """An unpickler that allows only the functions that create arrays."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        allowed = {"_reconstruct", "ndarray", "dtype", "_frombuffer"}
+        known = module.split(".")[0] == "numpy" and name in allowed
+        if not known and (module, name) != ("_codecs", "encode"):
+            raise pickle.UnpicklingError(f"it calls {module}.{name}")
+        return super().find_class(module, name)
+
+
 CLASSES, CHANNELS, SIZE = 1000, 3, 224
-TRAIN = 1_281_167  # as many as ImageNet has
-TEST = 512
+_IMAGENET_TRAIN, _IMAGENET_TEST = 1_281_167, 512  # the first as many as ImageNet has
 _PATCH = 32
 _NOISE = 1 << 20
 
@@ -131,11 +221,6 @@ class SyntheticImages:
     def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
         """Return images in -0.5..0.5, and labels."""
         return prepare_images(pair, 255.0, device, dtype)
-
-
-def synthetic_imagenet() -> tuple[SyntheticImages, SyntheticImages]:
-    """Return the training set and the test set."""
-    return SyntheticImages(first=TEST, count=TRAIN), SyntheticImages(first=0, count=TEST)
 
 
 def _bytes(seed: int, *shape: int) -> Tensor:

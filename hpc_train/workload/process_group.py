@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import torch
 from torch import distributed
@@ -25,6 +26,7 @@ SIGNS = {
 # Backend of the job's plan; `--backend` takes precedence.
 PLANNED = "HPCTRAIN_BACKEND"
 BACKENDS = ("nccl", "gloo", "mpi")
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +97,23 @@ def rank_and_count() -> tuple[int, int]:
     if not distributed.is_initialized():
         return 0, 1
     return distributed.get_rank(), distributed.get_world_size()
+
+
+def of_ranks(value: T, group: ProcessGroup | None = None) -> list[T]:
+    """Return the values of all ranks, in their order; every rank must call it."""
+    if not distributed.is_initialized():
+        return [value]
+    values: list[Any] = [None] * distributed.get_world_size(group)
+    distributed.all_gather_object(values, value, group=group)
+    return values
+
+
+def of_rank_0(value: T) -> T:
+    """Return the value of rank 0; every rank must call it."""
+    values = [value]
+    if distributed.is_initialized():
+        distributed.broadcast_object_list(values, 0)
+    return values[0]
 
 
 def any_rank(flag: bool, group: ProcessGroup | None = None) -> bool:

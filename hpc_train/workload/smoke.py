@@ -17,7 +17,7 @@ from torch import distributed
 
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.emit import emit
-from hpc_train.workload.process_group import RankGroup, joined
+from hpc_train.workload.process_group import RankGroup, joined, of_ranks
 from hpc_train.workload.spawn_ranks import exit_code_of, leave, run_ranks
 
 MEBIBYTE = 1024**2
@@ -81,9 +81,7 @@ def _hosts(group: RankGroup) -> list[str]:
     total = group.sums([float(group.rank)])[0]
     if total != expected:
         raise WorkloadError(f"the sum of all ranks is {total}, not {expected}")
-    hosts: list[str] = [""] * group.world_size
-    distributed.all_gather_object(hosts, socket.gethostname())
-    return hosts
+    return of_ranks(socket.gethostname())
 
 
 def _reduce(group: RankGroup, size: int) -> float:

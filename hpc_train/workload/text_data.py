@@ -11,7 +11,7 @@ from torch import Tensor
 from hpc_train.doc_pages import page_text, page_titles
 from hpc_train.errors import HpcTrainError
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.training_data import Pair
+from hpc_train.workload.datasets import Pair
 
 DOCS = "docs"
 SYNTHETIC_SAMPLES = 4608

@@ -23,14 +23,7 @@ from hpc_train.workload.trainer_options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import nn
-
-    from hpc_train.workload.optimizer import OptimizerChoice
     from hpc_train.workload.process_group import RankGroup
-    from hpc_train.workload.strategies.base import ParallelModel
-    from hpc_train.workload.training_data import TrainingData
     from hpc_train.workload.training_loop import TrainingResult
 
 # single is ddp with one rank.
@@ -69,25 +62,42 @@ def train(options: Options) -> int:
 
 
 def _train_in(group: RankGroup, options: Options) -> int:
-    from hpc_train.workload.accuracy import measure_accuracy
     from hpc_train.workload.checkpoint import RESUBMIT, CheckpointError
-    from hpc_train.workload.model_operations import report_model
-    from hpc_train.workload.resource_use import ResourceUse
+    from hpc_train.workload.datasets import load_data
+    from hpc_train.workload.measurements import ResourceUse, measure_accuracy, report_model
+    from hpc_train.workload.models import make_model
+    from hpc_train.workload.optimizer import OptimizerChoice
+    from hpc_train.workload.precision import parameter_type
     from hpc_train.workload.strategies import load_strategy
     from hpc_train.workload.strategies.base import Setup
-    from hpc_train.workload.training_loop import Trainer
-    from hpc_train.workload.training_progress import Stopped
+    from hpc_train.workload.text_data import load_text
+    from hpc_train.workload.training_loop import Stopped, Trainer
 
     request = training_request(options, group.world_size, group.device.type)
     batch = batch_of(options, request)
     rate, rule = _learning_rate(options, batch)
-    train_set, test_set = _data(options)
+    shape, data = GPT_SHAPES.get(options.model), options.data
+    train_set, test_set = load_data(data) if shape is None else load_text(data, shape.context)
     trainer = Trainer(options, group, train_set, batch, request)
     if group.rank == 0:
         _report_start(options, group, batch, rate, trainer.steps)
         write_line(rule)
-    make, use = _maker(options, train_set), ResourceUse(group)
-    setup = Setup(group=group, request=request, optimizer=_optimizer(options, rate))
+    make = partial(
+        make_model,
+        options.model,
+        channels=train_set.channels,
+        classes=train_set.classes,
+        width=options.width,
+        dtype=parameter_type(options.precision),
+    )
+    optimizer = OptimizerChoice(
+        name=options.optimizer,
+        learning_rate=rate,
+        clip_norm=options.clip_norm,
+        warmup_steps=options.warmup_steps,
+    )
+    use = ResourceUse(group)
+    setup = Setup(group=group, request=request, optimizer=optimizer)
     model = load_strategy(options.strategy).build(make, setup)
     use.start()
     try:
@@ -101,56 +111,14 @@ def _train_in(group: RankGroup, options: Options) -> int:
     use.report(outcome.steps - trainer.resumed, trainer.exposed.share())
     accuracy = None
     if not options.no_accuracy:
-        accuracy = measure_accuracy(_whole(make, model, group), test_set, group, options.precision)
+        whole = make()
+        whole.load_state_dict(model.state())
+        group.share(list(whole.to(group.device).buffers()))
+        accuracy = measure_accuracy(whole, test_set, group, options.precision)
     if group.rank == 0:
         report_model(options, request, make, train_set)
         _report_end(group, batch, outcome, accuracy)
     return 0
-
-
-def _whole(
-    make: Callable[[], nn.Sequential], model: ParallelModel, group: RankGroup
-) -> nn.Sequential:
-    """Return the trained model, whole on each rank."""
-    whole = make()
-    whole.load_state_dict(model.state())
-    group.share(list(whole.to(group.device).buffers()))
-    return whole
-
-
-def _optimizer(options: Options, rate: float) -> OptimizerChoice:
-    from hpc_train.workload.optimizer import OptimizerChoice
-
-    return OptimizerChoice(
-        name=options.optimizer,
-        learning_rate=rate,
-        clip_norm=options.clip_norm,
-        warmup_steps=options.warmup_steps,
-    )
-
-
-def _data(options: Options) -> tuple[TrainingData, TrainingData]:
-    from hpc_train.workload.datasets import load_data
-    from hpc_train.workload.text_data import load_text
-
-    shape = GPT_SHAPES.get(options.model)
-    return load_data(options.data) if shape is None else load_text(options.data, shape.context)
-
-
-def _maker(options: Options, train_set: TrainingData) -> Callable[[], nn.Sequential]:
-    """Return a function that makes the model on the CPU, with the same weights on each rank."""
-    from hpc_train.workload.models import make_model
-    from hpc_train.workload.precision import parameter_type
-
-    dtype = parameter_type(options.precision)
-    return partial(
-        make_model,
-        options.model,
-        channels=train_set.channels,
-        classes=train_set.classes,
-        width=options.width,
-        dtype=dtype,
-    )
 
 
 def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
@@ -170,6 +138,12 @@ def _report_start(
 
     from hpc_train.workload.process_group import conditions
 
+    # What changes the speed of a step, where it is used.
+    techniques = {
+        "compile": options.compile,
+        "checkpointing": options.checkpointing,
+        "schedule": options.schedule if options.strategy.startswith("pipeline") else "none",
+    }
     emit(
         event="conditions",
         conditions={
@@ -178,7 +152,7 @@ def _report_start(
             "data": options.data,
             "precision": options.precision,
             "layout": _LAYOUTS.get(options.strategy, options.strategy),
-            **_techniques(options),
+            **{name: value for name, value in techniques.items() if value != "none"},
         },
     )
     emit(
@@ -198,16 +172,6 @@ def _report_start(
         threads=torch.get_num_threads(),
         launcher_env=group.launcher,
     )
-
-
-def _techniques(options: Options) -> dict[str, str]:
-    """Return what changes the speed of a step, where it is used."""
-    used = {
-        "compile": options.compile,
-        "checkpointing": options.checkpointing,
-        "schedule": options.schedule if options.strategy.startswith("pipeline") else "none",
-    }
-    return {name: value for name, value in used.items() if value != "none"}
 
 
 def _report_end(
@@ -247,10 +211,24 @@ def check_job(options: Options, world_size: int) -> None:
     Raises:
         WorkloadError: they cannot be trained with.
     """
-    batch_of(options, training_request(options, world_size, _expected_device(options)))
-    _check_process_group(options)
-    _check_backend(options)
-    _check_compiler(options)
+    device = _expected_device(options)
+    batch_of(options, training_request(options, world_size, device))
+    # A process without a launcher has no process group; ddp then trains without it.
+    launched = "RANK" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
+    if not launched and options.strategy not in ("single", "dp", "ddp"):
+        raise WorkloadError(
+            f"--strategy {options.strategy} needs a process group; "
+            "start the trainer with a launcher such as torchrun, or use single"
+        )
+    if options.backend == "nccl" and device == "cpu":
+        raise WorkloadError("--backend nccl needs a CUDA device; use gloo on the CPU")
+    # On a CPU `torch.compile` writes C++; torch would say so in a traceback of each rank.
+    compilers = (os.environ.get("CXX") or "g++", "clang++")
+    if options.compile != "none" and device == "cpu" and not any(map(shutil.which, compilers)):
+        raise WorkloadError(
+            f"--compile {options.compile} needs a C++ compiler, but there is no "
+            f"{' or '.join(compilers)} in PATH; load its module in setup, or leave compile out"
+        )
     _check_data(options)
 
 
@@ -304,36 +282,9 @@ def _check_data(options: Options) -> None:
 
         check_text(options.data)
     elif options.data not in IMAGES:
-        from hpc_train.workload.cifar10 import check_cifar
+        from hpc_train.workload.datasets import check_cifar
 
         check_cifar(Path(options.data))
-
-
-def _check_compiler(options: Options) -> None:
-    """On a CPU `torch.compile` writes C++; torch would say so in a traceback of each rank."""
-    if options.compile == "none" or _expected_device(options) != "cpu":
-        return
-    compilers = (os.environ.get("CXX") or "g++", "clang++")
-    if not any(map(shutil.which, compilers)):
-        raise WorkloadError(
-            f"--compile {options.compile} needs a C++ compiler, but there is no "
-            f"{' or '.join(compilers)} in PATH; load its module in setup, or leave compile out"
-        )
-
-
-def _check_process_group(options: Options) -> None:
-    """A process without a launcher has no process group; ddp then trains without it."""
-    launched = "RANK" in os.environ or "LOCAL_WORLD_SIZE" in os.environ
-    if not launched and options.strategy not in ("single", "dp", "ddp"):
-        raise WorkloadError(
-            f"--strategy {options.strategy} needs a process group; "
-            "start the trainer with a launcher such as torchrun, or use single"
-        )
-
-
-def _check_backend(options: Options) -> None:
-    if options.backend == "nccl" and _expected_device(options) == "cpu":
-        raise WorkloadError("--backend nccl needs a CUDA device; use gloo on the CPU")
 
 
 def _expected_device(options: Options) -> str:

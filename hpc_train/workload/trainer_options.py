@@ -102,7 +102,9 @@ class Options:
         return self.checkpoint_steps is not None or "HPCTRAIN_CHECKPOINTS" in os.environ
 
 
-class _Parser(argparse.ArgumentParser):
+class Parser(argparse.ArgumentParser):
+    """A parser of the command line of each rank of a job."""
+
     def error(self, message: str) -> NoReturn:
         """Print the error on one line, because a job log contains it once per rank."""
         print(f"{self.prog}: error: {message} (see --help)", file=sys.stderr)
@@ -115,7 +117,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     Raises:
         SystemExit: 2, with one line on stderr: an option is unknown, missing or out of range.
     """
-    parser = _Parser(
+    parser = Parser(
         prog="python -m hpc_train.workload.train",
         description="Train a CNN, ResNet-50 or a GPT on any number of ranks; print `@hpct` events.",
         epilog=EPILOG,
@@ -124,8 +126,15 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     _add_work(parser)
     _add_strategy(parser)
     _add_batch(parser)
-    _add_machine(parser)
-    _add_failure(parser)
+    add = parser.add_argument
+    add("--device", choices=("auto", "cuda", "cpu"), default="auto", help=DEVICE_HELP)
+    backends = ("auto", "gloo", "nccl", "mpi")
+    add("--backend", choices=backends, default="auto", help=BACKEND_HELP)
+    group = parser.add_argument_group("test aid", "make one rank fail, to test its report")
+    add = group.add_argument
+    add("--fail-rank", type=natural, help="global rank that exits before a step")
+    add("--fail-step", type=positive, default=1, help="that step, counted from 1 (default: 1)")
+    add("--fail-code", type=_exit_code, default=1, help="its exit code, 1..255 (default: 1)")
     given = vars(parser.parse_args(arguments))
     too_few = unprofiled(given["profile_steps"], given["steps"]) if given["steps"] else None
     if too_few:
@@ -137,14 +146,14 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
 def _add_work(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--data", metavar="digits|synthetic|synthetic-imagenet|PATH", help=DATA_HELP)
-    add("--workers", type=_natural, default=0, metavar="N", help=WORKERS_HELP)
-    add("--epochs", type=_positive, help="default: 1, or as many as --steps needs")
-    add("--steps", type=_positive, help="stop after this number of steps, in any epoch")
-    add("--seed", type=_natural, default=0, help="seed of the weights and of the sample order")
-    add("--width", type=_positive, default=48, help="number of channels of the CNN")
-    add("--checkpoint-steps", type=_positive, metavar="N", help=CHECKPOINT_HELP)
+    add("--workers", type=natural, default=0, metavar="N", help=WORKERS_HELP)
+    add("--epochs", type=positive, help="default: 1, or as many as --steps needs")
+    add("--steps", type=positive, help="stop after this number of steps, in any epoch")
+    add("--seed", type=natural, default=0, help="seed of the weights and of the sample order")
+    add("--width", type=positive, default=48, help="number of channels of the CNN")
+    add("--checkpoint-steps", type=positive, metavar="N", help=CHECKPOINT_HELP)
     add("--checkpoint-minutes", type=_rate, default=10.0, metavar="N", help=MINUTES_HELP)
-    add("--profile-steps", type=_natural, default=0, metavar="N", help=PROFILE_HELP)
+    add("--profile-steps", type=natural, default=0, metavar="N", help=PROFILE_HELP)
     add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
 
 
@@ -154,41 +163,27 @@ def _add_strategy(parser: argparse.ArgumentParser) -> None:
     add("--model", choices=MODELS, default="cnn", help="the network (default: cnn)")
     add("--mesh", type=_mesh, default=(), metavar="N,N", help=MESH_HELP)
     add("--schedule", choices=SCHEDULES, default="1F1B", help="of a pipeline (default: 1F1B)")
-    add("--accumulate", type=_positive, metavar="N", help=ACCUMULATE_HELP)
+    add("--accumulate", type=positive, metavar="N", help=ACCUMULATE_HELP)
     add("--optimizer", choices=("sgd", "adamw"), default="sgd", help="default: sgd, momentum 0.9")
     add("--precision", choices=PRECISIONS, default="fp32", help="default: fp32")
     add("--clip-norm", type=_rate, metavar="X", help=CLIP_HELP)
-    add("--warmup-steps", type=_natural, default=0, metavar="N", help=WARMUP_HELP)
+    add("--warmup-steps", type=natural, default=0, metavar="N", help=WARMUP_HELP)
     add("--checkpointing", choices=CHECKPOINTING, default="none", help=CHECKPOINTING_HELP)
     add("--compile", choices=COMPILE, default="none", help=COMPILE_HELP)
 
 
 def _add_batch(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--global-batch-size", type=_positive, help="samples per step, all ranks")
-    size.add_argument("--batch-size", type=_positive, help="samples per step, each rank")
+    size.add_argument("--global-batch-size", type=positive, help="samples per step, all ranks")
+    size.add_argument("--batch-size", type=positive, help="samples per step, each rank")
     add = parser.add_argument
     add("--learning-rate", type=_rate, default=0.1, help="default: 0.1")
     add("--lr-rule", choices=RULES, help=RULE_HELP)
-    add("--base-batch-size", type=_positive, default=BASE_BATCH_SIZE, help=BASE_HELP)
+    add("--base-batch-size", type=positive, default=BASE_BATCH_SIZE, help=BASE_HELP)
 
 
-def _add_machine(parser: argparse.ArgumentParser) -> None:
-    add = parser.add_argument
-    add("--device", choices=("auto", "cuda", "cpu"), default="auto", help=DEVICE_HELP)
-    backends = ("auto", "gloo", "nccl", "mpi")
-    add("--backend", choices=backends, default="auto", help=BACKEND_HELP)
-
-
-def _add_failure(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("test aid", "make one rank fail, to test its report")
-    add = group.add_argument
-    add("--fail-rank", type=_natural, help="global rank that exits before a step")
-    add("--fail-step", type=_positive, default=1, help="that step, counted from 1 (default: 1)")
-    add("--fail-code", type=_exit_code, default=1, help="its exit code, 1..255 (default: 1)")
-
-
-def _positive(text: str) -> int:
+def positive(text: str) -> int:
+    """Return a whole number of at least 1."""
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
@@ -201,7 +196,8 @@ def _mesh(text: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-def _natural(text: str) -> int:
+def natural(text: str) -> int:
+    """Return a whole number of at least 0."""
     if not text.isdecimal():
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
     return int(text)

@@ -7,37 +7,105 @@ import os
 import socket
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 from torch.utils.data import BatchSampler, DataLoader, DistributedSampler
 
-from hpc_train.model.training_strategies import FIRST_PROFILED, TrainingRequest, unprofiled
+from hpc_train.model.training_strategies import TrainingRequest, unprofiled
 from hpc_train.workload import WorkloadError, checkpoint
+from hpc_train.workload.datasets import Pair, TrainingData
 from hpc_train.workload.emit import emit, write_line
+from hpc_train.workload.measurements import ExposedCommunication
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup
 from hpc_train.workload.stop_request import keep_worker
 from hpc_train.workload.strategies.base import LocalStep, ParallelModel
 from hpc_train.workload.trainer_options import BatchSize, Options
-from hpc_train.workload.training_data import Pair, TrainingData
-from hpc_train.workload.training_progress import (
-    GLOBAL_BATCH,
-    Progress,
-    Step,
-    Stopped,
-    check_global_batch,
-)
-
-if TYPE_CHECKING:
-    from torch.autograd.profiler_util import FunctionEvent
 
 NODE = (os.environ.get("SLURMD_NODENAME") or socket.gethostname()).partition(".")[0]
+
+
+GLOBAL_BATCH = "global_batch_size"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One optimiser step of this rank: seconds, its share of the samples, and its mean loss.
+
+    `compute` are the seconds of its forward passes, if they wait for no other rank.
+
+    Ranks that train on the same samples have equal shares of them. None: another rank has the loss,
+    or gradients are not clipped.
+    """
+
+    time: float
+    samples: float
+    loss: float | None
+    grad_norm: float | None = None
+    compute: float | None = None
+
+    def values(self) -> dict[str, float]:
+        """Return what is known of it, by the names of events."""
+        found = {
+            "step_time": self.time,
+            "samples": self.samples,
+            "loss": self.loss,
+            "grad_norm": self.grad_norm,
+            "compute_time": self.compute,
+        }
+        return {name: value for name, value in found.items() if value is not None}
+
+
+@dataclass(slots=True, kw_only=True)
+class Progress:
+    """What this rank has done so far, in all starts of its job.
+
+    `loss` is the sum of the `losses` known here in the `steps` of the current epoch, of which a
+    resume with another number of ranks knows those after it only;
+    `seconds` is the time that led to the last checkpoint, without what was lost after it.
+    """
+
+    done: int = 0
+    first_step_time: float = 0.0
+    loss: float = 0.0
+    losses: int = 0
+    steps: int = 0
+    seconds: float = 0.0
+    started: float = field(default_factory=time.perf_counter)
+
+    def add(self, step: Step) -> None:
+        """Count a step."""
+        self.first_step_time = self.first_step_time or step.time
+        self.done, self.steps = self.done + 1, self.steps + 1
+        if step.loss is not None:
+            self.loss, self.losses = self.loss + step.loss, self.losses + 1
+
+    def so_far(self) -> float:
+        """Return the seconds of training."""
+        return self.seconds + time.perf_counter() - self.started
+
+    def saved(self) -> dict[str, int | float]:
+        """Return what a checkpoint has of it, in addition to the number of steps."""
+        return {
+            "first_step_time": self.first_step_time,
+            "loss": self.loss,
+            "losses": self.losses,
+            "steps": self.steps,
+            "seconds": self.so_far(),
+        }
+
+
+class Stopped(Exception):
+    """The job asked to stop; `saved` tells whether a checkpoint could be written."""
+
+    def __init__(self, message: str, *, saved: bool) -> None:
+        super().__init__(message)
+        self.saved = saved
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,7 +183,15 @@ class Trainer:
         own: dict[str, Any] = {}
         done = checkpoint.resume(model.model, model.updates.optimizer, own)
         if done:
-            check_global_batch(done, self.batch.global_size)
+            size = self.batch.global_size
+            saved = checkpoint.saved_values(done).get(GLOBAL_BATCH, size)
+            # Else the next steps would train some samples of the epoch twice, others never.
+            if saved != size:
+                raise checkpoint.CheckpointError(
+                    f"the checkpoint after step {done} is of global batches of {saved} samples, "
+                    f"these are of {size}; --global-batch-size {saved} keeps them with any ranks "
+                    "and strategy"
+                )
             own.pop(GLOBAL_BATCH, None)
         model.updates.resume(done, own.pop("loss_scale", None))
         if done and self.group.rank == 0:
@@ -303,103 +379,3 @@ class Loader:
 def as_it_is(batch: Any) -> Any:
     """Return a batch, which the data set has already joined."""
     return batch
-
-
-_MICRO = 1e-6
-# What torch names the work of a backend on the CPU; NCCL's kernels are on the GPU.
-_ON_CPU = ("gloo:", "mpi:")
-_KERNEL = "nccl"
-_OPERATION = "aten::"
-_WAIT = "wait_tensor"
-
-
-class Span(NamedTuple):
-    """A time, from `start` to `end` [µs]."""
-
-    start: float
-    end: float
-
-
-class ExposedCommunication:
-    """Profiles as many steps as asked, from the third on."""
-
-    def __init__(self, steps: int, device: torch.device) -> None:
-        self._numbers = range(FIRST_PROFILED, FIRST_PROFILED + steps)
-        self._exposed = self._seconds = 0.0
-        kinds = torch.profiler.ProfilerActivity
-        self._activities = [kinds.CPU, *([kinds.CUDA] if device.type == "cuda" else [])]
-
-    @contextmanager
-    def step(self, number: int) -> Iterator[None]:
-        """Run a step of the training inside; it is profiled if it is one of those asked for."""
-        if number not in self._numbers:
-            yield
-            return
-        with torch.profiler.profile(activities=self._activities) as profile:
-            started = time.perf_counter()
-            yield
-            self._seconds += time.perf_counter() - started
-        self._exposed += exposed_seconds(*spans(profile.events() or ()))
-
-    def share(self) -> float | None:
-        """Return the share of the profiled time, 0..1; None if no step was profiled."""
-        return min(self._exposed / self._seconds, 1.0) if self._seconds else None
-
-
-def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span]]:
-    """Return the spans of communication and of computation, of the GPU if there are any.
-
-    On a CPU a collective lasts from its call to its end.
-    """
-    known = list(events)
-    on_gpu = [one for one in known if one.device_type.name == "CUDA"]
-    if on_gpu:
-        computation = [_span(one) for one in on_gpu if not one.name.startswith(_KERNEL)]
-        return [_span(one) for one in on_gpu if one.name.startswith(_KERNEL)], computation
-    return [_span(one) for one in known if one.name.startswith(_ON_CPU)], _operations(known)
-
-
-def _operations(events: Sequence[FunctionEvent]) -> list[Span]:
-    """Return when the thread computes that has most operations: gloo's own copy what they send.
-
-    An operation of a DTensor may wait for a collective, which is no computation.
-    """
-    found = [one for one in events if one.name.startswith(_OPERATION)]
-    threads = Counter(one.thread for one in found)
-    main = max(threads, key=lambda thread: threads[thread], default=None)
-    waits = [_span(one) for one in events if one.name.endswith(_WAIT) and one.thread == main]
-    computed = [_span(one) for one in found if one.thread == main]
-    for wait in waits:
-        computed = [part for span in computed for part in _outside(span, wait)]
-    return computed
-
-
-def _outside(span: Span, other: Span) -> Iterator[Span]:
-    """Yield the parts of a span before and after another one."""
-    before, after = (
-        Span(span.start, min(span.end, other.start)),
-        Span(max(span.start, other.end), span.end),
-    )
-    if span.end <= other.start or other.end <= span.start:
-        yield span
-    else:
-        yield from (part for part in (before, after) if part.start < part.end)
-
-
-def _span(event: FunctionEvent) -> Span:
-    return Span(event.time_range.start, event.time_range.end)
-
-
-def exposed_seconds(communication: Iterable[Span], computation: Iterable[Span]) -> float:
-    """Return how long there is communication and no computation [s]."""
-    computed = list(computation)
-    return _MICRO * (_covered([*communication, *computed]) - _covered(computed))
-
-
-def _covered(some: Iterable[Span]) -> float:
-    """Return how long there is at least one of the spans [µs]."""
-    total, end = 0.0, float("-inf")
-    for span in sorted(some):
-        total += max(0.0, span.end - max(span.start, end))
-        end = max(end, span.end)
-    return total

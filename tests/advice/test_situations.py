@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from hpc_train.advice.question import Question
 from hpc_train.advice.verdicts import advise
+from hpc_train.model.program_size import ProgramSize
 from tests.advice.questions import A100, CPUS, V100, ask, gpt, other, row_of, step
+from tests.cases import cases
 
 SLOW_NETWORK = replace(A100, node_link=1.25)
+A100_80 = replace(A100, gpus_per_node=8, ranks_per_node=8, least_gib=80, most_gib=80, node_link=200)
+H100 = replace(A100_80, gpu="H100", least_gib=64, most_gib=96, gpu_link=450.0, node_link=400.0)
 
 
 class Situation(NamedTuple):
@@ -41,8 +46,8 @@ SITUATIONS = {
     ),
     "seven billion parameters fit nowhere but in shards": Situation(
         ask(other(7e9), A100, 1, 4, 8, 16), "does not suffice",
-        "No strategy certainly fits. First to try: fsdp on 4 GPUs, which needs at least 27.1 GiB; "
-        "its activations are unknown. Count them: --program",
+        "No strategy certainly fits. First to try: fsdp on 4 GPUs, which needs at least 27.1 GiB, "
+        "assuming fp32 parameters with adamw; its activations are unknown. Count them: --program",
     ),
     "a deadline needs more GPUs": Situation(
         ask(gpt(global_batch=64, steps=1000), measured=(step(3.6),), deadline_s=1300),
@@ -58,7 +63,7 @@ SITUATIONS = {
     ),
     "a deadline that may be met has the best certain time": Situation(
         ask(gpt(steps=1000), measured=(step(3.6),), deadline_s=230),
-        recommended="No size is certain to meet the deadline of 3.83 min: the best are certain to",
+        recommended="No size is certain to meet the deadline of 3.83 min: the best take at most",
     ),
     "a deadline by the peak alone cannot be met either": Situation(
         ask(gpt(steps=1000), deadline_s=10),
@@ -89,7 +94,7 @@ SITUATIONS = {
         ask(gpt(), measured=(step(0.9, data_share=0.6),)), "waits for data for 60 %",
     ),
     "fp32 on one GPU first": Situation(
-        ask(gpt(precision="fp32"), measured=(step(9.0),)), "bf16 instead of fp32",
+        ask(gpt(precision="fp32"), measured=(step(18.0),)), "bf16 instead of fp32, or TF32: torch",
     ),
     "a busy GPU is left alone": Situation(
         ask(gpt(), measured=(step(0.4),)), "reaches 45 % of the peak (MFU).",
@@ -110,7 +115,8 @@ SITUATIONS = {
     ),
     "no batch": Situation(
         ask(other(global_batch=None)), "may suffice: the batch is unknown",
-        "single on 1 GPU, which needs at least 15.3 GiB; the batch is unknown: --condition global",
+        "single on 1 GPU, which needs at least 15.3 GiB, assuming fp32 parameters with "
+        "adamw; the batch is unknown: --condition global",
         missing="the batch: --condition global_batch=512",
     ),
     "no memory of the GPU": Situation(
@@ -146,7 +152,7 @@ SITUATIONS = {
     ),
     "of what may fit, the least memory is tried first": Situation(
         ask(other(7e9), replace(A100, most_gib=80), 1, 2),
-        recommended="First to try: fsdp on 2 GPUs, which needs at least 53.2 GiB;",
+        recommended="First to try: fsdp on 2 GPUs, which needs at least 53.2 GiB, assuming",
     ),
     "a GPU at a quarter of its peak is left alone": Situation(
         ask(gpt(), measured=(step(0.72),)), "reaches 25 % of the peak (MFU).",
@@ -202,6 +208,27 @@ def test_the_answer_is_right_and_says_why(situation: Situation) -> None:
     assert situation.limit in advice.limit
     assert situation.refused in "; ".join(reason for _, reason in advice.refused)
     assert situation.missing in "; ".join(advice.missing)
+
+
+@pytest.mark.parametrize(
+    ("known", "asked", "steps", "words"),
+    cases("advice/assumptions.yaml", "what_the_answer_assumes"),
+)
+def test_the_answer_names_what_it_assumes(
+    known: dict[str, Any], asked: dict[str, Any], steps: list[dict[str, Any]], words: list[str]
+) -> None:
+    stated = dict.fromkeys(known, "stated")
+    program = msgspec.convert(known | {"name": "own", "sources": stated}, ProgramSize, strict=False)
+    question = ask(program, H100 if asked.pop("h100", False) else A100_80, 1, 2, 4, 8, 16)
+    measured = tuple(step(one.pop("seconds"), **one) for one in steps)
+    advice = advise(replace(question, measured=measured, **asked))
+    said = [advice.one_rank, advice.recommended, advice.limit, *advice.missing]
+    for row in advice.rows:
+        where, end = f"{row.strategy} on {row.ranks}", row.step.high or 0.0
+        said.append(f"{where}: {row.verdict}: {row.reason}{row.assuming}")
+        said.append(f"{where}: {row.step.low:.3g} to {end:.3g} s")
+        said += [f"{where}: {row.memory.whole.low / 2**30:.0f} GiB"] if row.memory else []
+    assert [one for one in words if one not in "\n".join(said)] == []
 
 
 @pytest.mark.parametrize(

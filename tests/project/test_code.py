@@ -24,11 +24,11 @@ FOLDERS = {
     "runs/run_folders.py: fresh.path.rename(final.path)",
     "runs/run_folders.py: folder.path.rename(gone)",
     # A checkpoint is a folder too, whose files torch writes.
-    "workload/checkpoint_files.py: os.fsync(descriptor)",
+    "workload/checkpoint.py: os.fsync(descriptor)",
     "workload/checkpoint.py: folder.rename(aside)",
-    "workload/checkpoint_writing.py: final.rename(before)",
-    "workload/checkpoint_writing.py: before.rename(before.with_suffix(''))",
-    "workload/checkpoint_writing.py: folder.new.rename(final)",
+    "workload/checkpoint.py: final.rename(before)",
+    "workload/checkpoint.py: before.rename(before.with_suffix(''))",
+    "workload/checkpoint.py: folder.new.rename(final)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 

@@ -23,13 +23,13 @@ import torch
 from torch import Tensor, distributed, nn
 from torch.multiprocessing.spawn import start_processes
 
+from hpc_train.model.strategy_checks import strategy_problem
 from hpc_train.model.training_strategies import GPT_SHAPES, GptShape, TrainingRequest
-from hpc_train.workload import blocks
 from hpc_train.workload.models import make_model
 from hpc_train.workload.optimizer import OptimizerChoice
 from hpc_train.workload.precision import parameter_type
 from hpc_train.workload.process_group import RankGroup, joined
-from hpc_train.workload.strategies import STRATEGIES, load_strategy
+from hpc_train.workload.strategies import STRATEGIES, base, load_strategy
 from hpc_train.workload.strategies.base import ParallelModel, Setup
 from tests.workload.launching import meeting_point
 
@@ -87,7 +87,7 @@ def train(setup: Setup, group: RankGroup) -> tuple[list[float], ParallelModel]:
     """Return the mean loss of each step over all data-parallel ranks, and the trained model."""
     request = setup.request
     strategy = load_strategy(request.strategy)
-    assert strategy.check(request) is None, strategy.check(request)
+    assert strategy_problem(request) is None, strategy_problem(request)
     dtype = parameter_type(request.precision)
     model = strategy.build(lambda: make(request.model, dtype), setup)
     losses = []
@@ -143,7 +143,7 @@ def one_rank(rank: int, size: int, cases: Sequence[str], backend: str) -> None:
 
 def main(cases: Sequence[str], backend: str = "gloo") -> None:
     torch.set_num_threads(1)
-    blocks.COMPILER = "aot_eager"  # the graphs of inductor, without its code
+    base.COMPILER = "aot_eager"  # the graphs of inductor, without its code
     warnings.simplefilter("ignore")
     for strategy in STRATEGIES:
         load_strategy(strategy)

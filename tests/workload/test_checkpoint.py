@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 from torch import nn  # noqa: E402  # torch is an extra
 
 from hpc_train.model.job import JobLifecycle  # noqa: E402
-from hpc_train.workload import checkpoint, checkpoint_files, checkpoint_writing, stop_request  # noqa: E402
+from hpc_train.workload import checkpoint, stop_request  # noqa: E402
 from hpc_train.workload.checkpoint import CheckpointError  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:.*weights_only.*")
@@ -150,7 +150,7 @@ def test_a_failed_save_keeps_the_one_before(folder: Path, monkeypatch: pytest.Mo
     def full(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(checkpoint_writing, "write_sums", full)
+    monkeypatch.setattr(checkpoint, "write_sums", full)
     with pytest.raises(CheckpointError, match="No space left on device"):
         training.save(2)
     assert not list(folder.glob("*.new"))
@@ -162,17 +162,18 @@ class Disk:
 
     def __init__(self) -> None:
         self.asked, self.ready = threading.Event(), threading.Event()
+        self.write = checkpoint.write_sums
 
     def write_sums(self, new: Path, rank: int, ranks: int) -> None:
         self.asked.set()
         assert self.ready.wait(240)
-        checkpoint_files.write_sums(new, rank, ranks)
+        self.write(new, rank, ranks)
 
 
 @pytest.fixture
 def disk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     held = Disk()
-    monkeypatch.setattr(checkpoint_writing, "write_sums", held.write_sums)
+    monkeypatch.setattr(checkpoint, "write_sums", held.write_sums)
     yield held
     held.ready.set()
     checkpoint.finish()

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from hpc_train.workload.checkpoint_files import damage, write_sums
+from hpc_train.workload.checkpoint import damage, write_sums
 from hpc_train.workload.optimizer import OptimizerChoice, Updates
 from hpc_train.workload.precision import loss_scaler
 

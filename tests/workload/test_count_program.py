@@ -38,6 +38,42 @@ def test_parameters_flops_and_activations_of_known_layers() -> None:
     assert found["activation_bytes"] == 16 * 4
 
 
+@pytest.mark.parametrize(
+    ("change", "each"),
+    [
+        (lambda model: model.to(torch.bfloat16), 2),
+        (lambda model: model.double(), 8),
+        (lambda model: model.to("cuda"), 4),
+        (lambda model: model.cuda().half().cpu(), 2),
+        (lambda model: model.to("cuda:0", torch.float64, non_blocking=True), 8),
+    ],
+)
+def test_a_model_may_be_converted_and_moved(
+    change: Callable[[nn.Module], nn.Module], each: int
+) -> None:
+    def make() -> tuple[nn.Module, torch.Tensor]:
+        model, inputs = perceptron()
+        model[0].requires_grad_(False)  # type: ignore[index]
+        model = change(model)
+        return model, inputs.to("cuda", next(model.parameters()).dtype)
+
+    found = counted(make)
+    assert (found["parameters"], found["trained_parameters"]) == (212, 68)
+    assert found["parameter_bytes"] == found["trained_bytes"] == each
+    assert found["activation_bytes"] == 16 * each
+
+
+def test_a_converted_model_still_shares_its_parameters() -> None:
+    def make() -> tuple[nn.Module, torch.Tensor]:
+        model = nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 50, bias=False))
+        model[1].weight = model[0].weight  # type: ignore[assignment]
+        return model.to(torch.bfloat16), torch.zeros(2, 5, dtype=torch.long)
+
+    found = counted(make)
+    assert (found["parameters"], found["precision"]) == (400, "bf16")
+    assert found["activation_bytes"] == 2 * 5 * 8
+
+
 def test_a_gpt_agrees_with_its_formulas() -> None:
     found = counted(gpt)
     assert found["parameters"] == gpt_parameters(GPT)

@@ -9,8 +9,14 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from hpc_train.workload import WorkloadError  # noqa: E402
-from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: E402
-from hpc_train.workload.datasets import Images, load_data  # noqa: E402
+from hpc_train.workload.datasets import (  # noqa: E402
+    FOLDER,
+    TEST,
+    TRAIN,
+    Images,
+    load_data,
+    read_cifar,
+)
 from hpc_train.workload.process_group import launcher_of  # noqa: E402
 from hpc_train.workload.training_loop import Loader, Order, Place  # noqa: E402
 

@@ -15,7 +15,7 @@ pytest.importorskip("torch")
 import torch
 from torch.profiler import ProfilerActivity, profile
 
-from hpc_train.workload.training_loop import (
+from hpc_train.workload.measurements import (
     ExposedCommunication,
     Span,
     exposed_seconds,

@@ -9,11 +9,21 @@ import json
 
 import pytest
 
+from hpc_train.model.training_strategies import SCHEDULES
 from tests.workload.launching import finish, start
 
 pytest.importorskip("torch")
 TOLERANCE, HALF_TOLERANCE = 1e-10, 1e-2
+# Stages of two ranks, alone and in compositions of two by two.
+SCHEDULED = tuple(
+    f"{ranks} {strategy} gpt-test adamw schedule={schedule} {more} clip_norm=0.1"
+    for ranks, strategy in ((2, "pipeline"), (4, "pipeline+ddp"), (4, "pipeline+fsdp"))
+    for schedule, kind in SCHEDULES.items()
+    for more in ("accumulate=4", "accumulate=8 checkpointing=full", "checkpointing=selective")
+    if not (kind.splits_backward and "selective" in more)
+)
 EXACT = (
+    *SCHEDULED,
     "2 ddp cnn sgd clip_norm=0.1",
     "2 ddp gpt-test adamw accumulate=2 warmup_steps=2 checkpointing=full compile=block",
     "2 zero1 cnn sgd",
@@ -27,13 +37,8 @@ EXACT = (
     "2 naive resnet50 sgd clip_norm=0.1",
     "2 naive gpt-test adamw clip_norm=0.1 checkpointing=full",
     "2 pipeline cnn adamw clip_norm=0.1",
-    "2 pipeline gpt-test sgd schedule=GPipe clip_norm=0.1",
     "2 pipeline gpt-test adamw accumulate=8 compile=block",
-    "2 pipeline gpt-test sgd schedule=LoopedBFS clip_norm=0.1",
-    "2 pipeline gpt-test sgd schedule=Interleaved1F1B",
     "2 pipeline gpt-test sgd schedule=InterleavedZeroBubble checkpointing=full",
-    "2 pipeline gpt-test sgd schedule=ZBVZeroBubble clip_norm=0.1",
-    "2 pipeline gpt-test sgd schedule=DualPipeV",
     "4 ddp gpt-test sgd",
     "4 zero1 gpt-test adamw",
     "4 fsdp cnn adamw",
@@ -61,6 +66,7 @@ HALF = (
 )
 # Each strategy once, with most of what it can be combined with.
 FEW = (
+    *(case for case in SCHEDULED if "+fsdp" in case and "accumulate=4" in case),
     "2 ddp gpt-test adamw accumulate=2 warmup_steps=2 checkpointing=full compile=block",
     "2 zero1 gpt-test adamw accumulate=2 clip_norm=0.1 warmup_steps=2",
     "2 fsdp cnn sgd",
@@ -68,7 +74,6 @@ FEW = (
     "2 context gpt-test adamw accumulate=2 checkpointing=selective",
     "2 naive gpt-test adamw clip_norm=0.1 checkpointing=full",
     "2 pipeline cnn adamw clip_norm=0.1",
-    "2 pipeline gpt-test sgd schedule=Interleaved1F1B",
     "2 fsdp gpt-test sgd precision=fp16",
     "4 hsdp gpt-test adamw accumulate=2 clip_norm=0.1 checkpointing=selective",
     "4 fsdp+tensor gpt-test adamw accumulate=2 checkpointing=full",

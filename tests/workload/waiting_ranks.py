@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, distributed
 from torch.distributed._functional_collectives import all_reduce
 
-from hpc_train.workload.training_loop import ExposedCommunication
+from hpc_train.workload.measurements import ExposedCommunication
 
 # Long beside the start of a profiler, which delays one rank more than the other.
 LATE_S = 3.0

@@ -17,10 +17,10 @@ from torch.multiprocessing.spawn import start_processes
 
 from hpc_train.model import strategy_costs
 from hpc_train.model.training_strategies import GPT_SHAPES, GptShape, TrainingRequest
+from hpc_train.workload.measurements import sent_bytes, tensor_bytes
 from hpc_train.workload.models import make_model
 from hpc_train.workload.optimizer import OptimizerChoice
 from hpc_train.workload.process_group import RankGroup, joined
-from hpc_train.workload.resource_use import sent_bytes, tensor_bytes
 from hpc_train.workload.strategies import load_strategy
 from hpc_train.workload.strategies.base import Setup
 from tests.workload.launching import meeting_point

@@ -21,7 +21,15 @@ def main() -> int:
     """
     options = parse_options()
     try:
-        _check_ranks(options, world_size())
+        ranks = world_size()
+        if ranks < 2:
+            raise WorkloadError(
+                f"{options.collective} needs at least 2 ranks, and RANK and WORLD_SIZE describe "
+                f"one: torchrun --nproc-per-node 2 -m {PROGRAM.rpartition(' ')[2]} "
+                f"{options.collective}"
+            )
+        if options.root >= ranks:
+            raise WorkloadError(f"--root {options.root}: the ranks are 0 to {ranks - 1}")
         return run_ranks(partial(benchmark, options))
     except WorkloadError as error:
         return _refuse(error)
@@ -38,16 +46,6 @@ def benchmark(options: SweepOptions) -> int:
             return sweep(options, group)
     except WorkloadError as error:
         return _refuse(error)
-
-
-def _check_ranks(options: SweepOptions, ranks: int) -> None:
-    if ranks < 2:
-        raise WorkloadError(
-            f"{options.collective} needs at least 2 ranks, and RANK and WORLD_SIZE describe one: "
-            f"torchrun --nproc-per-node 2 -m {PROGRAM.rpartition(' ')[2]} {options.collective}"
-        )
-    if options.root >= ranks:
-        raise WorkloadError(f"--root {options.root}: the ranks are 0 to {ranks - 1}")
 
 
 def _refuse(error: WorkloadError) -> int:

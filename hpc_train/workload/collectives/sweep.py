@@ -26,7 +26,7 @@ from hpc_train.model.collectives import (
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.collectives.sweep_options import SweepOptions
 from hpc_train.workload.emit import emit, write_line
-from hpc_train.workload.process_group import RankGroup, conditions
+from hpc_train.workload.process_group import RankGroup, conditions, of_ranks
 
 _COPIED = "# out-of-place: with the time to copy the input, as torch has this in-place only"
 
@@ -120,8 +120,7 @@ def _print(group: RankGroup, lines: Iterable[str]) -> None:
 def _head(options: SweepOptions, group: RankGroup) -> Iterator[str]:
     """Yield what precedes the rows; every rank must call it."""
     collective = COLLECTIVES[options.collective]
-    devices: list[str] = [""] * group.world_size
-    distributed.all_gather_object(devices, _device(group))
+    devices = of_ranks(_device(group))
     yield f"# Collective test starting: {collective.test}"
     yield (
         f"# nThread 1 nGpus 1 minBytes {options.smallest} maxBytes {options.largest} step: "

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NoReturn
 
 from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name, parse_size
+from hpc_train.workload.trainer_options import Parser, natural, positive
 
 PROGRAM = "python -m hpc_train.workload.collectives"
 # iterations and warm-up: those of nccl-tests
@@ -32,30 +31,13 @@ class SweepOptions:
     device: str
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message: str) -> NoReturn:
-        """Print the error on one line, because a job log contains it once per rank."""
-        print(f"{self.prog}: error: {message} (see --help)", file=sys.stderr)
-        sys.exit(2)
-
-
 def parse_options(arguments: Sequence[str] | None = None) -> SweepOptions:
     """Read the command line, `sys.argv` by default.
 
     Raises:
         SystemExit: 2, with one line on stderr: an option is unknown or out of range.
     """
-    parser = _parser()
-    options = SweepOptions(**vars(parser.parse_args(arguments)))
-    if options.smallest > options.largest:
-        parser.error(
-            f"--smallest is {options.smallest} B, more than --largest, {options.largest} B"
-        )
-    return options
-
-
-def _parser() -> _Parser:
-    parser = _Parser(
+    parser = Parser(
         prog=PROGRAM,
         description="Measure a collective of torch.distributed; print the table of nccl-tests.",
         allow_abbrev=False,
@@ -64,15 +46,20 @@ def _parser() -> _Parser:
     add("collective", type=_collective, help=", ".join(COLLECTIVES))
     add("-b", "--smallest", type=_size, default=SMALLEST, metavar="SIZE", help="8, 64K, 16M, 1G")
     add("-e", "--largest", type=_size, default=LARGEST, metavar="SIZE")
-    add("-f", "--factor", type=_positive, default=FACTOR, help="from one size to the next")
-    add("-n", "--iterations", type=_positive, default=ITERATIONS, help="timed, of each size")
-    add("-w", "--warmup", type=_natural, default=WARMUP, help="untimed, of both extreme sizes")
+    add("-f", "--factor", type=positive, default=FACTOR, help="from one size to the next")
+    add("-n", "--iterations", type=positive, default=ITERATIONS, help="timed, of each size")
+    add("-w", "--warmup", type=natural, default=WARMUP, help="untimed, of both extreme sizes")
     add("-d", "--dtype", choices=tuple(DTYPES), default="float")
-    add("-r", "--root", type=_natural, default=0, help="sending rank of broadcast")
+    add("-r", "--root", type=natural, default=0, help="sending rank of broadcast")
     add("--no-check", dest="check", action="store_false", help="do not compare the results")
     add("--backend", choices=("auto", "gloo", "nccl", "mpi"), default="auto")
     add("--device", choices=("auto", "cuda", "cpu"), default="auto")
-    return parser
+    options = SweepOptions(**vars(parser.parse_args(arguments)))
+    if options.smallest > options.largest:
+        parser.error(
+            f"--smallest is {options.smallest} B, more than --largest, {options.largest} B"
+        )
+    return options
 
 
 def _collective(text: str) -> str:
@@ -88,15 +75,3 @@ def _size(text: str) -> int:
         return parse_size(text)
     except ValueError as failure:
         raise argparse.ArgumentTypeError(str(failure)) from None
-
-
-def _positive(text: str) -> int:
-    if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
-    return int(text)
-
-
-def _natural(text: str) -> int:
-    if not text.isdecimal():
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
-    return int(text)

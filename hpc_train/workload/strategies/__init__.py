@@ -1,4 +1,4 @@
-"""Ways to train one model on several ranks, one module each; all give the same result.
+"""Ways to train one model on several ranks; all give the same result.
 
 Here: what each does to the model, its optimiser and its step.
 Not here: data, events, and which ranks, models and batches a strategy accepts
@@ -11,25 +11,26 @@ import importlib
 
 from hpc_train.workload.strategies.base import Strategy
 
+# Module and class of each.
 STRATEGIES = {
-    "single": "hpc_train.workload.strategies.single:Single",
-    "dp": "hpc_train.workload.strategies.dp:Dp",
-    "ddp": "hpc_train.workload.strategies.ddp:Ddp",
-    "zero1": "hpc_train.workload.strategies.zero1:Zero1",
-    "fsdp": "hpc_train.workload.strategies.fsdp:Fsdp",
-    "hsdp": "hpc_train.workload.strategies.hsdp:Hsdp",
-    "tensor": "hpc_train.workload.strategies.tensor:TensorParallel",
-    "context": "hpc_train.workload.strategies.context:ContextParallel",
-    "pipeline": "hpc_train.workload.strategies.pipeline:Pipeline",
-    "naive": "hpc_train.workload.strategies.naive:Naive",
-    "fsdp+tensor": "hpc_train.workload.strategies.fsdp_tensor:FsdpTensor",
-    "pipeline+ddp": "hpc_train.workload.strategies.pipeline_data:PipelineDdp",
-    "pipeline+fsdp": "hpc_train.workload.strategies.pipeline_data:PipelineFsdp",
+    "single": "ddp:Single",
+    "dp": "ddp:Dp",
+    "ddp": "ddp:Ddp",
+    "zero1": "ddp:Zero1",
+    "fsdp": "fsdp:Fsdp",
+    "hsdp": "fsdp:Hsdp",
+    "tensor": "tensor:TensorParallel",
+    "context": "context:ContextParallel",
+    "pipeline": "pipeline:Pipeline",
+    "naive": "naive:Naive",
+    "fsdp+tensor": "tensor:FsdpTensor",
+    "pipeline+ddp": "pipeline:PipelineDdp",
+    "pipeline+fsdp": "pipeline:PipelineFsdp",
 }
 
 
 def load_strategy(name: str) -> Strategy:
     """Return the strategy with that name; only its own module is imported."""
     module, _, attribute = STRATEGIES[name].partition(":")
-    strategy: Strategy = getattr(importlib.import_module(module), attribute)()
+    strategy: Strategy = getattr(importlib.import_module(f"{__name__}.{module}"), attribute)()
     return strategy

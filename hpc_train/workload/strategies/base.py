@@ -6,22 +6,40 @@ import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
 from torch.distributed import ProcessGroup
+from torch.distributed.algorithms._checkpoint.checkpoint_wrapper import checkpoint_wrapper
+from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule
 from torch.distributed.tensor import DTensor
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import create_selective_checkpoint_contexts
 
-from hpc_train.model.strategy_checks import strategy_problem
 from hpc_train.model.training_strategies import TrainingRequest
-from hpc_train.workload.blocks import CHECKPOINT_PREFIX, prepare_blocks
-from hpc_train.workload.models import mean_loss
+from hpc_train.workload.models import BLOCKS, mean_loss
 from hpc_train.workload.optimizer import OptimizerChoice, Parameters, Updates
 from hpc_train.workload.precision import autocast, loss_scaler
 from hpc_train.workload.process_group import RankGroup
+
+# Makes the whole model on the CPU, the same on each rank.
+Make = Callable[[], nn.Sequential]
+# Products of matrices, and attention: most of the operations, a small part of the activations.
+_KEPT = (
+    "mm",
+    "bmm",
+    "addmm",
+    "_scaled_dot_product_efficient_attention",
+    "_scaled_dot_product_flash_attention",
+    "_scaled_dot_product_flash_attention_for_cpu",
+    "_scaled_dot_product_cudnn_attention",
+    "convolution",
+)
+COMPILER = "inductor"
+CHECKPOINT_PREFIX = "_checkpoint_wrapped_module."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +57,30 @@ class Setup:
         return autocast(self.request.precision, self.group.device)
 
     def blocks(self, model: nn.Sequential) -> None:
-        """Compile and checkpoint the blocks of a model as requested."""
-        prepare_blocks(model, self.request.checkpointing, self.request.compile)
+        """Checkpoint and compile the blocks of a model in place, as requested.
+
+        `full` keeps the input of a block only and computes the rest again in its backward pass,
+        `selective` keeps products and attention as well. Compiled blocks of equal shape share what
+        was compiled. As in torchtitan, tensor parallelism is before both, fsdp and ddp after them.
+        """
+        request, contexts = self.request, {}
+        if request.checkpointing == "selective":
+            kept = [getattr(torch.ops.aten, name).default for name in _KEPT]
+            contexts["context_fn"] = partial(create_selective_checkpoint_contexts, kept)
+        for name, block in list(model.named_children()):
+            if not isinstance(block, BLOCKS):
+                continue
+            if request.checkpointing != "none":
+                model.register_module(name, checkpoint_wrapper(block, **contexts))
+            if request.compile == "block":
+                model.get_submodule(name).compile(backend=COMPILER)
+
+    def mesh(self) -> DeviceMesh:
+        """Return the ranks in the two dimensions that the request has."""
+        sizes = self.request.sizes
+        return init_device_mesh(
+            self.group.device.type, tuple(sizes.values()), mesh_dim_names=tuple(sizes)
+        )
 
     def updates(self, parameters: Parameters, stages: ProcessGroup | None = None) -> Updates:
         """Return the updates of these parameters; `stages` are the ranks with other layers."""
@@ -78,23 +118,11 @@ class ParallelModel(Protocol):
 
 
 class Strategy(Protocol):
-    """A way to train; `make` returns the same whole model on each rank, on the CPU."""
+    """A way to train."""
 
-    def check(self, request: TrainingRequest) -> str | None:
-        """Return why it cannot run, and what would fit, in a sentence; None: it can."""
-        ...
-
-    def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> ParallelModel:
+    def build(self, make: Make, setup: Setup) -> ParallelModel:
         """Return the model on this rank's device, with its optimiser."""
         ...
-
-
-class CheckedStrategy:
-    """The check of every built-in strategy: the rules need no torch."""
-
-    def check(self, request: TrainingRequest) -> str | None:
-        """Return why the strategy cannot run, or None."""
-        return strategy_problem(request)
 
 
 class LocalStep:

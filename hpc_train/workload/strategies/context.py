@@ -7,56 +7,40 @@ as by ddp.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
-from torch import Tensor, distributed, nn
+from torch import Tensor, distributed
 from torch.distributed._functional_collectives import all_gather_tensor_autograd
 from torch.nn import functional
 
 from hpc_train.workload.models.gpt import Attention, Embedding
-from hpc_train.workload.optimizer import Updates
-from hpc_train.workload.strategies.base import CheckedStrategy, LocalStep, Setup
+from hpc_train.workload.strategies.base import LocalStep, Make, Setup
 from hpc_train.workload.strategies.ddp import on_last, replicate
 
 
-class ContextParallel(CheckedStrategy):
+class ContextParallel:
     """Activations are divided by the number of ranks, the model is whole on each."""
 
-    def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> ContextStep:
+    def build(self, make: Make, setup: Setup) -> ContextStep:
         """Return the model with attention over the tokens of all ranks."""
-        group, model = setup.group, make().to(setup.group.device)
-        for module in model.modules():
+        wrapped = replicate(make, setup)
+        for module in wrapped.modules():
             if isinstance(module, Attention):
                 module.attend = gathered_attention
-        setup.blocks(model)
-        wrapped = replicate(model, setup)
-        updates = setup.updates(wrapped.parameters())
-        return ContextStep(wrapped, updates, setup, sync=on_last(wrapped), rank=group.rank)
+        return ContextStep(
+            wrapped, setup.updates(wrapped.parameters()), setup, sync=on_last(wrapped)
+        )
 
 
 class ContextStep(LocalStep):
     """Every rank receives whole samples, and takes its own tokens of them."""
 
-    def __init__(
-        self,
-        model: nn.parallel.DistributedDataParallel,
-        updates: Updates,
-        setup: Setup,
-        *,
-        sync: Callable[[bool], object],
-        rank: int,
-    ) -> None:
-        super().__init__(model, updates, setup, sync=sync)  # type: ignore[arg-type]
-        self.rank = rank
-
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Train on the tokens of this rank; the loss is theirs."""
-        size = inputs.shape[1] // self.setup.group.world_size
+        rank, size = self.setup.group.rank, inputs.shape[1] // self.setup.group.world_size
         for module in self.model.modules():
             if isinstance(module, Embedding):
-                module.first = self.rank * size
-        mine = slice(self.rank * size, (self.rank + 1) * size)
+                module.first = rank * size
+        mine = slice(rank * size, (rank + 1) * size)
         return super().step(inputs[:, mine], targets[:, mine])
 
 

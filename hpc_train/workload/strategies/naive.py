@@ -5,23 +5,21 @@ While one rank computes the others wait: it saves memory, not time. `pipeline` f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor, distributed, nn
 
 from hpc_train.workload.models import cut, mean_loss
-from hpc_train.workload.strategies.base import CheckedStrategy, Setup
+from hpc_train.workload.strategies.base import Make, Setup
 from hpc_train.workload.strategies.pipeline import StageState
 
 _DIMENSIONS = 8
 _TYPES = (torch.float32, torch.float64, torch.bfloat16)
 
 
-class Naive(CheckedStrategy):
+class Naive:
     """Layers, their gradients and optimiser state are on one rank only."""
 
-    def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> NaiveStep:
+    def build(self, make: Make, setup: Setup) -> NaiveStep:
         """Return this rank's layers."""
         group = setup.group
         model = make()

@@ -3,13 +3,15 @@
 The schedule of torch.distributed.pipelining decides when a rank runs which of them: GPipe all
 forward first, 1F1B alternately, the interleaved ones with two stages on each rank, the zero-bubble
 ones with the gradients of weights in the gaps.
+
+pipeline+ddp and pipeline+fsdp: several pipelines, each with a part of the batch. The ranks with the
+same stage average its gradients, or shard it. The dimension `stage` comes first, as it sends least.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -20,17 +22,48 @@ from torch.distributed.pipelining.schedules import get_schedule_class
 
 from hpc_train.model.training_strategies import SCHEDULES
 from hpc_train.workload.models import cut, mean_loss
-from hpc_train.workload.strategies.base import CheckedStrategy, Setup, whole_tensors
+from hpc_train.workload.process_group import of_ranks
+from hpc_train.workload.strategies.base import Make, Setup, whole_tensors
+from hpc_train.workload.strategies.fsdp import shard
 
 
-class Pipeline(CheckedStrategy):
+class Pipeline:
     """Layers, their gradients and optimiser state are on one rank only."""
 
-    def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> PipelineStep:
+    def build(self, make: Make, setup: Setup) -> PipelineStep:
         """Return this rank's stages and their schedule."""
-        group = setup.group
-        stages = own_stages(make(), setup, group.rank)
-        return PipelineStep(stages, setup, PipelinePlace(group=distributed.group.WORLD))
+        stages = own_stages(make(), setup, setup.group.rank)
+        return PipelineStep(stages, setup, distributed.group.WORLD)
+
+
+class PipelineDdp:
+    """The layers of a stage are whole on each of its ranks.
+
+    The gradients are averaged after the last micro-batch. With torch 2.13 and gloo, a schedule
+    over stages wrapped by DistributedDataParallel did not end its first step.
+    """
+
+    def build(self, make: Make, setup: Setup) -> PipelineStep:
+        """Return this rank's stages with averaged gradients."""
+        mesh = setup.mesh()
+        stages = own_stages(make(), setup, mesh.get_local_rank("stage"))
+        step = PipelineStep(stages, setup, mesh.get_group("stage"), mesh.get_local_rank("data"))
+        step.average = mesh.get_group("data")
+        return step
+
+
+class PipelineFsdp:
+    """The layers of a stage are sharded over its ranks."""
+
+    def build(self, make: Make, setup: Setup) -> PipelineStep:
+        """Return this rank's stages, sharded."""
+        mesh = setup.mesh()
+        stages = own_stages(make(), setup, mesh.get_local_rank("stage"))
+        for stage in stages.values():
+            # A schedule that computes gradients of weights later looks for the parameters that the
+            # forward pass used, and skips those that were sharded again in between.
+            shard(stage, mesh["data"], setup, reshard_after_forward=False)
+        return PipelineStep(stages, setup, mesh.get_group("stage"), mesh.get_local_rank("data"))
 
 
 class StageState:
@@ -45,33 +78,33 @@ class StageState:
     def state(self, *, gradients: bool = False) -> dict[str, Tensor]:
         """Return all parameters or gradients, whole and by name."""
         mine = whole_tensors(self.model, gradients=gradients)
-        parts: list[Any] = [None] * distributed.get_world_size(self.group)
-        distributed.all_gather_object(parts, mine, group=self.group)
+        parts = of_ranks(mine, self.group)
         return {name: value for part in parts for name, value in part.items()}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PipelinePlace:
-    """This rank's pipeline, `group`, and the ranks over which gradients are averaged, if any."""
+class PipelineStep(StageState):
+    """The stages of one rank, by their number, and their schedule.
 
-    group: ProcessGroup | None
-    data_rank: int = 0
+    `group` is its pipeline, `average` the ranks over which its gradients are averaged, if any.
+    """
+
     average: ProcessGroup | None = None
 
-
-class PipelineStep(StageState):
-    """The stages of one rank, by their number, and their schedule."""
-
-    def __init__(self, stages: dict[int, nn.Module], setup: Setup, place: PipelinePlace) -> None:
-        super().__init__(list(stages.values()), place.group)
-        request = setup.request
-        self.setup, self.data_rank, self.average = setup, place.data_rank, place.average
+    def __init__(
+        self,
+        stages: dict[int, nn.Sequential],
+        setup: Setup,
+        group: ProcessGroup | None,
+        data_rank: int = 0,
+    ) -> None:
+        super().__init__(list(stages.values()), group)
+        request, self.setup, self.data_rank = setup.request, setup, data_rank
         self.first, self.last = 0 in stages, request.stages - 1 in stages
         parameters = [p for module in self.modules for p in module.parameters()]
-        self.updates = setup.updates(parameters, place.group)
+        self.updates = setup.updates(parameters, group)
         device = setup.group.device
         self.placed = [
-            PipelineStage(module, number, request.stages, device, group=place.group)
+            PipelineStage(module, number, request.stages, device, group=group)
             for number, module in stages.items()
         ]
         kind: Any = get_schedule_class(request.schedule)
@@ -105,7 +138,7 @@ class PipelineStep(StageState):
                     parameter.grad /= size
 
 
-def own_stages(model: nn.Sequential, setup: Setup, rank: int) -> dict[int, nn.Module]:
+def own_stages(model: nn.Sequential, setup: Setup, rank: int) -> dict[int, nn.Sequential]:
     """Return the stages of a rank of the pipeline by their number, on its device."""
     request = setup.request
     setup.blocks(model)

@@ -3,11 +3,13 @@
 With sequence parallelism: between them, each rank has a part of the tokens of every sample, so that
 normalisations are not repeated. A block gathers tokens before both halves and reduce-scatters after
 them.
+
+fsdp+tensor: tensor inside groups of neighbouring ranks, fsdp between the groups. Tensor parallelism
+needs the fastest links, so that its group should be inside a node.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from torch import Tensor, nn
@@ -24,21 +26,39 @@ from torch.distributed.tensor.parallel import (
 )
 
 from hpc_train.workload.models import mean_loss
-from hpc_train.workload.strategies.base import CheckedStrategy, LocalStep, Setup
+from hpc_train.workload.strategies.base import LocalStep, Make, Setup
+from hpc_train.workload.strategies.fsdp import on_last, shard
 
 
-class TensorParallel(CheckedStrategy):
+class TensorParallel:
     """Matrices and activations are divided by the number of ranks."""
 
-    def build(self, make: Callable[[], nn.Sequential], setup: Setup) -> TensorStep:
+    def build(self, make: Make, setup: Setup) -> TensorStep:
         """Return the model with divided layers."""
         group = setup.group
         mesh = init_device_mesh(group.device.type, (group.world_size,), mesh_dim_names=("tensor",))
         model = make().to(group.device)
         divide(model, mesh)
-        _divide_gradients(model.get_submodule("embedding"))
+        for parameter in model.get_submodule("embedding").parameters():
+            if isinstance(parameter, DTensor):
+                # Keep a rank's part of the gradients, which torch leaves whole on each rank.
+                divided = partial(DTensor.redistribute, placements=parameter.placements)
+                parameter.register_hook(divided)  # type: ignore[no-untyped-call]
         setup.blocks(model)
         return TensorStep(model, setup.updates(model.parameters()), setup)
+
+
+class FsdpTensor:
+    """Matrices are divided twice, activations by the tensor dimension."""
+
+    def build(self, make: Make, setup: Setup) -> TensorStep:
+        """Return the model, first divided, then sharded."""
+        mesh, model = setup.mesh(), make().to(setup.group.device)
+        divide(model, mesh["tensor"])
+        setup.blocks(model)
+        sharded = shard(model, mesh["data"], setup)
+        updates, rank = setup.updates(model.parameters()), mesh.get_local_rank("data")
+        return TensorStep(model, updates, setup, data_rank=rank, sync=on_last(sharded))
 
 
 class TensorStep(LocalStep):
@@ -54,14 +74,6 @@ class TensorStep(LocalStep):
         with self.setup.autocast():
             logits = self.model(inputs)
         return mean_loss(logits, targets).full_tensor()  # type: ignore[attr-defined,no-any-return]
-
-
-def _divide_gradients(layer: nn.Module) -> None:
-    """Keep a rank's part of the gradients; of an embedding torch leaves them whole on each rank."""
-    for parameter in layer.parameters():
-        if isinstance(parameter, DTensor):
-            divided = partial(DTensor.redistribute, placements=parameter.placements)
-            parameter.register_hook(divided)  # type: ignore[no-untyped-call]
 
 
 def divide(model: nn.Sequential, mesh: DeviceMesh) -> None:
