@@ -41,10 +41,14 @@ def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
 
 def transport_lines(transport: Transport | None) -> Iterator[str]:
     """Yield the transport of NCCL, and its findings: slow, or not as in the site profile."""
-    if transport is None or not (transport.verdict or transport.findings):
+    if transport is None:
+        return
+    network, over = ", ".join(transport.using_network), ", ".join(transport.interfaces)
+    known = f"NCCL's network is {network}{f' over {over}' if over else ''}" if network else ""
+    if not (transport.verdict or transport.findings or known):
         return
     yield ""
-    yield from _wrapped("Transport  ", transport.verdict or "--")
+    yield from _wrapped("Transport  ", transport.verdict or known or "--")
     for finding in transport.findings:
         where = f" ({finding.evidence[0]})" if finding.evidence else ""
         yield from _wrapped("  ", f"{finding.message} [{finding.id}]{where}")

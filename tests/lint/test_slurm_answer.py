@@ -11,7 +11,7 @@ from hpc_train.model.finding import LintFinding
 from hpc_train.model.live_cluster import Association
 from hpc_train.model.slurm_answer import ShellVariable, SlurmAnswer, SlurmFacts
 from hpc_train.probe.parse_slurm_output import nodes, partitions
-from hpc_train.submissions.slurm.sbatch import refusal_of
+from hpc_train.slurm_options import refusal_of
 from tests.cases import cases
 
 NODE = "Arch=x86_64 CPUTot=8 RealMemory=4000 Gres=gpu:a100:4 Partitions=gpu,long"

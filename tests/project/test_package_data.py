@@ -16,10 +16,9 @@ from hpc_train.lint.rules.variable_names import slurm_variables
 from hpc_train.records.parsers.formats import read_formats
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import is_crash
-from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
+from hpc_train.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 from hpc_train.submissions.slurm.job_states import sentence
-from hpc_train.submissions.slurm.sbatch import advice
 
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {

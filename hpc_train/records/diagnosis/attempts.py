@@ -57,8 +57,9 @@ class Observed(Value, frozen=True, kw_only=True):
     """Observations in the logs of one job, ordered by file and line; `failed` could not be read.
 
     `endings` have the number of their file. `counts` is the number of sightings of each signature;
-    `seen` has the first ones. `starts` are the lines by which an attempt may begin; `first_line`
-    is that of the attempt, if it is one of several. `dumps` are those of torch's flight recorder.
+    `seen` has the first ones; `inits` are the ranks that began and completed NCCL's setup. `starts`
+    are the lines by which an attempt may begin; `first_line` is that of the attempt, if it is one
+    of several. `dumps` are those of torch's flight recorder.
     """
 
     sources: tuple[str, ...] = ()
@@ -69,6 +70,7 @@ class Observed(Value, frozen=True, kw_only=True):
     counts: Mapping[str, int] = MappingProxyType({})
     failed: tuple[str, ...] = ()
     starts: tuple[tuple[int, Start], ...] = ()
+    inits: tuple[int, int] = (0, 0)
     first_line: int = 1
     dumps: tuple[FlightDump, ...] = ()
 

@@ -210,6 +210,8 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
         findings.append(missed_target(verdict.failure, verdict.source))
     if root is not None and root.signature.id == "nccl_watchdog_timeout":
         findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
+    if root is not None and root.signature.id == "slurm_time_limit":
+        findings = [_in_setup(one, *observed.inits) for one in findings]
     return Diagnosis(
         outcome=verdict.outcome,
         why=verdict.why,
@@ -338,6 +340,19 @@ def _with_hang(finding: LogFinding, observed: Observed, ranks: int | None) -> Lo
         message=hang.cause,
         advice=hang.advice,
         evidence=(*finding.evidence, *evidence),
+    )
+
+
+def _in_setup(finding: LogFinding, began: int, completed: int) -> LogFinding:
+    """Return what ended a job that never got through NCCL's setup."""
+    if finding.role != "root" or not began or completed:
+        return finding
+    return replace(
+        finding,
+        title=f"The job hung in NCCL's setup: {began} ranks began ncclCommInitRank, none ended it",
+        message="A rank is missing, or cannot be reached over the interface that NCCL chose.",
+        advice="compare the number of ranks that began with that of the job; NCCL_SOCKET_IFNAME "
+        "names the interface that all nodes share; NCCL_DEBUG_SUBSYS=INIT,NET shows the addresses",
     )
 
 

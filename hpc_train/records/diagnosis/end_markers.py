@@ -100,6 +100,7 @@ _TRAINERS: tuple[_Pattern, ...] = (
         re.compile(r"^\s{0,8}\d{1,6} epochs completed in [\d.]+ hours"),
     ),
     ("work", b"Run stats:", re.compile(r"\bRun stats:$")),
+    ("work", b"Ending Model Training", re.compile(r"\bEnding Model Training \.{3}$")),
     ("work", b"All done!", re.compile(r"\bAll done!$")),
     ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
     ("work", b"Loss for final step: ", re.compile(r"\bLoss for final step: ")),

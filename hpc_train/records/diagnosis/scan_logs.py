@@ -68,6 +68,7 @@ def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None
         counts=dict(gathered.counts),
         failed=tuple(problems),
         starts=tuple(gathered.starts),
+        inits=(gathered.inits[0], gathered.inits[1]),
     )
 
 
@@ -82,6 +83,7 @@ class _Gathered:
         self.collective_events: list[Wait | Progress] = []
         self.counts: Counter[str] = Counter()
         self.starts: list[tuple[int, Start]] = []
+        self.inits = [0, 0]
 
     def read(self, path: Path, name: str, number: int) -> None:
         symptoms, endings = SymptomReader(name, self.known), EndingReader()
@@ -121,6 +123,7 @@ class _Gathered:
         if not bad:
             return
         look = look_again(path, [one.sighting.line for one in bad])
+        self.inits = [sum(both) for both in zip(self.inits, look.inits, strict=True)]
         self.starts += ((number, Start(kind=AGAIN, line=line)) for line in look.begins)
         self.seen = [
             replace(one, work_after=look.work_after.get(one.sighting.line, 0))
@@ -154,7 +157,7 @@ def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
 
 # Losses, rates and bars: lines that show that the work continues.
 _WORK = re.compile(
-    rb"(?i)\b(?:loss|ppl|acc\w{0,8})\b['\"]?[ :=]{1,4}\(?-?\d"
+    rb"(?i)(?:\b|_)(?:loss|ppl|acc\w{0,8})\b['\"]?[ :=]{1,4}\(?-?\d"
     rb"|\d ?(?:it|s|ms|sec|samples?|tokens?|tok|imgs?|images?|examples)/(?:s\b|it\b|sec|step|iter)"
     rb"|\d%\|[^|\r\n]{0,80}\| {0,8}\d{1,12}/\d"
 )
@@ -163,6 +166,7 @@ _TROUBLE = re.compile(rb"(?i)error|warn|fail|abort|traceback|^\s|deprecat|kill")
 _LINE = re.compile(rb"[^\n]+")
 _LETTER = re.compile(rb"[A-Za-z]")
 _LAST = 3
+_INIT = (b"- Init START", b"- Init COMPLETE")
 _FIRST_LINES = 3
 _SHORTEST = 12
 
@@ -170,11 +174,13 @@ _SHORTEST = 12
 class WorkAfterError(Value, frozen=True, kw_only=True):
     """`work_after` [B] is the amount of log between a line and the last lines of work, if any.
 
-    `begins` are the numbers of lines that repeat one of the first lines.
+    `begins` are the numbers of lines that repeat one of the first lines; `inits` how many ranks
+    began to set up NCCL, and how many completed it.
     """
 
     work_after: dict[int, int]
     begins: tuple[int, ...] = ()
+    inits: tuple[int, int] = (0, 0)
 
 
 def look_again(path: Path, lines: Sequence[int]) -> WorkAfterError:
@@ -196,10 +202,13 @@ class _Look:
         self._first: tuple[tuple[bytes, int], ...] | None = None
         self._begins: list[int] = []
         self._line, self._offset = 1, 0
+        self._inits = [0, 0]
 
     def read(self, text: bytes) -> None:
         if self._first is None:
             self._first = tuple(_first_lines(text))
+        for place, word in enumerate(_INIT):
+            self._inits[place] += text.count(word)
         self._begins += (self._line + text.count(b"\n", 0, at) for at in self._repeated(text))
         self._work.extend(self._offset + at for at in _last_work(text))
         count = text.count(b"\n")
@@ -229,7 +238,11 @@ class _Look:
     def result(self) -> WorkAfterError:
         reached = self._work[0] if len(self._work) == _LAST else -1
         after = {line: reached - at for line, at in self._places.items() if reached > at}
-        return WorkAfterError(work_after=after, begins=tuple(sorted(set(self._begins))))
+        return WorkAfterError(
+            work_after=after,
+            begins=tuple(sorted(set(self._begins))),
+            inits=(self._inits[0], self._inits[1]),
+        )
 
 
 def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:

@@ -16,11 +16,14 @@ from hpc_train.errors import SignatureError, nearest
 from hpc_train.model.regex_parts import literal_of
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.signatures.base import PACKAGED, Signature, SignatureEntry
+from hpc_train.slurm_options import known_refusals
 from hpc_train.timed_regex import TimedPattern
 from hpc_train.typed_values import decode, load_data
 from hpc_train.yamlfile import read
 
 FOLDER = "signatures"
+# In a pattern of the package: what sbatch says when it refuses a job.
+_REFUSALS = "{refusals}"
 
 
 class _Files(Value, frozen=True, kw_only=True):
@@ -149,6 +152,8 @@ def read_own(path: Path) -> Iterator[Signature]:
 def _signature(name: str, entry: SignatureEntry, origin: str) -> Signature:
     stated = {key: getattr(entry, key) for key in entry.__struct_fields__}
     pattern = entry.pattern if isinstance(entry.pattern, str) else "".join(entry.pattern)
+    if origin == PACKAGED and _REFUSALS in pattern:
+        pattern = pattern.replace(_REFUSALS, "|".join(map(re.escape, known_refusals())))
     literals = entry.literals or tuple(filter(None, [literal_of(pattern)]))
     return Signature(**{**stated, "pattern": pattern, "literals": literals}, id=name, origin=origin)
 

@@ -9,6 +9,7 @@ from typing import Literal
 
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Explanation, MemoryShortage, Sighting, Signature
+from hpc_train.slurm_options import named_options, refusal_of
 from hpc_train.typed_values import load_data
 
 _NAME = re.compile(r"\{(\w+)\}")
@@ -81,6 +82,12 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
     explanation = Explanation(title=signature.title, cause=signature.cause, advice=signature.advice)
     if signature.by_memory and (kind := kind_of(groups)):
         explanation = signature.by_memory.get(kind, explanation)
+    if "refused" in groups and (refusal := refusal_of(groups["refused"])):
+        named = named_options(groups["refused"])
+        about = f" (--{named[0]})" if len(named) == 1 else ""
+        meaning = f"Slurm refused the job: {refusal.meaning}{about}"
+        advice = refusal.advice or signature.advice
+        explanation = Explanation(title=meaning, cause=groups["refused"], advice=advice)
     if signature.process:
         explanation = _how_it_ended(signature.process, groups) or explanation
     rank = groups.get("rank") if sighting.rank is None else sighting.rank

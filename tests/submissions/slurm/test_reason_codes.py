@@ -11,15 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.lint.rules import all_rules
-from hpc_train.slurm_options import sbatch_grammar
-from hpc_train.submissions.slurm.job_states import sentence
-from hpc_train.submissions.slurm.sbatch import (
+from hpc_train.model.diagnosis import JobEnd
+from hpc_train.records.diagnosis.diagnose import diagnose_logs
+from hpc_train.slurm_options import (
     advice,
-    answer_of,
     known_refusals,
     named_options,
     refusal_of,
+    sbatch_grammar,
 )
+from hpc_train.submissions.slurm.job_states import sentence
+from hpc_train.submissions.slurm.sbatch import answer_of
 from hpc_train.subprocesses import Finished
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "reasons.yaml").read_bytes())
@@ -86,7 +88,8 @@ def test_no_text_breaks_it(reason: str) -> None:
 
 
 RECORDED = json.loads(Path(__file__).with_name("refusals.json").read_text(encoding="utf-8"))
-UNKNOWN = {"nul"}
+# Said of a script that Slurm reads and does not refuse.
+NO_FAILURE = {"--core-spec=9", "--thread-spec=2"}
 
 
 @pytest.mark.parametrize("asked", RECORDED)
@@ -97,13 +100,22 @@ def test_a_recorded_answer_is_read(asked: str) -> None:
     assert answer.outcome == ("refused" if one["returncode"] else "accepted")
     assert not answer.words.startswith(("sbatch: ", "error: "))
     assert "Try " not in answer.words
-    if asked in UNKNOWN or answer.outcome == "accepted":
+    if answer.outcome == "accepted":
         assert answer.refusal is None
     else:
         assert answer.refusal is not None
         assert set(one["about"]) <= set(answer.refusal.options)
         assert answer.refusal.meaning
         assert answer.refusal.advice
+
+
+@pytest.mark.parametrize("asked", RECORDED)
+def test_a_recorded_answer_in_a_log_is_diagnosed(asked: str, tmp_path: Path) -> None:
+    path = tmp_path / "job.out"
+    path.write_text(RECORDED[asked]["stderr"])
+    found, _ = diagnose_logs([path], ["job.out"], JobEnd())
+    assert (found.outcome == "failed") is (asked not in NO_FAILURE)
+    assert found.root is None or found.root.id.startswith("slurm_")
 
 
 def test_each_form_of_refusal_is_found_before_a_more_general_one() -> None:
