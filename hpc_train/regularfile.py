@@ -32,6 +32,8 @@ _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 # Files beside the run folders of a study; folders below a run folder, as torchrun's logs have.
 _OF_STUDY = ("study.json", ".submit.lock")
 _DEEPEST = 8
+# Script, manifest, states and the first lines of its logs.
+_RUN_BYTES = 256 << 10
 
 
 class NotRegularError(OSError):
@@ -143,6 +145,15 @@ def is_folder(path: Path) -> bool:
         return stat.S_ISDIR(path.stat().st_mode) and not _leads_out(path)
     except OSError:
         return False
+
+
+def is_full(folder: Path) -> bool:
+    """Whether the file system of a folder has too little space for the files of a run."""
+    try:
+        found = os.statvfs(folder)
+    except OSError:
+        return False
+    return found.f_blocks > 0 and found.f_bavail * found.f_frsize < _RUN_BYTES
 
 
 def files_in(folder: Path, pattern: str = "*") -> list[Path]:

@@ -52,6 +52,9 @@ class Containers(Value, frozen=True, kw_only=True):
             "own start-up script."
         ),
     ] = None
+    host_drivers: Annotated[
+        bool, Meta(description="Whether apptainer and singularity get --nv or --rocm.")
+    ] = True
     mounts: Mounts = ()
     mpi: Annotated[
         OneLine | None,

@@ -1,6 +1,9 @@
 """What is submitted (a script, for one run or a shared allocation), and its state."""
 
 from enum import Enum
+from typing import Annotated
+
+from msgspec import Meta
 
 from hpc_train.model.value import Value
 
@@ -101,7 +104,8 @@ class Submission(Value, frozen=True, kw_only=True):
     """
 
     executor: str
-    native_id: str
+    # An argument of the scheduler's commands.
+    native_id: Annotated[str, Meta(pattern=r"^(?!-)[^\x00-\x20]*$")]
     submitted: str
     cluster: SlurmEndpoint = SlurmEndpoint()
     comment: str = ""

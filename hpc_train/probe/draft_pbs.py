@@ -15,8 +15,6 @@ from hpc_train.model.pbs_queue_limits import (
 from hpc_train.probe.draft_heading import heading
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
 
-# What starts the ranks of a job on its nodes.
-PROGRAMS = ("mpiexec", "mpirun", "pbs_tmrsh")
 # Resources of nodes that PBS itself has.
 _BUILT_IN = {"arch", "host", "vnode", "mem", "vmem", "ncpus", "ngpus", "hpmem", "Qlist"}
 _EXCLUSIVE = {"force_excl", "force_exclhost", "default_excl", "default_exclhost"}
@@ -28,7 +26,7 @@ Shape = tuple[int | None, int, int | None]
 def draft_pbs(name: str, date: str, pbs: LivePbs, programs: Collection[str]) -> str:
     """Return the text of the profile; unknown values are questions.
 
-    `programs` are those of PROGRAMS that this machine has.
+    `programs` are those that `query_pbs.starters` finds here.
     """
     parts = (_head(name, date, pbs), _jobs(pbs), _launchers(programs), _partitions(pbs))
     return "\n\n".join("\n".join(part) for part in parts) + "\n"

@@ -76,6 +76,12 @@ part pci_roots grep -H '' /sys/devices/pci*/pci_bus/*/cpulistaffinity
 part pci readlink -f /sys/class/infiniband/* /sys/class/net/* \
   $(grep -lE '^0x(03|12)' /sys/bus/pci/devices/*/class)
 """
+# From Open MPI 5 on, PRRTE starts its daemons; without a list of its parts nothing is known.
+_SLURM_OF_MPI = """
+found=$(ompi_info --parsable; prte_info --parsable)
+grep -q -e ':plm:' -e 'MCA plm:' <<<"$found" || exit 127
+grep -c -e ':plm:slurm' -e ':ras:slurm' -e 'MCA plm: slurm' <<<"$found"
+"""
 # Section -> timeout in seconds, and command.
 _SECTIONS = {
     "settings": (5, _SETTINGS),
@@ -89,7 +95,7 @@ _SECTIONS = {
     "programs": (10, _PROGRAMS),
     "pyxis": (10, "srun --help | grep -c -e --container-image"),
     "mpirun": (10, "mpirun --version"),
-    "ompi_info": (20, "ompi_info --parsable | grep -c -e ':plm:slurm' -e ':ras:slurm'"),
+    "ompi_info": (20, _SLURM_OF_MPI),
     "torch": (90, f"python -c {shlex.quote(_TORCH)}"),
 }
 _ABSENT = 127

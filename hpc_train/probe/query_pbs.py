@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -12,6 +13,21 @@ from hpc_train.probe.run_program import Ask, ask
 
 _JSON = ("-F", "json")
 _TIMEOUT_S = 60.0
+
+
+# What starts the ranks of a job on its nodes.
+_STARTERS = ("mpiexec", "mpirun", "pbs_tmrsh")
+_OPEN_MPI = ("Open MPI", "OpenRTE", "Open RTE", "PRRTE")
+
+
+def starters(question: Ask = ask) -> list[str]:
+    """Return what starts ranks on this machine; Open MPI's mpiexec is its mpirun, not Cray PALS."""
+    found = [one for one in _STARTERS if shutil.which(one)]
+    if "mpiexec" in found and any(
+        word in question("mpiexec", "--version", timeout_s=10.0).text for word in _OPEN_MPI
+    ):
+        return [one for one in _STARTERS[1:] if one in ("mpirun", *found)]
+    return found
 
 
 def read_pbs(question: Ask = ask) -> LivePbs:

@@ -27,7 +27,7 @@ from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder, Second
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Script, Submission
 from hpc_train.model.value import Value
-from hpc_train.regularfile import is_there, read_regular
+from hpc_train.regularfile import is_full, is_there, read_regular
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"
@@ -78,6 +78,8 @@ def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[Ru
 def _make_home(home: Path) -> None:
     try:
         home.mkdir(parents=True, exist_ok=True)
+        if is_full(home):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     except OSError as failure:
         raise cannot_write(home, failure) from None
 

@@ -11,7 +11,7 @@ from hpc_train.job_state import current, decide, has_ended
 from hpc_train.model.job import RESUBMIT
 from hpc_train.model.run import Failure, JobStatus, Run
 from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.regularfile import is_there, read_regular
+from hpc_train.regularfile import is_full, is_there, read_regular
 from hpc_train.restart_table import signal_of
 from hpc_train.runs.run_folders import RunFiles
 
@@ -59,7 +59,10 @@ def _not_shared(state: JobState, files: RunFiles) -> str:
 
 
 def _no_space(state: JobState, files: RunFiles) -> str:
-    """Detect that the script could not write its end: the temporary file is left, and not whole."""
+    """Detect that the script could not write its end: the temporary file is left, and not whole.
+
+    Without any file, the disk may still be full.
+    """
     if not state.finished or state is JobState.COMPLETED or has_ended(files.status):
         return ""
     fresh = files.folder.status.with_name(f"{files.folder.status.name}.new")
@@ -69,6 +72,8 @@ def _no_space(state: JobState, files: RunFiles) -> str:
                 f"its end could not be written to {files.folder.path}: the disk was full, or the "
                 "quota used up; free some space before hpctrain retry"
             )
+    if state is JobState.LOST and is_full(files.folder.path):
+        return f"{files.folder.path} is on a full disk, so it may not have been able to start"
     return ""
 
 

@@ -19,7 +19,7 @@ from typing import cast
 
 import msgspec
 
-from hpc_train.errors import HpcTrainError, StoreError, SubmitError
+from hpc_train.errors import HpcTrainError, SubmitError
 from hpc_train.json_files import cannot_write
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
@@ -149,8 +149,10 @@ def start_queue(
         if lock is None:
             raise SubmitError(f"{queue.file('lock')}: another process holds it")
         queue.file("json").write_bytes(msgspec.json.encode(content))
+        # This line gets the log a block of the disk, so that reasons fit when the disk is full.
+        queue.file("log").write_bytes(b"runs: %d\n" % len(runs))
     except OSError as failure:
-        raise StoreError(f"{home / FOLDER}: cannot be written: {failure.strerror}") from None
+        raise cannot_write(home / FOLDER, failure) from None
     try:
         for run in runs:
             write(run, submission)
@@ -160,7 +162,7 @@ def start_queue(
         supervisor = start(argv, queue.file("log"), clean_environment(os.environ), [lock])
         os.close(lock)
         if not ended(supervisor, _START_S) or supervisor.returncode != 0:
-            lines = read_regular(queue.file("log")).decode(errors="replace").splitlines()
+            lines = read_regular(queue.file("log")).decode(errors="replace").splitlines()[1:]
             why = lines[-1] if lines else f"see {queue.file('log')}"
             raise SubmitError(f"{home}: the supervisor did not start", why)
     except OSError as failure:
@@ -201,8 +203,6 @@ def main(runner: str, home: str, queue_id: str, lock: str) -> None:
     run_one = cast("Callable[[RunFolder, QueuedRuns, int], None]", resolve(runner))
     queue = Queue(home=Path(home), queue_id=queue_id)
     queued = msgspec.json.decode(read_regular(queue.file("json")), type=QueuedRuns)
-    # This line gets the log a block of the disk, so that reasons fit when the disk is full.
-    sys.stderr.write(f"runs: {len(queued.runs)}\n")
     # The submitting process continues, after everything has been checked.
     if os.fork():
         os._exit(0)

@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from hpc_train.lint.control_flow import depends, read_blocks, repeats
@@ -23,12 +23,14 @@ PIECES = st.sampled_from(
     [
         *"'\"`$(){}[]<>|&;#\\\n\r\t =-", "#SBATCH ", "--nodes", "srun ", "bash -c ", "<<E\n", "$((",
         "export A=", "case ", "esac", "python ", "torchrun ", "2", "\udcff", "\ufeff",
-        "#!/bin/bash",
+        "#!/bin/bash", "#PBS -l select=2:ncpus=4:mpiprocs=2\n", "mpirun ", "mpiexec ", "-np ",
     ]
 )  # fmt: skip
 
 
 @given(st.lists(PIECES, max_size=60))
+@example(["#!/bin/bash\n", "#PBS -l select=2:ncpus=4:mpiprocs=2\n", "mpirun ", "python t.py"])
+@example(["#!/bin/bash 'python\n", "- -n\n", "#SBATCH --nodes=2\n", "#SBATCH --time=1\n"])
 @settings(max_examples=200, deadline=None)
 def test_any_text_can_be_checked_and_mended(pieces: list[str]) -> None:
     text = "".join(pieces)

@@ -13,10 +13,11 @@ from hpc_train.model.live_pbs import LivePbs, pbs_memory, pbs_time
 from hpc_train.model.pbs_queue_limits import queue_limits
 from hpc_train.model.site import SiteProfile
 from hpc_train.probe.draft_pbs import draft_pbs
-from hpc_train.probe.query_pbs import read_pbs
+from hpc_train.probe.query_pbs import read_pbs, starters
 from hpc_train.probe.run_program import Answer
 from hpc_train.sites.load import load_site
 from hpc_train.sites.pbs_drift import compare_pbs
+from tests.submissions.slurm.fake_slurm import programs
 
 # Shapes of PBS Professional 2022.1; names and numbers are invented.
 ANSWERS = Path(__file__).parent / "pbs_answers"
@@ -159,6 +160,24 @@ def test_a_server_that_does_not_answer_is_an_error() -> None:
 
     with pytest.raises(ProbeError, match="`qstat -B -f`: cannot connect to server"):
         read_pbs(silent)
+
+
+@pytest.mark.parametrize(
+    ("version", "found"),
+    [
+        ("mpiexec (OpenRTE) 4.1.4", ["mpirun"]),
+        ("mpiexec (Open MPI) 5.0.7", ["mpirun"]),
+        ("mpiexec version 1.2.12 revision 5e3b5c", ["mpiexec", "mpirun"]),
+    ],
+)
+def test_mpiexec_of_open_mpi_is_not_that_of_cray(
+    version: str, found: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make = programs(tmp_path / "bin", monkeypatch)
+    monkeypatch.setenv("PATH", f"{tmp_path}/bin")
+    make("mpirun", "")
+    make("mpiexec", "")
+    assert starters(lambda *argv, timeout_s: Answer(text=version)) == found
 
 
 @pytest.mark.parametrize(

@@ -66,7 +66,8 @@ def late_directive(subject: Subject) -> Iterator[RuleHit]:
         command = _short(script.lines[script.first_command - 1].strip())
         others = f", and {len(late) - 1} more" if len(late) > 1 else ""
         # Below the whole script, beside directives that count, they may be parked on purpose.
-        parked = any(script.live_directives) and late[0] > script.commands[-1].last_line
+        end = max((one.last_line for one in script.commands), default=script.first_command)
+        parked = any(script.live_directives) and late[0] > end
         yield RuleHit(
             line=late[0],
             message=f"ignored{others}: line {script.first_command} (`{command}`) is a command",

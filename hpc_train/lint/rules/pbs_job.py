@@ -192,7 +192,7 @@ def _own_words(launch: LaunchCommand) -> list[str]:
 
 
 def _number(script: JobScript, texts: list[str], names: tuple[str, ...]) -> int | None:
-    for word, following in zip(texts, [*texts[1:], ""], strict=True):
+    for word, following in zip(texts, [*texts[1:], ""], strict=False):
         name, sign, value = word.partition("=")
         if name in names:
             return script.values.number(value if sign else following)

@@ -10,8 +10,8 @@ import shutil
 from hpc_train.errors import ProbeError
 from hpc_train.model.live_pbs import LivePbs
 from hpc_train.pipeline.site.init import Drafted, InitOptions, check_draft, target_of, write_draft
-from hpc_train.probe.draft_pbs import PROGRAMS, draft_pbs
-from hpc_train.probe.query_pbs import read_pbs
+from hpc_train.probe.draft_pbs import draft_pbs
+from hpc_train.probe.query_pbs import read_pbs, starters
 from hpc_train.probe.schedulers import conf_file
 
 
@@ -40,8 +40,7 @@ def init_pbs(options: InitOptions) -> Drafted:
     _check_queues(pbs)
     name = given or re.sub(r"[^a-z0-9._-]+", "-", pbs.name.partition(".")[0].lower())
     target = target_of(options, name)
-    programs = [one for one in PROGRAMS if shutil.which(one)]
-    text = draft_pbs(name, datetime.date.today().isoformat(), pbs, programs)
+    text = draft_pbs(name, datetime.date.today().isoformat(), pbs, starters())
     check_draft(name, text, f"the answers of the PBS server {pbs.name}")
     write_draft(target, text, options)
     return Drafted(path=target, name=name, text=text, unread=pbs.unread)

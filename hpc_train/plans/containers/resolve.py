@@ -197,6 +197,9 @@ def _of_checkpoints(job: SourcedJob, mounts: Sequence[Mount]) -> Iterator[Mount]
 
 def _gpus(context: Context, topology: Topology) -> Literal["nvidia", "amd"] | None:
     """Return the vendor whose libraries are mounted; NVIDIA if the vendor is unknown."""
+    offered = context.site.value.containers
+    if offered is not None and not offered.host_drivers:
+        return None
     vendor = vendor_of(context, topology) or "nvidia"
     return vendor if vendor in ("nvidia", "amd") else None
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import logging
 import re
+import shlex
 import shutil
 import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
+
+import msgspec
 
 from hpc_train.errors import SiteProfileError, SubmitError
 from hpc_train.model.plan import LaunchPlan
@@ -28,8 +31,9 @@ from hpc_train.submissions.pbs.jobs import (
     transient,
 )
 from hpc_train.submissions.pbs.qsub import quoted, submit
-from hpc_train.submissions.submission_file import mark
+from hpc_train.submissions.submission_file import mark, write
 
+_CANCELLED = "cancelled by the user"
 # Messages about jobs that have ended in the meantime.
 _GONE = ("Unknown Job Id", "Job has finished", "invalid for finished array subjob")
 # PBS kills what is left of a job 10 s after TERM (kill_delay); one query every half second.
@@ -85,7 +89,11 @@ class PbsExecutor(Executor):
         found = search({run: s for run, s in runs.items() if not s.answered})
         known = {run: s.native_id for run, s in runs.items() if s.answered}
         reports = _reports(known.values())
-        return found | {run: reports[job] for run, job in known.items()}
+        for run, job in known.items():
+            report = found[run] = reports[job]
+            if runs[run].reason == _CANCELLED and report.state in (JobState.FAILED, JobState.LOST):
+                found[run] = JobReport(state=JobState.CANCELLED, reason=_CANCELLED, job=job)
+        return found
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """Delete the jobs, and wait until they have left; see `Executor.cancel`."""
@@ -97,9 +105,15 @@ class PbsExecutor(Executor):
         jobs = [submission.native_id for submission in runs.values()]
         for part in _parts(jobs):
             _delete(part)
-        _await_end(jobs)
+        try:
+            _await_end(jobs)
+        except SubmitError:
+            # Whatever PBS says of their end later: it was asked for.
+            for run, submission in runs.items():
+                write(run, msgspec.structs.replace(submission, reason=_CANCELLED))
+            raise
         for run, submission in runs.items():
-            mark(run, submission, JobState.CANCELLED, "cancelled by the user")
+            mark(run, submission, JobState.CANCELLED, _CANCELLED)
 
 
 def _calls(
@@ -157,7 +171,8 @@ def _await_end(jobs: Collection[str]) -> None:
         time.sleep(0.5)
     silent = next((one.reason for one in found.values() if one.state is JobState.UNKNOWN), "")
     message = silent or "still in the queue"
-    raise SubmitError(f"qdel: {', '.join(sorted(active))}: {message}", "try again")
+    hint = f"try again; if its node is lost: qdel -W force {shlex.join(sorted(active)[:5])}"
+    raise SubmitError(f"qdel: {', '.join(sorted(active))}: {message}", hint)
 
 
 def _has_left(report: JobReport) -> bool:

@@ -13,6 +13,7 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.pbs import executor
 from hpc_train.submissions.pbs import jobs as pbs_jobs
 from hpc_train.submissions.pbs import qsub as qsub_module
 from hpc_train.submissions.pbs.executor import PbsExecutor
@@ -78,6 +79,23 @@ def test_runs_are_cancelled(pbs: RunningPbs, make: Make) -> None:
     EXECUTOR.cancel(runs[0].path.parent, {run: submission(run) for run in runs})
     assert [submission(run).state for run in runs] == [JobState.CANCELLED] * 3
     assert pbs.command("qselect").stdout == ""
+
+
+def test_a_run_on_a_lost_node_stays_cancelled(
+    pbs: RunningPbs, make: Make, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make(f"until [ -e {tmp_path}/end ]; do sleep 0.1; done; exit 3")
+    submit(run)
+    wait_for(lambda: state(run).state is JobState.RUNNING)
+    monkeypatch.setattr(executor, "_delete", lambda jobs: None)
+    monkeypatch.setattr(executor, "_MAX_QUERIES", 1)
+    with pytest.raises(SubmitError, match="still in the queue") as failure:
+        EXECUTOR.cancel(run.path.parent, {run: submission(run)})
+    assert "qdel -W force 1.pbs" in failure.value.hint
+    assert state(run).state is JobState.RUNNING
+    (tmp_path / "end").touch()
+    wait_for(lambda: state(run).state.finished)
+    assert (state(run).state, state(run).reason) == (JobState.CANCELLED, "cancelled by the user")
 
 
 def test_a_killed_submission_is_found_by_its_mark(pbs: RunningPbs, make: Make) -> None:
