@@ -41,8 +41,17 @@ from hpc_train.records.parsing.times_and_rates import (
     with_unit_of_key,
 )
 
-_VALID = r"(?:val|valid|validation|eval|evaluation|test|testing|dev)"
+_VALID = r"(?:val|valid|validat(?:e|ion|ing)|eval|evaluat(?:e|ion|ing)|test|testing|dev)"
 _VALIDATION = re.compile(rf"\b{_VALID}\b")
+# `Eval step 20: loss 2.9`: the counter between the word and the value is no key.
+_COUNTED = re.compile(rf"{_VALID}(?: set| loop| phase)?(?: (?:step|epoch|batch|iter|iteration)s?)?")
+_COUNTER = re.compile(r"(?<![\d/.])(\d{1,9}) ?/ ?(\d{1,9})(?![\d/.])")
+# `loss: [2.5, 2.7]`: a value of each rank or head.
+_VECTOR = re.compile(
+    r"[\[(]\s{0,4}[-+\d.eE]{1,24}(?:\s{0,4},\s{0,4}[-+\d.eE]{1,24}){1,999}\s{0,4}[\])]"
+)
+# Thousands, or a decimal comma; of a rate or in ms the former.
+_AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
 # Lines of other work, of plans, and of sums over a whole job.
 _OTHER = re.compile(
     r"\b(?:download|upload|sav(?:e|ed|ing)|load(?:ed|ing)|compil|checkpoint|expected|target|estimat"
@@ -68,7 +77,7 @@ _LONGEST = 4096
 
 
 class Generic:
-    """Parser of the lines above, without state."""
+    """Parser of the lines above; remembers how many steps an epoch of the training has."""
 
     title = "Hand-written lines; used if no other format is found, and a report says so"
     literals = (
@@ -89,10 +98,13 @@ class Generic:
     }
     wants_next = False
 
+    def __init__(self) -> None:
+        self._steps = ""
+
     def read(self, line: Line) -> list[Hit]:
         """Return the values of a line that are certain."""
-        text = line.text
-        if _OTHER.search(text):
+        text = _VECTOR.sub(" ", line.text) if "," in line.text else line.text
+        if _OTHER.search(text) or self._counts_others(text):
             return []
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
         if found and not found[-1].words and found[-1].unit in SECONDS and _LAST_TIME.search(text):
@@ -100,6 +112,7 @@ class Generic:
         place, rank = place_of(found), _rank(line)
         if not text.startswith("{") and _names_validation(text, found):
             found = [item for item in found if _ACCURACY.fullmatch(item.words)]
+            found = [item._replace(words=f"test {item.words}") for item in found]
         training = _TRAINING.search(words(text[:_LONGEST])) is not None
         values = [one for item in found for one in _values(item, place, found, training)]
         kinds = Counter(one.metric for one in values)
@@ -110,6 +123,21 @@ class Generic:
             for one in values
             if kinds[one.metric] == 1
         ]
+
+    def _counts_others(self, text: str) -> bool:
+        """Whether a line without an epoch counts to another total than those with one.
+
+        It is a step of an evaluation between the epochs.
+        """
+        counter = _COUNTER.search(text)
+        if counter is None:
+            return False
+        if "poch" in text[: counter.start()]:
+            between = text[text.rindex("poch", 0, counter.start()) : counter.start()]
+            # `Epoch 1/5` counts epochs.
+            self._steps = counter[2] if re.search(r"\d", between) else self._steps
+            return False
+        return bool(self._steps) and counter[2] != self._steps and "poch" not in text
 
 
 def _json(text: str) -> Iterator[Quantity]:
@@ -134,7 +162,8 @@ def _rank(line: Line) -> int:
 
 def _names_validation(text: str, found: list[Quantity]) -> bool:
     """Whether a line is that of a validation: the word is not only in the keys of some values."""
-    in_keys = sum(len(_VALIDATION.findall(item.words)) for item in found)
+    keys = [item.words for item in found if not _COUNTED.fullmatch(item.words)]
+    in_keys = sum(len(_VALIDATION.findall(key)) for key in keys)
     return len(_VALIDATION.findall(words(text[:_LONGEST]))) > in_keys
 
 
@@ -150,7 +179,8 @@ def _values(
 ) -> Iterator[Found]:
     """Yield what a quantity states, if it is certain; `training`: the line has a training value."""
     item = with_unit_of_key(item)
-    if item.total:
+    is_loss = not item.unit and LOSS.fullmatch(item.words)
+    if item.total or (_AMBIGUOUS.fullmatch(item.text) and (is_loss or item.unit == "s")):
         return
     if _ACCURACY.fullmatch(item.words):
         if not training or _VALIDATION.search(item.words):

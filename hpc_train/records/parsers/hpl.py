@@ -4,12 +4,13 @@
 |---|---|---|---|
 | Gflops, of all processes | gflops | GFLOP/s | global |
 | Time | solve_time | s | global |
-| P times Q | world_size, the processes of the grid | 1 | global |
+| P times Q, once the tests have ended | world_size, the processes of the grid | 1 | global |
 | `\\|\\|Ax-b\\|\\|_oo/(..)= .. PASSED` | residual, of the previous solution | 1 | global |
 | the same, `FAILED` | residual, variant `.. failed` | 1 | global |
 
 The variant begins with the problem: `N=35000 NB=192 P=2 Q=2`. Printed by one process, as
-`HPL_pdtest.c` does. NVIDIA's HPL adds the rate of a GPU in brackets, which is omitted.
+`HPL_pdtest.c` does. NVIDIA's HPL adds the rate of a GPU in brackets, which is omitted. HPC
+Challenge solves on a part of its processes; it states all as `CommWorldProcs`.
 """
 
 from __future__ import annotations
@@ -41,10 +42,11 @@ class Hpl:
     """Parser of the rows of a solution; remembers the problem for the row of the check."""
 
     title = "HPL (High Performance LINPACK)"
-    literals = (*_VARIANTS, b"||Ax-b||_oo")
+    literals = (*_VARIANTS, b"||Ax-b||_oo", b"End of Tests.", b"HPL section", b"CommWorldProcs=")
     sample = """\
 WR11C2R4       35000   192     2     2              12.34             2.3164e+03
 ||Ax-b||_oo/(eps*(||A||_oo*||x||_oo+||b||_oo)*N)=   4.41990053e-03 ...... PASSED
+End of Tests.
 """
     states: Mapping[str, Scope] = {
         "gflops": "global",
@@ -56,22 +58,33 @@ WR11C2R4       35000   192     2     2              12.34             2.3164e+03
 
     def __init__(self) -> None:
         self._problem = ""
+        self._processes = 0
+        self._is_part = False
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield a solution, or its check."""
         row = _ROW.search(line.text)
         if row is None:
             yield from self._check(line.text)
+            yield from self._end(line.text)
             return
         self._problem = problem = " ".join(
             f"{name}={int(row[name])}" for name in ("N", "NB", "P", "Q")
         )
         rate, time = number(row["gflops"]), number(row["time"])
-        processes = int(row["P"]) * int(row["Q"])
+        self._processes = int(row["P"]) * int(row["Q"])
         if rate:
             yield Hit("gflops", rate, "global", variant=problem)
         if time:
             yield Hit("solve_time", time, "global", variant=problem)
+
+    def _end(self, text: str) -> Iterator[Hit]:
+        """Yield the processes at the end of HPL's own tests, or those that HPC Challenge states."""
+        self._is_part = self._is_part or "HPL section" in text
+        named = re.match(r"CommWorldProcs=(\d{1,9})$", text)
+        processes = int(named[1]) if named else 0
+        if text == "End of Tests." and not self._is_part:
+            processes = self._processes
         if processes:
             yield Hit("world_size", float(processes), "global", once=f"{processes}")
 

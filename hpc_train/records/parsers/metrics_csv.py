@@ -60,7 +60,9 @@ class MetricsCsv:
 
     def _begin(self, names: list[str]) -> None:
         self._width, places = len(names), {name: place for place, name in enumerate(names)}
-        self._step = places.get("step", places.get(_OF_WANDB))
+        own = (place for name, place in places.items() if name.endswith("/global_step"))
+        # W&B's `_step` counts calls of `wandb.log`, not steps.
+        self._step = places.get("step", next(own, places.get("global_step", places.get(_OF_WANDB))))
         self._epoch = places.get(_EPOCHS, self._step or 0)
         named = ((place, logged_metric(name)) for place, name in enumerate(names))
         self._columns = [(place, column) for place, column in named if column is not None]

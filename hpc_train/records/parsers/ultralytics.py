@@ -29,10 +29,12 @@ _EPOCH = re.compile(
 )
 _TQDM = re.compile(
     r"(?:\|[^|]{0,400}\|)? {0,4}(?P<done>\d{1,9})/(?P<total>\d{1,9}) \[(?P<time>[\d:]{4,12})<"
+    r"[^,\]]{0,12}(?:, {1,4}(?P<rate>\d{1,9}\.\d{1,4})(?P<of>it/s|s/it))?"
 )
 # The remainder of a longer text may follow the time.
 _OWN = re.compile(
-    r" [━─╸]{4,40} (?P<done>\d{1,9})/(?P<total>\d{1,9}) (?:[\d.]{1,12}K?(?:it/s|s/it) )?"
+    r" [━─╸]{4,40} (?P<done>\d{1,9})/(?P<total>\d{1,9}) "
+    r"(?:(?P<rate>\d{1,9}\.\d{1,4})(?P<of>it/s|s/it) |[\d.]{1,12}K?(?:it/s|s/it) )?"
     r"(?P<time>\d{1,2}\.\d(?=s)|(?:\d{1,3}:)?\d{1,2}:\d\d)"
 )
 _END = re.compile(r"^\s{0,8}\d{1,6} epochs completed in (?P<hours>\d{1,6}\.\d{3}) hours\.?")
@@ -72,6 +74,17 @@ class Ultralytics:
             return
         stated = (epoch["epoch"], epoch["last"], bar["total"])
         took = _seconds(bar["time"])
+        shown = bar.groupdict()
+        # tqdm cuts the time to whole seconds, and states the rate of the whole bar at its end.
+        if (
+            took is not None
+            and "." not in bar["time"]
+            and shown["rate"]
+            and float(shown["rate"]) > 0
+        ):
+            rate = float(shown["rate"])
+            precise = int(bar["total"]) * (rate if shown["of"] == "s/it" else 1 / rate)
+            took = precise if took <= precise < took + 1 else took
         if stated == self._stated or took is None:
             return
         self._stated = stated

@@ -16,6 +16,7 @@ COUNTABLE = 10**15
 CLOCK = r"(?:\d{1,6} days?, )?\d{1,7}:\d\d:\d\d(?:\.\d{1,9})?"
 """Pattern of days, hours, minutes and seconds."""
 _CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,7}):(\d\d):(\d\d(?:\.\d{1,9})?)")
+_GROUPED = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?![\d,])")
 scan = json.JSONDecoder().raw_decode
 
 
@@ -50,8 +51,12 @@ def countable(value: float | None) -> int | None:
 
 def _decorated(text: str) -> float:
     scale = _SUFFIXES.get(text[-1:], 1.0)
+    plain = text[:-1] if scale != 1.0 else text
+    if "," in plain:
+        # `0,532` and `12,5` have a decimal comma: no group of three digits begins with 0.
+        plain = plain.replace(",", "" if _GROUPED.match(plain) else ".")
     try:
-        return float(text[:-1] if scale != 1.0 else text.replace(",", "")) * scale
+        return float(plain) * scale
     except ValueError:
         return math.nan
 
