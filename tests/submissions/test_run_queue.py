@@ -106,7 +106,7 @@ def test_a_run_says_who_holds_the_machine_and_no_other_user_can(
     def report() -> JobReport:
         return LocalExecutor().query({run: submission})[run]
 
-    wait_for(lambda: report().reason)
+    wait_for(lambda: report().reason != "")
     assert report().state is JobState.PENDING
     assert f"{machine}, which process {os.getpid()} of" in report().reason
     os.close(held)
