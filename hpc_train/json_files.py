@@ -112,6 +112,9 @@ def read_submission(path: Path) -> Submission:
     conf, clusters = found.cluster.conf, found.cluster.clusters
     if trusted and (not conf or conf == os.environ.get("SLURM_CONF") or is_own_conf(Path(conf))):
         return found
+    # A job of PBS may name a server: 12.s@host.
+    if not trusted and "@" in found.native_id:
+        found = msgspec.structs.replace(found, native_id=found.native_id.partition("@")[0])
     if conf or clusters:
         _say_untrusted(path, conf or f"the cluster {clusters}")
         endpoint = msgspec.structs.replace(found.cluster, conf=None, clusters=None)

@@ -12,6 +12,7 @@ from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.log_file import open_log
 from hpc_train.records.parsers.mlperf import Mlperf
 from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.regularfile import read_regular
 
 
 class MlperfRun(Value, frozen=True, kw_only=True):
@@ -60,7 +61,7 @@ def scaling_factor(folder: Path) -> float:
     if not path.exists():
         return 1.0
     try:
-        factor = msgspec.json.decode(path.read_bytes(), type=_Scaling).scaling_factor
+        factor = msgspec.json.decode(read_regular(path), type=_Scaling).scaling_factor
     except (OSError, msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LogParseError(f"{path}: cannot be read: {error}") from error
     if factor <= 0:

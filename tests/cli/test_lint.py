@@ -37,22 +37,13 @@ def test_text_has_file_line_id_severity_and_advice(scripts: Hpctrain) -> None:
 @pytest.mark.parametrize(
     ("words", "code"),
     [
-        (["good.sh"], 0),
-        (["info.sh"], 0),
-        (["bad.sh"], 1),
-        (["bad.sh", "--select", "HT001"], 0),
-        (["bad.sh", "--ignore", "HT003,HT3"], 0),
-        (["bad.sh", "nothing.sh"], 2),
-        (["binary"], 2),
-        (["."], 2),
-        ([], 2),
-        (["good.sh", "--select", "HT999"], 2),
-        (["good.sh", "--select", ""], 2),
-        (["good.sh", "--nccl", "new"], 2),
-        (["good.sh", "--site", "nowhere"], 2),
-        (["-", "--fix"], 2),
+        (["good.sh"], 0), (["info.sh"], 0), (["bad.sh"], 1), (["bad.sh", "--select", "HT001"], 0),
+        (["bad.sh", "--ignore", "HT003,HT3"], 0), (["bad.sh", "nothing.sh"], 2), (["binary"], 2),
+        (["."], 2), ([], 2), (["good.sh", "--select", "HT999"], 2),
+        (["good.sh", "--select", ""], 2), (["good.sh", "--nccl", "new"], 2),
+        (["good.sh", "--site", "nowhere"], 2), (["-", "--fix"], 2),
     ],
-)
+)  # fmt: skip
 def test_exit_code(scripts: Hpctrain, words: list[str], code: int) -> None:
     done = scripts("lint", *words)
     assert done.returncode == code, done.stderr

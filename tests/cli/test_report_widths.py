@@ -54,14 +54,11 @@ def _compressed(pdf: bytes) -> list[bytes]:
 @pytest.mark.parametrize(
     ("width", "said"),
     [
-        ("3.3", "the unit is missing"),
-        ("300in", "is 300 inches"),
-        ("20mm", "is 0.7874 inches"),
-        ("wide", "'wide' is not a length"),
-        ("-3in", "'-3in' is not a length"),
+        ("3.3", "the unit is missing"), ("300in", "is 300 inches"), ("20mm", "is 0.7874 inches"),
+        ("wide", "'wide' is not a length"), ("-3in", "'-3in' is not a length"),
         ("8.4inch", "'8.4inch' is not a length"),
     ],
-)
+)  # fmt: skip
 def test_another_width_is_refused(hpctrain: Hpctrain, width: str, said: str) -> None:
     done = hpctrain("report", "t.csv", "-o", "f.pdf", f"--width={width}")
     assert done.returncode == 2

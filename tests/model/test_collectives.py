@@ -18,14 +18,11 @@ from hpc_train.model.collectives import (
 @pytest.mark.parametrize(
     ("name", "factors"),
     [
-        ("allreduce", (1, 1.5, 1.75)),
-        ("allgather", (1 / 2, 3 / 4, 7 / 8)),
-        ("reduce_scatter", (1 / 2, 3 / 4, 7 / 8)),
-        ("alltoall", (1 / 2, 3 / 4, 7 / 8)),
-        ("broadcast", (1, 1, 1)),
-        ("sendrecv", (1, 1, 1)),
+        ("allreduce", (1, 1.5, 1.75)), ("allgather", (1 / 2, 3 / 4, 7 / 8)),
+        ("reduce_scatter", (1 / 2, 3 / 4, 7 / 8)), ("alltoall", (1 / 2, 3 / 4, 7 / 8)),
+        ("broadcast", (1, 1, 1)), ("sendrecv", (1, 1, 1)),
     ],
-)
+)  # fmt: skip
 def test_bus_factor_is_that_of_the_definition(name: str, factors: tuple[float, ...]) -> None:
     found = [COLLECTIVES[name].bus_factor(ranks) for ranks in (2, 4, 8)]
     assert found == pytest.approx(factors)
@@ -41,19 +38,12 @@ def test_a_row_of_nccl_tests_is_reproduced() -> None:
 @pytest.mark.parametrize(
     ("typed", "name"),
     [
-        ("allreduce", "allreduce"),
-        ("all_reduce", "allreduce"),
-        ("All-Reduce", "allreduce"),
-        ("all_gather", "allgather"),
-        ("reducescatter", "reduce_scatter"),
-        ("reduce_scatter", "reduce_scatter"),
-        ("all_to_all", "alltoall"),
-        ("bcast", "broadcast"),
-        ("p2p", "sendrecv"),
-        ("train", None),
-        ("", None),
+        ("allreduce", "allreduce"), ("all_reduce", "allreduce"), ("All-Reduce", "allreduce"),
+        ("all_gather", "allgather"), ("reducescatter", "reduce_scatter"),
+        ("reduce_scatter", "reduce_scatter"), ("all_to_all", "alltoall"), ("bcast", "broadcast"),
+        ("p2p", "sendrecv"), ("train", None), ("", None),
     ],
-)
+)  # fmt: skip
 def test_names_as_people_type_them(typed: str, name: str | None) -> None:
     assert collective_name(typed) == name
 

@@ -12,19 +12,11 @@ from hpc_train.model.units import Duration, Memory
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        ("1h30m", 5400),
-        ("90m", 5400),
-        ("90min", 5400),
-        ("2d", 172800),
-        ("45s", 45),
-        ("1h 30m", 5400),
-        ("01:30:00", 5400),
-        ("1:30:00", 5400),
-        ("1-12:00:00", 129600),
-        ("1-12:30", 131400),
-        ("90:00", 5400),
+        ("1h30m", 5400), ("90m", 5400), ("90min", 5400), ("2d", 172800), ("45s", 45),
+        ("1h 30m", 5400), ("01:30:00", 5400), ("1:30:00", 5400), ("1-12:00:00", 129600),
+        ("1-12:30", 131400), ("90:00", 5400),
     ],
-)
+)  # fmt: skip
 def test_duration_is_read_as_it_is_written(text: str, seconds: int) -> None:
     assert Duration.parse(text) == seconds
 
@@ -46,16 +38,10 @@ def test_a_duration_reads_what_it_wrote(seconds: int) -> None:
 @pytest.mark.parametrize(
     ("text", "mebibytes"),
     [
-        ("480G", 491520),
-        ("4000M", 4000),
-        ("1.5T", 1572864),
-        ("64GiB", 65536),
-        ("2048K", 2),
-        ("1024K", 1),
-        ("1048576K", 1024),
-        ("3145728 KiB", 3072),
+        ("480G", 491520), ("4000M", 4000), ("1.5T", 1572864), ("64GiB", 65536), ("2048K", 2),
+        ("1024K", 1), ("1048576K", 1024), ("3145728 KiB", 3072),
     ],
-)
+)  # fmt: skip
 def test_memory_is_read_as_it_is_written(text: str, mebibytes: int) -> None:
     assert Memory.parse(text) == mebibytes
 

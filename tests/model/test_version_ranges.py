@@ -21,19 +21,12 @@ NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
 @pytest.mark.parametrize(
     ("version", "bounds", "inside"),
     [
-        ("2.21", ">=2.21", True),
-        ("2.21.5", "2.21", True),
-        ("2.21.5", "<=2.21", True),
-        ("2.21.5", ">2.21", False),
-        ("2.21", ">=2.21.3", False),
-        ("2.9", "<2.21", True),
-        ("3", ">2.21", True),
-        ("2.25", ">=2.21, <2.30", True),
-        ("2.30", ">=2.21, <2.30", False),
-        ("2.28", "<2.28.0", False),
-        ("2", ">=2.0", True),
+        ("2.21", ">=2.21", True), ("2.21.5", "2.21", True), ("2.21.5", "<=2.21", True),
+        ("2.21.5", ">2.21", False), ("2.21", ">=2.21.3", False), ("2.9", "<2.21", True),
+        ("3", ">2.21", True), ("2.25", ">=2.21, <2.30", True), ("2.30", ">=2.21, <2.30", False),
+        ("2.28", "<2.28.0", False), ("2", ">=2.0", True),
     ],
-)
+)  # fmt: skip
 def test_within(version: str, bounds: str, inside: bool) -> None:
     assert within(parts(version), VersionBounds.parse(bounds)) == inside
 

@@ -390,15 +390,10 @@ def test_a_folder_that_holds_anything_of_a_run_is_kept(slurm: FakeSlurm) -> None
 @pytest.mark.parametrize(
     ("state", "again"),
     [
-        ("NODE_FAIL", 1),
-        ("PREEMPTED", 1),
-        ("CANCELLED", 1),
-        ("FAILED", 0),
-        ("TIMEOUT", 0),
-        ("OUT_OF_MEMORY", 0),
-        ("RUNNING", 0),
+        ("NODE_FAIL", 1), ("PREEMPTED", 1), ("CANCELLED", 1), ("FAILED", 0), ("TIMEOUT", 0),
+        ("OUT_OF_MEMORY", 0), ("RUNNING", 0),
     ],
-)
+)  # fmt: skip
 def test_what_the_job_is_to_blame_for_is_a_result(slurm: FakeSlurm, state: str, again: int) -> None:
     submit(study(), RESULTS, [])
     slurm.becomes("1001_2", state, nodes="n1")

@@ -119,13 +119,10 @@ def test_only_another_backend_gives_a_run_another_name(job: Jobs, slurm: Sites) 
 @pytest.mark.parametrize(
     ("words", "sharded"),
     [
-        (["--fsdp"], True),
-        (["--strategy", "fsdp"], True),
-        (["--strategy=FSDP"], True),
-        (["--strategy", "ddp"], False),
-        (["--strategy"], False),
+        (["--fsdp"], True), (["--strategy", "fsdp"], True), (["--strategy=FSDP"], True),
+        (["--strategy", "ddp"], False), (["--strategy"], False),
         (["train_fsdp.py", "--name", "fsdp"], False),
     ],
-)
+)  # fmt: skip
 def test_fsdp_is_what_the_command_asks_for(words: list[str], sharded: bool) -> None:
     assert asks_for_fsdp(["python", "train.py", *words]) == sharded

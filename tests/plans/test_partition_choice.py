@@ -25,14 +25,11 @@ SIZES = [
 @pytest.mark.parametrize(
     ("resources", "chosen"),
     [
-        ({"gpus_per_node": 1}, "small"),
-        ({"gpus_per_node": 2}, "small"),
-        ({"gpus_per_node": 3}, "medium"),
-        ({"nodes": 2, "gpus_per_node": 2}, "medium"),
-        ({"nodes": 6, "gpus_per_node": 4}, "medium"),
-        ({"gpus_per_node": 1, "time": "2d"}, "long"),
+        ({"gpus_per_node": 1}, "small"), ({"gpus_per_node": 2}, "small"),
+        ({"gpus_per_node": 3}, "medium"), ({"nodes": 2, "gpus_per_node": 2}, "medium"),
+        ({"nodes": 6, "gpus_per_node": 4}, "medium"), ({"gpus_per_node": 1, "time": "2d"}, "long"),
     ],
-)
+)  # fmt: skip
 def test_the_first_partition_that_a_job_fits(
     job: Jobs, slurm: Sites, resources: dict[str, Any], chosen: str
 ) -> None:

@@ -82,3 +82,21 @@ def test_a_job_with_fewer_nodes_than_requested_is_not_started(job: Job) -> None:
     done = job.run("true", nodes="n1\nn1\n")
     assert done.returncode == 1
     assert "the nodes n1, but it requested 2; -l place=scatter" in done.stderr
+
+
+def test_a_daemon_that_ssh_starts_has_what_setup_exports(tmp_path: Path) -> None:
+    text = GOLDEN.with_name("mpirun-2.sbatch").read_text("utf-8")
+    block = text.partition("export.\n")[2].partition("\nset -uo")[0]
+    program = tmp_path / "of-venv"
+    program.write_text('#!/bin/bash\necho "$MINE|$LINES2|${LOGIN-unset}|$LD_LIBRARY_PATH"\n')
+    program.chmod(0o755)
+    script = f"""
+    export PATH={tmp_path}:$PATH MINE='a b' LINES2=$'x\\ny'
+    {block}
+    given=()
+    for name in "${{mpi_exports[@]}}"; do [ "$name" = -x ] || given+=("$name=${{!name}}"); done
+    exec env -i "${{given[@]}}" of-venv
+    """
+    environment = {"PATH": os.environ["PATH"], "LOGIN": "x", "MINE": "y", "LD_LIBRARY_PATH": "/l"}
+    done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, env=environment)
+    assert (done.stdout, done.stderr) == ("a b|x\ny|unset|/l\n", "")

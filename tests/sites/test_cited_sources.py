@@ -48,22 +48,15 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sourced[SiteProfile
 @pytest.mark.parametrize(
     ("key", "what"),
     [
-        ("partitions.cpu.max_nodes", "guide"),
-        ("partitions.gpu.max_nodes", "scripts"),
-        ("partitions.1.max_nodes", "scripts"),
-        ("partitions.gpu.max_time", "mail"),
-        ("partitions.gpu2.name", "guide"),
-        ("launchers.default", "guide"),
-        ("launchers.mpi", "leaflet"),
-        ("env_blocks.1.env.B", "leaflet"),
-        ("env_blocks.2.env.C", "guide"),
-        ("env_blocks.3.env.D", "scripts"),
-        ("partitions.gpu.shared", None),
-        ("partitions.fast.max_time", None),
-        ("partitions.9.max_time", None),
-        ("mem_request", None),
+        ("partitions.cpu.max_nodes", "guide"), ("partitions.gpu.max_nodes", "scripts"),
+        ("partitions.1.max_nodes", "scripts"), ("partitions.gpu.max_time", "mail"),
+        ("partitions.gpu2.name", "guide"), ("launchers.default", "guide"),
+        ("launchers.mpi", "leaflet"), ("env_blocks.1.env.B", "leaflet"),
+        ("env_blocks.2.env.C", "guide"), ("env_blocks.3.env.D", "scripts"),
+        ("partitions.gpu.shared", None), ("partitions.fast.max_time", None),
+        ("partitions.9.max_time", None), ("mem_request", None),
     ],
-)
+)  # fmt: skip
 def test_the_source_that_covers_a_key_best(
     site: Sourced[SiteProfile], key: str, what: str | None
 ) -> None:

@@ -70,13 +70,10 @@ def test_a_path_is_no_name(folders: list[Path], name: str) -> None:
 @pytest.mark.parametrize(
     ("text", "is_profile"),
     [
-        (PROFILE, True),
-        ("schema: 1\nextends: x\n", True),
-        ("schema: 1\nname: mine\n", False),
-        ("scheduler: slurm\n", False),
-        ("a: {", False),
+        (PROFILE, True), ("schema: 1\nextends: x\n", True), ("schema: 1\nname: mine\n", False),
+        ("scheduler: slurm\n", False), ("a: {", False),
     ],
-)
+)  # fmt: skip
 def test_only_in_this_folder_a_profile_is_known_by_its_keys(
     folders: list[Path], text: str, *, is_profile: bool
 ) -> None:

@@ -99,14 +99,11 @@ def test_what_is_wrong_is_refused(text: str, message: str, tmp_path: Path) -> No
 @pytest.mark.parametrize(
     ("was", "becomes", "line"),
     [
-        ("gdr_level: PHB", "gdr_level: 3", 11),
-        ("bond0.100", "^lo", 9),
-        ('nccl: "2.20.5"', "nccl: 2.20", 14),
-        ('nccl: ">=2.20', 'nccl: "=>2.20', 18),
-        ("unset: [B]", "unset: [A]", 20),
-        ("C: 1", "C-D: 1", 26),
+        ("gdr_level: PHB", "gdr_level: 3", 11), ("bond0.100", "^lo", 9),
+        ('nccl: "2.20.5"', "nccl: 2.20", 14), ('nccl: ">=2.20', 'nccl: "=>2.20', 18),
+        ("unset: [B]", "unset: [A]", 20), ("C: 1", "C-D: 1", 26),
     ],
-)
+)  # fmt: skip
 def test_the_line_is_that_of_the_mistake(was: str, becomes: str, line: int, tmp_path: Path) -> None:
     with pytest.raises(SiteProfileError, match=rf"mine\.yaml:{line}: "):
         loaded(FULL.replace(was, becomes), tmp_path)

@@ -62,14 +62,11 @@ DEMO = Path(__file__).parents[2] / "results" / "studies" / "digits-two-cores"
 @pytest.mark.parametrize(
     ("text", "wrong"),
     [
-        ("accuracy=93", "did you mean 0.93"),
-        ("accuracy=0", "above 0"),
-        ("acuracy=0.9", "did you mean 'accuracy'"),
-        ("loss=low", "'low' is not a number"),
-        ("loss=nan", "'nan' is not a number"),
-        ("accuracy", "'' is not a number"),
+        ("accuracy=93", "did you mean 0.93"), ("accuracy=0", "above 0"),
+        ("acuracy=0.9", "did you mean 'accuracy'"), ("loss=low", "'low' is not a number"),
+        ("loss=nan", "'nan' is not a number"), ("accuracy", "'' is not a number"),
     ],
-)
+)  # fmt: skip
 def test_what_no_training_can_reach_is_refused(text: str, wrong: str) -> None:
     with pytest.raises(ReportError, match=wrong) as refused:
         target_of(text)

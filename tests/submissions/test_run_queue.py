@@ -14,7 +14,7 @@ import pytest
 from hpc_train.errors import SubmitError
 from hpc_train.json_files import read_json, to_json
 from hpc_train.model.run import RunFolder
-from hpc_train.model.submission import JobState, Script, Submission
+from hpc_train.model.submission import JobReport, JobState, Script, Submission
 from hpc_train.runs.run_folders import create_runs
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.local import LocalExecutor, processes_of, supervise, terminate
@@ -87,6 +87,34 @@ def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path)
         f"{run.logs}/job.out: cannot be written: Not a directory; "
         f"mend it before hpctrain retry {tmp_path.name}"
     )
+
+
+def test_a_run_says_who_holds_the_machine_and_no_other_user_can(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    machine = tmp_path / f"hpctrain-{os.getuid()}.lock"
+    script = Script(text="exit 3\n", digest="d" * 64, template_digest="t" * 64)
+    (run,) = create_runs(tmp_path / "j", [(manifest("j-1"), script)])
+    held = take(machine, wait=True)
+    assert held is not None
+    LocalExecutor().submit(tmp_path / "j", [run], ExecutorOptions())
+    assert machine.stat().st_mode & 0o777 == 0o600
+    submission = read_json(run.submission, Submission)
+
+    def report() -> JobReport:
+        return LocalExecutor().query({run: submission})[run]
+
+    wait_for(lambda: report().reason != "")
+    assert report().state is JobState.PENDING
+    assert f"{machine}, which process {os.getpid()} of" in report().reason
+    os.close(held)
+    wait_for(lambda: read_json(run.submission, Submission).state is JobState.FAILED)
+    if os.geteuid() == 0:
+        os.chown(machine, 12345, 12345)
+        with pytest.raises(SubmitError, match="belongs to another user"):
+            LocalExecutor().submit(tmp_path / "j", [run], ExecutorOptions())
 
 
 HOLD = """\

@@ -86,7 +86,7 @@ class HostsExecutor(Executor):
         active = {run: one for run, one in runs.items() if not has_ended(status_of(run))}
         placed = {run: hosts for run in active if (hosts := read_hosts(run)) is not None}
         states = poll(placed)
-        reports = {}
+        reports: dict[RunFolder, JobReport | None] = {}
         for run, submission in active.items():
             queue = _queue_of(run, submission)
             if run not in placed and is_there(run.path / HOSTS_FILE):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpc_train.model.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Token, Topology
+from hpc_train.model.plan import FirstOf, Joined, Launch, LaunchRequest, Text, Token, Topology
 from hpc_train.registry import find_batch_system
 
 
@@ -41,4 +41,4 @@ def word(token: Token) -> str:
         return "".join(map(word, token.parts))
     if isinstance(token, FirstOf):
         return "$" + "|".join(token.names)
-    return f"${token.name}" if isinstance(token, JobVar) else token.text
+    return token.text if isinstance(token, Text) else f"${token.name}"

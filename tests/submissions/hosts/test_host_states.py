@@ -77,15 +77,10 @@ def test_the_first_failure_is_that_of_the_run_not_of_those_it_ended() -> None:
 @pytest.mark.parametrize(
     ("codes", "code"),
     [
-        ((0, 0), 0),
-        ((143, 5), 5),
-        ((143, 143), 143),
-        ((0, None), 1),
-        ((137, 124), 137),
-        ((137, 5), 5),
-        ((124, 5), 5),
+        ((0, 0), 0), ((143, 5), 5), ((143, 143), 143), ((0, None), 1), ((137, 124), 137),
+        ((137, 5), 5), ((124, 5), 5),
     ],
-)
+)  # fmt: skip
 def test_the_exit_code_of_a_run(codes: tuple[int | None, ...], code: int) -> None:
     states = [HostState(name=f"gpu{n}", code=one) for n, one in enumerate(codes)]
     assert merged(states, 300.0).exit_code == code

@@ -55,16 +55,11 @@ def ids(made: list[RunFolder]) -> list[str]:
 @pytest.mark.parametrize(
     ("numbers", "size", "ranges"),
     [
-        ("123", 9, ["1-3"]),
-        ("246", 9, ["2-6:2"]),
-        ("1257", 9, ["1-2", "5-7:2"]),
-        ("1346", 9, ["1-3:2", "4-6:2"]),
-        ("12345", 2, ["1-2", "3-4", ""]),
-        ("7", 9, [""]),
-        ("123", 1, ["", "", ""]),
-        ("123", 0, ["", "", ""]),
+        ("123", 9, ["1-3"]), ("246", 9, ["2-6:2"]), ("1257", 9, ["1-2", "5-7:2"]),
+        ("1346", 9, ["1-3:2", "4-6:2"]), ("12345", 2, ["1-2", "3-4", ""]), ("7", 9, [""]),
+        ("123", 1, ["", "", ""]), ("123", 0, ["", "", ""]),
     ],
-)
+)  # fmt: skip
 def test_repetitions_are_ranges(tmp_path: Path, numbers: str, size: int, ranges: list[str]) -> None:
     made = make(tmp_path, *(f"p-r{number}.2" for number in numbers))
     calls = qsub_calls(made, size)

@@ -23,6 +23,9 @@ from hpc_train.slurm_options import (
 from hpc_train.submissions.slurm.job_states import sentence
 from hpc_train.submissions.slurm.sbatch import answer_of
 from hpc_train.subprocesses import Finished
+from tests.cases import cases
+
+ERRORS = "submissions/slurm/errors.yaml"
 
 SENTENCES = yaml.safe_load((Path(__file__).parent / "reasons.yaml").read_bytes())
 # The strings of libslurm 22.05 that begin with Assoc or QOS, or end with PerAccount.
@@ -136,20 +139,9 @@ def test_the_table_names_options_and_rules_that_exist() -> None:
             assert any(one.startswith(start) for one in ids), (words, start)
 
 
-@pytest.mark.parametrize(
-    ("message", "names"),
-    [
-        ("unrecognized option '--nods=2'; Try \"sbatch --help\"", ("nods",)),
-        ("option requires an argument -- 'J'", ("job-name",)),
-        ("invalid option -- 'y'", ("y",)),
-        ('unrecognized --hint argument "foo", see --hint=help', ("hint",)),
-        ("--mem, --mem-per-cpu, and --mem-per-gpu are exclusive", ("mem", "mem-per-cpu",
-                                                                   "mem-per-gpu")),
-        ("allocation failure: Kittens -- and more", ()),
-    ],
-)  # fmt: skip
-def test_options_are_named_in_a_message(message: str, names: tuple[str, ...]) -> None:
-    assert named_options(message) == names
+@pytest.mark.parametrize(("message", "names"), cases(ERRORS, "names_of_options"))
+def test_options_are_named_in_a_message(message: str, names: list[str]) -> None:
+    assert named_options(message) == tuple(names)
 
 
 def test_an_unknown_message_has_no_meaning() -> None:
@@ -158,31 +150,7 @@ def test_an_unknown_message_has_no_meaning() -> None:
     assert advice("Invalid qos specification").startswith("sacctmgr show associations")
 
 
-@pytest.mark.parametrize(
-    ("said", "word"),
-    [
-        ("sbatch: error: invalid partition specified: x\nsbatch: error: Batch job submission "
-         "failed: Invalid partition name specified", "--partition"),
-        ("Batch job submission failed: Invalid account or account/partition combination specified",
-         "--account"),
-        ("Batch job submission failed: Invalid qos specification", "--qos"),
-        ("Batch job submission failed: Node count specification invalid", "%D"),
-        ("Batch job submission failed: Requested node configuration is not available", "fewer"),
-        ("CPU count per node can not be satisfied; Batch job submission failed: Requested node "
-         "configuration is not available", "%c"),
-        ("Batch job submission failed: More processors requested than permitted", "fewer nodes"),
-        ("Batch job submission failed: Requested time limit is invalid (missing or exceeds some "
-         "limit)", "%l"),
-        ("QOSMaxSubmitJobPerUserLimit; Batch job submission failed: Job violates accounting/QOS "
-         "policy (job submit limit, user's size and/or time limits)", "sacctmgr show qos"),
-        ("Batch job submission failed: Invalid feature specification", "--constraint"),
-        ("Batch job submission failed: Invalid generic resource (gres) specification", "GPUs"),
-        ("Batch job submission failed: Memory specification can not be satisfied", "--mem"),
-        ("Batch job submission failed: Access/permission denied", "may not use"),
-        ("Batch job submission failed: Invalid job array specification", "max_array_size"),
-        ("Batch job submission failed: Job dependency problem", "dependency"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("said", "word"), cases(ERRORS, "words_of_advice"))
 def test_a_refusal_has_a_next_step(said: str, word: str) -> None:
     assert word in advice(said)
 

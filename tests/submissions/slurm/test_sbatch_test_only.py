@@ -16,7 +16,10 @@ from hpc_train.submissions.slurm.slurm_commands import (
     option_of,
 )
 from hpc_train.subprocesses import Finished
+from tests.cases import cases
 from tests.submissions.slurm.fake_slurm import FakeSlurm
+
+ERRORS = "submissions/slurm/errors.yaml"
 
 
 @pytest.fixture
@@ -26,19 +29,7 @@ def script(tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
-    ("body", "said"),
-    [
-        ("echo 'sbatch: Job 9 to start at 2026-11-21T06:52:00 using 2 processors on nodes n1' >&2; "
-         "exit 0",
-         "Job 9 to start at 2026-11-21T06:52:00 using 2 processors on nodes n1"),
-        ("echo 'sbatch: error: invalid partition specified: x' >&2\n"
-         "echo 'allocation failure: Invalid partition name specified' >&2; exit 1",
-         "refused: invalid partition specified: x; allocation failure: Invalid partition name "
-         "specified (sinfo -s lists the partitions; name one with --partition)"),
-        ("echo 'allocation failure: Kittens' >&2; exit 1", "refused: allocation failure: Kittens"),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("body", "said"), cases(ERRORS, "answers_of_test_only"))
 def test_a_verdict(slurm: FakeSlurm, script: Path, body: str, said: str) -> None:
     slurm.on("sbatch", body)
     assert verdict(SlurmEndpoint(), script) == said

@@ -15,57 +15,17 @@ from hpc_train.submissions.slurm.slurm_commands import (
     unanswered,
 )
 from hpc_train.subprocesses import Finished
+from tests.cases import cases
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 
-# What commands of Slurm 22.05 printed when the controller was stopped, hung, or closed the line.
-PASSING = [
-    "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
-    "sbatch: error: Batch job submission failed: Unable to contact slurm controller "
-    "(connect failure)",
-    "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
-    "scancel: error: Kill job error on job id 99999: Socket timed out on send/recv operation",
-    "sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
-    "slurm_load_jobs error: Connection reset by peer",
-    "slurm_load_jobs error: Transport endpoint is not connected",
-    "sacct: error: Problem talking to the database: Connection refused",
-    # In a network that has only the address 127.0.0.1; the last line is the errno of another call.
-    "squeue: error: Unable to establish control machine address\n"
-    "slurm_load_jobs error: Inappropriate ioctl for device",
-    "sbatch: error: Unable to establish control machine address\n"
-    "sbatch: error: Batch job submission failed: No error",
-    # Texts of libslurm and sbatch 22.05 that were not provoked.
-    "sbatch: error: Batch job submission failed: Slurm backup controller in standby mode",
-    "sbatch: error: Batch job submission failed: Resource temporarily unavailable",
-    "sbatch: error: Batch job submission failed: Unable to create job record, try again",
-    "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
-    "no answer within 30.0 s",
-]
-# Likewise, for what no second attempt changes.
-LASTING = [
-    "",
-    "\n",
-    "sbatch: error: Batch job submission failed: Insane message length",
-    "sbatch: error: Batch job submission failed: Invalid feature specification",
-    "sbatch: error: Batch job submission failed: Invalid job array specification",
-    "slurm_load_jobs error: Protocol authentication error",
-    "slurm_load_jobs error: Invalid job id specified",
-    "squeue: error: ClusterName needs to be specified\n"
-    "squeue: fatal: Unable to process configuration file",
-    # It did answer in the end.
-    "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying\n"
-    "sbatch: error: Batch job submission failed: Invalid account or account/partition "
-    "combination specified",
-    "SLURM_CONF=/nowhere/slurm.conf cannot be read",
-]
 
-
-@pytest.mark.parametrize("said", PASSING)
+@pytest.mark.parametrize("said", cases("submissions/slurm/errors.yaml", "passing"))
 def test_errors_that_pass(said: str) -> None:
     assert transient(said)
     assert transient(f"sbatch: warning: something before it\n{said}\n")
 
 
-@pytest.mark.parametrize("said", LASTING)
+@pytest.mark.parametrize("said", cases("submissions/slurm/errors.yaml", "lasting"))
 def test_errors_that_stay(said: str) -> None:
     assert not transient(said)
 
