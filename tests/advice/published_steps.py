@@ -1,8 +1,8 @@
 """Published steps beside the bounds that a measured step of fewer GPUs gives.
 
 Sources of the tables: `tests.tables.published_tables`. Parameters: torchvision's models and BERT
-base. Networks: DGX A100 eight adapters of 200 Gbit/s, DLPerf 100 Gbit/s a node, PyTorch's DDP benchmark four adapters of 100 Gbit/s; both
-have NVLink of V100s, 150 GB/s.
+base. Networks: DGX A100 eight adapters of 200 Gbit/s, DLPerf 100 Gbit/s a node, PyTorch's DDP
+benchmark four adapters of 100 Gbit/s; both have NVLink of V100s, 150 GB/s.
 """
 
 from __future__ import annotations

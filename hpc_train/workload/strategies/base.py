@@ -63,7 +63,7 @@ class Setup:
         `selective` keeps products and attention as well. Compiled blocks of equal shape share what
         was compiled. As in torchtitan, tensor parallelism is before both, fsdp and ddp after them.
         """
-        request, contexts = self.request, {}
+        request, contexts = self.request, dict[str, Any]()
         if request.checkpointing == "selective":
             kept = [getattr(torch.ops.aten, name).default for name in _KEPT]
             contexts["context_fn"] = partial(create_selective_checkpoint_contexts, kept)
