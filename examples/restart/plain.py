@@ -1,5 +1,6 @@
 """A DDP training as tutorials have it, from beginning to end; train.py is the same, restartable."""
 
+import os
 import sys
 from typing import Any
 
@@ -22,11 +23,16 @@ def make_loader(data: TensorDataset) -> tuple[DataLoader[Any], DistributedSample
 
 
 def main(epochs: int) -> None:
-    distributed.init_process_group("gloo")
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        local = int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count()
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     rank = distributed.get_rank()
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 1))
-    model = DistributedDataParallel(net)
+    model = DistributedDataParallel(net.to(device))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.9)
     loader, sampler = make_loader(make_data())
@@ -35,7 +41,7 @@ def main(epochs: int) -> None:
         sampler.set_epoch(epoch)
         total = 0.0
         for inputs, targets in loader:
-            loss = nn.functional.mse_loss(model(inputs), targets)
+            loss = nn.functional.mse_loss(model(inputs.to(device)), targets.to(device))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

@@ -3,6 +3,7 @@
 hpctrain submit examples/restart/job.yaml
 """
 
+import os
 import sys
 from typing import Any
 
@@ -41,11 +42,16 @@ def resume(model: nn.Module, optimizer: torch.optim.Optimizer, own: dict[str, An
 
 
 def main(epochs: int) -> int:
-    distributed.init_process_group("gloo")
+    device = torch.device("cpu")
+    if torch.cuda.is_available():
+        local = int(os.environ["LOCAL_RANK"]) % torch.cuda.device_count()
+        device = torch.device("cuda", local)
+        torch.cuda.set_device(device)
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
     rank = distributed.get_rank()
     torch.manual_seed(0)
     net = nn.Sequential(nn.Linear(16, 64), nn.ReLU(), nn.Dropout(0.1), nn.Linear(64, 1))
-    model = DistributedDataParallel(net)
+    model = DistributedDataParallel(net.to(device))
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
     scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=5, gamma=0.9)
     loader, sampler = make_loader(make_data())
@@ -59,7 +65,7 @@ def main(epochs: int) -> int:
             step = epoch * len(loader) + batch + 1
             if step <= done:
                 continue  # it was trained before the job was queued again
-            loss = nn.functional.mse_loss(model(inputs), targets)
+            loss = nn.functional.mse_loss(model(inputs.to(device)), targets.to(device))
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

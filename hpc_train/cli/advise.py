@@ -82,7 +82,7 @@ def _calibrate(file: Path, site: str | None, conditions: tuple[str, ...], result
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say
     from hpc_train.cli.submit import announce
-    from hpc_train.pipeline.calibrate import calibration
+    from hpc_train.pipeline.advise import calibration
     from hpc_train.pipeline.submit import submit
 
     prepared = calibration(file, site, conditions)

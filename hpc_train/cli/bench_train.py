@@ -143,7 +143,7 @@ def _stop(home: Path) -> None:
     from hpc_train.pipeline.run_states import cancel
 
     try:
-        count = len(cancel(home).runs)
+        count = len(cancel(home, "cancelled as its time was over").runs)
     except HpcTrainError as failure:  # the last run has just ended
         click.echo(f"hpctrain: {failure}", err=True)
         return

@@ -19,7 +19,6 @@ from hpc_train.model.quantity_text import (
     range_text,
 )
 from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range
 from hpc_train.reports.value_format import ABSENT, significant
 
@@ -39,49 +38,41 @@ NOTES = (
 )
 
 
-class AdviceInput(Value, frozen=True, kw_only=True):
-    """The advice, what it is about, and notes on results that were not used."""
+def advice_report(
+    advice: Advice,
+    program: ProgramSize,
+    machine: MachineSize,
+    measured: Sequence[MeasuredStep] = (),
+    unused: Sequence[str] = (),
+) -> Report:
+    """Return the report; JSON has `rows` with bounds as {"low", "high"} and memory by kind.
 
-    advice: Advice
-    program: ProgramSize
-    machine: MachineSize
-    measured: tuple[MeasuredStep, ...] = ()
-    notes: tuple[str, ...] = ()
-
-
-def advice_report(found: AdviceInput) -> Report:
-    """Return the report; JSON has `rows` with bounds as {"low", "high"} and memory by kind."""
-    advice, machine = found.advice, found.machine
-    links = crossed_links_tables([row.ranks for row in advice.rows], machine)
-    sources = known_values_table(found.program, machine, found.measured)
-    each = machine.gpus_per_node
+    `unused` are notes on results that were not used.
+    """
+    ranks, each = [row.ranks for row in advice.rows], machine.gpus_per_node
     gpu = f"{each} {machine.gpu or 'GPUs'} a node" if each else "no GPUs"
+    notes = [*unused, *switch_notes(ranks, machine), *NOTES]
+    if advice.refused:
+        notes.append(f"Without a row: {'; '.join(reason for _, reason in advice.refused)}.")
+    if any(row.forecast for row in advice.rows):
+        notes.append(FORECASTS)
+    notes += [f"Without a forecast: {text}." for text in advice.not_forecast]
+    notes += [f"Missing: {text}." for text in advice.missing]
+    links, sources = crossed_links_tables(ranks, machine), _known_values(program, machine, measured)
     return Report(
-        title=f"{found.program.name} on {machine.site}, {machine.partition} ({gpu})",
+        title=f"{program.name} on {machine.site}, {machine.partition} ({gpu})",
         summary=(advice.one_rank, advice.recommended, *advice.choices, advice.limit),
-        tables=(_rows(advice.rows, found), *links, sources),
-        notes=tuple(_notes(found)),
-        name=found.program.name,
+        tables=(_rows(advice.rows, machine), *links, sources),
+        notes=tuple(notes),
+        name=program.name,
         kind="Advice",
         all_met="",
         of_runs=False,
     )
 
 
-def _notes(found: AdviceInput) -> Iterator[str]:
-    yield from found.notes
-    yield from switch_notes([row.ranks for row in found.advice.rows], found.machine)
-    yield from NOTES
-    if found.advice.refused:
-        yield f"Without a row: {'; '.join(reason for _, reason in found.advice.refused)}."
-    if any(row.forecast for row in found.advice.rows):
-        yield FORECASTS
-    yield from (f"Without a forecast: {text}." for text in found.advice.not_forecast)
-    yield from (f"Missing: {text}." for text in found.advice.missing)
-
-
-def _rows(rows: Sequence[AdviceRow], found: AdviceInput) -> ReportTable:
-    unit = "GPUs" if found.machine.gpus_per_node else "ranks"
+def _rows(rows: Sequence[AdviceRow], machine: MachineSize) -> ReportTable:
+    unit = "GPUs" if machine.gpus_per_node else "ranks"
     columns = (
         Column(key="strategy", heading="strategy", align="left"),
         Column(key="ranks", heading=unit),
@@ -169,7 +160,7 @@ def _record(row: AdviceRow) -> dict[str, Any]:
     }
 
 
-def known_values_table(
+def _known_values(
     program: ProgramSize, machine: MachineSize, measured: Sequence[MeasuredStep]
 ) -> ReportTable:
     """Return every value that the advice rests on, and where it comes from."""

@@ -25,7 +25,8 @@ NOTE = (
     "step in which a rank only waits for communication, mean of the ranks and profiled steps."
 )
 MEMORY_NOTE = (
-    "Memory and traffic: peak = resident set of a process on a CPU, torch's allocator on a GPU; "
+    "Memory and traffic: peak = resident set of a process, torch included, on a CPU; tensors, "
+    "CUDA's context and NCCL on a GPU; "
     "states = parameters, gradients and optimiser state, mean of the ranks; sent = bytes of a rank "
     "in a step, measured at the interfaces of the node, which other programs may use as well. "
     "Formulas: ZeRO (SC20) and Megatron-LM (SC21); gloo's reduce-scatter counts twice."

@@ -216,7 +216,8 @@ def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
         yield f"no run with a result ({row['not_ok']})"
         return
     if COMPARED & empty.keys() and row["note"]:
-        yield str(row["note"])
+        beside = row["common_speedup"] is not None  # the table has that to the common baseline
+        yield str(row["note"]).replace("no sp", "no own-series sp" if beside else "no sp", 1)
     if "common_speedup" in empty and not row["note"]:
         yield "no other series did the same work, so that there is no common baseline"
     later = {"doubling", "karp_flatt"} & empty.keys()

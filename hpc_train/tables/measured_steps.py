@@ -46,7 +46,7 @@ def _strategies(runs: pd.DataFrame) -> dict[str, str]:
     """Return the strategy of each series whose runs have one and the same, in our words."""
     found: dict[str, set[str]] = {}
     for run in runs.to_dict("records"):
-        own = run["conditions"] if isinstance(run["conditions"], Mapping) else {}
+        own: Any = run["conditions"] if isinstance(run["conditions"], dict) else {}
         stated = own.get("strategy") or run.get("axis.strategy")
         word = "" if stated is None or pd.isna(stated) else str(stated).strip().lower()
         found.setdefault(str(run["series"]), set()).add(word)

@@ -504,7 +504,10 @@ def damage(folder: Path, rank: int, ranks: int) -> str:
         writers = sums[0].name.removesuffix(_SUMS).partition("-of-")[2] if sums else "its"
         if str(len(sums)) != writers:
             return f"it has the checksums of {len(sums)} of {writers} ranks"
-        lines = [line for file in sums for line in file.read_text().splitlines()]
+        texts = {file.name: file.read_text().splitlines() for file in sums}
+        if empty := next((name for name, own in texts.items() if not own), ""):
+            return f"{empty} is empty"
+        lines = [line for own in texts.values() for line in own]
         for line in lines[rank::ranks]:
             size, crc, name = line.split(" ", 2)
             file = folder / name

@@ -47,15 +47,9 @@ class TrainingData(Protocol):
 
 
 def prepare_images(pair: Pair, white: float, device: torch.device, dtype: torch.dtype) -> Pair:
-    """Return images in -0.5..0.5, and labels; `white` is the brightest value.
-
-    On CUDA the channels are the last dimension in memory, as its tensor cores read them.
-    """
+    """Return images in -0.5..0.5, and labels; `white` is the brightest value."""
     images, labels = (tensor.to(device, non_blocking=True) for tensor in pair)
-    images = images.to(dtype).div_(white).sub_(0.5)
-    if device.type == "cuda":
-        images = images.contiguous(memory_format=torch.channels_last)
-    return images, labels
+    return images.to(dtype).div_(white).sub_(0.5), labels
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

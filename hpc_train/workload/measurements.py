@@ -122,13 +122,9 @@ class ResourceUse:
         """
         sent = sent_bytes() - self.sent
         kept = tensor_bytes() - self.before
-        # Of the allocator of the device or, on a CPU, of the resident set.
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-        if self.group.device.type == "cuda":
-            peak = torch.cuda.max_memory_allocated(self.group.device)
         emit(
             event="memory",
-            memory=peak / GIB,
+            memory=peak_bytes(self.group.device) / GIB,
             state_memory=kept / GIB,
             scope="per_rank",
         )
@@ -137,6 +133,18 @@ class ResourceUse:
         if self.group.backend == "gloo" and env_int("LOCAL_RANK", 0) == 0 and steps:
             ranks = env_int("LOCAL_WORLD_SIZE", self.group.world_size, low=1)
             emit(event="traffic", sent_bytes=sent / steps / ranks, scope="per_rank")
+
+
+def peak_bytes(device: torch.device) -> int:
+    """Return the peak of the device or, on a CPU, of the resident set.
+
+    On a GPU, beside the tensors: what is not torch's, such as CUDA's context and NCCL's buffers.
+    """
+    if device.type != "cuda":
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+    free, total = torch.cuda.mem_get_info(device)
+    others = total - free - torch.cuda.memory_reserved(device)
+    return torch.cuda.max_memory_allocated(device) + max(0, others)
 
 
 def sent_bytes() -> int:
@@ -203,7 +211,8 @@ def spans(events: Iterable[FunctionEvent]) -> tuple[list[Span], list[Span]]:
     On a CPU a collective lasts from its call to its end.
     """
     known = list(events)
-    on_gpu = [one for one in known if one.device_type.name == "CUDA"]
+    # An annotation such as FSDP::all_gather lasts as long as all that is inside.
+    on_gpu = [o for o in known if o.device_type.name == "CUDA" and not o.is_user_annotation]
     if on_gpu:
         computation = [_span(one) for one in on_gpu if not one.name.startswith(_KERNEL)]
         return [_span(one) for one in on_gpu if one.name.startswith(_KERNEL)], computation

@@ -125,8 +125,12 @@ def any_ranks(flags: Sequence[bool], group: ProcessGroup | None = None) -> tuple
     """Return for each flag whether it is set on any rank, in one all-reduce."""
     if not distributed.is_initialized():
         return tuple(flags)
-    on_cpu = any(name in distributed.get_backend(group) for name in ("gloo", "mpi"))
-    numbers = torch.tensor(flags, dtype=torch.int64, device="cpu" if on_cpu else "cuda")
+    device: torch.device | str = "cpu"
+    if not any(name in distributed.get_backend(group) for name in ("gloo", "mpi")):
+        # A program may have given its device to the group only, not made it the current one.
+        own = group or distributed.group.WORLD
+        device = getattr(own, "bound_device_id", None) or "cuda"
+    numbers = torch.tensor(flags, dtype=torch.int64, device=device)
     distributed.all_reduce(numbers, distributed.ReduceOp.MAX, group)
     return tuple(map(bool, numbers.tolist()))
 

@@ -17,6 +17,7 @@ from hpc_train.model.training_strategies import (
     PRECISIONS,
     SCHEDULES,
     STRATEGIES,
+    TRAINER_OPTIMIZERS,
     unprofiled,
 )
 from hpc_train.workload import WorkloadError
@@ -164,7 +165,7 @@ def _add_strategy(parser: argparse.ArgumentParser) -> None:
     add("--mesh", type=_mesh, default=(), metavar="N,N", help=MESH_HELP)
     add("--schedule", choices=SCHEDULES, default="1F1B", help="of a pipeline (default: 1F1B)")
     add("--accumulate", type=positive, metavar="N", help=ACCUMULATE_HELP)
-    add("--optimizer", choices=("sgd", "adamw"), default="sgd", help="default: sgd, momentum 0.9")
+    add("--optimizer", choices=TRAINER_OPTIMIZERS, default="sgd", help="default: sgd, momentum 0.9")
     add("--precision", choices=PRECISIONS, default="fp32", help="default: fp32")
     add("--clip-norm", type=_rate, metavar="X", help=CLIP_HELP)
     add("--warmup-steps", type=natural, default=0, metavar="N", help=WARMUP_HELP)

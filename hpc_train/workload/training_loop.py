@@ -7,7 +7,7 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import islice
@@ -33,34 +33,6 @@ NODE = (os.environ.get("SLURMD_NODENAME") or socket.gethostname()).partition("."
 GLOBAL_BATCH = "global_batch_size"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """One optimiser step of this rank: seconds, its share of the samples, and its mean loss.
-
-    `compute` are the seconds of its forward passes, if they wait for no other rank.
-
-    Ranks that train on the same samples have equal shares of them. None: another rank has the loss,
-    or gradients are not clipped.
-    """
-
-    time: float
-    samples: float
-    loss: float | None
-    grad_norm: float | None = None
-    compute: float | None = None
-
-    def values(self) -> dict[str, float]:
-        """Return what is known of it, by the names of events."""
-        found = {
-            "step_time": self.time,
-            "samples": self.samples,
-            "loss": self.loss,
-            "grad_norm": self.grad_norm,
-            "compute_time": self.compute,
-        }
-        return {name: value for name, value in found.items() if value is not None}
-
-
 @dataclass(slots=True, kw_only=True)
 class Progress:
     """What this rank has done so far, in all starts of its job.
@@ -78,12 +50,12 @@ class Progress:
     seconds: float = 0.0
     started: float = field(default_factory=time.perf_counter)
 
-    def add(self, step: Step) -> None:
+    def add(self, step: Mapping[str, float]) -> None:
         """Count a step."""
-        self.first_step_time = self.first_step_time or step.time
+        self.first_step_time = self.first_step_time or step["step_time"]
         self.done, self.steps = self.done + 1, self.steps + 1
-        if step.loss is not None:
-            self.loss, self.losses = self.loss + step.loss, self.losses + 1
+        if "loss" in step:
+            self.loss, self.losses = self.loss + step["loss"], self.losses + 1
 
     def so_far(self) -> float:
         """Return the seconds of training."""
@@ -229,7 +201,8 @@ class Trainer:
                 event="step",
                 epoch=epoch,
                 step=self.progress.done,
-                **step.values() | {"node": NODE},
+                **step,
+                node=NODE,
             )
             self._save_if_due(model)
 
@@ -267,7 +240,12 @@ class Trainer:
             return str(error)
         return ""
 
-    def _step(self, batches: Iterator[Pair], model: ParallelModel) -> Step | None:
+    def _step(self, batches: Iterator[Pair], model: ParallelModel) -> dict[str, float] | None:
+        """Return what is known of a step: seconds, this rank's share of the samples, their loss.
+
+        Ranks that train on the same samples have equal shares of them; one that knows no loss
+        leaves it to another. `compute_time` are the seconds of forward passes that wait for none.
+        """
         started = time.perf_counter()
         batch = next(batches, None)
         if batch is None:
@@ -276,15 +254,18 @@ class Trainer:
         self.group.synchronise()
         seconds = time.perf_counter() - started
         sharing = self.group.world_size // self.request.data_size
-        samples = self.batch.size if sharing == 1 else self.batch.size / sharing
-        norm = model.updates.grad_norm
-        return Step(
-            time=seconds,
-            samples=samples,
-            loss=None if loss is None else float(loss),
-            grad_norm=None if norm is None else float(norm),
-            compute=model.forward.seconds() if isinstance(model, LocalStep) else None,
-        )
+        known = {
+            "step_time": seconds,
+            "samples": self.batch.size if sharing == 1 else self.batch.size / sharing,
+            "loss": loss,
+            "grad_norm": model.updates.grad_norm,
+            "compute_time": model.forward.seconds() if isinstance(model, LocalStep) else None,
+        }
+        return {
+            name: value if isinstance(value, int) else float(value)
+            for name, value in known.items()
+            if value is not None
+        }
 
     def _mean_loss(self) -> float:
         """Return the mean loss of the epoch over all ranks, and begin the next one."""

@@ -1,8 +1,8 @@
 """Published steps beside the bounds that a measured step of fewer GPUs gives.
 
 Sources of the tables: `tests.tables.published_tables`. Parameters: torchvision's models and BERT
-base. Networks: DLPerf 100 Gbit/s a node, PyTorch's DDP benchmark four adapters of 100 Gbit/s; both
-have NVLink of V100s, 150 GB/s.
+base. Networks: DGX A100 eight adapters of 200 Gbit/s, DLPerf 100 Gbit/s a node, PyTorch's DDP
+benchmark four adapters of 100 Gbit/s; both have NVLink of V100s, 150 GB/s.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ DLPERF = MachineSize(
     gpu_link=150.0, node_link=12.5,
 )  # fmt: skip
 DDP = replace(DLPERF, node_link=50.0)
+DGX = replace(DLPERF, gpu="A100", gpu_link=300.0, node_link=200.0)
 TABLES = {
+    "nvidia_resnet50_amp": (25.56e6, DGX, (1,)),
     "dlperf_resnet50": (25.56e6, DLPERF, (1, 8)),
     "dlperf_bert": (110e6, DLPERF, (1, 8)),
     "dlperf_bert_amp": (110e6, DLPERF, (1, 8)),
@@ -91,7 +93,8 @@ def _ranks(row: dict[str, str]) -> int:
 
 
 def _step(row: dict[str, str]) -> MeasuredStep:
-    batch, ranks = float(row["global_batch_size"]), _ranks(row)
+    ranks = _ranks(row)
+    batch = float(row.get("global_batch_size", 256 * ranks))  # NVIDIA's ResNet-50
     return MeasuredStep(
         seconds=batch / float(row["samples_per_second"]),
         ranks=ranks,

@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.cli.bench import bench
 from hpc_train.model.collectives import parse_size
-from hpc_train.workload.collectives.sweep_options import parse_options
+from hpc_train.workload.collectives.benchmark import parse_options
 from tests.cli.conftest import Hpctrain
 from tests.records.parse_text import parse
 

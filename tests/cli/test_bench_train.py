@@ -42,3 +42,5 @@ def test_what_has_not_ended_in_time_is_cancelled(
     assert ended.value.code != 0
     shown = capsys.readouterr()
     assert "the time is over; cancelled: 3" in shown.err
+    assert "cancelled as its time was over" in shown.out
+    assert "by the user" not in shown.out + shown.err

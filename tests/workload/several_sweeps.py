@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.collectives.sweep_options import parse_options
+from hpc_train.workload.collectives.benchmark import parse_options
 from hpc_train.workload.emit import write_line
 from hpc_train.workload.spawn_ranks import exit_code_of, leave, run_ranks
 

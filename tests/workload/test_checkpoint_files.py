@@ -49,6 +49,12 @@ def test_without_any_checksums_it_is_damaged(folder: Path) -> None:
     assert damages(folder) == ["it has the checksums of 0 of its ranks"] * RANKS
 
 
+def test_an_empty_checksum_file_is_damage(folder: Path) -> None:
+    """Its rank's files are checked by nobody; a damaged one would be an EOFError of torch."""
+    (folder / "1-of-2.crc32").write_bytes(b"")
+    assert damages(folder) == ["1-of-2.crc32 is empty"] * RANKS
+
+
 def test_without_metadata_it_is_damaged(folder: Path) -> None:
     (folder / ".metadata").unlink()
     assert any(".metadata" in found or "no metadata" in found for found in damages(folder))

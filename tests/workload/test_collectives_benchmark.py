@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.collectives import COLLECTIVES
-from hpc_train.workload.collectives.sweep_options import parse_options
+from hpc_train.workload.collectives.benchmark import parse_options
 from tests.records.parse_text import parse
 from tests.workload.launching import events, finish, meeting_point, start
 

@@ -66,7 +66,7 @@ def test_a_model_may_be_converted_and_moved(
 def test_a_converted_model_still_shares_its_parameters() -> None:
     def make() -> tuple[nn.Module, torch.Tensor]:
         model = nn.Sequential(nn.Embedding(50, 8), nn.Linear(8, 50, bias=False))
-        model[1].weight = model[0].weight  # type: ignore[assignment]
+        model[1].weight = model[0].weight
         return model.to(torch.bfloat16), torch.zeros(2, 5, dtype=torch.long)
 
     found = counted(make)

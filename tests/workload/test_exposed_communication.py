@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from threading import Thread
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,14 +14,18 @@ import pytest
 pytest.importorskip("torch")
 
 import torch
+from torch import distributed
 from torch.profiler import ProfilerActivity, profile
 
 from hpc_train.workload.measurements import (
     ExposedCommunication,
     Span,
     exposed_seconds,
+    peak_bytes,
     spans,
 )
+from hpc_train.workload.process_group import any_ranks
+from hpc_train.workload.strategies.ddp import keep_type
 
 MICRO = 1e-6
 
@@ -70,11 +75,62 @@ def test_an_operation_that_waits_for_a_collective_is_no_computation() -> None:
     assert exposed_seconds(communication, computation) == pytest.approx(80 * MICRO)
 
 
-def event(name: str, start: float, end: float, thread: int = 1) -> Any:
-    """Return what the profiler records of an operation of the CPU [µs]."""
+def test_annotations_of_a_gpu_are_no_computation() -> None:
+    events = [
+        event("FSDP::all_gather", 0, 100, gpu=True, is_user_annotation=True),
+        event("nccl:all_gather", 0, 95, gpu=True, is_user_annotation=True),
+        event("ncclDevKernel_AllGather_RING_LL", 10, 90, gpu=True),
+        event("ampere_sgemm_128x64_tn", 60, 80, gpu=True),
+        event("Optimizer.step#AdamW.step", 100, 200, gpu=True, is_user_annotation=True),
+        event("aten::mm", 0, 300),
+    ]
+    communication, computation = spans(events)
+    assert (communication, computation) == ([Span(10, 90)], [Span(60, 80)])
+
+
+def event(
+    name: str, start: float, end: float, thread: int = 1, *, gpu: bool = False, **more: bool
+) -> Any:
+    """Return what the profiler records of an operation of the CPU or of a GPU [µs]."""
     times = SimpleNamespace(start=start, end=end)
-    device = SimpleNamespace(name="CPU")
-    return SimpleNamespace(name=name, time_range=times, thread=thread, device_type=device)
+    device = SimpleNamespace(name="CUDA" if gpu else "CPU")
+    own = {"is_user_annotation": False, **more}
+    return SimpleNamespace(name=name, time_range=times, thread=thread, device_type=device, **own)
+
+
+def test_the_peak_of_a_gpu_has_what_is_not_of_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 80 GiB, 50 are in use: 45 reserved by torch, of which 40 were tensors at the peak."""
+    gib = 2**30
+    monkeypatch.setattr(torch.cuda, "mem_get_info", lambda _: (30 * gib, 80 * gib))
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda _: 45 * gib)
+    monkeypatch.setattr(torch.cuda, "max_memory_allocated", lambda _: 40 * gib)
+    assert peak_bytes(torch.device("cuda", 0)) == 45 * gib
+
+
+def test_ranks_agree_on_the_device_of_their_group(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program may leave each rank's current device at 0: NCCL refuses two ranks there."""
+    group, used = SimpleNamespace(bound_device_id=torch.device("meta")), []
+    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
+    monkeypatch.setattr(distributed, "get_backend", lambda _: "nccl")
+    monkeypatch.setattr(distributed, "all_reduce", lambda one, *_: used.append(one.device.type))
+    with pytest.raises(NotImplementedError):  # values of meta cannot be read
+        any_ranks((True,), group)  # type: ignore[arg-type]
+    assert used == ["meta"]
+
+
+def test_copies_of_a_model_compute_in_the_precision_that_was_asked_for() -> None:
+    """DataParallel turns autocast on in each thread, without its type."""
+    model, types = torch.nn.Linear(4, 4), []
+    keep_type(model, "bf16", "cpu")
+
+    def one_copy() -> None:
+        with torch.autocast("cpu", torch.float16):
+            types.append(model(torch.ones(1, 4)).dtype)
+
+    thread = Thread(target=one_copy)
+    thread.start()
+    thread.join()
+    assert types == [torch.bfloat16]
 
 
 def test_without_profiled_steps_there_is_no_share() -> None:

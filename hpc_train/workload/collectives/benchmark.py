@@ -1,17 +1,84 @@
-"""The program: reads options, starts the ranks of this node if needed, and measures."""
+"""The program and its options, those of nccl-tests with long names as well: starts the ranks."""
 
 from __future__ import annotations
 
+import argparse
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 
+from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name, parse_size
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.collectives.sweep_options import (
-    PROGRAM,
-    SweepOptions,
-    parse_options,
-)
 from hpc_train.workload.spawn_ranks import run_ranks, world_size
+from hpc_train.workload.trainer_options import Parser, natural, positive
+
+PROGRAM = "python -m hpc_train.workload.collectives"
+# iterations and warm-up: those of nccl-tests
+SMALLEST, LARGEST, FACTOR, ITERATIONS, WARMUP = "1K", "64M", 4, 20, 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SweepOptions:
+    """The checked command line; sizes in bytes."""
+
+    collective: str
+    smallest: int
+    largest: int
+    factor: int
+    iterations: int
+    warmup: int
+    dtype: str
+    root: int
+    check: bool
+    backend: str
+    device: str
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> SweepOptions:
+    """Read the command line, `sys.argv` by default.
+
+    Raises:
+        SystemExit: 2, with one line on stderr: an option is unknown or out of range.
+    """
+    parser = Parser(
+        prog=PROGRAM,
+        description="Measure a collective of torch.distributed; print the table of nccl-tests.",
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("collective", type=_collective, help=", ".join(COLLECTIVES))
+    add("-b", "--smallest", type=_size, default=SMALLEST, metavar="SIZE", help="8, 64K, 16M, 1G")
+    add("-e", "--largest", type=_size, default=LARGEST, metavar="SIZE")
+    add("-f", "--factor", type=positive, default=FACTOR, help="from one size to the next")
+    add("-n", "--iterations", type=positive, default=ITERATIONS, help="timed, of each size")
+    add("-w", "--warmup", type=natural, default=WARMUP, help="untimed, of both extreme sizes")
+    add("-d", "--dtype", choices=tuple(DTYPES), default="float")
+    add("-r", "--root", type=natural, default=0, help="sending rank of broadcast")
+    add("--no-check", dest="check", action="store_false", help="do not compare the results")
+    add("--backend", choices=("auto", "gloo", "nccl", "mpi"), default="auto")
+    add("--device", choices=("auto", "cuda", "cpu"), default="auto")
+    options = SweepOptions(**vars(parser.parse_args(arguments)))
+    if options.smallest > options.largest:
+        parser.error(
+            f"--smallest is {options.smallest} B, more than --largest, {options.largest} B"
+        )
+    return options
+
+
+def _collective(text: str) -> str:
+    name = collective_name(text)
+    if name is None:
+        known = ", ".join(COLLECTIVES)
+        raise argparse.ArgumentTypeError(f"{text!r} is not a collective; known: {known}")
+    return name
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as failure:
+        raise argparse.ArgumentTypeError(str(failure)) from None
 
 
 def main() -> int:

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from hpc_train.model.training_strategies import GPT_SHAPES, parts_of
-from hpc_train.workload.models.cnn import make_cnn
 from hpc_train.workload.models.gpt import TransformerBlock, make_gpt
 from hpc_train.workload.models.resnet import Bottleneck, make_resnet50
 
@@ -34,6 +33,27 @@ def make_model(
     if name == "resnet50":
         return make_resnet50(channels, classes).to(dtype)
     return make_cnn(channels, width, classes).to(dtype)
+
+
+def make_cnn(channels: int, width: int, classes: int) -> nn.Sequential:
+    """Return a small CNN: float images (n, channels, h, w) of any size to logits (n, classes).
+
+    No batch normalisation: its statistics are those of one rank's batch, so the result would depend
+    on the number of ranks at the same global batch.
+    """
+    wide = 2 * width
+    return nn.Sequential(
+        nn.Conv2d(channels, width, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(width, wide, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(wide, wide, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(4 * wide, classes),
+    )
 
 
 def mean_loss(output: Tensor, target: Tensor) -> Tensor:

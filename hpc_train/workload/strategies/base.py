@@ -63,7 +63,7 @@ class Setup:
         `selective` keeps products and attention as well. Compiled blocks of equal shape share what
         was compiled. As in torchtitan, tensor parallelism is before both, fsdp and ddp after them.
         """
-        request, contexts = self.request, {}
+        request, contexts = self.request, dict[str, Any]()
         if request.checkpointing == "selective":
             kept = [getattr(torch.ops.aten, name).default for name in _KEPT]
             contexts["context_fn"] = partial(create_selective_checkpoint_contexts, kept)
@@ -74,6 +74,18 @@ class Setup:
                 model.register_module(name, checkpoint_wrapper(block, **contexts))
             if request.compile == "block":
                 model.get_submodule(name).compile(backend=COMPILER)
+
+    def whole(self, make: Make) -> nn.Sequential:
+        """Return the whole model on this rank's device, its blocks prepared.
+
+        On CUDA the channels of convolutions are last in memory, as its tensor cores read them.
+        """
+        model = make()
+        if self.group.device.type == "cuda":
+            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        model = model.to(self.group.device)
+        self.blocks(model)
+        return model
 
     def mesh(self) -> DeviceMesh:
         """Return the ranks in the two dimensions that the request has."""
@@ -148,6 +160,8 @@ class LocalStep:
     def step(self, inputs: Tensor, targets: Tensor) -> Tensor:
         """Train on this rank's part of a global batch; return its mean loss."""
         self.updates.optimizer.zero_grad()
+        if inputs.device.type == "cuda" and inputs.dim() == 4:
+            inputs = inputs.contiguous(memory_format=torch.channels_last)
         count = self.setup.request.microbatches
         parts = list(zip(inputs.chunk(count), targets.chunk(count), strict=True))
         total = torch.zeros((), dtype=torch.float64, device=inputs.device)

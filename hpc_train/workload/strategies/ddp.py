@@ -19,6 +19,7 @@ import torch
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
+from hpc_train.workload.precision import HALVES
 from hpc_train.workload.strategies.base import LocalStep, Make, Setup
 
 
@@ -27,8 +28,7 @@ class Single:
 
     def build(self, make: Make, setup: Setup) -> LocalStep:
         """Return the model as it is."""
-        model = make().to(setup.group.device)
-        setup.blocks(model)
+        model = setup.whole(make)
         return LocalStep(model, setup.updates(model.parameters()), setup)
 
 
@@ -40,8 +40,16 @@ class Dp:
         gpus = list(range(torch.cuda.device_count()))
         model = make().to(f"cuda:{gpus[0]}")
         setup.blocks(model)
+        keep_type(model, setup.request.precision, "cuda")
         copied = nn.DataParallel(model, device_ids=gpus)
         return LocalStep(copied, setup.updates(copied.parameters()), setup)
+
+
+def keep_type(model: nn.Module, precision: str, device: str) -> None:
+    """Let a model compute in this precision in each thread: those of DataParallel have fp16."""
+    half = HALVES.get(precision)
+    if half is not None:
+        model.register_forward_pre_hook(lambda *_: torch.set_autocast_dtype(device, half))
 
 
 class Ddp:
@@ -74,10 +82,8 @@ class Zero1:
 def replicate(make: Make, setup: Setup) -> DistributedDataParallel:
     """Return the model with averaged gradients; they are views of the buckets, not copies."""
     device = setup.group.device
-    model = make().to(device)
-    setup.blocks(model)
     return DistributedDataParallel(
-        model,
+        setup.whole(make),
         device_ids=[device] if device.type == "cuda" else None,
         gradient_as_bucket_view=True,
     )
