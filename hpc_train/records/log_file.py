@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from hpc_train.regularfile import open_regular, open_stream
 
 # Capacity of a pipe on Linux [B].
 _PIPE = 1 << 16
+_UTF16 = "UTF-16"
 
 
 class _Unpacked:
@@ -44,12 +46,28 @@ class _Unpacked:
         return filled
 
 
+class _Recoded:
+    """Fills buffers with UTF-8 from UTF-16, as PowerShell redirects an output."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._rest = file, b""
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer with what is available."""
+        while not self._rest and (raw := self._file.read(_PIPE)):
+            self._rest = self._decoder.decode(raw).encode()
+        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
 @contextmanager
 def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
     """Open a log for reading, from `offset` [B] of a plain file on.
 
     Data compressed with gzip, xz, zstd or bzip2 are decompressed, whatever the file name. An event
-    file of TensorBoard is read as a line for each scalar.
+    file of TensorBoard is read as a line for each scalar, UTF-16 with a byte order mark as text.
 
     Raises:
         LogParseError: the file cannot be read, or its compressed data are damaged.
@@ -62,6 +80,9 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
             unpack = UNPACK.get(_kind(path, file))
             if is_event_file(path):
                 yield EventLines(path, unpack(file) if unpack else file)
+                return
+            if _kind(path, file) == _UTF16:
+                yield _Recoded(file)
                 return
             if offset:
                 file.seek(offset)
@@ -90,13 +111,15 @@ def is_plain(path: Path) -> bool:
     if is_event_file(path) or not path.is_file():
         return False
     with open_regular(path) as file:
-        return _kind(path, file) not in UNPACK
+        return _kind(path, file) not in (*UNPACK, _UTF16)
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:
     start = file.read(START)
     file.seek(0)
-    return packed_kind(start) or path.suffix
+    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    is_utf16 = start.startswith(marks) and not start.startswith(codecs.BOM_UTF32_LE)
+    return packed_kind(start) or (_UTF16 if is_utf16 else path.suffix)
 
 
 class _Plain:
