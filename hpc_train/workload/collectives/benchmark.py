@@ -5,34 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 
 from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name, parse_size
 from hpc_train.workload import WorkloadError
+from hpc_train.workload.collectives import SweepOptions
 from hpc_train.workload.spawn_ranks import run_ranks, world_size
 from hpc_train.workload.trainer_options import Parser, natural, positive
 
 PROGRAM = "python -m hpc_train.workload.collectives"
 # iterations and warm-up: those of nccl-tests
 SMALLEST, LARGEST, FACTOR, ITERATIONS, WARMUP = "1K", "64M", 4, 20, 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SweepOptions:
-    """The checked command line; sizes in bytes."""
-
-    collective: str
-    smallest: int
-    largest: int
-    factor: int
-    iterations: int
-    warmup: int
-    dtype: str
-    root: int
-    check: bool
-    backend: str
-    device: str
 
 
 def parse_options(arguments: Sequence[str] | None = None) -> SweepOptions:

@@ -24,7 +24,7 @@ from hpc_train.model.collectives import (
     message_sizes,
 )
 from hpc_train.workload import WorkloadError
-from hpc_train.workload.collectives.benchmark import SweepOptions
+from hpc_train.workload.collectives import SweepOptions
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.process_group import RankGroup, conditions, of_ranks
 
