@@ -116,18 +116,18 @@ def read_submission(path: Path) -> Submission:
     if not trusted and "@" in found.native_id:
         found = msgspec.structs.replace(found, native_id=found.native_id.partition("@")[0])
     if conf or clusters:
-        _say_untrusted(path, conf or f"the cluster {clusters}")
+        _say_untrusted(path.parent.parent, conf or f"the cluster {clusters}")
         endpoint = msgspec.structs.replace(found.cluster, conf=None, clusters=None)
         found = msgspec.structs.replace(found, cluster=endpoint)
     return found
 
 
 @cache
-def _say_untrusted(path: Path, what: str) -> None:
+def _say_untrusted(home: Path, what: str) -> None:
     logging.getLogger(__name__).warning(
-        "%s names %s, and one of both belongs to another user: Slurm is asked with the "
-        "configuration of this shell",
-        path,
+        "%s: a submission.json names %s, and one of both belongs to another user: Slurm is asked "
+        "with the configuration of this shell",
+        home,
         what,
     )
 

@@ -172,12 +172,17 @@ def files_in(folder: Path, pattern: str = "*") -> list[Path]:
 
 
 def is_own_conf(path: Path) -> bool:
-    """Whether a slurm.conf, which may name plugins, belongs to this user, to root or to Slurm."""
+    """Whether a slurm.conf, which may name plugins, belongs to this user, to root or to Slurm.
+
+    One that is missing names none.
+    """
     own = {os.geteuid(), 0}
     with suppress(KeyError):
         own.add(pwd.getpwnam("slurm").pw_uid)
     try:
         return path.stat().st_uid in own
+    except FileNotFoundError:
+        return True
     except OSError:
         return False
 

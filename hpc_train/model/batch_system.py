@@ -1,4 +1,4 @@
-"""BatchSystem: what a scheduler gives inside a job, and what it does with a job."""
+"""What each scheduler gives inside a job, and what it does with a job."""
 
 import msgspec
 

@@ -29,7 +29,7 @@ from hpc_train.records.nccl.read_transport import transport_in
 from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.catalogue import catalogue
-from hpc_train.regularfile import files_in, is_folder
+from hpc_train.regularfile import is_folder
 from hpc_train.runs.expected_runs import latest_attempts
 
 _log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ def _flight_dumps(run: Run) -> tuple[tuple[FlightDump, ...], tuple[str, ...]]:
     """Return what torch's flight recorder wrote in the last start, and what could not be read."""
     folder, began = run.folder, run.status.started if run.status else 0.0
     dumps, damaged = list[FlightDump](), list[str]()
-    for path in files_in(folder.logs, PATTERN):
+    for path in sorted(folder.logs.glob(PATTERN)) if is_folder(folder.logs) else ():
         name = path.relative_to(folder.path).as_posix()
         try:
             if path.stat().st_mtime >= began:

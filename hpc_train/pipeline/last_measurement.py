@@ -1,4 +1,4 @@
-"""The growing log of rank 0 -> its last measurement, in one line."""
+"""The growing log of rank 0 -> its last measurement, in one line; or why a run has none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of runs: from their files, and one query of each executor."""
+"""States of runs: from their files, and one query of each executor; followed, or cancelled."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks before anything is written: scheduler; secrets, folder, program, launcher of each job."""
+"""What is checked and said before a submission, when nothing is written."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Create and read run folders below `results/<name>/`."""
+"""Run folders below `results/<name>/`: created, found by a word, and read."""
 
 from __future__ import annotations
 

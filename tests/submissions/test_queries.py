@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from pathlib import Path
@@ -98,6 +99,12 @@ def test_hosts(tmp_path: Path, put: Fake, made: Made) -> None:
     put("ssh", 'exec sh -c "${@: -1}"')
     assert JobState.PENDING in states(query("hosts", runs))
     assert calls(tmp_path) == ["ssh", "ssh"]
+    if os.geteuid() == 0:
+        one = next(iter(runs))
+        os.chown(one.path / "hosts.json", 12345, 12345)
+        found = query("hosts", {one: runs[one]})[one]
+        assert (found.state, "of another user" in found.reason) == (JobState.UNKNOWN, True)
+        assert calls(tmp_path) == ["ssh", "ssh"]
 
 
 def test_sagemaker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, made: Made) -> None:

@@ -1,4 +1,4 @@
-"""A run on its hosts: locks, start, state, end."""
+"""A run on its hosts: whether they reach one another, locks, start, state, end."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attributes of jobs of PBS -> states and reasons.
+"""Jobs of PBS: commands, arrays, answers of qstat, states, and the search for one without an id.
 
 Codes and letters: OpenPBS 23.06, qstat(1B), pbs_job_attributes(7B), job.h; and its answers.
 """

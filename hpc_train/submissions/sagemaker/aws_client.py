@@ -1,4 +1,4 @@
-"""Clients of AWS for a region, and whether this shell has a region and credentials."""
+"""Clients of AWS for a region, credentials of this shell, and what AWS's errors mean."""
 
 from __future__ import annotations
 

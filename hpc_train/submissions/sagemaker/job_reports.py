@@ -1,4 +1,4 @@
-"""Runs of a region -> their states, with one list of jobs; details only of jobs that have ended."""
+"""Runs of a region -> their states, ends, bills and logs, with one list of jobs."""
 
 from __future__ import annotations
 

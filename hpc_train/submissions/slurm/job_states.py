@@ -1,4 +1,4 @@
-"""Runs -> states in Slurm, by job id or by the job's comment; else only from the run's files."""
+"""Runs -> states in Slurm: from squeue, then sacct, by job id or by the job's comment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of sbatch: a submission, retried if Slurm is slow, never made twice."""
+"""Calls of sbatch: job arrays, a submission, retried if Slurm is slow, never made twice; a test."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Calls of Slurm's commands, the classification of transient errors, and broken nodes."""
+"""Calls of Slurm's commands: their environment, transient errors, broken nodes."""
 
 from __future__ import annotations
 
