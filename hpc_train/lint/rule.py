@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
-from hpc_train.lint.job_script import JobScript
+from hpc_train.lint.script import JobScript
 from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.slurm_answer import SlurmAnswer

@@ -11,9 +11,7 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.json_files import cannot_write, write_file
-from hpc_train.lint.job_script import read_script
-from hpc_train.lint.lint_script import chosen_rules, lint_script, read_suppressions, repair_script
-from hpc_train.lint.refused_options import without_repetition
+from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script, suppressions
 from hpc_train.lint.rule import (
     NCCL,
     OPEN_MPI,
@@ -23,6 +21,8 @@ from hpc_train.lint.rule import (
     LintRule,
     parse_version,
 )
+from hpc_train.lint.rules.slurm_answer import without_repetition
+from hpc_train.lint.script import read_script
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
@@ -213,9 +213,9 @@ def _lint_job(path: Path, raw: bytes, linter: Linter, prepared: Prepared) -> Ite
         for script, plan, found in _of_scripts(prepared, linter)
         for finding in found
     )
-    suppressions = read_suppressions(read_script(raw.decode("utf-8", "replace")))
+    suppressed = suppressions(read_script(raw.decode("utf-8", "replace")))
     for finding in sorted(findings, key=lambda one: (one.line, one.id, one.message)):
-        if not suppressions.covers(finding.id, finding.line):
+        if not suppressed(finding.id, finding.line):
             yield finding
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.lint.pbs_request import walltime_seconds
+from hpc_train.lint.pbs import walltime_seconds
+from hpc_train.lint.script import read_script
 from hpc_train.model.finding import LintFinding
 
 DERECHO = """\

@@ -9,12 +9,11 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.lint.control_flow import depends, read_blocks, repeats
 from hpc_train.lint.directives import split_directive
-from hpc_train.lint.job_script import read_script
 from hpc_train.lint.lint_script import lint_script, repair_script
 from hpc_train.lint.rule import LintContext
-from hpc_train.lint.shell.commands import read_commands
+from hpc_train.lint.script import read_script
+from hpc_train.lint.shell import depends, read_blocks, read_commands, repeats
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.version_ranges import Version
 

@@ -6,10 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import flatten
+from hpc_train.lint.launches import flatten
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.shell.ast import Word
+from hpc_train.lint.shell import Word
 from hpc_train.model.finding import Severity
 
 _PROGRAMS = ("apptainer", "singularity")
@@ -34,8 +33,10 @@ _SET = re.compile(r"(?:SINGULARITY|APPTAINER)_(?:NV|ROCM|NVCCLI)\b")
 )
 def container_without_gpus(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
+    asked, kind = script.asked, script.asked.value("gres") or ""
+    named = asked.has("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
     if (
-        not _asks_gpus(script)
+        not (named or ("gpu" in kind and kind != "gpu:0"))
         or _SET.search(script.text)
         or re.search(r"--(?:nv|rocm|nvccli)\b", script.text)
     ):
@@ -45,26 +46,15 @@ def container_without_gpus(subject: Subject) -> Iterator[RuleHit]:
         for index, word in enumerate(words[:-1]):
             name = word.text.rpartition("/")[2]
             if name in _PROGRAMS and words[index + 1].text in ("exec", "run"):
-                severity = _severity(words[index + 1 :])
+                rest = words[index + 1 :]
+                # A program that is not Python may need no GPU.
+                severity: Severity | None = "warning" if _trains(rest) else None
+                if rest[0].text == "run" and len(rest) == 2 and rest[1].text[0] != "$":
+                    severity = "info"
                 if severity:
                     message = f"{name} {words[index + 1].text} without --nv in a job with GPUs"
                     yield RuleHit(line=word.line, message=message, severity=severity)
                 break
-
-
-def _severity(words: tuple[Word, ...]) -> Severity | None:
-    """A program that is not Python may need no GPU."""
-    if _trains(words):
-        return "warning"
-    runscript = words[0].text == "run" and len(words) == 2 and not words[1].text.startswith("$")
-    return "info" if runscript else None
-
-
-def _asks_gpus(script: JobScript) -> bool:
-    asked = script.asked
-    return asked.has("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket") or (
-        "gpu" in (asked.value("gres") or "") and asked.value("gres") != "gpu:0"
-    )
 
 
 def _trains(words: tuple[Word, ...]) -> bool:
@@ -74,12 +64,9 @@ def _trains(words: tuple[Word, ...]) -> bool:
     )
     following = [word.text for word in words[program + 1 : program + 3]]
     asks = following[:1] in ([], ["-c"], ["-V"], ["--version"]) or following == ["-m", "pip"]
-    return program > 0 and not _hides_options(words[:program]) and not asks
-
-
-def _hides_options(words: tuple[Word, ...]) -> bool:
-    """Whether an unknown word may hold options: it is neither the image nor an option's value."""
-    for before, word in pairwise(words[:-1]):
-        if _WHOLE.fullmatch(word.raw) and before.text not in _WITH_VALUE:
-            return True
-    return False
+    # An unknown word is neither the image nor an option's value.
+    hidden = any(
+        _WHOLE.fullmatch(word.raw) and before.text not in _WITH_VALUE
+        for before, word in pairwise(words[: max(program - 1, 0)])
+    )
+    return program > 0 and not hidden and not asks

@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+from hpc_train.lint.rules.variable_names import nccl_variables
+from hpc_train.lint.script import JobScript, rank_launches
 from hpc_train.model.version_ranges import older
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
@@ -97,10 +96,12 @@ def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
     "NCCL_SOCKET_IFNAME=^lo,docker",
 )
 def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
-    script, fabric = subject.script, subject.context.fabric
+    script, fabric, site = subject.script, subject.context.fabric, subject.context.site
+    named = ",".join(site.network.interfaces) if site and site.network else ""
     for found in subject.script.exported_values("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         value = found.value
-        if value == "lo" and _one_machine(subject):
+        # All nodes of the site may be names of one machine.
+        if value == "lo" and site and site.rendezvous.host == "loopback":
             continue
         if value == "lo" and (script.asked.nodes or 1) > 1:
             message = f"{found.name}=lo cannot reach other nodes"
@@ -109,23 +110,11 @@ def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
             if found.name.startswith("NCCL") and script.asked.nodes != 1:
                 message = f"{found.name}={value} includes lo"
                 yield RuleHit(line=found.line, message=message, severity="warning")
-        elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != _named(subject):
+        elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != named:
             fast = fabric in ("infiniband", "slingshot")
             where = f", and this site has {fabric}" if fast else ""
             message = f"{found.name}={value} is an interface name of one cluster{where}"
             yield RuleHit(line=found.line, message=message, severity="warning" if fast else None)
-
-
-def _one_machine(subject: Subject) -> bool:
-    """Whether all nodes of the site are names of one machine."""
-    rendezvous = subject.context.site.rendezvous if subject.context.site else None
-    return rendezvous is not None and rendezvous.host == "loopback"
-
-
-def _named(subject: Subject) -> str:
-    """Return the interfaces that the site's profile names."""
-    network = subject.context.site.network if subject.context.site else None
-    return ",".join(network.interfaces) if network else ""
 
 
 @rule(
@@ -137,27 +126,23 @@ def _named(subject: Subject) -> str:
     advice="remove it when the fault is found",
 )
 def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
-    names = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
-    for found in subject.script.exported_values(*names):
-        harmless = found.name == "NCCL_IB_DISABLE" and subject.context.fabric in (
-            "ethernet",
-            "slingshot",
-            "efa",
-        )
-        if found.value == "1" and not harmless and not _no_such_path(subject, found.name):
+    script, fabric = subject.script, subject.context.fabric
+    one_node = script.asked.batch and script.asked.nodes == 1
+    # One node or another fabric needs no verbs; GeForce has no peer-to-peer access.
+    harmless = {
+        "NCCL_P2P_DISABLE": _GEFORCE.search(script.text) is not None,
+        "NCCL_SHM_DISABLE": False,
+        "NCCL_IB_DISABLE": one_node
+        or fabric in ("ethernet", "slingshot", "efa")
+        or _by_libfabric(script),
+    }
+    for found in script.exported_values(*harmless):
+        if found.value == "1" and not harmless[found.name]:
             yield RuleHit(line=found.line, message=f"{found.name}=1 is a debug setting")
     for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:
                 yield RuleHit(line=found.line, message="NCCL_NET=Socket uses TCP only")
-
-
-def _no_such_path(subject: Subject, name: str) -> bool:
-    """Whether the job has nothing to lose: one node or EFA needs no verbs, GeForce has no P2P."""
-    script = subject.script
-    if name == "NCCL_IB_DISABLE":
-        return (script.asked.batch and script.asked.nodes == 1) or _by_libfabric(script)
-    return name == "NCCL_P2P_DISABLE" and _GEFORCE.search(script.text) is not None
 
 
 def _by_libfabric(script: JobScript) -> bool:

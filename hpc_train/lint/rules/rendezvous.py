@@ -1,4 +1,4 @@
-"""Rules on the rendezvous: its address, and the number of each rank."""
+"""Rules on the rendezvous: its address and port, and the number of each rank."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.lint.control_flow import Blocks, depends, repeats
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import LaunchCommand
+from hpc_train.lint.directives import gpu_count
+from hpc_train.lint.launches import Assignment, LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import (
+from hpc_train.lint.script import (
+    JobScript,
     flag_number,
     nodes_of,
     rank_launches,
 )
-from hpc_train.lint.script_variables import Assignment
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.shell import depends, repeats
 from hpc_train.model.finding import Severity
+from hpc_train.registry import find_batch_system
 
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
@@ -26,6 +26,8 @@ _SPLIT = re.compile(
     r"\$\{(\w{1,60})%|<<<[ \t]{0,9}\"?\$\{?(\w{1,60})"
     r"|\b(?:echo|printf)\b[^|\n$]{0,40}\$\{?(\w{1,60})\}?\"?[ \t]{0,9}\|"
 )
+_STARTS_RANKS = re.compile(r"torchrun|torch\.distributed|python|--node[-_]rank")
+_NODES = re.compile(r"nodes|SLURM_JOB_?ID", re.IGNORECASE)
 _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 
 
@@ -57,7 +59,7 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
         if found.name in _SET_BY_TORCHRUN and all(launches) and launches:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
-            if found.exported or _starts_ranks(found):
+            if found.exported or _STARTS_RANKS.search(found.value):
                 yield RuleHit(
                     line=found.line, message=f"${name} expands here, to 0, not in the task"
                 )
@@ -67,10 +69,6 @@ def _early(names: tuple[str, ...], nodes: int | None) -> Iterator[str]:
     for name in dict.fromkeys(names):
         if name in _TASK_VARIABLES and not (name == "SLURM_NODEID" and nodes == 1):
             yield name
-
-
-def _starts_ranks(found: Assignment) -> bool:
-    return bool(re.search(r"torchrun|torch\.distributed|python|--node[-_]rank", found.value))
 
 
 @rule(
@@ -109,17 +107,14 @@ def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
     for found in script.settings("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP"):
         asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", found.value)
         filtered = "|" in found.value and "127" in found.value
-        if asks and script.asked.nodes != 1 and not filtered and not _is_split(found, script):
+        # The script may select one of several addresses afterwards.
+        later = _SPLIT.finditer("\n".join(script.lines[found.line :]))
+        split = any(found.name in match.groups() for match in later)
+        if asks and script.asked.nodes != 1 and not filtered and not split:
             picked = re.search(r"\||srun", found.value)
             severity: Severity | None = "info" if picked else None
             message = f"hostname {asks[1]} may print a loopback address, or several addresses"
             yield RuleHit(line=found.line, message=message, severity=severity)
-
-
-def _is_split(found: Assignment, script: JobScript) -> bool:
-    """Whether the script selects one of several addresses afterwards."""
-    later = "\n".join(script.lines[found.line :])
-    return any(found.name in match.groups() for match in _SPLIT.finditer(later))
 
 
 @rule(
@@ -147,7 +142,8 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
             message = f"MASTER_ADDR={found.value} is a different host on every node"
             yield RuleHit(line=found.line, message=message)
     for launch in rank_launches(script):
-        if _for_one_node(script.around(launch.command)):
+        # A condition on the nodes, or on Slurm itself, decides whether it runs.
+        if any(_NODES.search(block.condition) for block in script.around(launch.command)):
             continue
         for name in ("master-addr", "rdzv-endpoint"):
             value = launch.flags.get(name) or ""
@@ -155,11 +151,6 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
             if host in ("localhost", "127.0.0.1") and launch.flags.get("nnodes") not in (None, "1"):
                 message = f"--{name} {value} is a different host on every node"
                 yield RuleHit(line=launch.starter_line, message=message)
-
-
-def _for_one_node(blocks: Blocks) -> bool:
-    """Whether a condition on the nodes, or on Slurm itself, decides if a command runs."""
-    return any(re.search(r"nodes|SLURM_JOB_?ID", one.condition, re.IGNORECASE) for one in blocks)
 
 
 @rule(
@@ -304,18 +295,24 @@ def one_after_another(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if _GROUP_BEHIND.search(script.text):
         return
-    for command in (*_ssh_to_variables(script), *_sruns_on_variables(script)):
+    commands = [
+        command
+        for command in script.runs("ssh")
+        if not any(word.text == "-f" for word in command.words)
+        and any(word.expanded for word in command.words[1:])
+    ]
+    for launch in script.launches:
+        option = launch.option("nodelist") if launch.outer == "srun" else None
+        commands += [launch.command] if option and "$" in (option.value or "") else []
+    for command in commands:
         text = " ".join(word.text for word in command.words)
-        if command.ending not in ("\n", ";") or not _MEETS.search(text) or _behind(text):
+        # The remote shell may put the command into the background.
+        behind = "&" in re.sub(r"\d?>&\d?|&>>?|&&", "", text)
+        if command.ending not in ("\n", ";") or not _MEETS.search(text) or behind:
             continue
         if repeats(script.around(command)) and not _goes_on(script):
             message = f"{command.program} runs in the foreground of its loop"
             yield RuleHit(line=command.line, message=message)
-
-
-def _behind(text: str) -> bool:
-    """Whether the remote shell puts the command into the background."""
-    return "&" in re.sub(r"\d?>&\d?|&>>?|&&", "", text)
 
 
 def _goes_on(script: JobScript) -> bool:
@@ -326,15 +323,126 @@ def _goes_on(script: JobScript) -> bool:
     )
 
 
-def _ssh_to_variables(script: JobScript) -> Iterator[Command]:
-    for command in script.runs("ssh"):
-        flags = [word.text for word in command.words[1:] if word.text.startswith("-")]
-        if "-f" not in flags and any(word.expanded for word in command.words[1:]):
-            yield command
+_PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
+_EPHEMERAL = range(32768, 61000)
+_SERVER = re.compile(r"vllm(?:\.|$)|sglang(?:\.|$)|tritonserver$")
+_SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d{1,9})-(\d{1,9})")
+_BASE_MODULO = re.compile(r"(\d{4,5}) ?\+[^%]{0,99}% ?(\d{2,5})|% ?(\d{2,5}) ?\)? ?\+ ?(\d{4,5})")
 
 
-def _sruns_on_variables(script: JobScript) -> Iterator[Command]:
-    for launch in script.launches:
-        option = launch.option("nodelist") if launch.outer == "srun" else None
-        if option and "$" in (option.value or ""):
-            yield launch.command
+def port_settings(script: JobScript) -> Iterator[Assignment]:
+    """Yield the ports of a rendezvous; a server that is the only program chooses its own port."""
+    launches = tuple(rank_launches(script))
+    serves = launches and all(
+        any(_SERVER.match(word.text.rpartition("/")[2]) for word in launch.words)
+        for launch in launches
+    )
+    for found in script.settings(*_PORTS):
+        if not (serves and found.name == "MASTER_PORT"):
+            yield found
+
+
+@rule(
+    "HT303",
+    "warning",
+    "fixed port",
+    why="Two jobs on one node use the same port: the second fails (address already in use) or "
+    "connects to the ranks of the first. 29500 is PyTorch's default.",
+    advice="derive it from the job: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def fixed_port(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    site = subject.context.site
+    if script.asked.has("exclusive") or (site and find_batch_system(site.scheduler).whole_nodes):
+        return
+    for line, text in _ports(subject):
+        if re.fullmatch(r"\d{3,5}", text) and int(text) > 0:
+            # Nodes have eight GPUs, or fewer: none is left for another job.
+            each = script.asked.gpus_per_node or gpu_count(
+                script.asked.value("gpus-per-task") or ""
+            )
+            severity: Severity | None = None if text == "29500" and (each or 0) < 8 else "info"
+            yield RuleHit(
+                line=line, message=f"port {text} is the same for every job", severity=severity
+            )
+
+
+def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
+    """Yield the ports of a rendezvous, each once."""
+    script = subject.script
+    found = [(one.line, one.value) for one in port_settings(script)]
+    for launch in rank_launches(script):
+        for name in ("master-port", "rdzv-endpoint", "main-process-port"):
+            text = script.values.substitute(launch.flags.get(name) or "")
+            found.append((launch.starter_line, text.rpartition(":")[2]))
+        for word in launch.command.words:
+            if word.text.removeprefix("--dist-url=").startswith("tcp://"):
+                found.append((word.line, word.text.rpartition(":")[2]))
+    once = {text: line for line, text in reversed(found)}
+    yield from ((line, text) for line, text in found if once.pop(text, None) is not None)
+
+
+@rule(
+    "HT304",
+    "info",
+    "port in the ephemeral range",
+    why="Linux assigns ports 32768 to 60999 to outgoing connections: the chosen port may be in "
+    "use, and the job then fails at its start.",
+    advice="choose a port from 61000 on: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.settings(*_PORTS):
+        chosen = _range(found.value)
+        if chosen and chosen[0] < _EPHEMERAL.stop and chosen[1] >= _EPHEMERAL.start:
+            low, high = chosen
+            if low != high:
+                message = f"ports {low} to {high} are partly ephemeral (32768 to 60999)"
+                yield RuleHit(line=found.line, message=message)
+
+
+def _range(text: str) -> tuple[int, int] | None:
+    shuffled = _SHUF.search(text)
+    if shuffled:
+        return int(shuffled[1]), int(shuffled[2])
+    modulo = _BASE_MODULO.search(text) if "$((" in text else None
+    if modulo is None:
+        return None
+    base, span = (modulo[1], modulo[2]) if modulo[1] else (modulo[4], modulo[3])
+    return int(base), int(base) + int(span) - 1
+
+
+# Expressions without blanks.
+_NUMBER = r"\$?\{?(?:RANDOM|SLURM_JOB_?ID)\}?"
+_SHUFFLED = re.compile(
+    r"(?:\$\(|`)shuf[^|]{0,40}?(?:-i|--input-range=)(\d{1,5})-\d{1,5}[^|]{0,40}$"
+)
+_MODULO = re.compile(rf"\$\(\((?:(\d{{1,5}})\+)?\(?{_NUMBER}%\d{{1,5}}\)?(?:\+(\d{{1,5}}))?\)\)")
+_EXPR = re.compile(r"(?:\$\(|`)expr\$\{?RANDOM\}?%\d{1,5}(?:\)|`)")
+_RANDOM = re.compile(r"\$\{?RANDOM\}?")
+_FIRST = 1024
+
+
+@rule(
+    "HT314",
+    "warning",
+    "port below 1024",
+    why="Only root may listen on ports below 1024: a job that draws such a port fails at its start "
+    "(permission denied).",
+    advice="add a base to it: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def low_port(subject: Subject) -> Iterator[RuleHit]:
+    for line, text in _ports(subject):
+        low = _lowest(text)
+        if low is not None and low < _FIRST:
+            yield RuleHit(line=line, message=f"the port {text} can be as low as {low}")
+
+
+def _lowest(text: str) -> int | None:
+    """Return the lowest port that an expression can give; None if it is unknown."""
+    text = "".join(text.split())
+    if _RANDOM.fullmatch(text) or _EXPR.fullmatch(text):
+        return 0
+    shuffled, modulo = _SHUFFLED.match(text), _MODULO.fullmatch(text)
+    if shuffled:
+        return int(shuffled[1])
+    return int(modulo[1] or 0) + int(modulo[2] or 0) if modulo else None

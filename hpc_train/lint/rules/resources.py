@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.option_parser import Option
-from hpc_train.lint.option_values import is_unknown
-from hpc_train.lint.requested_resources import RequestedResources
+from hpc_train.lint.directives import RequestedResources
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.options import is_unknown
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
+from hpc_train.lint.script import (
+    rank_launches,
+    tasks_of,
+)
 from hpc_train.model.live_cluster import gres
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
@@ -34,17 +36,13 @@ def _both(asked: RequestedResources, names: tuple[str, ...], why: str) -> Iterat
 def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     given, again = asked.value("gres") or "", asked.value("gpus-per-node") or ""
-    if "gpu" in given and again and not _same_gpus(given, again):
+    if "gpu" not in given or not again:
+        return
+    first, second = [one for one in gres(given) if one.name == "gpu"], gres(f"gpu:{again}")
+    kinds = {one.kind for one in (*first, *second)}
+    if len(kinds) > 1 or sum(g.count for g in first) != sum(g.count for g in second):
         line = asked.line("gres", "gpus-per-node")
         yield RuleHit(line=line, message=f"--gres={given}, but --gpus-per-node={again}")
-
-
-def _same_gpus(given: str, again: str) -> bool:
-    """Whether --gres and --gpus-per-node request the same number of GPUs and type."""
-    first = [one for one in gres(given) if one.name == "gpu"]
-    second = gres(f"gpu:{again}")
-    kinds = {one.kind for one in (*first, *second)}
-    return len(kinds) < 2 and sum(g.count for g in first) == sum(g.count for g in second)
 
 
 @rule(
@@ -64,8 +62,9 @@ def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
         return
     bind = f"{asked.value('gpu-bind')} {asked.value('tres-bind')}"
     site = subject.context.site
+    several = (asked.tasks_per_node or 0) > 1 or (asked.nodes == 1 and (asked.tasks or 0) > 1)
     # A site may allow no other option.
-    if not _several(asked) or (site is not None and site.gpu_request == "gpus-per-task"):
+    if not several or (site is not None and site.gpu_request == "gpus-per-task"):
         return
     message = "--gpus-per-task hides the GPUs of a node from one another"
     if asked.has("gpus-per-task") and "none" not in bind:
@@ -74,10 +73,6 @@ def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
         own = step.option("gpu-bind", "tres-bind")
         if step.option("gpus-per-task") and "none" not in f"{bind} {own.value if own else ''}":
             yield RuleHit(line=step.line, message=message)
-
-
-def _several(asked: RequestedResources) -> bool:
-    return (asked.tasks_per_node or 0) > 1 or (asked.nodes == 1 and (asked.tasks or 0) > 1)
 
 
 @rule(
@@ -219,7 +214,10 @@ _NAME = re.compile(r"([a-z]{1,9})=?(\d{0,9})")
     advice="write --gres=gpu:N",
 )
 def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
-    for option in _gres_options(subject):
+    script = subject.script
+    options = [option for one in script.live_directives for option in one.options]
+    options += [option for launch in script.launches for option in launch.options]
+    for option in (one for one in options if one.name == "gres"):
         for request in (option.value or "").split(","):
             meant = "" if is_unknown(request) else _meant(request)
             if meant:
@@ -228,13 +226,6 @@ def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
                     message=f"--gres={option.value}: did you mean {meant}?",
                     advice=f"write {meant} instead of {request}",
                 )
-
-
-def _gres_options(subject: Subject) -> Iterator[Option]:
-    for directive in subject.script.live_directives:
-        yield from (option for option in directive.options if option.name == "gres")
-    for launch in subject.script.launches:
-        yield from (option for option in launch.options if option.name == "gres")
 
 
 def _meant(request: str) -> str:
@@ -247,3 +238,84 @@ def _meant(request: str) -> str:
     if set(match[1]) != set("gpu") and match[1] != "gpus":
         return ""
     return ":".join(filter(None, ("gpu", match[2], rest)))
+
+
+# No process that loads torch fits into less.
+_LEAST = {"mem": 1000, "mem-per-gpu": 1000, "mem-per-cpu": 65}
+_GPUS = re.compile(r"^(?:([^:,=]+):)?(\d{1,6})")
+
+
+@rule(
+    "HT113",
+    "warning",
+    "memory in megabytes",
+    why="A number without a unit is megabytes: --mem=64 requests 64 MB, and the job is killed when "
+    "it loads torch.",
+    advice="write the unit, e.g. --mem=64G",
+)
+def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    gpus = asked.has("gpus", "gpus-per-node", "gpus-per-task") or asked.gpus_per_node
+    if not gpus and not any(rank_launches(script)):
+        return
+    for name, least in _LEAST.items():
+        value = asked.value(name) or ""
+        if re.fullmatch(r"\d{1,9}", value) and 0 < int(value) < least:
+            message = f"--{name}={value} is {int(value)} MB"
+            yield RuleHit(line=asked.line(name), message=message)
+
+
+@rule(
+    "HT114",
+    "error",
+    "numbers of GPUs that contradict each other",
+    why="--gpus counts the GPUs of the whole job. sbatch refuses it unless it is the GPUs per node "
+    "times the nodes, or the GPUs per task times the tasks, and unless all or none name a type.",
+    advice="keep one option; --gpus-per-node=N unless the site requires --gres=gpu:N",
+)
+def contradicting_gpus(subject: Subject) -> Iterator[RuleHit]:
+    asked = subject.script.asked
+    total = _gpus(asked.value("gpus"))
+    if total is None:
+        return
+    yield from _against_nodes(asked, *total)
+    tasks, each = asked.value("ntasks") or "", _gpus(asked.value("gpus-per-task"))
+    if each and re.fullmatch(r"\d{1,6}", tasks) and int(tasks) * each[1] != total[1]:
+        message = (
+            f"--gpus={total[1]}, but {tasks} tasks x {each[1]} GPUs are {int(tasks) * each[1]}"
+        )
+        yield RuleHit(line=asked.line("gpus", "gpus-per-task", "ntasks"), message=message)
+
+
+def _against_nodes(asked: RequestedResources, kind: str, total: int) -> Iterator[RuleHit]:
+    option = "gpus-per-node" if asked.has("gpus-per-node") else "gres"
+    text = asked.value(option) or ""
+    each = _gpus(text if option != "gres" else text.removeprefix("gpu:"))
+    if each is None or not each[1] or not total:
+        return
+    if option == "gres" and not text.startswith("gpu:"):
+        return
+    named = f"--{option}={text}"
+    line = asked.line("gpus", option)
+    if bool(kind) != bool(each[0]):
+        yield RuleHit(line=line, message=f"{named} and --gpus: only one of them names a type")
+    elif kind != each[0]:
+        return
+    elif total % each[1]:
+        yield RuleHit(line=line, message=f"--gpus={total} is not a multiple of {named}")
+    elif not _fits(asked.value("nodes"), total // each[1]):
+        nodes = asked.value("nodes")
+        needs = f"needs {total // each[1]} node{'s' * (total != each[1])}, not {nodes}"
+        yield RuleHit(line=line, message=f"--gpus={total} with {named} {needs}")
+
+
+def _gpus(text: str | None) -> tuple[str, int] | None:
+    """Read `4` or `a100:4`: the type, which may be empty, and the number."""
+    match = _GPUS.fullmatch(text or "")
+    return (match[1] or "", int(match[2])) if match else None
+
+
+def _fits(nodes: str | None, needed: int) -> bool:
+    """Whether a number of nodes is within `2` or `2-4`; unknown forms fit."""
+    match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", nodes or "")
+    return match is None or int(match[1]) <= needed <= int(match[2] or match[1])

@@ -5,11 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.requested_resources import RequestedResources
+from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import (
+from hpc_train.lint.script import (
     flag_number,
     hides_flags,
     is_one_of_several,
@@ -167,7 +165,10 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
         if not several or launch.outer != "srun" or is_one_of_several(launch, script):
             continue
         rank = flag_number(launch, script, "node-rank")
-        if rank is not None and tasks_of(launch, script) != 1 and _is_static(launch):
+        # With another rendezvous torchrun does not use its --node-rank.
+        hidden = hides_flags(launch) and not {"rdzv-backend", "master-addr"} & set(launch.flags)
+        static = not hidden and launch.flags.get("rdzv-backend", "static") == "static"
+        if rank is not None and tasks_of(launch, script) != 1 and static:
             message = f"--node-rank {rank} for every node of the step"
             yield RuleHit(line=launch.starter_line, message=message)
         dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(launch.flags)
@@ -175,12 +176,6 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
             hidden = any("[" in w.raw and w.raw.startswith(("$", '"${')) for w in launch.words)
             if not hidden:
                 yield RuleHit(line=launch.starter_line, message="--master-addr without --node-rank")
-
-
-def _is_static(launch: LaunchCommand) -> bool:
-    """Whether torchrun uses its --node-rank."""
-    hidden = hides_flags(launch) and not {"rdzv-backend", "master-addr"} & set(launch.flags)
-    return not hidden and launch.flags.get("rdzv-backend", "static") == "static"
 
 
 @rule(
@@ -247,19 +242,16 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
             continue
         # If the mask contains all cores of the node, the binding costs little.
         sized = launch.option("cpus-per-task", "exclusive") is not None
-        per_gpu = _has_cores_per_gpu(launch, script.asked)
+        # The cores come with the GPUs, so that SLURM_CPUS_PER_TASK is not set.
+        per_gpu = launch.option("cpus-per-gpu") is not None or (
+            script.asked.has("cpus-per-gpu") and not script.asked.has("cpus-per-task")
+        )
         yield RuleHit(
             line=launch.line,
             message="srun binds torchrun, and so all its workers, to one set of cores",
             severity="info" if sized or per_gpu else None,
             advice="write srun --cpu-bind=none torchrun …" if per_gpu else None,
         )
-
-
-def _has_cores_per_gpu(launch: LaunchCommand, asked: RequestedResources) -> bool:
-    """Whether the cores come with the GPUs, so that SLURM_CPUS_PER_TASK is not set."""
-    of_step = launch.option("cpus-per-gpu") is not None
-    return of_step or (asked.has("cpus-per-gpu") and not asked.has("cpus-per-task"))
 
 
 @rule(
@@ -276,18 +268,15 @@ def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
     if not asked.batch or not asked.options or asked.has(*given) or asked.tasks_per_node != 1:
         return
     # The command line of sbatch, or the partition, gives more cores than the script shows.
-    if not asked.has(*_SIZES) or _several_on_a_node(subject.script):
+    # A step that starts several tasks on a node could not do so with one core.
+    steps = (one for one in subject.script.launches if one.outer == "srun")
+    each = (one.option("ntasks-per-node") for one in steps)
+    if not asked.has(*_SIZES) or any(one.value != "1" for one in each if one):
         return
     for launch in torchruns(subject.script):
         if not launch.option("cpus-per-task", "cpus-per-gpu"):
             yield RuleHit(line=launch.line, message="no --cpus-per-task for the workers of a node")
             return
-
-
-def _several_on_a_node(script: JobScript) -> bool:
-    """Whether a step starts several tasks on a node, for which one core would not suffice."""
-    each = (one.option("ntasks-per-node") for one in script.launches if one.outer == "srun")
-    return any(one.value != "1" for one in each if one)
 
 
 OPTIONS = (

@@ -8,24 +8,85 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.nccl_variables import nccl_variables
+from hpc_train.lint.launches import Assignment
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
-from hpc_train.lint.script_variables import Assignment
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.script import JobScript
+from hpc_train.lint.shell import Command
 from hpc_train.model.value import Value
 from hpc_train.model.version_ranges import older
 from hpc_train.typed_values import load_data
 
+
+class Successor(Value, frozen=True, kw_only=True):
+    """The version of NCCL that removed or deprecated a variable, and the replacement."""
+
+    version: str
+    instead: str
+
+
+class Plugin(Value, frozen=True, kw_only=True):
+    """The plug-in that reads a variable, and the fabric on which it runs."""
+
+    reader: str
+    fabric: str
+
+
+class Renamed(Value, frozen=True, kw_only=True):
+    """The new name of a variable of PyTorch, and the version of PyTorch that introduced it."""
+
+    name: str
+    version: str
+
+
+class NcclVariables(Value, frozen=True, kw_only=True):
+    """The table of variables, by name; see the comments of `nccl_variables.yaml`.
+
+    `documented` gives the version that introduced a variable; the keys of `plugins` and the items
+    of `undocumented_families` are prefixes; `values` are the values that NCCL accepts.
+    """
+
+    schema: Literal[1]
+    documented: dict[str, str]
+    undocumented: tuple[str, ...]
+    undocumented_families: tuple[str, ...]
+    removed: dict[str, Successor]
+    deprecated: dict[str, Successor]
+    never_read: dict[str, str]
+    plugins: dict[str, Plugin]
+    renamed_by_torch: dict[str, Renamed]
+    values: dict[str, tuple[str, ...]]
+
+    def plugin_of(self, name: str) -> Plugin | None:
+        """Return the plug-in that reads a variable."""
+        return next((one for start, one in self.plugins.items() if name.startswith(start)), None)
+
+    def knows(self, name: str) -> bool:
+        """Whether the table contains a variable of that name."""
+        groups = (
+            self.documented,
+            self.undocumented,
+            self.removed,
+            self.deprecated,
+            self.never_read,
+            self.renamed_by_torch,
+        )
+        if any(name in group for group in groups):
+            return True
+        return name.startswith(self.undocumented_families) or self.plugin_of(name) is not None
+
+
+@cache
+def nccl_variables() -> NcclVariables:
+    """Return the contents of `nccl_variables.yaml`."""
+    return load_data("nccl_variables.yaml", NcclVariables)
+
+
 _PLACES = re.compile(r"_(HOME|ROOT|DIR|PATH|PREFIX|VERSION|LIBRARY|LIB|LIBS|TESTS?|BIN|ARGS|OPTS)$")
 
 
-def _exported(subject: Subject) -> Iterator[Assignment]:
-    """Yield the exported NCCL_ variables."""
-    for found in subject.script.assignments:
-        if found.name.startswith("NCCL_") and found.exported:
-            yield found
+def _exported(subject: Subject) -> list[Assignment]:
+    """Return the exported NCCL_ variables."""
+    return [f for f in subject.script.assignments if f.exported and f.name.startswith("NCCL_")]
 
 
 @rule(
@@ -266,15 +327,12 @@ def _meant(name: str) -> str:
 
     A site may set any other name, such as SLURM_TMPDIR.
     """
-    flat = _flat(name)
-    known = {_flat(one): one for one in slurm_variables().names}
+    names = slurm_variables().names
+    flat, *others = (one.replace("_NUM_", "_N").replace("_", "") for one in (name, *names))
+    known = dict(zip(others, names, strict=True))
     if flat in known:
         return known[flat]
     return next((known[one] for one in known if _one_letter(flat, one)), "")
-
-
-def _flat(name: str) -> str:
-    return name.replace("_NUM_", "_N").replace("_", "")
 
 
 def _one_letter(one: str, other: str) -> bool:
@@ -299,9 +357,11 @@ def unset_variable(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if not script.asked.batch or any(directive.group for directive in script.directives):
         return
-    seen = {name for launch in script.launches for name in _set_by_step(launch)}
+    # An option of srun sets them for its tasks.
+    by_option = slurm_variables().by_option
+    seen = {name for one in script.launches for name in by_option if one.option(*by_option[name])}
     for name, line, command in _used((*script.commands, *script.task_commands)):
-        options = slurm_variables().by_option.get(name)
+        options = by_option.get(name)
         if options is None or name in seen or command.program in _TALK:
             continue
         if script.asked.has(*options) or _guarded(script, name) or not _concerns(script, name):
@@ -309,13 +369,6 @@ def unset_variable(subject: Subject) -> Iterator[RuleHit]:
         seen.add(name)
         message = f"{name} is not set: it needs --{options[0]}"
         yield RuleHit(line=line, message=message, advice=_INSTEAD[name])
-
-
-def _set_by_step(launch: LaunchCommand) -> Iterator[str]:
-    """Yield the variables that an option of srun sets for its tasks."""
-    for name, options in slurm_variables().by_option.items():
-        if launch.option(*options):
-            yield name
 
 
 def _guarded(script: JobScript, name: str) -> bool:

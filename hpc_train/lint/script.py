@@ -3,21 +3,41 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import pairwise
 
 from msgspec.structs import replace
 
-from hpc_train.lint.control_flow import Blocks, read_blocks
-from hpc_train.lint.directives import Directive, first_command, read_directives
-from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
-from hpc_train.lint.pbs_directives import joined_lines, read_pbs_directives
-from hpc_train.lint.pbs_request import PbsRequest, read_pbs_request
-from hpc_train.lint.plugin_options import with_plugins
-from hpc_train.lint.requested_resources import RequestedResources, asked_of
-from hpc_train.lint.script_variables import Assignment, Values, known_values, read_assignments
-from hpc_train.lint.shell.ast import Command, HereDocument, Unclosed, Word
-from hpc_train.lint.shell.commands import ShellText, read_commands
+from hpc_train.errors import PlanError
+from hpc_train.lint.directives import (
+    Directive,
+    RequestedResources,
+    asked_of,
+    first_command,
+    read_directives,
+)
+from hpc_train.lint.launches import (
+    SHELLS,
+    Assignment,
+    LaunchCommand,
+    Values,
+    known_values,
+    read_assignments,
+    read_launches,
+)
+from hpc_train.lint.options import with_plugins
+from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_directives, read_pbs_request
+from hpc_train.lint.shell import (
+    Blocks,
+    Command,
+    HereDocument,
+    ShellText,
+    Unclosed,
+    read_blocks,
+    read_commands,
+    repeats,
+)
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import sbatch_grammar, srun_grammar
@@ -94,7 +114,10 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
     directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
     pbs = read_pbs_request(replace(read_pbs_directives(lines, inner), marked=marked))
-    asked = asked_of(directives) if directives or pbs is None else _sizes(pbs)
+    asked = asked_of(directives)
+    if pbs is not None and not directives:
+        # A job of PBS has no options of sbatch.
+        asked = replace(asked, nodes=pbs.nodes, gpus_per_node=pbs.gpus_per_node)
     commands = without_function_calls(read.commands)
     tasks = tuple(inner for command in commands for inner in _task_commands(command))
     assignments = read_assignments(commands)
@@ -112,17 +135,13 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
         task_commands=tasks,
         documents=read.documents,
         unclosed=read.unclosed,
-        assignments=(*assignments, *_in_tasks(tasks)),
+        assignments=(
+            *assignments,
+            *(replace(found, inside="task") for found in read_assignments(tasks)),
+        ),
         values=values,
         launches=read_launches(commands, values, with_plugins(srun_grammar(), site)),
         pbs=pbs,
-    )
-
-
-def _sizes(pbs: PbsRequest) -> RequestedResources:
-    """Return the sizes of a job of PBS, which has no options of sbatch."""
-    return RequestedResources(
-        batch=False, options={}, nodes=pbs.nodes, gpus_per_node=pbs.gpus_per_node
     )
 
 
@@ -138,10 +157,6 @@ def _task_commands(command: Command) -> tuple[Command, ...]:
     return ()
 
 
-def _in_tasks(commands: tuple[Command, ...]) -> tuple[Assignment, ...]:
-    return tuple(replace(found, inside="task") for found in read_assignments(commands))
-
-
 _TRIPLE = re.compile(r"\"{3}|'{3}")
 
 
@@ -151,13 +166,9 @@ def inner_lines(read: ShellText) -> Iterator[int]:
         yield from document.lines
     for command in read.commands:
         for word in (*command.assignments, *command.words):
-            yield from _inside(word)
-
-
-def _inside(word: Word) -> Iterator[int]:
-    # The commands of a substitution, and the words of an array, are the script's own lines.
-    if not word.items and "$(" not in word.raw and "`" not in word.raw:
-        yield from range(word.line + 1, word.line + 1 + word.raw.count("\n"))
+            # The commands of a substitution, and the words of an array, are the script's own.
+            if not word.items and "$(" not in word.raw and "`" not in word.raw:
+                yield from range(word.line + 1, word.line + 1 + word.raw.count("\n"))
 
 
 def lines_of_strings(lines: tuple[str, ...]) -> Iterator[int]:
@@ -172,12 +183,8 @@ def lines_of_strings(lines: tuple[str, ...]) -> Iterator[int]:
 
 def without_function_calls(commands: tuple[Command, ...]) -> tuple[Command, ...]:
     """Replace each call of such a function by the command that it runs, in the background if so."""
-    endings = dict(_runners(commands))
-    return tuple(_run(command, endings) for command in commands) if endings else commands
-
-
-def _runners(commands: Iterable[Command]) -> Iterator[tuple[str, str]]:
-    """Yield the functions whose body has the command `"$@"`, and the operator after it."""
+    # The functions whose body has the command `"$@"`, and the operator after it.
+    endings: dict[str, str] = {}
     name = ""
     for command, following in pairwise(commands):
         if command.program == "function":
@@ -185,7 +192,8 @@ def _runners(commands: Iterable[Command]) -> Iterator[tuple[str, str]]:
         elif len(command.words) == 1 and command.ending == "(":
             name = command.program
         if following.words and following.words[0].raw == '"$@"' and name:
-            yield name, following.ending
+            endings[name] = following.ending
+    return tuple(_run(command, endings) for command in commands) if endings else commands
 
 
 def _run(command: Command, endings: Mapping[str, str]) -> Command:
@@ -195,3 +203,106 @@ def _run(command: Command, endings: Mapping[str, str]) -> Command:
     words = command.words[1:]
     ending = "&" if ending == "&" else command.ending
     return replace(command, words=words, line=words[0].line, ending=ending)
+
+
+_REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh")
+_STARTERS = ("python", "torchrun", "accelerate", "deepspeed")
+
+
+def rank_launches(script: JobScript) -> Iterator[LaunchCommand]:
+    """Yield the launches of training: not `srun hostname`, not `python -c …`."""
+    for launch in script.launches:
+        if launch.starter in _STARTERS and not launch.asks:
+            yield launch
+
+
+def torchruns(script: JobScript) -> Iterator[LaunchCommand]:
+    """Yield the launches of training by torchrun."""
+    for launch in rank_launches(script):
+        if launch.starter == "torchrun":
+            yield launch
+
+
+def tasks_of(launch: LaunchCommand, script: JobScript) -> int | None:
+    """Return how many tasks an srun starts, if that is known."""
+    option = launch.option("ntasks")
+    if option:
+        return script.values.number(option.value)
+    nodes, each = launch.option("nodes"), launch.option("ntasks-per-node")
+    if not nodes and not each:
+        return script.asked.tasks
+    count = script.values.number(nodes.value) if nodes else script.asked.nodes
+    per_node = script.values.number(each.value) if each else script.asked.tasks_per_node
+    return count * per_node if count and per_node else None
+
+
+def starts_several(launch: LaunchCommand, script: JobScript) -> bool:
+    """Return whether an srun certainly starts more than one task."""
+    tasks = tasks_of(launch, script)
+    if tasks is None and not launch.option("ntasks", "nodes", "ntasks-per-node"):
+        tasks = script.asked.tasks_per_node
+    return tasks is not None and tasks > 1
+
+
+def nodes_of(launch: LaunchCommand, script: JobScript) -> int | None:
+    """Return on how many nodes an srun starts tasks, if that is known."""
+    option = launch.option("nodes")
+    return script.values.number(option.value) if option else script.asked.nodes
+
+
+def is_one_of_several(launch: LaunchCommand, script: JobScript) -> bool:
+    """Whether further launches beside this one start the other nodes of the same run.
+
+    A loop with one srun for each node; a step of a head node beside steps of workers; ssh.
+    """
+    if repeats(script.around(launch.command)) or any(script.runs(*_REMOTE)):
+        return True
+    steps = [one for one in script.launches if one.outer == "srun" and one.command.ending == "&"]
+    return launch in steps and launch.option("nodelist", "relative", "nodes") is not None
+
+
+def flag_number(launch: LaunchCommand, script: JobScript, name: str) -> int | None:
+    """Return the value of a torchrun flag as a number, if that is known; None for a range."""
+    low, _, high = (launch.flags.get(name) or "").partition(":")
+    return script.values.number(low) if high in ("", low) else None
+
+
+def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
+    """Return how many ranks one torchrun starts, if that is known."""
+    if "nproc-per-node" in launch.flags:
+        return flag_number(launch, script, "nproc-per-node")
+    return None if script.sets("PET_NPROC_PER_NODE") or hides_flags(launch) else 1
+
+
+def hides_flags(launch: LaunchCommand) -> bool:
+    """Whether a word with an unknown value may be an option of torchrun."""
+    return any(word.text.startswith("$") for word in launch.words)
+
+
+def check_setup(plan: LaunchPlan) -> None:
+    """Refuse setup lines with an open quote, parenthesis or here-document.
+
+    The lines of a job and those of a profile are separate texts; one of them may span lines.
+
+    Raises:
+        PlanError: with the line of the job file or of the profile.
+    """
+    lines = [
+        (str(setting.value), setting.origin)
+        for key, setting in plan.settings.items()
+        if key.startswith("setup.")
+    ]
+    files: dict[str, list[tuple[str, str]]] = {}
+    for text, origin in lines:
+        files.setdefault(origin.rpartition(":")[0] or origin, []).append((text, origin))
+    for texts in files.values():
+        unclosed = read_commands("\n".join(text for text, _ in texts)).unclosed
+        before = 0
+        for text, origin in texts if unclosed else ():
+            before += text.count("\n") + 1
+            if unclosed[0].line <= before:
+                opening = unclosed[0].opening
+                raise PlanError(
+                    f"{origin}: setup: the {opening} is never closed: {text[:80]}",
+                    f"close the {opening}; bash would read the rest of the script as text",
+                )

@@ -1,19 +1,142 @@
-"""How a script starts its ranks: srun, mpirun or torchrun, alone or nested."""
+"""The variables that a script sets, and how it starts its ranks: srun, mpirun, torchrun, nested."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import pairwise
 
 from msgspec.structs import replace
 
-from hpc_train.lint.option_parser import Option, read_options
-from hpc_train.lint.script_variables import Values
-from hpc_train.lint.shell.ast import Command, Word
-from hpc_train.lint.shell.commands import read_commands
+from hpc_train.lint.options import Option, read_options
+from hpc_train.lint.shell import ASSIGNMENT, Command, Word, read_commands
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import Grammar
+
+_DECLARING = frozenset(("export", "declare", "typeset", "readonly", "local"))
+_REFERENCE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
+_BARE = re.compile(r"\b[A-Za-z_]\w*\b")
+_PRODUCT = re.compile(r"^\s*\d{1,9}(?:\s*\*\s*\d{1,9})*\s*")
+_ROUNDS = 6
+_LONGEST = 2000
+_LARGEST = 10**9
+
+
+class Assignment(Value, frozen=True, kw_only=True):
+    """`NAME=value`; `exported` if programs that are started afterwards inherit it."""
+
+    name: str
+    value: str
+    line: int
+    word: Word
+    exported: bool
+    inside: str = ""
+
+    @property
+    def literal(self) -> bool:
+        """Whether the value is known without running the script."""
+        return not self.word.expanded and "$" not in self.value and "`" not in self.value
+
+
+def read_assignments(commands: Iterable[Command]) -> tuple[Assignment, ...]:
+    """Return all assignments in order; one that is exported later counts as exported."""
+    commands = tuple(commands)
+    exported = set(_exported(commands))
+    return tuple(found for command in commands for found in _assignments(command, exported))
+
+
+def _exported(commands: Iterable[Command]) -> Iterator[str]:
+    for command in commands:
+        texts = [word.text for word in command.words]
+        if command.program in ("export", "declare", "typeset") and "-n" not in texts:
+            if command.program == "export" or any(re.match(r"-\w*x", text) for text in texts):
+                yield from texts[1:]
+        if texts[:1] == ["set"] and any(re.match(r"allexport$|-[a-zA-Z]*a", t) for t in texts[1:]):
+            yield "*"
+
+
+def _assignments(command: Command, exported: set[str]) -> Iterator[Assignment]:
+    prefix = bool(command.words)
+    for word in command.assignments:
+        yield _assignment(word, exported, command, seen=prefix)
+    declaring = command.program in _DECLARING
+    if declaring or command.program == "env":
+        exports = command.program in ("export", "env") or any(
+            re.match(r"-\w*x", word.text) for word in command.words
+        )
+        for word in command.words[1:]:
+            if ASSIGNMENT.match(word.raw):
+                yield _assignment(word, exported, command, seen=exports)
+            elif command.program == "env" and not word.text.startswith("-"):
+                return
+    if re.match(r"(mpirun|mpiexec|orterun|prterun)", command.program):
+        for option, word in pairwise(command.words):
+            if option.text == "-x" and ASSIGNMENT.match(word.text):
+                yield _assignment(word, exported, command, seen=True)
+
+
+def _assignment(word: Word, exported: set[str], command: Command, *, seen: bool) -> Assignment:
+    name, _, value = word.text.partition("=")
+    name = name.rstrip("+").partition("[")[0]
+    return Assignment(
+        name=name,
+        value=value,
+        line=word.line,
+        word=word,
+        exported=seen or name in exported or "*" in exported,
+        inside="command" if command.words and not command.program == "export" else command.inside,
+    )
+
+
+class Values(Value, frozen=True, kw_only=True):
+    """The variables whose value is known without running the script: set once, or by Slurm."""
+
+    once: dict[str, Assignment]
+    slurm: dict[str, int]
+
+    def substitute(self, text: str) -> str:
+        """Replace each `$NAME` whose value is known; the others are unchanged."""
+        for _ in range(_ROUNDS):
+            if len(text) > _LONGEST or "$" not in text:
+                break
+            new = _REFERENCE.sub(lambda match: self._value(match[1] or match[2], match[0]), text)
+            if new == text:
+                break
+            text = new
+        return text
+
+    def _value(self, name: str, otherwise: str) -> str:
+        if name in self.slurm:
+            return str(self.slurm[name])
+        known = self.once[name].value if name in self.once else otherwise
+        return known if len(known) <= _LONGEST else otherwise
+
+    def number(self, text: str | None) -> int | None:
+        """Return the value of an arithmetic text, if it is known."""
+        if text is None:
+            return None
+        known = self.substitute(text).strip()
+        if known.startswith("$((") and known.endswith("))"):
+            known = _BARE.sub(lambda match: self._value(match[0], match[0]), known[3:-2])
+            known = self.substitute(known)
+        if not _PRODUCT.fullmatch(known):
+            return None
+        product = 1
+        for factor in known.split("*"):
+            product = min(product * int(factor), _LARGEST)
+        return product
+
+
+def known_values(assignments: Iterable[Assignment], slurm: dict[str, int]) -> Values:
+    """Keep the variables of the script that are set exactly once."""
+    found: dict[str, list[Assignment]] = {}
+    for assignment in assignments:
+        if assignment.inside in ("", "substitution"):
+            found.setdefault(assignment.name, []).append(assignment)
+    once = {name: every[0] for name, every in found.items() if len(every) == 1}
+    return Values(once=once, slurm=slurm)
+
 
 MPIRUNS = ("mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi")
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
@@ -21,7 +144,6 @@ _WRAPPERS = ("exec", "command", "nohup", "env", "builtin", "time", "stdbuf", "ni
 _FLAGS = frozenset(("standalone", "no-python", "module", "use-env", "virtual-local-rank", "m"))
 _MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
 _LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "which", "command")
-_LONGEST = 2000
 
 
 class LaunchCommand(Value, frozen=True, kw_only=True):
@@ -48,6 +170,11 @@ class LaunchCommand(Value, frozen=True, kw_only=True):
     def line(self) -> int:
         """The line on which the command begins."""
         return self.command.line
+
+    @property
+    def texts(self) -> list[str]:
+        """The texts of its words."""
+        return [word.text for word in self.words]
 
     def option(self, *names: str) -> Option | None:
         """Return srun's option of one of these names, the last one."""
