@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -90,10 +90,14 @@ def _assignment(word: Word, exported: set[str], command: Command, *, seen: bool)
 
 
 class Values(Value, frozen=True, kw_only=True):
-    """The variables whose value is known without running the script: set once, or by Slurm."""
+    """The variables whose value is known without running the script: set once, or by Slurm.
+
+    `several` are those that different branches set.
+    """
 
     once: dict[str, Assignment]
     slurm: dict[str, int]
+    several: dict[str, tuple[Assignment, ...]]
 
     def substitute(self, text: str) -> str:
         """Replace each `$NAME` whose value is known; the others are unchanged."""
@@ -128,20 +132,56 @@ class Values(Value, frozen=True, kw_only=True):
         return product
 
 
-def known_values(assignments: Iterable[Assignment], slurm: dict[str, int]) -> Values:
-    """Keep the variables of the script that are set exactly once."""
+def known_values(
+    assignments: Iterable[Assignment], slurm: dict[str, int], branches: Collection[Word]
+) -> Values:
+    """Keep the variables that are set once or appended to; the words of `branches` may not run."""
     found: dict[str, list[Assignment]] = {}
-    for assignment in assignments:
-        if assignment.inside in ("", "substitution"):
-            found.setdefault(assignment.name, []).append(assignment)
-    once = {name: every[0] for name, every in found.items() if len(every) == 1}
-    return Values(once=once, slurm=slurm)
+    for one in assignments:
+        if one.inside not in ("", "substitution"):
+            continue
+        every = found.setdefault(one.name, [])
+        appends = re.match(r"\w+\+=", one.word.text) is not None
+        itself = re.search(rf"\$(?:{one.name}\b|\{{{one.name}\}})", one.value)
+        if len(every) == 1 and (appends or itself) and one.word not in branches:
+            before, word = every[0], every[0].word
+            value = (
+                before.value + one.value if appends else one.value.replace(itself[0], before.value)
+            )
+            word = replace(word, raw=f"{one.name}={value}", items=word.items + one.word.items)
+            every[0] = replace(before, value=value[:_LONGEST], word=word)
+        else:
+            every.append(one)
+    return Values(
+        once={name: every[0] for name, every in found.items() if len(every) == 1},
+        slurm=slurm,
+        several={name: tuple(every) for name, every in found.items() if len(every) > 1},
+    )
 
 
 MPIRUNS = ("mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi")
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
-_WRAPPERS = ("exec", "command", "nohup", "env", "builtin", "time", "stdbuf", "nice")
-_FLAGS = frozenset(("standalone", "no-python", "module", "use-env", "virtual-local-rank", "m"))
+# They start the rest of their line; those with a subcommand only behind it.
+_WRAPPERS = frozenset(
+    """
+    exec command nohup env builtin time stdbuf nice timeout numactl taskset ionice setsid unbuffer
+    catchsegv torque-launch xvfb-run eval
+    """.split()
+)
+_RUNNERS = frozenset(
+    "uv conda mamba micromamba pixi poetry pipenv apptainer singularity nsys rocprof ncu".split()
+)
+_SUBCOMMANDS = ("run", "exec", "profile", "launch")
+_WITH_VALUE = ("--with", "--extra", "--group", "-p", "--python", "-n", "--name", "-s", "-k", "-u")
+_STARTED = re.compile(
+    r"srun|torchrun|accelerate|deepspeed|python[\d.]*|(?:mpi|orte|prte)(?:run|exec)"
+)
+_FLAGS = frozenset(
+    """
+    standalone no-python module use-env virtual-local-rank m multi-gpu use-deepspeed use-fsdp cpu
+    no-local-rank no-ssh no-ssh-check force-multi quiet debug same-network dynamo-use-dynamic
+    """.split()
+)
 _MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
 _LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "which", "command")
 
@@ -151,7 +191,8 @@ class LaunchCommand(Value, frozen=True, kw_only=True):
 
     `outer` is srun, mpirun or empty; `starter` starts the training program below it (torchrun,
     accelerate, deepspeed, python, or mpirun below srun). If `opaque`, a variable with an unknown
-    value may contain options; if `asks`, the command queries something and trains nothing.
+    value may contain options, and options of the starter if `hides`; if `asks`, the command queries
+    something and trains nothing.
     """
 
     command: Command
@@ -162,6 +203,7 @@ class LaunchCommand(Value, frozen=True, kw_only=True):
     starter: str
     starter_line: int
     flags: dict[str, str | None]
+    hides: bool = False
     by_shell: bool = False
     asks: bool = False
     module: str = ""
@@ -186,12 +228,24 @@ def read_launches(
     commands: Iterable[Command], values: Values, grammar: Grammar
 ) -> tuple[LaunchCommand, ...]:
     """Return the commands that start ranks, in order; `grammar` has the options of srun."""
-    found = (_launch(command, values, grammar) for command in commands)
-    return tuple(launch for launch in found if launch is not None)
+    return tuple(one for command in commands for one in _launches(command, values, grammar))
+
+
+def _launches(command: Command, values: Values, grammar: Grammar) -> list[LaunchCommand]:
+    """Return the launch of a command; if branches set its words, the one that starts several."""
+    names = (match and (match[1] or match[2]) for match in map(_whole, command.words[:3]))
+    chosen = next((values.several[name] for name in names if name in values.several), ())
+    known = [replace(values, once={**values.once, one.name: one}) for one in chosen] or [values]
+    found = [one for one in (_launch(command, each, grammar) for each in known) if one is not None]
+    return [one for one in found if one.outer][:1] or found[:1]
+
+
+def _whole(word: Word) -> re.Match[str] | None:
+    return WHOLE.fullmatch(word.raw)
 
 
 def _launch(command: Command, values: Values, grammar: Grammar) -> LaunchCommand | None:
-    words = _unwrapped(command.words)
+    words = _unwrapped(command.words, values)
     if not words or words[0].text in _LOOPS:
         return None
     if words[0].text.startswith("$"):
@@ -207,11 +261,24 @@ def _launch(command: Command, values: Values, grammar: Grammar) -> LaunchCommand
     return launch if launch.starter else None
 
 
-def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
-    while words and words[0].text in _WRAPPERS:
-        words = words[1:]
-        while words and (words[0].text.startswith("-") or re.match(r"^\w+=", words[0].text)):
-            words = words[1:]
+def _unwrapped(words: tuple[Word, ...], values: Values) -> tuple[Word, ...]:
+    """Step over what starts the rest of its line: timeout, uv run, a container, eval, bash -c."""
+    names = [word.text.rpartition("/")[2] for word in words[:2]]
+    if names[:1] == ["eval"]:
+        texts = ((values.substitute(word.text), word.line) for word in words[1:])
+        flat = (words[0], *(inner for text, line in texts for inner in _words_of(text, line)))
+    elif any(name in SHELLS for name in names[:1]) and any(_is_shell(words, i) for i in range(4)):
+        flat = flatten(words, values)
+    elif names[:1] and (
+        names[0] in _WRAPPERS or (names[0] in _RUNNERS and names[-1] in _SUBCOMMANDS)
+    ):
+        flat = flatten(words, values)
+    else:
+        return words
+    for before, (index, word) in zip(flat, enumerate(flat[1:], 1), strict=False):
+        name = word.text.rpartition("/")[2]
+        if before.text not in _WITH_VALUE and _STARTED.fullmatch(name):
+            return flat[index:]
     return words
 
 
@@ -236,6 +303,9 @@ def _below(
 ) -> LaunchCommand:
     flat = flatten(words, values)
     starter, index, module = _starter(flat)
+    flags, hides = (
+        _flags(flat[index + 1 :]) if starter not in ("", "python", "mpirun") else ({}, False)
+    )
     program = flat[0].text if flat else ""
     return LaunchCommand(
         command=command,
@@ -245,8 +315,9 @@ def _below(
         words=flat,
         starter=starter,
         starter_line=flat[index].line if starter else command.line,
-        flags=_flags(flat[index + 1 :]) if starter not in ("", "python", "mpirun") else {},
-        by_shell=any(_is_shell(words, i) for i in range(len(words))),
+        flags=flags,
+        hides=hides or any(word.text.startswith("$") for word in flat[:index]),
+        by_shell=any(_is_shell(command.words, i) for i in range(len(command.words))),
         asks=_asks(starter, flat[index + 1 :]),
         module=module,
     )
@@ -275,7 +346,7 @@ def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
 
 
 def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
-    match = WHOLE.fullmatch(word.raw)
+    match = _whole(word)
     name = (match[1] or match[2]) if match else ""
     if name not in values.once:
         return (word,)
@@ -284,7 +355,8 @@ def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
         return known.word.items[:_LONGEST]
     if word.raw.startswith('"'):
         return (Word(raw=word.raw, text=known.value, line=word.line),)
-    return _words_of(known.value, known.line) if len(known.value) <= _LONGEST else (word,)
+    text = values.substitute(known.value)
+    return _words_of(text, known.line) if len(text) <= _LONGEST else (word,)
 
 
 @lru_cache(maxsize=256)
@@ -296,7 +368,7 @@ def _words_of(text: str, line: int) -> tuple[Word, ...]:
 
 def _is_shell(words: Sequence[Word], index: int) -> bool:
     """Whether the word after `index` is a text that a shell will run."""
-    option = re.fullmatch(r"-[a-z]*c", words[index].text)
+    option = re.fullmatch(r"-[a-z]*c", words[index].text) if index < len(words) else None
     before = [word.text.rpartition("/")[2] for word in words[max(0, index - 3) : index]]
     return bool(option) and any(name in SHELLS for name in before)
 
@@ -319,8 +391,8 @@ def _starter(words: Sequence[Word]) -> tuple[str, int, str]:
     return ("python", python, "") if python >= 0 else ("", 0, "")
 
 
-def _flags(words: Sequence[Word]) -> dict[str, str | None]:
-    """Read torchrun's options, with `-` for `_`."""
+def _flags(words: Sequence[Word]) -> tuple[dict[str, str | None], bool]:
+    """Read a launcher's options, with `-` for `_`, and whether an unknown word may hold some."""
     flags: dict[str, str | None] = {}
     index = 0
     while index < len(words) and words[index].text.startswith("-"):
@@ -329,10 +401,13 @@ def _flags(words: Sequence[Word]) -> dict[str, str | None]:
         index += 1
         if equals or name in _FLAGS:
             flags[name] = value if equals else None
-        elif index < len(words):
+        elif index < len(words) and not words[index].text.startswith("--"):
             flags[name] = words[index].text
             index += 1
-    return flags
+        else:
+            flags[name] = None
+    raw = words[index].raw if index < len(words) else ""
+    return flags, raw.startswith("$") or re.match(r"\"\$\{\w+\[[@*]\]", raw) is not None
 
 
 WHOLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})\"?")
@@ -340,7 +415,7 @@ WHOLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})\"?")
 
 def shell_words(word: Word, values: Values) -> Iterator[Word]:
     """Yield the words of `bash -c WORD`; the text may be in a variable that is set once."""
-    match = WHOLE.fullmatch(word.raw)
+    match = _whole(word)
     known = values.once.get(match[1] or match[2]) if match else None
     source = known.word if known else word
     text = values.substitute(known.value if known else word.text)

@@ -33,6 +33,7 @@ from hpc_train.lint.shell import (
     HereDocument,
     ShellText,
     Unclosed,
+    depends,
     read_blocks,
     read_commands,
     repeats,
@@ -121,7 +122,9 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
     commands = without_function_calls(read.commands)
     tasks = tuple(inner for command in commands for inner in _task_commands(command))
     assignments = read_assignments(commands)
-    values = known_values(assignments, asked.slurm)
+    blocks = dict(read_blocks(commands))
+    branches = {w for c, around in blocks.items() if depends(around) for w in c.assignments}
+    values = known_values(assignments, asked.slurm, branches)
     return JobScript(
         text=text,
         lines=lines,
@@ -131,7 +134,7 @@ def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
         directives=directives,
         asked=asked,
         commands=commands,
-        blocks=dict(read_blocks(commands)),
+        blocks=blocks,
         task_commands=tasks,
         documents=read.documents,
         unclosed=read.unclosed,
@@ -271,12 +274,7 @@ def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
     """Return how many ranks one torchrun starts, if that is known."""
     if "nproc-per-node" in launch.flags:
         return flag_number(launch, script, "nproc-per-node")
-    return None if script.sets("PET_NPROC_PER_NODE") or hides_flags(launch) else 1
-
-
-def hides_flags(launch: LaunchCommand) -> bool:
-    """Whether a word with an unknown value may be an option of torchrun."""
-    return any(word.text.startswith("$") for word in launch.words)
+    return None if script.sets("PET_NPROC_PER_NODE") or launch.hides else 1
 
 
 def check_setup(plan: LaunchPlan) -> None:

@@ -9,7 +9,6 @@ from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import (
     flag_number,
-    hides_flags,
     is_one_of_several,
     nodes_of,
     tasks_of,
@@ -119,7 +118,7 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
         if "standalone" in launch.flags:
             nnodes = 1
         elif "nnodes" not in launch.flags:
-            hidden = script.sets("PET_NNODES") or hides_flags(launch)
+            hidden = script.sets("PET_NNODES") or launch.hides
             nnodes = None if hidden else 1
         if nnodes is not None and nnodes != nodes and (launch.outer == "srun" or nnodes > nodes):
             named = "--standalone" if "standalone" in launch.flags else f"--nnodes {nnodes}"
@@ -166,7 +165,7 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
             continue
         rank = flag_number(launch, script, "node-rank")
         # With another rendezvous torchrun does not use its --node-rank.
-        hidden = hides_flags(launch) and not {"rdzv-backend", "master-addr"} & set(launch.flags)
+        hidden = launch.hides and not {"rdzv-backend", "master-addr"} & set(launch.flags)
         static = not hidden and launch.flags.get("rdzv-backend", "static") == "static"
         if rank is not None and tasks_of(launch, script) != 1 and static:
             message = f"--node-rank {rank} for every node of the step"
