@@ -140,7 +140,7 @@ class RequestedResources(Value, frozen=True, kw_only=True):
             "SLURM_TASKS_PER_NODE": self.tasks_per_node if self.nodes == 1 else None,
             "SLURM_CPUS_PER_TASK": self.cpus_per_task,
             "SLURM_GPUS_ON_NODE": self.gpus_per_node,
-            "SLURM_GPUS_PER_NODE": self.gpus_per_node if self.has("gpus-per-node") else None,
+            "SLURM_GPUS_PER_NODE": _number(self.value("gpus-per-node")),
         }
         return {name: value for name, value in known.items() if value is not None}
 

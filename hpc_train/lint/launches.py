@@ -141,13 +141,15 @@ def known_values(
         if one.inside not in ("", "substitution"):
             continue
         every = found.setdefault(one.name, [])
-        appends = re.match(r"\w+\+=", one.word.text) is not None
-        itself = re.search(rf"\$(?:{one.name}\b|\{{{one.name}\}})", one.value)
-        if len(every) == 1 and (appends or itself) and one.word not in branches:
+        value = ""
+        if len(every) == 1 and one.word not in branches:
             before, word = every[0], every[0].word
-            value = (
-                before.value + one.value if appends else one.value.replace(itself[0], before.value)
-            )
+            itself = re.search(rf"\$(?:{one.name}\b|\{{{one.name}\}})", one.value)
+            if itself:
+                value = one.value.replace(itself[0], before.value)
+            elif re.match(r"\w+\+=", one.word.text):
+                value = before.value + one.value
+        if value:
             word = replace(word, raw=f"{one.name}={value}", items=word.items + one.word.items)
             every[0] = replace(before, value=value[:_LONGEST], word=word)
         else:
@@ -362,7 +364,7 @@ def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
 @lru_cache(maxsize=256)
 def _words_of(text: str, line: int) -> tuple[Word, ...]:
     """Split a value as the shell does when it is not quoted."""
-    commands = read_commands(text, line).commands
+    commands = (one for one in read_commands(text, line).commands if not one.inside)
     return tuple(w for command in commands for w in (*command.assignments, *command.words))
 
 
@@ -420,7 +422,7 @@ def shell_words(word: Word, values: Values) -> Iterator[Word]:
     source = known.word if known else word
     text = values.substitute(known.value if known else word.text)
     lines = _lines(source.raw, text)
-    for command in read_commands(text).commands:
+    for command in (one for one in read_commands(text).commands if not one.inside):
         for inner in command.words:
             # Inserted lines hide the source of each word; the launch itself is certain.
             line = source.line + lines[inner.line - 1] if lines else word.line

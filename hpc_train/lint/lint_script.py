@@ -5,13 +5,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from shlex import quote
+
+from msgspec.structs import replace
 
 from hpc_train.errors import UnknownNameError
+from hpc_train.lint.options import read_options
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
+from hpc_train.lint.rules.header import other_system
 from hpc_train.lint.script import JobScript, read_script
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.value import Value
+from hpc_train.slurm_options import sbatch_grammar
 
 # Each round of edits may enable a fix of another rule; no script needs many.
 _ROUNDS = 5
@@ -101,14 +107,46 @@ def _examine(
 ) -> list[tuple[LintFinding, Edit | None]]:
     script = read_script(text, context.site)
     suppressed = suppressions(script)
+    if other_system(script)[1] == "HTCondor":
+        rules = tuple(rule for rule in rules if rule.id == "HT025")
     subject = Subject(script=script, context=context)
+    every = [one for rule in rules for one in _findings(rule, subject)]
+    for inner, first, expands in _submitted(script):
+        subject = Subject(script=read_script(inner, context.site), context=context)
+        for finding, _ in (one for rule in rules for one in _findings(rule, subject)):
+            # The outer shell expands variables in the directives.
+            if not (expands and finding.id == "HT010"):
+                line = first + finding.line - 1 if first > 0 else -first
+                every.append((replace(finding, line=line), None))
     found = {
         (finding.line, finding.id, finding.message): (finding, edit)
-        for rule in rules
-        for finding, edit in _findings(rule, subject)
+        for finding, edit in every
         if not suppressed(finding.id, finding.line)
     }
     return [found[key] for key in sorted(found)]
+
+
+def _submitted(script: JobScript) -> Iterator[tuple[str, int, bool]]:
+    """Yield the scripts that a script submits, each with its first line; below 0 it has only that.
+
+    They are here-documents with directives, in which the outer shell may expand variables, and the
+    texts of --wrap.
+    """
+    for document in script.documents:
+        body = document.body if document.quoted else document.body.replace("\\$", "$")
+        if body.startswith("#!") and re.search(r"^#(?:SBATCH|PBS) ", body, re.MULTILINE):
+            yield body, document.line, not document.quoted
+    for command in script.runs("sbatch"):
+        options, _ = read_options(command.words[1:], sbatch_grammar())
+        lines = [
+            one.spelled if one.value is None else f"{one.spelled} {quote(one.value)}"
+            for one in options
+            if one.name != "wrap"
+        ]
+        for one in options:
+            if one.name == "wrap" and one.value:
+                header = "\n#SBATCH ".join(("#!/bin/bash", *lines))
+                yield f"{header}\n{one.value}", -command.line, True
 
 
 def _findings(rule: LintRule, subject: Subject) -> Iterator[tuple[LintFinding, Edit | None]]:

@@ -208,7 +208,7 @@ def _run(command: Command, endings: Mapping[str, str]) -> Command:
     return replace(command, words=words, line=words[0].line, ending=ending)
 
 
-_REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh")
+_REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh", "ray", "horovodrun", "sbatch", "jsrun")
 _STARTERS = ("python", "torchrun", "accelerate", "deepspeed")
 
 
@@ -253,12 +253,17 @@ def nodes_of(launch: LaunchCommand, script: JobScript) -> int | None:
     return script.values.number(option.value) if option else script.asked.nodes
 
 
+def starts_elsewhere(script: JobScript) -> bool:
+    """Return whether another program than srun and mpirun starts processes on other nodes."""
+    return bool(script.runs(*_REMOTE)) or "pbs_tmrsh" in script.text
+
+
 def is_one_of_several(launch: LaunchCommand, script: JobScript) -> bool:
     """Whether further launches beside this one start the other nodes of the same run.
 
     A loop with one srun for each node; a step of a head node beside steps of workers; ssh.
     """
-    if repeats(script.around(launch.command)) or any(script.runs(*_REMOTE)):
+    if repeats(script.around(launch.command)) or starts_elsewhere(script):
         return True
     steps = [one for one in script.launches if one.outer == "srun" and one.command.ending == "&"]
     return launch in steps and launch.option("nodelist", "relative", "nodes") is not None

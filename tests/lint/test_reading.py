@@ -22,7 +22,11 @@ PIECES = st.sampled_from(
     [
         *"'\"`$(){}[]<>|&;#\\\n\r\t =-", "#SBATCH ", "--nodes", "srun ", "bash -c ", "<<E\n", "$((",
         "export A=", "case ", "esac", "python ", "torchrun ", "2", "\udcff", "\ufeff",
-        "#!/bin/bash", "#PBS -l select=2:ncpus=4:mpiprocs=2\n", "mpirun ", "mpiexec ", "-np ",
+        "#!/bin/bash", "#PBS -l select=2:ncpus=4", "#PBS ", "mpirun ", "mpiexec ", "-np ", "-n",
+        "--", "eval ", "timeout ", "apptainer exec ", "sbatch --wrap ", "trap ",
+        "accelerate launch ", "deepspeed --hostfile h ", "conda activate ", "$RUN",
+        "export ROCR_VISIBLE_DEVICES=", "HIP_VISIBLE_DEVICES=", "if ", "then ", "else ",
+        "fi", "&\n",
     ]
 )  # fmt: skip
 
@@ -30,7 +34,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=60))
 @example(["#!/bin/bash\n", "#PBS -l select=2:ncpus=4:mpiprocs=2\n", "mpirun ", "python t.py"])
 @example(["#!/bin/bash 'python\n", "- -n\n", "#SBATCH --nodes=2\n", "#SBATCH --time=1\n"])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=300, deadline=None)
 def test_any_text_can_be_checked_and_mended(pieces: list[str]) -> None:
     text = "".join(pieces)
     lines = text.count("\n") + 1

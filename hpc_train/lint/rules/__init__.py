@@ -10,8 +10,8 @@ from functools import lru_cache
 
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
-    containers,
     directives,
+    environment,
     exit_and_requeue,
     header,
     mpi,
@@ -29,7 +29,7 @@ from hpc_train.lint.rules import (
 
 _MODULES = (
     header, directives, resources, srun, torchrun, rendezvous, exit_and_requeue,
-    variable_assignments, variable_names, nccl_network, mpi, site, containers, slurm_answer, pbs,
+    variable_assignments, variable_names, nccl_network, mpi, site, environment, slurm_answer, pbs,
 )  # fmt: skip
 
 

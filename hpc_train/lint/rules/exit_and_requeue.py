@@ -126,8 +126,8 @@ def late_trap(subject: Subject) -> Iterator[RuleHit]:
     for trap, action, signals in signal_traps(script):
         programs = {command.program for command in action_commands(action, script)} - {""}
         at_exit = any(word.text in ("EXIT", "0") for word in trap.words)
-        if set(signals) <= _ENDING and programs and (at_exit or programs <= _CLEANING):
-            # It only ends processes and removes files.
+        if set(signals) <= _ENDING and programs and (at_exit or not programs & _GOING_ON):
+            # It only ends processes and cleans up, at the end or after it.
             continue
         late = [run.line for run in _runs_in_front(script) if run.line > trap.line]
         if late:
@@ -153,6 +153,24 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
     if any(named[1] in signals for _, _, signals in signal_traps(script)):
         line = script.asked.line("signal")
         yield RuleHit(line=line, message=f"--signal={value} does not reach the script's trap")
+
+
+@rule(
+    "HT421",
+    "warning",
+    "job that cancels itself",
+    why="`scancel` of the own job in a trap makes its state CANCELLED, also after a training that "
+    "succeeded: --dependency=afterok jobs do not start.",
+    advice="leave it out: the job ends with its script",
+)
+def cancels_itself(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for trap in script.runs("trap")[:20] if "scancel" in script.text else ():
+        action = trap.words[1].text if len(trap.words) > 2 else ""
+        for command in action_commands(action, script):
+            own = re.search(r"\$\{?SLURM_JOB_?ID", " ".join(word.text for word in command.words))
+            if command.program == "scancel" and own and trap.words[-1].text in ("EXIT", "0"):
+                yield RuleHit(line=trap.line, message="the job ends CANCELLED, not COMPLETED")
 
 
 @rule(
@@ -226,13 +244,7 @@ def signal_ends_torchrun(subject: Subject) -> Iterator[RuleHit]:
 
 _SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")
 _ENDING = frozenset(("TERM", "INT", "HUP", "15"))
-_CLEANING = frozenset(
-    """
-    rm rmdir umount fusermount mv cp rsync kill pkill killall wait scancel ray docker podman
-    echo printf date exit return set cd sleep sync : true trap popd module deactivate unset local
-    export [ [[ test if fi then else
-    """.split()
-)
+_GOING_ON = frozenset("scontrol sbatch qsub touch hpctrain python python3 srun".split())
 
 
 def signal_traps(script: JobScript) -> Iterator[tuple[Command, str, list[str]]]:

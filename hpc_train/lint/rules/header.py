@@ -132,6 +132,44 @@ def switched_off(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=number, message="a comment to sbatch: more than one #")
 
 
+_OTHERS = (
+    (re.compile(r"#BSUB\s"), "LSF (bsub)"),
+    (re.compile(r"#\s?flux:", re.IGNORECASE), "Flux"),
+    (re.compile(r"#\$\s+-"), "Grid Engine"),
+    (re.compile(r"#OAR\s"), "OAR"),
+    (re.compile(r"#PJM\s"), "Fujitsu TCS (pjsub)"),
+    (re.compile(r"#COBALT\s"), "Cobalt"),
+    (re.compile(r"#MSUB\s"), "Moab"),
+    (re.compile(r"(?:universe|executable)\s*=", re.IGNORECASE), "HTCondor"),
+)
+
+
+def other_system(script: JobScript) -> tuple[int, str]:
+    """Return the first directive of a batch system that is not checked, and its name."""
+    own = any(script.directives) or script.pbs is not None
+    for number, line in () if own else enumerate(script.lines, 1):
+        name = next((name for pattern, name in _OTHERS if pattern.match(line)), "")
+        if name and number not in script.inner_lines:
+            queued = any(re.match(r"queue\b", text, re.IGNORECASE) for text in script.lines)
+            return (number, name) if queued or name != "HTCondor" else (0, "")
+    return 0, ""
+
+
+@rule(
+    "HT025",
+    "info",
+    "script of a batch system that is not checked",
+    why="hpctrain reads the directives of Slurm and PBS only. Of a script for another system it "
+    "checks the commands, and of a submit file of HTCondor nothing.",
+    advice="check the directives with the system itself",
+)
+def not_checked(subject: Subject) -> Iterator[RuleHit]:
+    line, name = other_system(subject.script)
+    if name:
+        message = f"this is a script of {name}, whose directives hpctrain does not check"
+        yield RuleHit(line=line, message=message)
+
+
 @fixable
 @rule(
     "HT005",
@@ -385,6 +423,9 @@ def requeue_truncates(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     asked = script.asked
     if asked.has("open-mode") or asked.value("output") == "/dev/null" or _is_notebook(script):
+        return
+    # Each component of a heterogeneous job has its own.
+    if any(option.name == "open-mode" for one in script.live_directives for option in one.options):
         return
     if asked.has("requeue"):
         yield RuleHit(

@@ -8,6 +8,7 @@ from itertools import pairwise, takewhile
 
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.header import other_system
 from hpc_train.lint.script import (
     JobScript,
     rank_launches,
@@ -35,7 +36,7 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
     site = subject.context.site
     # The mpiexec of Cray PALS is another program.
     of_pals = site is not None and site.pbs is not None and site.pbs.starter == "pals"
-    if of_pals or _OTHER_MPI.search(subject.script.text):
+    if of_pals or _OTHER_MPI.search(subject.script.text) or other_system(subject.script)[1]:
         return
     for launch in subject.script.launches:
         if launch.outer != "mpirun" or len(launch.words) < 2:
@@ -189,6 +190,29 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
                 severity: Severity | None = None if _is_open_mpi(subject) else "warning"
                 yield RuleHit(line=launch.line, message=message, severity=severity)
             break
+
+
+@rule(
+    "HT609",
+    "info",
+    "MPI over TCP",
+    why="The components ob1 and tcp send over Ethernet, also where the nodes have InfiniBand: ten "
+    "times slower, or more. A warning where the site or the script names InfiniBand.",
+    advice="leave it out, or write --mca pml ucx",
+)
+def over_tcp(subject: Subject) -> Iterator[RuleHit]:
+    fast = subject.context.fabric == "infiniband" or re.search(
+        r"NCCL_IB_(?!DISABLE)|mlx5_|infiniband", subject.script.text, re.IGNORECASE
+    )
+    severity: Severity | None = "warning" if fast else None
+    if subject.script.asked.nodes == 1:
+        return
+    for line, name, value in _mca(subject):
+        if (name, value) == ("pml", "ob1") or (
+            name == "btl" and re.match(r"(?!\^).*\btcp\b", value)
+        ):
+            yield RuleHit(line=line, message=f"{name} {value} selects TCP", severity=severity)
+            return
 
 
 @rule(

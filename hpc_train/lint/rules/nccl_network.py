@@ -272,7 +272,7 @@ def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
 
 @rule(
     "HT622",
-    "warning",
+    "info",
     "GPU-aware MPICH beside NCCL",
     why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both use the GPU, and may deadlock.",
     advice="set it to 0 unless the program sends GPU buffers with MPI",

@@ -215,6 +215,27 @@ def form_of_walltime(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
+    "HT929",
+    "warning",
+    "memory in bytes",
+    why="PBS takes a number without a unit for bytes: mem=64 is 64 bytes, and the job is killed at "
+    "once, or the queue's least memory applies.",
+    advice="write the unit: mem=64gb",
+)
+def memory_in_bytes(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    if request is None:
+        return
+    select = request.resource("select")
+    found = [(one.name, one.value or "", one.line) for one in request.resources]
+    for chunk in request.chunks if select else ():
+        found += [(name, value, select.line) for name, value in chunk.resources.items() if select]
+    for name, value, line in found:
+        if name in ("mem", "vmem", "pmem", "pvmem") and re.fullmatch(r"\d{1,7}", value):
+            yield RuleHit(line=line, message=f"{name}={value} is {value} bytes")
+
+
+@rule(
     "HT907",
     "error",
     "select together with totals",
@@ -234,16 +255,16 @@ def select_with_totals(subject: Subject) -> Iterator[RuleHit]:
 
 _OPEN_MPI = re.compile(r"open-?mpi|ompi|hpcx|--?mca|--bind-to|--map-by|PBS_NODEFILE", re.IGNORECASE)
 _RELATIVE = re.compile(r"[^/$~ -][^ ]{0,999}\.(?:py|sh)|\.(?:py|sh)")
-_OWN_SLOTS = re.compile(r"oversubscribe|overload|ppr:|(?:^| )--?(?:host|H|npernode|N)\b")
+_OWN_SLOTS = re.compile(r"oversubscribe|overload|ppr:|(?:^| )--?(?:host|H|npernode|N|ppn)\b")
 _PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")
 # A near miss of #PBS, before an option.
 _LIKE_MARKER = re.compile(r"([ \t]{0,20}#[ \t]{0,4}PBS)[ \t]{1,20}-{1,2}[A-Za-z]", re.IGNORECASE)
-_RANKS, _PER_NODE = ("-n", "-np", "--np", "--n"), ("-ppn", "--ppn", "-N", "--npernode")
+_RANKS = ("-n", "-np", "--np", "--n")
 
 
 @rule(
     "HT908",
-    "warning",
+    "info",
     "no output until the job ends",
     why="PBS keeps the output of a job on its node and copies it at the end: nothing can be read "
     "while the job runs, and after the loss of the node there is none.",
@@ -299,7 +320,7 @@ def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
 
 @rule(
     "HT911",
-    "warning",
+    "info",
     "-V passes the whole environment",
     why="The job then depends on the shell that submits it, and every variable can be read with "
     "qstat; some values make its JSON unreadable.",
@@ -355,8 +376,8 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     "error",
     "ranks that do not fit the request",
     why="Open MPI starts as many ranks as $PBS_NODEFILE has lines, one for each mpiprocs of a "
-    "chunk, and refuses more; without mpiprocs a chunk has one. Cray's mpiexec starts --ppn ranks "
-    "on each node.",
+    "chunk, and refuses more; without mpiprocs a chunk has one. Only scripts that name Open MPI "
+    "are checked: the mpiexec of Cray (PALS), Intel and MPICH counts otherwise.",
     advice="request mpiprocs for each rank of a node: -l select=2:ncpus=32:mpiprocs=4",
 )
 def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
@@ -368,21 +389,12 @@ def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
             continue
         # The words of mpirun before the program that it starts.
         texts = list(takewhile(lambda text: not text.startswith(_PROGRAMS), launch.texts))
-        ranks, each = _number(script, texts, _RANKS), _number(script, texts, _PER_NODE)
-        if ranks is None:
+        ranks, slots = _number(script, texts, _RANKS), request.ranks
+        if ranks is None or slots is None or _OWN_SLOTS.search(" ".join(texts)):
             continue
-        nodes, slots = request.nodes, request.ranks
-        if each is not None:
-            if nodes is not None and ranks > nodes * each:
-                of_nodes = f"{nodes} node{'' if nodes == 1 else 's'}"
-                message = f"{ranks} ranks, but {of_nodes} with {each} each"
-                yield RuleHit(line=launch.line, message=message)
-        elif slots is not None and ranks > slots and not _OWN_SLOTS.search(" ".join(texts)):
+        if ranks > slots and _OPEN_MPI.search(script.text):
             found = f"{slots} slot{'' if slots == 1 else 's'} (mpiprocs)"
-            message = f"{ranks} ranks, but the request has {found}"
-            # Only Open MPI is known to refuse more ranks than slots.
-            severity: Severity = "error" if _OPEN_MPI.search(script.text) else "warning"
-            yield RuleHit(line=launch.line, message=message, severity=severity)
+            yield RuleHit(line=launch.line, message=f"{ranks} ranks, but the request has {found}")
 
 
 def _number(script: JobScript, texts: list[str], names: tuple[str, ...]) -> int | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
 from hpc_train.lint.directives import gpu_count
 from hpc_train.lint.launches import Assignment, LaunchCommand
@@ -104,17 +103,34 @@ def never_expanded(subject: Subject) -> Iterator[RuleHit]:
 )
 def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for found in script.settings("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP"):
-        asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", found.value)
-        filtered = "|" in found.value and "127" in found.value
+    for line, name, value in _addresses(script):
+        asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", value)
+        filtered = "|" in value and "127" in value
         # The script may select one of several addresses afterwards.
-        later = _SPLIT.finditer("\n".join(script.lines[found.line :]))
-        split = any(found.name in match.groups() for match in later)
+        later = _SPLIT.finditer("\n".join(script.lines[line:]))
+        split = any(name in match.groups() for match in later)
         if asks and script.asked.nodes != 1 and not filtered and not split:
-            picked = re.search(r"\||srun", found.value)
+            picked = re.search(r"\||srun", value)
             severity: Severity | None = "info" if picked else None
             message = f"hostname {asks[1]} may print a loopback address, or several addresses"
-            yield RuleHit(line=found.line, message=message, severity=severity)
+            yield RuleHit(line=line, message=message, severity=severity)
+
+
+_PORT = re.compile(r":(?:\d{1,5}|\$(?:\w+|\{.*|\(\(.*))$")
+
+
+def _addresses(script: JobScript) -> Iterator[tuple[int, str, str]]:
+    """Yield each address of a rendezvous: line, variable or option, host."""
+    names = ("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP")
+    for found in script.settings(*names):
+        yield found.line, found.name, found.value
+    for launch in rank_launches(script):
+        for name in ("master-addr", "main-process-ip", "rdzv-endpoint"):
+            host = _PORT.sub("", launch.flags.get(name) or "")
+            variable = _ONE_VARIABLE.fullmatch(host)
+            # The setting is judged above.
+            if host and not (variable and variable[1] in names):
+                yield launch.starter_line, f"--{name}", host
 
 
 @rule(
@@ -131,6 +147,10 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
     if not script.asked.batch or (script.asked.nodes or 1) < 2:
         return
     addresses = script.settings("MASTER_ADDR")
+    for line, name, value in _addresses(script):
+        if re.search(r"\|\|\s*echo\s+[\"']?(?:localhost|127\.0\.0\.1)", value):
+            message = f"{name} falls back to localhost, which is a different host on every node"
+            yield RuleHit(line=line, message=message, severity="warning")
     # In a branch, it may be the fallback for a run outside Slurm, or on one node.
     only = len(addresses) == 1 and not depends(script.around(addresses[0]))
     for found in addresses if only else ():
@@ -138,7 +158,8 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
         own = found.inside == "task" and re.search(
             r"\$\(hostname|`hostname|\$HOSTNAME", found.value
         )
-        if local or own:
+        default = re.fullmatch(r"\$\{MASTER_\w+:?[-=](?:localhost|127\.0\.0\.1)\}", found.value)
+        if local or own or default:
             message = f"MASTER_ADDR={found.value} is a different host on every node"
             yield RuleHit(line=found.line, message=message)
     for launch in rank_launches(script):
@@ -175,6 +196,11 @@ def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
                 message=f"SLURM_LAUNCH_NODE_IPADDR {effect}",
                 severity="warning" if inside else None,
             )
+    for launch in rank_launches(subject.script):
+        words = launch.command.words
+        if any("SLURM_LAUNCH_NODE_IPADDR" in word.expanded for word in words):
+            message = "SLURM_LAUNCH_NODE_IPADDR is not set in the batch script"
+            yield RuleHit(line=launch.line, message=message)
 
 
 @rule(
@@ -189,23 +215,108 @@ def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.asked.nodes == 1:
         return
-    for found in script.settings("MASTER_ADDR"):
-        if _HOSTLIST.search(found.value) and not re.search(r"scontrol|python|nodeset", found.value):
+    severity: Severity | None = None if script.asked.nodes else "warning"
+    for line, name, value in _addresses(script):
+        if _HOSTLIST.search(value) and not re.search(r"scontrol|python|nodeset", value):
             message = "a hostlist expression is not a host name"
-            severity: Severity | None = None if script.asked.nodes else "warning"
-            yield RuleHit(line=found.line, message=message, severity=severity)
+            yield RuleHit(line=line, message=message, severity=severity)
+        elif _several_names(value, script):
+            message = f"{name} has the names of all nodes, one per line: the first is | head -n 1"
+            yield RuleHit(line=line, message=message, severity=severity)
+
+
+_ONE_VARIABLE = re.compile(r"\$\{?(\w+)(?:\[0\])?\}?")
+
+
+def _several_names(value: str, script: JobScript) -> bool:
+    """Whether an address is the whole output of `scontrol show hostnames`."""
+    match = _ONE_VARIABLE.fullmatch(value)
+    if match is None:
+        return _ALL_NAMES.fullmatch(value) is not None
+    source = script.values.once.get(match[1])
+    if source is None or not source.word.items:
+        return source is not None and _ALL_NAMES.fullmatch(source.value) is not None
+    # Quotes make an array of one element.
+    first = source.word.items[0]
+    return first.raw.startswith('"$(') and _ALL_NAMES.fullmatch(first.text) is not None
+
+
+_ALL_NAMES = re.compile(r"(?:\$\(|`)\s*scontrol\s+show\s+host(?:name|names)?\b[^|]{0,200}(?:\)|`)")
+
+
+@rule(
+    "HT315",
+    "error",
+    "rendezvous that differs on every node",
+    why="Inside a step each node evaluates $RANDOM, date and shuf for itself: the agents get "
+    "different ids or ports, and never meet.",
+    advice="use $SLURM_JOB_ID, or set the variable before srun",
+)
+def different_on_nodes(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for launch in rank_launches(script):
+        if launch.outer != "srun" or not launch.by_shell or (nodes_of(launch, script) or 1) < 2:
+            continue
+        raw = " ".join(
+            word.raw for word in launch.command.words if word.held or word.raw[:1] == "'"
+        )
+        chance = re.search(r"\\?\$\{?RANDOM|RANDOM %|\$\((?:date|shuf|uuidgen)|`(?:date|shuf)", raw)
+        names = ("rdzv-id", "rdzv-endpoint", "master-port", "main-process-port")
+        texts = [f"--{name}={launch.flags.get(name) or ''}" for name in names]
+        texts += [
+            f"{one.name}={one.value}"
+            for one in script.settings(*_PORTS, "RDZV_ID")
+            if one.inside == "task"
+        ]
+        wrong = [text for text in texts if re.search(r"RANDOM|\$\((?:date|shuf|uuidgen)|`", text)]
+        if chance and wrong:
+            yield RuleHit(line=launch.starter_line, message=f"{wrong[0]} differs on every node")
+
+
+@rule(
+    "HT316",
+    "warning",
+    "WORLD_SIZE is the number of nodes",
+    why="WORLD_SIZE is the number of ranks: with that of the nodes the first ranks form a group, "
+    "and the others are refused or wait.",
+    advice='export WORLD_SIZE="$SLURM_NTASKS"',
+)
+def world_of_nodes(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    several = asked.tasks and asked.nodes and asked.tasks > asked.nodes
+    if not several or not any(one.starter == "python" for one in rank_launches(script)):
+        return
+    for found in script.settings("WORLD_SIZE"):
+        if re.fullmatch(r"\$\{?SLURM_(?:NNODES|JOB_NUM_NODES)\}?", found.value):
+            message = (
+                f"WORLD_SIZE={found.value} is {asked.nodes}, but the job has {asked.tasks} tasks"
+            )
+            yield RuleHit(line=found.line, message=message)
+
+
+@rule(
+    "HT317",
+    "warning",
+    "one port for all elements of an array",
+    why="SLURM_ARRAY_JOB_ID is the same for all elements of an array, two of which may share a "
+    "node: the second fails (address already in use) or joins the ranks of the first.",
+    advice="derive it from SLURM_JOB_ID: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def port_of_array(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if not script.asked.has("array") or script.asked.has("exclusive"):
+        return
+    for line, text in _ports(subject):
+        if "SLURM_ARRAY_JOB_ID" in text and "ARRAY_TASK_ID" not in text:
+            yield RuleHit(line=line, message=f"the port {text} is the same for all elements")
 
 
 _RANK = re.compile(r"\$\{?(SLURM_NODEID|SLURM_PROCID)\}?")
-_OTHER = {"config-file", "use-deepspeed", "deepspeed-hostfile", "tpu", "rdzv-backend"}
+_OTHER = {"use-deepspeed", "deepspeed-hostfile", "tpu", "rdzv-backend"}
 _HOSTS = {"hostfile", "H", "launcher", "no-ssh", "no-ssh-check", "force-multi"}
 _MEETS = re.compile(
     r"--(?:nnodes|node[-_]rank|machine[-_]rank|num[-_]machines|rdzv[-_])|\bNODE_RANK=|"
     r"torch\.distributed\.(?:run|launch)|\btorchrun\b"
-)
-_WITH_VALUE = re.compile(
-    r"--(?:(?:main_process|master)[-_](?:ip|addr|port)|num[-_](?:machines|processes|nodes|gpus)|"
-    r"machine[-_]rank)"
 )
 _GROUP_BEHIND = re.compile(r"[)}]\s*&(?![&>])")
 
@@ -225,9 +336,17 @@ def no_machine_rank(subject: Subject) -> Iterator[RuleHit]:
         return
     for launch in rank_launches(script):
         machines = flag_number(launch, script, "num-machines")
-        if launch.starter != "accelerate" or machines is None or machines < 2:
+        if launch.starter != "accelerate" or _OTHER & set(launch.flags):
             continue
-        if _OTHER & set(launch.flags) or _hidden(launch) or launch.opaque:
+        if launch.hides or launch.opaque:
+            continue
+        if "config-file" in launch.flags:
+            several = launch.outer == "srun" and (nodes_of(launch, script) or 1) > 1
+            if several and "machine-rank" not in launch.flags:
+                message = "no --machine_rank: every node takes that of the configuration file"
+                yield RuleHit(line=launch.starter_line, message=message, severity="warning")
+            continue
+        if machines is None or machines < 2:
             continue
         said = _wrong_rank(launch, script)
         if said:
@@ -252,18 +371,10 @@ def _wrong_rank(launch: LaunchCommand, script: JobScript) -> str:
     return ""
 
 
-def _hidden(launch: LaunchCommand) -> bool:
-    """Whether an unknown word may be an option: it is not the value of one."""
-    return any(
-        word.text.startswith("$") and not _WITH_VALUE.fullmatch(before.text)
-        for before, word in pairwise(launch.command.words)
-    )
-
-
 @rule(
     "HT231",
     "error",
-    "deepspeed without a list of hosts",
+    "deepspeed without a valid list of hosts",
     why="Without a hostfile the launcher of DeepSpeed uses the GPUs of its own node only, and the "
     "other nodes are idle, or each of them trains for itself.",
     advice="write a hostfile (`HOST slots=GPUS` for each node) and pass --hostfile, or use "
@@ -277,10 +388,28 @@ def no_hostfile(subject: Subject) -> Iterator[RuleHit]:
         nodes = nodes_of(launch, script)
         if launch.starter != "deepspeed" or nodes is None or nodes < 2:
             continue
-        if _HOSTS & set(launch.flags) or _hidden(launch) or launch.opaque:
+        hosts = launch.flags.get("hostfile") or launch.flags.get("H")
+        yield from _without_slots(hosts, launch, script) if hosts else ()
+        if _HOSTS & set(launch.flags) or launch.hides or launch.opaque:
             continue
         message = f"deepspeed without --hostfile in a job of {nodes} nodes"
         yield RuleHit(line=launch.starter_line, message=message)
+
+
+def _without_slots(hosts: str, launch: LaunchCommand, script: JobScript) -> Iterator[RuleHit]:
+    """Yield the hit of a hostfile that `scontrol show hostnames` writes, by its slots."""
+    for line in script.lines[: launch.line]:
+        match = re.search(r"scontrol show hostnames?\b.*?(\||>>?)(.*)", line)
+        if match is None or not re.search(rf">\s*[\"']?{re.escape(hosts)}[\"']?\s*$", line):
+            continue
+        slots, gpus = re.search(r"slots=(\d{1,3})\b", line), script.asked.gpus_per_node
+        if match[1] != "|":
+            message = f"{hosts} has no slots=N: Hostfile contains a bad entry"
+            yield RuleHit(line=launch.starter_line, message=message)
+        elif slots and gpus and int(slots[1]) != gpus:
+            message = f"{slots[0]} in {hosts}, but {gpus} GPUs on a node"
+            few: Severity | None = "warning" if int(slots[1]) < gpus else None
+            yield RuleHit(line=launch.starter_line, message=message, severity=few)
 
 
 @rule(
@@ -361,7 +490,8 @@ def fixed_port(subject: Subject) -> Iterator[RuleHit]:
             each = script.asked.gpus_per_node or gpu_count(
                 script.asked.value("gpus-per-task") or ""
             )
-            severity: Severity | None = None if text == "29500" and (each or 0) < 8 else "info"
+            shared = text == "29500" or script.asked.has("array")
+            severity: Severity | None = None if shared and (each or 0) < 8 else "info"
             yield RuleHit(
                 line=line, message=f"port {text} is the same for every job", severity=severity
             )

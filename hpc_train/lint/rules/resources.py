@@ -13,6 +13,7 @@ from hpc_train.lint.script import (
     rank_launches,
     tasks_of,
 )
+from hpc_train.model.finding import Severity
 from hpc_train.model.live_cluster import gres
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
@@ -140,7 +141,80 @@ def fewer_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     for launch, tasks, gpus in _srun_ranks(subject):
         if tasks < gpus:
             message = f"{tasks} rank{'s' * (tasks > 1)} on a node, but {gpus} GPUs"
+            devices = re.search(r"--(?:trainer\.)?devices[= ](\d{1,3})\b", " ".join(launch.texts))
+            # Below srun, Lightning starts no ranks itself.
+            waits = _LIGHTNING.search(subject.script.text) and devices and int(devices[1]) > tasks
+            severity: Severity | None = "warning" if waits else None
+            yield RuleHit(line=launch.line, message=message, severity=severity)
+
+
+_LIGHTNING = re.compile(r"--trainer\.(?:devices|num_nodes)|lightning", re.IGNORECASE)
+
+
+@rule(
+    "HT122",
+    "warning",
+    "Lightning with --ntasks",
+    why="Lightning ends at once if SLURM_NTASKS is above one and SLURM_NTASKS_PER_NODE is not set: "
+    "You set `--ntasks` in your SLURM bash script, but this variable is not supported.",
+    advice="write --ntasks-per-node=N, with the number of devices",
+)
+def lightning_tasks(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    if (asked.tasks or 0) < 2 or not asked.has("ntasks") or asked.has("ntasks-per-node"):
+        return
+    steps = [
+        one for one in rank_launches(script) if one.outer == "srun" and one.starter == "python"
+    ]
+    if _LIGHTNING.search(script.text) and steps and not steps[0].option("ntasks-per-node"):
+        message = f"Lightning refuses --ntasks={asked.tasks} without --ntasks-per-node"
+        yield RuleHit(line=asked.line("ntasks"), message=message)
+
+
+@rule(
+    "HT120",
+    "error",
+    "--gpus-per-task without a number of tasks",
+    why="sbatch needs a number of tasks for it: --ntasks, --ntasks-per-node or --gpus. A number of "
+    "nodes counts as one only without --cpus-per-task (Slurm 22.05 to 24.11).",
+    advice="add #SBATCH --ntasks=N",
+)
+def gpus_of_unknown_tasks(subject: Subject) -> Iterator[RuleHit]:
+    asked = subject.script.asked
+    if not asked.has("gpus-per-task") or asked.has("ntasks", "ntasks-per-node", "gpus"):
+        return
+    if not asked.has("nodes") or asked.has("cpus-per-task"):
+        each = asked.value("gpus-per-task")
+        message = f"--gpus-per-task={each}, and neither --ntasks nor --gpus"
+        yield RuleHit(line=asked.line("gpus-per-task"), message=message)
+
+
+@rule(
+    "HT121",
+    "warning",
+    "component of a heterogeneous job",
+    why="srun without --het-group starts in component 0 only, and SLURM_JOB_NODELIST has the nodes "
+    "of that component: those of the others are in SLURM_JOB_NODELIST_HET_GROUP_N.",
+    advice="write srun --het-group=N, and take the first host from SLURM_JOB_NODELIST_HET_GROUP_N",
+)
+def component(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    gpus = {d.group for d in script.live_directives for o in d.options if o.name in _FOR_GPUS}
+    if not gpus or 0 in gpus:
+        return
+    steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
+    for launch in steps:
+        if not launch.option("het-group"):
+            message = "this step runs in component 0, which has no GPUs"
             yield RuleHit(line=launch.line, message=message)
+    groups = [option.value for one in steps if (option := one.option("het-group"))]
+    for found in script.settings("MASTER_ADDR"):
+        if groups and re.search(r"SLURM_(?:JOB_)?NODELIST\b", found.value) and "0" not in groups:
+            message = f"MASTER_ADDR is in component 0, the ranks are in {groups[0]}"
+            yield RuleHit(line=found.line, message=message)
+
+
+_FOR_GPUS = ("gpus", "gres", "gpus-per-node", "gpus-per-task")
 
 
 def _srun_ranks(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:

@@ -34,6 +34,7 @@ from hpc_train.model.core_binding import bound_cores, far_ranks
 from hpc_train.model.finding import Severity
 from hpc_train.model.live_cluster import gres
 from hpc_train.model.units import slurm_seconds
+from hpc_train.model.version_ranges import older
 from hpc_train.slurm_options import srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 
@@ -100,6 +101,35 @@ def _takes_long(command: Command) -> bool:
         # A few seconds let a server start; hours, or a variable, are the job itself.
         return not all(re.fullmatch(r"[\d.]{1,3}s?", word.text) for word in command.words[1:])
     return command.program not in short
+
+
+@rule(
+    "HT215",
+    "warning",
+    "step that waits for another one",
+    why="A step holds its cores for itself, without --exact all of its nodes, and all GPUs of the "
+    "job unless it asks for fewer: a second step waits (Requested nodes are busy).",
+    advice="add --overlap to the step in the background, or --exact and the GPUs of each step",
+)
+def waiting_step(subject: Subject) -> Iterator[RuleHit]:
+    script, version = subject.script, subject.context.slurm
+    apart = ("overlap", "nodelist", "relative", "nodes", "het-group", "exclude", "jobid")
+    steps = [one for one in script.launches if one.outer == "srun" and not one.option(*apart)]
+    waits = [command.line for command in script.runs("wait")]
+    asked = script.asked
+    gpus = asked.has("gpus", "gpus-per-node", "gpus-per-task", "gres")
+    if not asked.batch or (version and older(version, "20.11")):
+        return
+    for first, second in pairwise(steps):
+        exact = first.option("exact", "exclusive", "cpus-per-task", "mem", "mem-per-cpu")
+        few = first.option("gres", "gpus", "gpus-per-node", "gpus-per-task", "tres-per-task")
+        small = exact and first.option("ntasks", "ntasks-per-node") and (few or not gpus)
+        if first.command.ending != "&" or small or first.opaque or second.opaque:
+            continue
+        if not any(first.line <= line <= second.line for line in waits):
+            what = "cores and GPUs" if gpus else "cores"
+            message = f"this step waits for that of line {first.line}, which holds the {what}"
+            yield RuleHit(line=second.line, message=message)
 
 
 @rule(

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import (
+    JobScript,
     flag_number,
     is_one_of_several,
     nodes_of,
+    rank_launches,
+    starts_elsewhere,
     tasks_of,
     torchruns,
     workers_of,
 )
+from hpc_train.lint.shell import repeats
+from hpc_train.model.finding import Severity
 
 
 @rule(
@@ -54,7 +60,7 @@ def several_agents(subject: Subject) -> Iterator[RuleHit]:
 def more_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers > gpus:
-            message = f"{workers} workers on a node, but {gpus} GPU{'s' * (gpus > 1)}"
+            message = f"{_counted(launch, workers)}, but {gpus} GPU{'s' * (gpus > 1)}"
             yield RuleHit(line=launch.starter_line, message=message)
 
 
@@ -69,16 +75,24 @@ def more_workers(subject: Subject) -> Iterator[RuleHit]:
 def fewer_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers < gpus:
-            given = "nproc-per-node" in launch.flags
-            count = f"{workers} worker{'s' * (workers > 1)} on a node"
-            count = count if given else f"no --nproc-per-node, so {count}"
-            yield RuleHit(line=launch.starter_line, message=f"{count}, but {gpus} GPUs")
+            message = f"{_counted(launch, workers)}, but {gpus} GPUs"
+            yield RuleHit(line=launch.starter_line, message=message)
+
+
+def _counted(launch: LaunchCommand, workers: int) -> str:
+    count = f"{workers} worker{'s' * (workers > 1)} on a node"
+    if launch.starter == "accelerate":
+        total, machines = launch.flags.get("num-processes"), launch.flags.get("num-machines") or "1"
+        return f"--num_processes {total} (the total) on {machines} machines is {count}"
+    return count if "nproc-per-node" in launch.flags else f"no --nproc-per-node, so {count}"
 
 
 def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     script = subject.script
     gpus = script.asked.gpus_per_node
-    for launch in torchruns(script):
+    for launch in rank_launches(script):
+        if launch.starter not in ("torchrun", "accelerate"):
+            continue
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
             continue
         if "nproc-per-node" in misspelt_options(launch).values():
@@ -87,6 +101,13 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
         if launch.command.ending == "&" or script.sets("CUDA_VISIBLE_DEVICES"):
             continue
         workers = workers_of(launch, script)
+        if launch.starter == "accelerate":
+            total = flag_number(launch, script, "num-processes")
+            machines = flag_number(launch, script, "num-machines")
+            if "num-machines" not in launch.flags:
+                machines = 1 if script.asked.nodes == 1 else None
+            whole = total and machines and total % machines == 0
+            workers = total // machines if whole and total and machines else None
         # Agents of one worker each share a node's GPUs.
         if workers == 1 and launch.outer == "srun":
             tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
@@ -130,21 +151,80 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT226",
     "error",
-    "torchrun on the first node only",
-    why="The batch script runs on the first node only; the agents of the other nodes are not "
-    "started, and the first agent waits for them.",
-    advice="start it on every node: srun --ntasks-per-node=1 torchrun …",
+    "program on the first node only",
+    why="The batch script runs on the first node only: what it starts without srun is not started "
+    "on the other nodes, which are idle, or for which the first one waits.",
+    advice="start it on every node: srun --ntasks-per-node=1 torchrun …, or one process for "
+    "each rank: srun … PROGRAM",
 )
 def first_node_only(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     nodes = script.asked.nodes
     if nodes is None or nodes < 2:
         return
-    for launch in torchruns(script):
-        alone = launch.outer == "" and not is_one_of_several(launch, script)
-        if alone and (flag_number(launch, script, "nnodes") or 1) > 1:
-            message = f"torchrun is not started on the other {nodes - 1} of {nodes} nodes"
+    alone = [
+        launch
+        for launch in rank_launches(script)
+        if launch.outer == "" and not is_one_of_several(launch, script)
+    ]
+    quiet = _starts_steps(script)
+    for launch in alone:
+        counted = launch.flags.get(_COUNTS.get(launch.starter, ""))
+        number = flag_number(launch, script, _COUNTS.get(launch.starter, ""))
+        if counted is not None and number != 1:
+            message = f"{launch.starter} is not started on the other {nodes - 1} of {nodes} nodes"
             yield RuleHit(line=launch.line, message=message)
+        elif not quiet and launch is alone[-1] and not _drives(launch):
+            waits = launch.starter == "python" and script.sets("MASTER_ADDR", "WORLD_SIZE")
+            message = f"{launch.starter} runs on the first of {nodes} nodes only"
+            severity: Severity = "error" if waits else "warning"
+            yield RuleHit(line=launch.line, message=message, severity=severity)
+
+
+_COUNTS = {"torchrun": "nnodes", "accelerate": "num-machines"}
+_DRIVER = re.compile(
+    r"ray|dask|spark|parsl|submit|prepare|preproc|download|convert|tokeni|infer|eval|plot|launch",
+    re.IGNORECASE,
+)
+
+
+def _starts_steps(script: JobScript) -> bool:
+    """Whether something in the script starts processes elsewhere."""
+    return any(one.outer for one in script.launches) or starts_elsewhere(script)
+
+
+def _drives(launch: LaunchCommand) -> bool:
+    """Whether a program may start the others itself, or needs none."""
+    program = next((text for text in launch.texts if text.endswith(".py")), "")
+    driver = launch.starter == "python" and _DRIVER.search(program)
+    return launch.starter == "deepspeed" or bool(driver)
+
+
+@rule(
+    "HT234",
+    "warning",
+    "one process for several tasks",
+    why="Without srun the script starts one process, whatever --ntasks is. A framework that reads "
+    "SLURM_NTASKS (Lightning) then waits for the others, and the other GPUs are idle.",
+    advice="write srun PROGRAM, or --ntasks-per-node=1 if the program starts its ranks itself",
+)
+def one_process(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    each = asked.tasks_per_node or 1
+    if asked.nodes != 1 or each < 2 or each != asked.gpus_per_node or _starts_steps(script):
+        return
+    launches = list(rank_launches(script))
+    files = [
+        command
+        for command in script.runs("bash", "sh", *(c.program for c in script.commands))
+        if any(word.text.endswith(".sh") for word in command.words[:2])
+        and command.program not in ("source", ".", "chmod", "cp", "cat", "ls")
+    ]
+    lines = [one.line for one in launches] or [command.line for command in files]
+    others = any(one.starter != "python" or _drives(one) for one in launches)
+    if lines and not others:
+        message = f"{each} tasks are requested, and one process is started"
+        yield RuleHit(line=lines[-1], message=message)
 
 
 @rule(
@@ -215,6 +295,95 @@ def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
             return
 
 
+_LISTS = {
+    "SLURM_TASKS_PER_NODE": "1(x2)",
+    "SLURM_JOB_CPUS_PER_NODE": "32(x2)",
+    "SLURM_JOB_GPUS": "0,1,2,3",
+    "SLURM_STEP_GPUS": "0,1,2,3",
+    "CUDA_VISIBLE_DEVICES": "0,1,2,3",
+    "SLURM_GPUS_PER_NODE": "a100:4",
+    "SLURM_GPUS": "a100:8",
+}
+
+
+@rule(
+    "HT236",
+    "error",
+    "list where a number is due",
+    why="Some variables hold a list for all nodes, `4(x2)`, a number with a type, `a100:4`, or the "
+    "numbers of devices: torchrun and accelerate refuse these.",
+    advice="write gpu, a number, or $SLURM_GPUS_ON_NODE",
+)
+def list_as_number(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for launch in rank_launches(script):
+        for flag in ("nproc-per-node", "num-processes", "nnodes", "num-machines", "num-gpus"):
+            text = script.values.substitute(launch.flags.get(flag) or "")
+            match = re.fullmatch(r"\$\{?(\w+)\}?", text)
+            name = match[1] if match else ""
+            option = {"SLURM_GPUS_PER_NODE": "gpus-per-node", "SLURM_GPUS": "gpus"}.get(name)
+            if option is not None and ":" not in (script.asked.value(option) or ""):
+                continue
+            if name in _LISTS and not (name.endswith("S_PER_NODE") and script.asked.nodes == 1):
+                example = script.asked.value(option) if option else _LISTS[name]
+                message = f"--{flag}: ${name} is a list or has a type, such as {example!r}"
+                yield RuleHit(line=launch.starter_line, message=message)
+
+
+_CONF = frozenset(
+    """
+    join_timeout last_call_timeout close_timeout heartbeat_timeout keep_alive_interval
+    keep_alive_max_attempt read_timeout is_host store_type
+    """.split()
+)
+
+
+@rule(
+    "HT235",
+    "warning",
+    "key of --rdzv-conf that c10d does not read",
+    why="The backend c10d reads join_timeout, last_call_timeout, close_timeout, read_timeout, "
+    "keep_alive_interval, keep_alive_max_attempt, is_host and store_type (torch 2.13); other keys "
+    "have no effect. With is_host=1 on every node, every node is a host of the store.",
+    advice="write --rdzv-conf=join_timeout=900, or leave it out",
+)
+def rendezvous_conf(subject: Subject) -> Iterator[RuleHit]:
+    for launch in torchruns(subject.script):
+        pairs = [one.partition("=") for one in (launch.flags.get("rdzv-conf") or "").split(",")]
+        several = (nodes_of(launch, subject.script) or 1) > 1 and launch.outer == "srun"
+        for key, _, value in pairs if launch.flags.get("rdzv-backend") == "c10d" else ():
+            if key.isidentifier() and key not in _CONF:
+                message = f"c10d does not read {key}, so the default stays"
+                yield RuleHit(line=launch.starter_line, message=message)
+            elif key == "is_host" and value.lower() in ("1", "true", "t", "y", "yes") and several:
+                message = f"is_host={value} makes every node a host of the store"
+                yield RuleHit(line=launch.starter_line, message=message, severity="error")
+
+
+@rule(
+    "HT237",
+    "error",
+    "two torchruns on one port",
+    why="Both agents of a node listen on the same port, 29500 by default: the second fails "
+    "(address already in use), or joins the ranks of the first.",
+    advice="give each a port of its own: --rdzv-backend=c10d --rdzv-endpoint=localhost:0, or "
+    "--standalone",
+)
+def same_port(subject: Subject) -> Iterator[RuleHit]:
+    seen: set[str] = set()
+    for launch in torchruns(subject.script):
+        if launch.outer or launch.command.ending != "&" or "standalone" in launch.flags:
+            continue
+        ports = [launch.flags.get(name) or "" for name in ("master-port", "rdzv-endpoint")]
+        port = next((text.rpartition(":")[2] for text in ports if text), "29500")
+        looped = repeats(subject.script.around(launch.command)) and "$" not in port
+        if port != "0" and (port in seen or looped) and not launch.hides:
+            yield RuleHit(
+                line=launch.line, message=f"another torchrun of this node has port {port}"
+            )
+        seen.add(port)
+
+
 _SIZES = (
     "nodes", "ntasks", "ntasks-per-node", "gres", "gpus", "gpus-per-node", "gpus-per-task",
     "partition", "mem",
@@ -256,15 +425,17 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT222",
     "warning",
-    "torchrun without cores",
-    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of the "
-    "node share it, unless the partition allocates cores with each GPU.",
-    advice="add #SBATCH --cpus-per-task=N, where N is the number of cores for all ranks of a node",
+    "ranks without cores",
+    why="Without --cpus-per-task a task gets one core, and its workers and data loaders share it, "
+    "unless the partition allocates cores with each GPU.",
+    advice="add #SBATCH --cpus-per-task=N, with the cores for all that one task starts",
 )
 def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
-    asked = subject.script.asked
+    script, asked, site = subject.script, subject.script.asked, subject.context.site
     given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "mincpus", "tres-per-task")
-    if not asked.batch or not asked.options or asked.has(*given) or asked.tasks_per_node != 1:
+    if not asked.batch or not asked.options or asked.has(*given):
+        return
+    if site is not None and site.cpu_request == "forbidden":
         return
     # The command line of sbatch, or the partition, gives more cores than the script shows.
     # A step that starts several tasks on a node could not do so with one core.
@@ -272,10 +443,21 @@ def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
     each = (one.option("ntasks-per-node") for one in steps)
     if not asked.has(*_SIZES) or any(one.value != "1" for one in each if one):
         return
-    for launch in torchruns(subject.script):
-        if not launch.option("cpus-per-task", "cpus-per-gpu"):
-            yield RuleHit(line=launch.line, message="no --cpus-per-task for the workers of a node")
-            return
+    one_task = asked.tasks_per_node == 1
+    gpus = asked.has("gpus", "gpus-per-node", "gpus-per-task") or "gpu" in (
+        asked.value("gres") or ""
+    )
+    for launch in rank_launches(script):
+        if launch.option("cpus-per-task", "cpus-per-gpu", "exclusive", "cpu-bind"):
+            continue
+        if launch.starter == "torchrun" and one_task:
+            message = "no --cpus-per-task for the workers of a node"
+        elif launch.starter != "torchrun" and gpus and (one_task or launch.outer):
+            message = "no --cpus-per-task: a task and its data loaders have one core"
+        else:
+            continue
+        yield RuleHit(line=launch.line, message=message)
+        return
 
 
 OPTIONS = (

@@ -86,18 +86,32 @@ def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT311",
     "warning",
-    "two lists of visible GPUs",
-    why="ROCR_VISIBLE_DEVICES renumbers the devices before HIP_VISIBLE_DEVICES counts them: "
-    "with both, ranks use other devices than intended, or none.",
+    "visible GPU that does not exist",
+    why="ROCR_VISIBLE_DEVICES renumbers the devices before HIP_VISIBLE_DEVICES counts them: of one "
+    "device that it leaves only 0 exists.",
     advice="set one of them",
 )
 def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     first = script.settings("ROCR_VISIBLE_DEVICES")
+    left = first[-1].value if first else ""
+    one_each = _LOCAL_RANK.fullmatch(left)
+    if not one_each and not re.fullmatch(r"\d+(,\d+)*", left):
+        return
+    count = 1 if one_each else left.count(",") + 1
     for found in script.settings("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        if first and first[-1].value != found.value:
-            message = f"{found.name} numbers the devices that ROCR_VISIBLE_DEVICES leaves visible"
+        numbers = [int(text) for text in re.findall(r"\d{1,4}", found.value)]
+        if _LOCAL_RANK.fullmatch(found.value) and count == 1:
+            message = f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves only device 0"
             yield RuleHit(line=found.line, message=message)
+        elif re.fullmatch(r"\d+(,\d+)*", found.value) and max(numbers) >= count:
+            message = (
+                f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves 0 to {count - 1}"
+            )
+            yield RuleHit(line=found.line, message=message)
+
+
+_LOCAL_RANK = re.compile(r"\$\{?(?:SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\}?")
 
 
 @rule(
@@ -185,7 +199,8 @@ def _cut_off(command: Command) -> Iterator[str]:
 )
 def not_exported(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    if not any(rank_launches(script)):
+    # eval, or an export of computed names, may export any of them.
+    if not any(rank_launches(script)) or re.search(r"\beval\b|\bexport +[\"']?\$", script.text):
         return
     used = set(_USED.findall(script.text))
     for found in script.assignments:
