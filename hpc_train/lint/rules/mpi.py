@@ -24,9 +24,6 @@ _OTHER_OPTION = re.compile(
     r"(=|$)"
 )
 _STARTED = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh|torchrun)")
-_OLD = frozenset(
-    "--npernode -npernode --npersocket -npersocket --cpus-per-proc --bind-to-core".split()
-)
 _HOSTS = re.compile(r"oversubscribe|(?:^| )--?(?:hostfile|machinefile|host|H)\b", re.IGNORECASE)
 _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
@@ -146,27 +143,6 @@ def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
         if applies and old:
             message = f"Open MPI 5 has no parameter {name} {value}".rstrip()
             yield RuleHit(line=line, message=message, severity=severity)
-
-
-@rule(
-    "HT605",
-    "info",
-    "old option of mpirun",
-    why="--npernode, --npersocket, --cpus-per-proc and --bind-to-core are deprecated in Open "
-    "MPI 5.",
-    advice="write --map-by ppr:N:node (ppr:N:package, :PE=CORES) and --bind-to core",
-)
-def old_option(subject: Subject) -> Iterator[RuleHit]:
-    version = subject.context.openmpi
-    late = version and not older(version, "5")
-    for launch, texts in _mpiruns(subject):
-        for index, text in enumerate(texts):
-            if text in _OLD:
-                yield RuleHit(
-                    line=launch.words[index].line,
-                    message=f"{text} is deprecated in Open MPI 5",
-                    severity="warning" if late else None,
-                )
 
 
 @rule(

@@ -71,22 +71,6 @@ def ib_range(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT526",
-    "warning",
-    "libfabric as network of a one-node job",
-    why="With NCCL_NET set to the libfabric plug-in, a job on one node fails or is slower: inside "
-    "a node NCCL needs no network.",
-    advice="set NCCL_NET only when the job has several nodes",
-)
-def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.exported_values("NCCL_NET"):
-        if found.value.lower() in _LIBFABRIC and subject.script.asked.nodes == 1:
-            if subject.script.asked.has("nodes"):
-                message = f"NCCL_NET={found.value!r}, but the job has one node"
-                yield RuleHit(line=found.line, message=message)
-
-
-@rule(
     "HT527",
     "info",
     "interface by name",
@@ -154,66 +138,6 @@ def _by_libfabric(script: JobScript) -> bool:
         or any(name in _LIBFABRIC for name in plugins)
         or any("ofi-nccl" in one.value for one in script.assignments)
     )
-
-
-@rule(
-    "HT529",
-    "info",
-    "fixed NCCL_RAS_ADDR",
-    why="Two jobs on one node cannot both use the same port for NCCL's RAS thread.",
-    advice="leave it out, derive the port from the job id, or set NCCL_RAS_ENABLE=0",
-)
-def fixed_ras(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.exported_values("NCCL_RAS_ADDR"):
-        if not subject.script.asked.has("exclusive"):
-            yield RuleHit(
-                line=found.line, message=f"NCCL_RAS_ADDR={found.value} is the same for every job"
-            )
-
-
-@rule(
-    "HT530",
-    "warning",
-    "COLLNET without a plug-in",
-    why="A network plug-in implements in-network reduction: NCCL_NET_PLUGIN=none loads no plug-in.",
-    advice="leave one of them out",
-)
-def collnet_without_plugin(subject: Subject) -> Iterator[RuleHit]:
-    none = [f for f in subject.script.exported_values("NCCL_NET_PLUGIN") if f.value == "none"]
-    for found in subject.script.exported_values("NCCL_COLLNET_ENABLE"):
-        if found.value == "1" and none:
-            message = f"NCCL_COLLNET_ENABLE=1, but line {none[0].line} loads no plug-in"
-            yield RuleHit(line=found.line, message=message)
-
-
-@rule(
-    "HT534",
-    "info",
-    "NCCL_TOPO_FILE outside the container",
-    why="The file is read inside the container: a path that is not mounted there is not "
-    "found, and NCCL uses the topology that it detects.",
-    advice="add the file to --container-mounts",
-)
-def topology_file(subject: Subject) -> Iterator[RuleHit]:
-    boxes = [launch for launch in subject.script.launches if launch.option("container-image")]
-    given = [box.option("container-mounts") for box in boxes]
-    mounts = {(option and option.value) or "" for option in given}
-    for found in subject.script.exported_values("NCCL_TOPO_FILE"):
-        for mount in mounts:
-            if "$" not in mount and not any(_within(found.value, root) for root in _inside(mount)):
-                message = f"{found.value} is not among the container's mounts"
-                yield RuleHit(line=found.line, message=message)
-                break
-
-
-def _inside(mounts: str) -> list[str]:
-    """Return the paths inside the container: the second field of each mount, else the first."""
-    fields = [mount.split(":") for mount in mounts.split(",")]
-    return [field[1] if len(field) > 1 else field[0] for field in fields if field[0]]
-
-
-def _within(path: str, root: str) -> bool:
-    return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
 _OBSOLETE = {

@@ -482,7 +482,8 @@ def port_settings(script: JobScript) -> Iterator[Assignment]:
 def fixed_port(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     site = subject.context.site
-    if script.asked.has("exclusive") or (site and find_batch_system(site.scheduler).whole_nodes):
+    whole = script.asked.has("exclusive") or script.asked.value("mem") == "0"
+    if whole or (site and find_batch_system(site.scheduler).whole_nodes):
         return
     for line, text in _ports(subject):
         if re.fullmatch(r"\d{3,5}", text) and int(text) > 0:

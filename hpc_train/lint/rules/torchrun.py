@@ -221,7 +221,10 @@ def one_process(subject: Subject) -> Iterator[RuleHit]:
         and command.program not in ("source", ".", "chmod", "cp", "cat", "ls")
     ]
     lines = [one.line for one in launches] or [command.line for command in files]
-    others = any(one.starter != "python" or _drives(one) for one in launches)
+    # Processes in the background may be one for each task.
+    others = any(
+        one.starter != "python" or _drives(one) or one.command.ending == "&" for one in launches
+    )
     if lines and not others:
         message = f"{each} tasks are requested, and one process is started"
         yield RuleHit(line=lines[-1], message=message)
