@@ -93,6 +93,8 @@ def read_pbs_directives(lines: tuple[str, ...], inner: frozenset[int]) -> PbsDir
                     options.append(found)
                 else:
                     stray.append((number, found))
+                    if found.startswith("#"):
+                        break
     return PbsDirectives(options=tuple(options), stray=tuple(stray), late=tuple(late))
 
 
@@ -121,10 +123,10 @@ def _words(text: str, line: int) -> Iterator[PbsOption | str]:
 
 
 def _split(text: str) -> list[str]:
-    """Split as the shell does; a comment ends the line, an open quote the words."""
+    """Split as the shell does, but for comments, which qsub does not know here."""
     plain = without_blanks(text)
     try:
-        return shlex.split(plain, comments=True)
+        return shlex.split(plain)
     except ValueError:
         return plain.split()
 

@@ -102,8 +102,9 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=option.line, message=f"-{option.letter} without a value")
     for line, word in request.directives.stray:
         if not is_placeholder(word):
-            blank = " A resource has no blanks around its =." if "=" in word else ""
-            yield RuleHit(line=line, message=f"{word!r} is not an option.{blank}")
+            why = " A resource has no blanks around its =." if "=" in word else ""
+            why = " A comment needs a line of its own." if word.startswith("#") else why
+            yield RuleHit(line=line, message=f"{word!r} is not an option.{why}")
 
 
 @rule(

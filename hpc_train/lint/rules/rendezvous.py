@@ -13,6 +13,7 @@ from hpc_train.lint.script import (
     flag_number,
     nodes_of,
     rank_launches,
+    torchruns,
 )
 from hpc_train.lint.shell import depends, repeats
 from hpc_train.model.finding import Severity
@@ -172,6 +173,24 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
             if host in ("localhost", "127.0.0.1") and launch.flags.get("nnodes") not in (None, "1"):
                 message = f"--{name} {value} is a different host on every node"
                 yield RuleHit(line=launch.starter_line, message=message)
+
+
+@rule(
+    "HT318",
+    "error",
+    "several nodes without an address",
+    why="torchrun reads no MASTER_ADDR: without --rdzv-endpoint or --master-addr the agent of each "
+    "node waits for the others at its own 127.0.0.1.",
+    advice='write --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"',
+)
+def no_address(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for launch in torchruns(script) if "PET_" not in script.text else ():
+        given = {"master-addr", "rdzv-endpoint", "standalone"} & set(launch.flags)
+        several = (flag_number(launch, script, "nnodes") or 1) > 1
+        if several and not given and not launch.hides:
+            message = "neither --rdzv-endpoint nor --master-addr for several nodes"
+            yield RuleHit(line=launch.starter_line, message=message)
 
 
 @rule(
