@@ -123,6 +123,12 @@ class RequestedResources(Value, frozen=True, kw_only=True):
         """Return the value of an option; None without it."""
         return self.options[name].value if name in self.options else None
 
+    @property
+    def gpus(self) -> bool:
+        """Whether an option requests GPUs."""
+        named = self.has("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
+        return named or "gpu" in (self.value("gres") or "").replace("gpu:0", "")
+
     def line(self, *names: str) -> int:
         """Return the line of the last of these options; 1 if none is given."""
         lines = [self.options[name].line for name in names if name in self.options]

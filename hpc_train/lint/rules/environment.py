@@ -40,9 +40,7 @@ _AMD = re.compile(
 )
 def container_without_gpus(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    asked, kind = script.asked, script.asked.value("gres") or ""
-    named = asked.has("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket")
-    if not (named or ("gpu" in kind and kind != "gpu:0")):
+    if not script.asked.gpus:
         return
     if _SET.search(script.text) or _AMD.search(script.text):
         return

@@ -182,12 +182,14 @@ def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
 )
 def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    gpus = script.asked.has("gpus-per-node", "gpus", "gpus-per-task") or "gpu" in (
-        script.asked.value("gres") or ""
-    )
     for found in script.settings("UCX_TLS"):
         value = found.value
-        if gpus and found.literal and value not in ("all", "") and not value.startswith("^"):
+        if (
+            script.asked.gpus
+            and found.literal
+            and value not in ("all", "")
+            and not value.startswith("^")
+        ):
             if not re.search(r"cuda|rocm|gpu", value):
                 yield RuleHit(
                     line=found.line, message=f"UCX_TLS={value} has no transport for GPU memory"

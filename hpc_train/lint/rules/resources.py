@@ -329,8 +329,7 @@ _GPUS = re.compile(r"^(?:([^:,=]+):)?(\d{1,6})")
 )
 def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
-    gpus = asked.has("gpus", "gpus-per-node", "gpus-per-task") or asked.gpus_per_node
-    if not gpus and not any(rank_launches(script)):
+    if not asked.gpus and not any(rank_launches(script)):
         return
     for name, least in _LEAST.items():
         value = asked.value(name) or ""

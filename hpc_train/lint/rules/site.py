@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from math import ceil
 from typing import Any
 
@@ -18,22 +18,10 @@ from hpc_train.model.partition import ANY, Partition, Select
 from hpc_train.model.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import slurm_memory, slurm_seconds
-from hpc_train.model.value import Value
 from hpc_train.registry import find_batch_system
 from hpc_train.timed_regex import whole_match
 
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")
-
-
-class Excess(Value, frozen=True, kw_only=True):
-    """A requested size, the options that request it, and the smaller limit of `who`."""
-
-    options: tuple[str, ...]
-    wanted: int
-    most: Any
-    who: str
-    note: str = ""
-    shown: str = ""
 
 
 def known_partitions(site: SiteProfile) -> tuple[str, ...]:
@@ -63,11 +51,25 @@ def queue_of(site: SiteProfile, asked: RequestedResources) -> JobQueue:
     return JobQueue(partition=found, qos=qos, account=asked.value("account"))
 
 
-def excesses(asked: RequestedResources, queue: JobQueue) -> Iterator[Excess]:
-    """Yield the requests of a script that exceed the limits of its queue."""
-    if queue.partition is not None:
-        yield from _of_node(asked, queue.partition[1])
+def over_limits(
+    site: SiteProfile, asked: RequestedResources, word: Callable[[str], str]
+) -> Iterator[RuleHit]:
+    """Yield the requests of a script that exceed the limits of its queue; `word` names a size."""
+    queue = queue_of(site, asked)
+    cores = (asked.tasks_per_node or 0) * (asked.cpus_per_task or 1)
     gpus = asked.nodes * asked.gpus_per_node if asked.nodes and asked.gpus_per_node else None
+    found: list[tuple[tuple[str, ...], int, Any, str, str]] = []
+    if queue.partition is not None:
+        partition = queue.partition[1]
+        memory, tasks = slurm_memory(asked.value("mem") or ""), ("ntasks-per-node", "cpus-per-task")
+        of_node: tuple[tuple[tuple[str, ...], int | None, Any, str], ...] = (
+            (_GPU_OPTIONS, asked.gpus_per_node, partition.gpus_per_node, ""),
+            (tasks, cores, partition.cpus_per_node, f"{cores} cores a node"),
+            (("mem",), memory, partition.mem_per_node, ""),
+        )
+        for options, wanted, most, shown in of_node:
+            if wanted and most is not None and wanted > most:
+                found.append((options, wanted, shown, partition.name, f"has at most {most}"))
     sizes: dict[SizeName, tuple[tuple[str, ...], int | None, str]] = {
         "nodes": (("nodes",), asked.nodes, ""),
         "gpus": (_GPU_OPTIONS, gpus, f"{gpus} GPUs on all nodes"),
@@ -76,28 +78,13 @@ def excesses(asked: RequestedResources, queue: JobQueue) -> Iterator[Excess]:
     for size, (options, wanted, shown) in sizes.items():
         for limit in limits_on(size, queue, asked.nodes) if wanted else ():
             if wanted and wanted > limit.value:
-                yield Excess(
-                    options=options,
-                    wanted=wanted,
-                    most=limit.value,
-                    who=limit.who,
-                    note=limit.note,
-                    shown=shown,
-                )
-
-
-def _of_node(asked: RequestedResources, partition: Partition) -> Iterator[Excess]:
-    cores = (asked.tasks_per_node or 0) * (asked.cpus_per_task or 1)
-    tasks = ("ntasks-per-node", "cpus-per-task")
-    sizes: tuple[tuple[tuple[str, ...], int | None, Any, str], ...] = (
-        (_GPU_OPTIONS, asked.gpus_per_node, partition.gpus_per_node, ""),
-        (tasks, cores, partition.cpus_per_node, f"{cores} cores a node"),
-        (("mem",), slurm_memory(asked.value("mem") or ""), partition.mem_per_node, ""),
-    )
-    for options, wanted, most, shown in sizes:
-        if wanted and most is not None and wanted > most:
-            who = partition.name
-            yield Excess(options=options, wanted=wanted, most=most, who=who, shown=shown)
+                most = " ".join(filter(None, (f"has at most {limit.value}", limit.note)))
+                found.append((options, wanted, shown, limit.who, most))
+    for options, wanted, shown, who, most in found:
+        there = [name for name in options if asked.has(name)]
+        size_text = shown or (asked.value(there[0]) if there else wanted)
+        message = f"{' x '.join(map(word, there))}: {size_text}, but {who} {most}"
+        yield RuleHit(line=asked.line(*options), message=message)
 
 
 def _partition(site: SiteProfile, asked: RequestedResources) -> PartitionEntry | None:
@@ -191,12 +178,7 @@ def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
-    for excess in excesses(asked, queue_of(site, asked)):
-        there = [f"--{name}" for name in excess.options if asked.has(name)]
-        shown = excess.shown or (asked.value(there[0][2:]) if there else excess.wanted)
-        limit = " ".join(filter(None, (f"has at most {excess.most}", excess.note)))
-        message = f"{' x '.join(there)}: {shown}, but {excess.who} {limit}"
-        yield RuleHit(line=asked.line(*excess.options), message=message)
+    yield from over_limits(site, asked, lambda name: f"--{name}")
 
 
 @rule(
@@ -398,14 +380,7 @@ def over_the_limit_of_a_queue(subject: Subject) -> Iterator[RuleHit]:
     if there is None:
         return
     site, request = there
-    asked = asked_at_site(site, request)
-    for excess in excesses(asked, queue_of(site, asked)):
-        names = [name for name in excess.options if asked.has(name)]
-        words = [_word(name, request) for name in names]
-        shown = excess.shown or (asked.value(names[0]) if names else excess.wanted)
-        limit = " ".join(filter(None, (f"has at most {excess.most}", excess.note)))
-        message = f"{' x '.join(words)}: {shown}, but {excess.who} {limit}"
-        yield RuleHit(line=asked.line(*excess.options), message=message)
+    yield from over_limits(site, asked_at_site(site, request), lambda name: _word(name, request))
 
 
 def _word(name: str, request: PbsRequest) -> str:

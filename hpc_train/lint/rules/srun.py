@@ -117,7 +117,7 @@ def waiting_step(subject: Subject) -> Iterator[RuleHit]:
     steps = [one for one in script.launches if one.outer == "srun" and not one.option(*apart)]
     waits = [command.line for command in script.runs("wait")]
     asked = script.asked
-    gpus = asked.has("gpus", "gpus-per-node", "gpus-per-task", "gres")
+    gpus = asked.gpus
     if not asked.batch or (version and older(version, "20.11")):
         return
     for first, second in pairwise(steps):

@@ -447,15 +447,12 @@ def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
     if not asked.has(*_SIZES) or any(one.value != "1" for one in each if one):
         return
     one_task = asked.tasks_per_node == 1
-    gpus = asked.has("gpus", "gpus-per-node", "gpus-per-task") or "gpu" in (
-        asked.value("gres") or ""
-    )
     for launch in rank_launches(script):
         if launch.option("cpus-per-task", "cpus-per-gpu", "exclusive", "cpu-bind"):
             continue
         if launch.starter == "torchrun" and one_task:
             message = "no --cpus-per-task for the workers of a node"
-        elif launch.starter != "torchrun" and gpus and (one_task or launch.outer):
+        elif launch.starter != "torchrun" and asked.gpus and (one_task or launch.outer):
             message = "no --cpus-per-task: a task and its data loaders have one core"
         else:
             continue

@@ -17,27 +17,6 @@ from hpc_train.model.version_ranges import older
 from hpc_train.typed_values import load_data
 
 
-class Successor(Value, frozen=True, kw_only=True):
-    """The version of NCCL that removed or deprecated a variable, and the replacement."""
-
-    version: str
-    instead: str
-
-
-class Plugin(Value, frozen=True, kw_only=True):
-    """The plug-in that reads a variable, and the fabric on which it runs."""
-
-    reader: str
-    fabric: str
-
-
-class Renamed(Value, frozen=True, kw_only=True):
-    """The new name of a variable of PyTorch, and the version of PyTorch that introduced it."""
-
-    name: str
-    version: str
-
-
 class NcclVariables(Value, frozen=True, kw_only=True):
     """The table of variables, by name; see the comments of `nccl_variables.yaml`.
 
@@ -49,14 +28,14 @@ class NcclVariables(Value, frozen=True, kw_only=True):
     documented: dict[str, str]
     undocumented: tuple[str, ...]
     undocumented_families: tuple[str, ...]
-    removed: dict[str, Successor]
-    deprecated: dict[str, Successor]
+    removed: dict[str, dict[str, str]]
+    deprecated: dict[str, dict[str, str]]
     never_read: dict[str, str]
-    plugins: dict[str, Plugin]
-    renamed_by_torch: dict[str, Renamed]
+    plugins: dict[str, dict[str, str]]
+    renamed_by_torch: dict[str, dict[str, str]]
     values: dict[str, tuple[str, ...]]
 
-    def plugin_of(self, name: str) -> Plugin | None:
+    def plugin_of(self, name: str) -> dict[str, str] | None:
         """Return the plug-in that reads a variable."""
         return next((one for start, one in self.plugins.items() if name.startswith(start)), None)
 
@@ -102,12 +81,12 @@ def removed_name(subject: Subject) -> Iterator[RuleHit]:
         removed = nccl_variables().removed.get(found.name)
         if removed is None:
             continue
-        gone = removed.version
+        gone = removed["version"]
         if not older(version, gone):
             yield RuleHit(
                 line=found.line,
                 message=f"{found.name} has no effect: removed in NCCL {gone}",
-                advice=f"instead: {removed.instead}",
+                advice=f"instead: {removed['instead']}",
                 severity=None if version or older(gone, "2.25") else "info",
             )
 
@@ -172,11 +151,11 @@ def plugin_name(subject: Subject) -> Iterator[RuleHit]:
         plugin = nccl_variables().plugin_of(found.name)
         if plugin is None:
             continue
-        elsewhere = fabric is not None and fabric != plugin.fabric
+        elsewhere = fabric is not None and fabric != plugin["fabric"]
         where = f"; this site's fabric is {fabric}" if elsewhere else ""
         yield RuleHit(
             line=found.line,
-            message=f"{found.name} is read by {plugin.reader} only{where}",
+            message=f"{found.name} is read by {plugin['reader']} only{where}",
             severity="warning" if elsewhere else None,
         )
 
@@ -211,11 +190,11 @@ def deprecated_name(subject: Subject) -> Iterator[RuleHit]:
     for found in _exported(subject):
         deprecated = nccl_variables().deprecated.get(found.name)
         if deprecated is not None:
-            since = deprecated.version
+            since = deprecated["version"]
             yield RuleHit(
                 line=found.line,
                 message=f"{found.name} is deprecated since NCCL {since}",
-                advice=f"instead: {deprecated.instead}",
+                advice=f"instead: {deprecated['instead']}",
                 severity="warning" if version and not older(version, since) else None,
             )
 
@@ -235,12 +214,12 @@ def renamed_by_torch(subject: Subject) -> Iterator[RuleHit]:
         renamed = nccl_variables().renamed_by_torch.get(found.name)
         if renamed is None:
             continue
-        new = renamed.name
+        new = renamed["name"]
         recent = new.startswith("TORCH_FR_")
         edit = Edit(line=found.line, before=f"{found.name}=", after=f"{new}=")
         yield RuleHit(
             line=found.line,
-            message=f"{found.name} is {new} since torch {renamed.version}",
+            message=f"{found.name} is {new} since torch {renamed['version']}",
             # A torch before 2.9 reads only the old name.
             edit=None if recent else edit,
         )
@@ -383,5 +362,5 @@ def _concerns(script: JobScript, name: str) -> bool:
     """Whether the script itself requests what the variable counts, by another option."""
     asked = script.asked
     if name == "SLURM_GPUS_PER_NODE":
-        return asked.has("gpus", "gpus-per-task") or "gpu" in (asked.value("gres") or "")
+        return asked.gpus
     return asked.has("nodes", "ntasks", "ntasks-per-node")
