@@ -113,8 +113,8 @@ def _activates(command: Command) -> bool:
     "warning",
     "conda activate without its function",
     why="`conda activate` is a function that the start-up file of an interactive shell defines; a "
-    "batch script has none (CommandNotFoundError), and goes on with another Python. Many .bashrc "
-    "return at once when the shell is not interactive.",
+    "batch script has none (CommandNotFoundError), and goes on with another Python. An info where "
+    "it reads .bashrc, which on some systems returns at once when the shell is not interactive.",
     advice='write source "$(conda info --base)/etc/profile.d/conda.sh" before it, or begin the '
     "script with #!/bin/bash -l",
 )
@@ -136,7 +136,8 @@ def bare_activation(subject: Subject) -> Iterator[RuleHit]:
             return
         elif command.program in _CONDA and _activates(command):
             message = f"{command.program} activate is not defined here{start_up}"
-            yield RuleHit(line=command.line, message=message)
+            severity: Severity | None = "info" if start_up else None
+            yield RuleHit(line=command.line, message=message, severity=severity)
             return
 
 

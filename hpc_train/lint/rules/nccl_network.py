@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.variable_names import nccl_variables
 from hpc_train.lint.script import JobScript, rank_launches
+from hpc_train.model.finding import Severity
 from hpc_train.model.version_ranges import older
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
@@ -122,7 +123,15 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
     }
     for found in script.exported_values(*harmless):
         if found.value == "1" and not harmless[found.name]:
-            yield RuleHit(line=found.line, message=f"{found.name}=1 is a debug setting")
+            # The nodes may have no InfiniBand.
+            unsure = (
+                found.name == "NCCL_IB_DISABLE"
+                and fabric is None
+                and not script.sets("NCCL_IB_HCA")
+            )
+            severity: Severity | None = "info" if unsure else None
+            message = f"{found.name}=1 is a debug setting"
+            yield RuleHit(line=found.line, message=message, severity=severity)
     for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:

@@ -225,7 +225,8 @@ def one_process(subject: Subject) -> Iterator[RuleHit]:
     others = any(
         one.starter != "python" or _drives(one) or one.command.ending == "&" for one in launches
     )
-    if lines and not others:
+    # The process may use the devices itself.
+    if lines and not others and not script.sets("CUDA_VISIBLE_DEVICES"):
         message = f"{each} tasks are requested, and one process is started"
         yield RuleHit(line=lines[-1], message=message)
 
