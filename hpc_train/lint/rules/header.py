@@ -118,20 +118,6 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line=number, message=message, edit=edit if sure else None, severity=severity)
 
 
-@rule(
-    "HT004",
-    "info",
-    "disabled directive",
-    why="##SBATCH is a comment. It is the usual way to disable a directive, but also a common "
-    "typing error.",
-    advice="remove one # if the directive is intended",
-)
-def switched_off(subject: Subject) -> Iterator[RuleHit]:
-    for number, line in _own_lines(subject):
-        if re.match(r"^##+\s*SBATCH\b", line):
-            yield RuleHit(line=number, message="a comment to sbatch: more than one #")
-
-
 _OTHERS = (
     (re.compile(r"#BSUB\s"), "LSF (bsub)"),
     (re.compile(r"#\s?flux:", re.IGNORECASE), "Flux"),

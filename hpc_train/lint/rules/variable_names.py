@@ -121,22 +121,6 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT503",
-    "info",
-    "undocumented NCCL variable",
-    why="NCCL reads it, but its reference does not mention it: its meaning may change with "
-    "any version.",
-    advice="state in a comment why it is needed and for which version",
-)
-def undocumented_name(subject: Subject) -> Iterator[RuleHit]:
-    known = nccl_variables()
-    for found in _exported(subject):
-        family = found.name.startswith(known.undocumented_families)
-        if family or found.name in known.undocumented:
-            yield RuleHit(line=found.line, message=f"{found.name} is undocumented")
-
-
-@rule(
     "HT504",
     "info",
     "variable of a plug-in",
