@@ -167,13 +167,16 @@ SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
 _WRAPPERS = frozenset(
     """
     exec command nohup env builtin time stdbuf nice timeout numactl taskset ionice setsid unbuffer
-    catchsegv torque-launch xvfb-run eval
+    catchsegv xvfb-run eval sudo unshare shifter
     """.split()
 )
 _RUNNERS = frozenset(
-    "uv conda mamba micromamba pixi poetry pipenv apptainer singularity nsys rocprof ncu".split()
+    """
+    uv conda mamba micromamba pixi poetry pipenv apptainer singularity nsys rocprof ncu docker
+    podman podman-hpc enroot
+    """.split()
 )
-_SUBCOMMANDS = ("run", "exec", "profile", "launch")
+_SUBCOMMANDS = ("run", "exec", "profile", "launch", "start")
 _WITH_VALUE = ("--with", "--extra", "--group", "-p", "--python", "-n", "--name", "-s", "-k", "-u")
 _STARTED = re.compile(
     r"srun|torchrun|accelerate|deepspeed|python[\d.]*|(?:mpi|orte|prte)(?:run|exec)"
@@ -185,6 +188,7 @@ _FLAGS = frozenset(
     """.split()
 )
 _MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
+_WHICH = re.compile(r"(?:\$\(|`)\s*(?:which|command -v|type -p)\s+(\w+)\s*(?:\)|`)")
 _LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "which", "command")
 
 
@@ -252,12 +256,17 @@ def _launch(command: Command, values: Values, grammar: Grammar) -> LaunchCommand
         return None
     if words[0].text.startswith("$"):
         words = flatten(words[:1], values) + words[1:]
+    named = _WHICH.fullmatch(words[0].text) if words else None
+    if named:
+        words = (replace(words[0], text=named[1]), *words[1:])
     program = words[0].text.rpartition("/")[2] if words else ""
     if program == "srun":
         return _srun(command, words[1:], values, grammar)
     if program in MPIRUNS:
         return _below(command, "mpirun", (), words[1:], values)
-    if not program.startswith(("torchrun", "accelerate", "deepspeed", "python")):
+    if not program.startswith(("torchrun", "accelerate", "deepspeed", "python")) and (
+        [program, *(word.text for word in words[1:2])] != ["uv", "run"]
+    ):
         return None
     launch = _below(command, "", (), words, values)
     return launch if launch.starter else None
@@ -380,6 +389,8 @@ def _starter(words: Sequence[Word]) -> tuple[str, int, str]:
     python = -1
     for index, word in enumerate(words):
         name = word.text.rpartition("/")[2]
+        if index and words[index - 1].text in ("--with", "--extra", "--group"):
+            continue
         if name in ("torchrun", "deepspeed"):
             return name, index, ""
         if name == "accelerate" and words[index + 1 : index + 2]:
@@ -390,6 +401,10 @@ def _starter(words: Sequence[Word]) -> tuple[str, int, str]:
             return "torchrun", index, word.text
         if re.fullmatch(r"python[\d.]*", name) and python < 0:
             python = index
+    texts = [word.text for word in words]
+    if python < 0 and texts[:2] == ["uv", "run"]:
+        # It starts the file with Python.
+        python = next((i for i, text in enumerate(texts[1:]) if text.endswith(".py")), -1)
     return ("python", python, "") if python >= 0 else ("", 0, "")
 
 

@@ -276,7 +276,15 @@ def flag_number(launch: LaunchCommand, script: JobScript, name: str) -> int | No
 
 
 def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
-    """Return how many ranks one torchrun starts, if that is known."""
+    """Return how many ranks one launcher starts on a node, if that is known."""
+    if launch.starter == "deepspeed":
+        return flag_number(launch, script, "num-gpus")
+    if launch.starter == "accelerate":
+        total = flag_number(launch, script, "num-processes")
+        machines = flag_number(launch, script, "num-machines")
+        if "num-machines" not in launch.flags:
+            machines = 1 if script.asked.nodes == 1 else None
+        return total // machines if total and machines and total % machines == 0 else None
     if "nproc-per-node" in launch.flags:
         return flag_number(launch, script, "nproc-per-node")
     return None if script.sets("PET_NPROC_PER_NODE") or launch.hides else 1

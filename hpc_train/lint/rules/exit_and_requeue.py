@@ -169,7 +169,8 @@ def cancels_itself(subject: Subject) -> Iterator[RuleHit]:
         action = trap.words[1].text if len(trap.words) > 2 else ""
         for command in action_commands(action, script):
             own = re.search(r"\$\{?SLURM_JOB_?ID", " ".join(word.text for word in command.words))
-            if command.program == "scancel" and own and trap.words[-1].text in ("EXIT", "0"):
+            at_exit = any(word.text in ("EXIT", "0") for word in trap.words[2:])
+            if command.program == "scancel" and own and at_exit:
                 yield RuleHit(line=trap.line, message="the job ends CANCELLED, not COMPLETED")
 
 

@@ -250,6 +250,8 @@ _ONE_VARIABLE = re.compile(r"\$\{?(\w+)(?:\[0\])?\}?")
 def _several_names(value: str, script: JobScript) -> bool:
     """Whether an address is the whole output of `scontrol show hostnames`."""
     match = _ONE_VARIABLE.fullmatch(value)
+    if re.fullmatch(r"\$\{\w+\[[@*]\]\}", value):
+        return True
     if match is None:
         return _ALL_NAMES.fullmatch(value) is not None
     source = script.values.once.get(match[1])

@@ -22,7 +22,6 @@ from hpc_train.lint.rules.directives import (
 from hpc_train.lint.rules.site import queue_of
 from hpc_train.lint.script import (
     JobScript,
-    flag_number,
     nodes_of,
     rank_launches,
     starts_several,
@@ -380,10 +379,7 @@ def _gpus_of(launch: LaunchCommand, script: JobScript) -> int | None:
 
 def _ranks_on_node(launch: LaunchCommand, script: JobScript) -> int | None:
     if launch.starter == "accelerate":
-        total, machines = (
-            flag_number(launch, script, n) for n in ("num-processes", "num-machines")
-        )
-        return total // (machines or 1) if total else None
+        return workers_of(launch, script)
     if launch.starter not in ("torchrun", "python"):
         return None
     tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)

@@ -84,14 +84,15 @@ def _counted(launch: LaunchCommand, workers: int) -> str:
     if launch.starter == "accelerate":
         total, machines = launch.flags.get("num-processes"), launch.flags.get("num-machines") or "1"
         return f"--num_processes {total} (the total) on {machines} machines is {count}"
-    return count if "nproc-per-node" in launch.flags else f"no --nproc-per-node, so {count}"
+    given = {"nproc-per-node", "num-gpus"} & set(launch.flags)
+    return count if given else f"no --nproc-per-node, so {count}"
 
 
 def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     script = subject.script
     gpus = script.asked.gpus_per_node
     for launch in rank_launches(script):
-        if launch.starter not in ("torchrun", "accelerate"):
+        if launch.starter not in ("torchrun", "accelerate", "deepspeed"):
             continue
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
             continue
@@ -101,13 +102,6 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
         if launch.command.ending == "&" or script.sets("CUDA_VISIBLE_DEVICES"):
             continue
         workers = workers_of(launch, script)
-        if launch.starter == "accelerate":
-            total = flag_number(launch, script, "num-processes")
-            machines = flag_number(launch, script, "num-machines")
-            if "num-machines" not in launch.flags:
-                machines = 1 if script.asked.nodes == 1 else None
-            whole = total and machines and total % machines == 0
-            workers = total // machines if whole and total and machines else None
         # Agents of one worker each share a node's GPUs.
         if workers == 1 and launch.outer == "srun":
             tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
@@ -126,8 +120,8 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
 )
 def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in torchruns(script):
-        nodes = nodes_of(launch, script)
+    for launch in (one for one in rank_launches(script) if one.starter in _COUNTS):
+        nodes, count = nodes_of(launch, script), _COUNTS[launch.starter]
         if flag_number(launch, script, "nproc-per-node") == 1 and launch.outer == "srun":
             # torchrun counts each agent as a node.
             nodes = tasks_of(launch, script)
@@ -135,14 +129,14 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
         stated = script.asked.batch or script.pbs is not None
         if several or not stated or nodes is None:
             continue
-        nnodes = flag_number(launch, script, "nnodes")
+        nnodes = flag_number(launch, script, count)
         if "standalone" in launch.flags:
             nnodes = 1
-        elif "nnodes" not in launch.flags:
-            hidden = script.sets("PET_NNODES") or launch.hides
+        elif count not in launch.flags:
+            hidden = script.sets("PET_NNODES") or launch.hides or launch.starter == "accelerate"
             nnodes = None if hidden else 1
         if nnodes is not None and nnodes != nodes and (launch.outer == "srun" or nnodes > nodes):
-            named = "--standalone" if "standalone" in launch.flags else f"--nnodes {nnodes}"
+            named = "--standalone" if "standalone" in launch.flags else f"--{count} {nnodes}"
             kind = "node" if nodes == nodes_of(launch, script) else "torchrun"
             message = f"{named}, but {nodes} {kind}{'s' * (nodes > 1)}"
             yield RuleHit(line=launch.starter_line, message=message)
@@ -165,7 +159,7 @@ def first_node_only(subject: Subject) -> Iterator[RuleHit]:
     alone = [
         launch
         for launch in rank_launches(script)
-        if launch.outer == "" and not is_one_of_several(launch, script)
+        if launch.outer == "" and not starts_elsewhere(script)
     ]
     quiet = _starts_steps(script)
     for launch in alone:
