@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
@@ -70,6 +70,11 @@ class Checked(Value, frozen=True, kw_only=True):
     findings: tuple[LintFinding, ...]
     fixed: tuple[LintFinding, ...] = ()
     sites: tuple[str, ...] = ()
+
+
+def rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[LintRule, ...]:
+    """Return the rules with these ids or prefixes of ids."""
+    return chosen_rules(select, ignore)
 
 
 def make_linter(options: LintOptions) -> Linter:
