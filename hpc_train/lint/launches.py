@@ -239,15 +239,14 @@ def read_launches(
 
 def _launches(command: Command, values: Values, grammar: Grammar) -> list[LaunchCommand]:
     """Return the launch of a command; if branches set its words, the one that starts several."""
-    names = (match and (match[1] or match[2]) for match in map(_whole, command.words[:3]))
+    names = (
+        match and (match[1] or match[2])
+        for match in (WHOLE.fullmatch(word.raw) for word in command.words[:3])
+    )
     chosen = next((values.several[name] for name in names if name in values.several), ())
     known = [replace(values, once={**values.once, one.name: one}) for one in chosen] or [values]
     found = [one for one in (_launch(command, each, grammar) for each in known) if one is not None]
     return [one for one in found if one.outer][:1] or found[:1]
-
-
-def _whole(word: Word) -> re.Match[str] | None:
-    return WHOLE.fullmatch(word.raw)
 
 
 def _launch(command: Command, values: Values, grammar: Grammar) -> LaunchCommand | None:
@@ -357,7 +356,7 @@ def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
 
 
 def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
-    match = _whole(word)
+    match = WHOLE.fullmatch(word.raw)
     name = (match[1] or match[2]) if match else ""
     if name not in values.once:
         return (word,)
@@ -432,7 +431,7 @@ WHOLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})\"?")
 
 def shell_words(word: Word, values: Values) -> Iterator[Word]:
     """Yield the words of `bash -c WORD`; the text may be in a variable that is set once."""
-    match = _whole(word)
+    match = WHOLE.fullmatch(word.raw)
     known = values.once.get(match[1] or match[2]) if match else None
     source = known.word if known else word
     text = values.substitute(known.value if known else word.text)

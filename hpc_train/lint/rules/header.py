@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hpc_train.lint.directives import MARKER
 from hpc_train.lint.options import is_template_line
@@ -154,6 +155,24 @@ def not_checked(subject: Subject) -> Iterator[RuleHit]:
     if name:
         message = f"this is a script of {name}, whose directives hpctrain does not check"
         yield RuleHit(line=line, message=message)
+
+
+@rule(
+    "HT026",
+    "warning",
+    "text of --wrap expanded where sbatch is called",
+    why="In double quotes the shell that calls sbatch expands $(hostname) and variables of Slurm: "
+    "they are those of the login node, or empty.",
+    advice="write single quotes: sbatch --wrap='…'",
+)
+def expanded_outside(subject: Subject) -> Iterator[RuleHit]:
+    for command in subject.script.runs("sbatch") if not subject.script.asked.batch else ():
+        for before, word in pairwise(command.words):
+            raw = word.raw.removeprefix("--wrap=")
+            names = [name for name in word.expanded if name.startswith("SLURM_")]
+            names += ["(hostname)"] if re.search(r"\$\(hostname|`hostname", raw) else []
+            if names and raw[:1] != "'" and "--wrap" in (before.text, word.text[:6]):
+                yield RuleHit(line=word.line, message=f"${names[0]} expands where sbatch is called")
 
 
 @fixable

@@ -30,14 +30,6 @@ def known_partitions(site: SiteProfile) -> tuple[str, ...]:
     return tuple(word for word in words if word not in (None, ANY))
 
 
-def selected_otherwise(site: SiteProfile) -> tuple[str, ...]:
-    """Return the entries that a job selects without --partition: by constraint or account.
-
-    Slurm's own names of their partitions are not in the profile.
-    """
-    return tuple(one.name for one in site.partitions if _select(one).partition is None)
-
-
 def has_open_partitions(site: SiteProfile) -> bool:
     """Return whether the profile lists some partitions and allows any other."""
     return ANY in (_select(one).partition for one in site.partitions)
@@ -147,7 +139,8 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
     names = known_partitions(site) if site else ()
     if site is None or not names or not given or "$" in given:
         return
-    others = selected_otherwise(site)
+    # The entries that a constraint or an account selects; Slurm's names of them are not known.
+    others = tuple(one.name for one in site.partitions if _select(one).partition is None)
     if others:
         for name in given.split(","):
             if name in others and name not in names:

@@ -327,7 +327,11 @@ def unset_variable(subject: Subject) -> Iterator[RuleHit]:
         options = by_option.get(name)
         if options is None or name in seen or command.program in _TALK:
             continue
-        if script.asked.has(*options) or _guarded(script, name) or not _concerns(script, name):
+        # Whether the script requests what the variable counts, by another option.
+        asked = script.asked
+        counted = asked.has("nodes", "ntasks", "ntasks-per-node")
+        concerns = asked.gpus if name == "SLURM_GPUS_PER_NODE" else counted
+        if asked.has(*options) or not concerns or _guarded(script, name):
             continue
         seen.add(name)
         message = f"{name} is not set: it needs --{options[0]}"
@@ -340,11 +344,3 @@ def _guarded(script: JobScript, name: str) -> bool:
         return True
     tests = [command for command in script.commands if command.program in _TESTS]
     return any(name in word.expanded for command in tests for word in command.words)
-
-
-def _concerns(script: JobScript, name: str) -> bool:
-    """Whether the script itself requests what the variable counts, by another option."""
-    asked = script.asked
-    if name == "SLURM_GPUS_PER_NODE":
-        return asked.gpus
-    return asked.has("nodes", "ntasks", "ntasks-per-node")
