@@ -147,7 +147,7 @@ def known_values(
             itself = re.search(rf"\$(?:{one.name}\b|\{{{one.name}\}})", one.value)
             if itself:
                 value = one.value.replace(itself[0], before.value)
-            elif re.match(r"\w+\+=", one.word.text):
+            elif re.match(r"\w{1,99}\+=", one.word.text):
                 value = before.value + one.value
         if value:
             word = replace(word, raw=f"{one.name}={value}", items=word.items + one.word.items)

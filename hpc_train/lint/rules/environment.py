@@ -120,7 +120,7 @@ def _activates(command: Command) -> bool:
 )
 def bare_activation(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    if not script.asked.batch or re.match(r"#!.*\s(?:-\w*[li]|--login)", script.lines[0]):
+    if not script.asked.batch or re.match(r"#!.{0,99}\s(?:-\w{0,9}[li]|--login)", script.lines[0]):
         return
     start_up = ""
     for command in script.commands:

@@ -23,7 +23,7 @@ _OTHER_OPTION = re.compile(
     r"^(--?ppn|--cpu-bind|--depth|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)"
     r"(=|$)"
 )
-_STARTED = re.compile(r"(?:.*/)?(?:python[\d.]*|bash|sh|torchrun)")
+_STARTED = re.compile(r"(?:.{0,200}/)?(?:python[\d.]{0,9}|bash|sh|torchrun)")
 _HOSTS = re.compile(r"oversubscribe|(?:^| )--?(?:hostfile|machinefile|host|H)\b", re.IGNORECASE)
 _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
@@ -184,9 +184,8 @@ def over_tcp(subject: Subject) -> Iterator[RuleHit]:
     if subject.script.asked.nodes == 1:
         return
     for line, name, value in _mca(subject):
-        if (name, value) == ("pml", "ob1") or (
-            name == "btl" and re.match(r"(?!\^).*\btcp\b", value)
-        ):
+        tcp = name == "btl" and value[:1] != "^" and "tcp" in value.split(",")
+        if tcp or (name, value) == ("pml", "ob1"):
             yield RuleHit(line=line, message=f"{name} {value} selects TCP", severity=severity)
             return
 
