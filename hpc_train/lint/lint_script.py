@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
+from shlex import quote
+
+from msgspec.structs import replace
 
 from hpc_train.errors import UnknownNameError
-from hpc_train.lint.job_script import JobScript, read_script
+from hpc_train.lint.options import read_options
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
+from hpc_train.lint.rules.header import other_system
+from hpc_train.lint.script import JobScript, read_script
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.value import Value
+from hpc_train.slurm_options import sbatch_grammar
 
 # Each round of edits may enable a fix of another rule; no script needs many.
 _ROUNDS = 5
@@ -100,36 +106,69 @@ def _examine(
     text: str, context: LintContext, rules: tuple[LintRule, ...]
 ) -> list[tuple[LintFinding, Edit | None]]:
     script = read_script(text, context.site)
-    suppressions = read_suppressions(script)
+    suppressed = suppressions(script)
+    if other_system(script)[1] == "HTCondor":
+        rules = tuple(rule for rule in rules if rule.id == "HT025")
     subject = Subject(script=script, context=context)
+    every = [one for rule in rules for one in _findings(rule, subject)]
+    for inner, first, expands in _submitted(script):
+        subject = Subject(script=read_script(inner, context.site), context=context)
+        for finding, _ in (one for rule in rules for one in _findings(rule, subject)):
+            # The outer shell expands variables in the directives.
+            if not (expands and finding.id == "HT010"):
+                line = first + finding.line - 1 if first > 0 else -first
+                every.append((replace(finding, line=line), None))
     found = {
         (finding.line, finding.id, finding.message): (finding, edit)
-        for rule in rules
-        for finding, edit in _findings(rule, subject)
-        if not suppressions.covers(finding.id, finding.line)
+        for finding, edit in every
+        if not suppressed(finding.id, finding.line)
     }
     return [found[key] for key in sorted(found)]
 
 
+def _submitted(script: JobScript) -> Iterator[tuple[str, int, bool]]:
+    """Yield the scripts that a script submits, each with its first line; below 0 it has only that.
+
+    They are here-documents with directives, in which the outer shell may expand variables, and the
+    texts of --wrap.
+    """
+    for document in script.documents:
+        body = document.body if document.quoted else document.body.replace("\\$", "$")
+        if body.startswith("#!") and re.search(r"^#(?:SBATCH|PBS) ", body, re.MULTILINE):
+            yield body, document.line, not document.quoted
+    for command in script.runs("sbatch"):
+        options, _ = read_options(command.words[1:], sbatch_grammar())
+        lines = [
+            one.spelled if one.value is None else f"{one.spelled} {quote(one.value)}"
+            for one in options
+            if one.name != "wrap"
+        ]
+        for one in options:
+            if one.name == "wrap" and one.value:
+                header = "\n#SBATCH ".join(("#!/bin/bash", *lines))
+                yield f"{header}\n{one.value}", -command.line, True
+
+
 def _findings(rule: LintRule, subject: Subject) -> Iterator[tuple[LintFinding, Edit | None]]:
-    of_pbs = subject.script.pbs is not None and not subject.script.directives
+    words = _WORDS if subject.script.pbs is not None and not subject.script.directives else ()
     for hit in islice(rule.check(subject), _MOST):
-        advice = hit.advice or rule.advice
+        advice, message = hit.advice or rule.advice, hit.message
+        if len(message) > _LONGEST:
+            message = f"{message[: _LONGEST - 1]}…"
+        for slurm, pbs in words:
+            advice = advice.replace(slurm, pbs)
         finding = LintFinding(
             id=rule.id,
             severity=hit.severity or rule.severity,
             line=hit.line,
             # A message quotes the script, whose bytes need not be text.
-            message=_short(hit.message).encode("utf-8", "backslashreplace").decode("utf-8"),
-            advice=in_words_of_pbs(advice) if of_pbs else advice,
+            message=message.encode("utf-8", "backslashreplace").decode("utf-8"),
+            advice=advice,
         )
         yield finding, hit.edit
 
 
-def _short(message: str) -> str:
-    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
-
-
+# Commands and variables of Slurm -> those of a job of PBS.
 # Longer texts first: a shorter one may be a part of them.
 _WORDS = (
     (
@@ -150,70 +189,32 @@ _WORDS = (
 )
 
 
-def in_words_of_pbs(advice: str) -> str:
-    """Replace the commands and variables of Slurm by those of a job of PBS."""
-    for slurm, pbs in _WORDS:
-        advice = advice.replace(slurm, pbs)
-    return advice
-
-
 _COMMENT = re.compile(r"#\s*hpctrain:\s*(ignore(?:-file)?)\b[ \t:]*((?:HT\d+[ \t,]*)*)")
 _ALL = ""
 
 
-class Suppression(Value, frozen=True, kw_only=True):
-    """The rules suppressed in the whole file, and on single lines; an empty id means every rule."""
+def suppressions(script: JobScript) -> Callable[[str, int], bool]:
+    """Read the comments; the result tells whether they cover the finding of a rule on a line.
 
-    everywhere: frozenset[str]
-    lines: dict[int, frozenset[str]]
-
-    def covers(self, rule: str, line: int) -> bool:
-        """Return whether a rule's finding on a line is suppressed."""
-        here = self.lines.get(line, frozenset())
-        return bool({rule, _ALL} & (self.everywhere | here))
-
-
-def read_suppressions(script: JobScript) -> Suppression:
-    """Read the comments; a comment on its own line applies to the next line of code."""
-    everywhere: set[str] = set()
-    lines: dict[int, set[str]] = {}
-    spans, targets = _spans(script), _targets(script.lines)
-    for number, line in enumerate(script.lines, 1):
+    A comment on its own line applies to the next line of code, and to the whole command there.
+    """
+    covered: dict[int, set[str]] = {}
+    spans: dict[int, range] = {}
+    for command in script.commands:
+        span = range(command.line, command.last_line + 1)
+        spans |= {line: span for line in span if len(spans.get(line, ())) < len(span)}
+    following = len(script.lines)
+    for number in range(len(script.lines), 0, -1):
+        line = script.lines[number - 1]
+        alone = re.match(r"^\s*#\s*hpctrain:", line) is not None
+        target = following if alone else number
+        if line.strip() and not alone:
+            following = number
         match = _COMMENT.search(line)
         if match is None:
             continue
         rules = set(re.findall(r"HT\d+", match[2])) or {_ALL}
-        if match[1] == "ignore-file":
-            everywhere |= rules
-            continue
-        for covered in spans.get(targets[number - 1], (targets[number - 1],)):
-            lines.setdefault(covered, set()).update(rules)
-    return Suppression(
-        everywhere=frozenset(everywhere),
-        lines={number: frozenset(rules) for number, rules in lines.items()},
-    )
-
-
-def _targets(lines: tuple[str, ...]) -> list[int]:
-    """Return, for each line, the line to which a comment on it applies: itself, or the next "
-    "code."""
-    targets: list[int] = []
-    following = len(lines)
-    for number in range(len(lines), 0, -1):
-        line = lines[number - 1]
-        alone = re.match(r"^\s*#\s*hpctrain:", line) is not None
-        targets.append(following if alone else number)
-        if line.strip() and not alone:
-            following = number
-    return targets[::-1]
-
-
-def _spans(script: JobScript) -> dict[int, range]:
-    """Map each line to all lines of its command."""
-    spans: dict[int, range] = {}
-    for command in script.commands:
-        span = range(command.line, command.last_line + 1)
-        for line in span:
-            if len(spans.get(line, ())) < len(span):
-                spans[line] = span
-    return spans
+        for one in (0,) if match[1] == "ignore-file" else spans.get(target, (target,)):
+            covered.setdefault(one, set()).update(rules)
+    none: set[str] = set()
+    return lambda rule, line: bool({rule, _ALL} & (covered.get(0, none) | covered.get(line, none)))

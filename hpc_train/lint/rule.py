@@ -9,7 +9,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
-from hpc_train.lint.job_script import JobScript
+from hpc_train.lint.script import JobScript
 from hpc_train.model.finding import Severity
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.slurm_answer import SlurmAnswer
@@ -34,33 +34,23 @@ class LintContext(Value, frozen=True, kw_only=True):
     answer: SlurmAnswer | None = None
 
 
-class Product(Value, frozen=True, kw_only=True):
-    """A product with its valid versions: `first` inclusive, `end` exclusive; `example` is one."""
-
-    name: str
-    first: str
-    end: str
-    example: str
+# Name, first version, end of the versions, example. The ends leave room for later releases.
+NCCL = ("NCCL", "2.1", "4", "2.21.5")
+SLURM = ("Slurm", "20.0", "40", "24.11.5")
+OPEN_MPI = ("Open MPI", "1.0", "10", "5.0.8")
 
 
-# The upper bounds leave room for later releases; NCCL needs a minor version.
-NCCL = Product(name="NCCL", first="2.1", end="4", example="2.21.5")
-SLURM = Product(name="Slurm", first="20.0", end="40", example="24.11.5")
-OPEN_MPI = Product(name="Open MPI", first="1.0", end="10", example="5.0.8")
-
-
-def parse_version(text: str, place: str, product: Product) -> Version:
+def parse_version(text: str, place: str, product: tuple[str, str, str, str]) -> Version:
     """Read `2.21`, `5.0.8rc1`, or the version of a package, such as `2.21.5-1`.
 
     Raises:
         SpecError: the text is no version, or is outside the product's range.
     """
+    name, first, end, example = product
     match = re.fullmatch(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?:[-+a-z].*)?", text.strip())
-    if match is None or older(match[1], product.first) or not older(match[1], product.end):
-        raise SpecError(
-            f"{place}: {text[:40]!r} is not a version of {product.name}",
-            f"write it like {product.example}",
-        )
+    if match is None or older(match[1], first) or not older(match[1], end):
+        message = f"{place}: {text[:40]!r} is not a version of {name}"
+        raise SpecError(message, f"write it like {example}")
     return Version.parse(match[1])
 
 

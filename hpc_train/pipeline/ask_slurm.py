@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
-from hpc_train.lint.job_script import read_script
+from hpc_train.lint.script import read_script
 from hpc_train.model.live_cluster import Association
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.slurm_answer import SlurmAnswer, SlurmFacts

@@ -11,9 +11,7 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.json_files import cannot_write, write_file
-from hpc_train.lint.job_script import read_script
-from hpc_train.lint.lint_script import chosen_rules, lint_script, read_suppressions, repair_script
-from hpc_train.lint.refused_options import without_repetition
+from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script, suppressions
 from hpc_train.lint.rule import (
     NCCL,
     OPEN_MPI,
@@ -23,6 +21,8 @@ from hpc_train.lint.rule import (
     LintRule,
     parse_version,
 )
+from hpc_train.lint.rules.slurm_answer import without_repetition
+from hpc_train.lint.script import read_script
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
@@ -72,12 +72,8 @@ class Checked(Value, frozen=True, kw_only=True):
     sites: tuple[str, ...] = ()
 
 
-def rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[LintRule, ...]:
-    """Return the selected rules.
-
-    Raises:
-        UnknownNameError: no rule has an id with this prefix.
-    """
+def rules(select: Sequence[str], ignore: Sequence[str]) -> tuple[LintRule, ...]:
+    """Return the rules with these ids or prefixes of ids."""
     return chosen_rules(select, ignore)
 
 
@@ -87,7 +83,9 @@ def make_linter(options: LintOptions) -> Linter:
     Raises:
         HpcTrainError: an unknown rule or site, an invalid version, or no sbatch to ask.
     """
-    site = _site_of(options)
+    # The site of this host has nothing to do with a script.
+    named = options.site or os.environ.get("HPCTRAIN_SITE")
+    site = load_choice(choose_site(options.site))[1].value if named else None
     nccl, openmpi, slurm = options.nccl, options.openmpi, options.slurm
     given = LintContext(
         nccl=None if nccl is None else parse_version(nccl, "--nccl", NCCL),
@@ -96,22 +94,13 @@ def make_linter(options: LintOptions) -> Linter:
     )
     context = _at_site(given, site) if site else given
     rules = chosen_rules(options.select, options.ignore)
-    judge = _judge() if options.ask else None
+    judge = None
+    if options.ask:
+        # The import takes 20 ms, which other calls do not need.
+        from hpc_train.pipeline.ask_slurm import slurm_judge
+
+        judge = slurm_judge()
     return Linter(context=context, rules=rules, site=options.site, fix=options.fix, judge=judge)
-
-
-def _site_of(options: LintOptions) -> SiteProfile | None:
-    """Return the site that is named; that of this host has nothing to do with a script."""
-    if not (options.site or os.environ.get("HPCTRAIN_SITE")):
-        return None
-    return load_choice(choose_site(options.site))[1].value
-
-
-def _judge() -> SlurmJudge:
-    # The import takes 20 ms, which other calls do not need.
-    from hpc_train.pipeline.ask_slurm import slurm_judge
-
-    return slurm_judge()
 
 
 def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
@@ -145,8 +134,16 @@ def lint_file(path: Path, linter: Linter) -> Checked:
         found = tuple(_lint_job(path, raw, linter, prepared))
         return Checked(findings=found, sites=tuple(site.name for site in prepared.sites))
     checked, fixed = lint_bytes(raw, linter, str(path))
-    if fixed != raw:
-        _write(path, fixed)
+    if fixed == raw:
+        return checked
+    try:
+        mode = path.stat().st_mode
+        # The new file replaces it, also where it may not be written.
+        path.open("r+b").close()
+        write_file(path, fixed)
+        path.chmod(mode & 0o7777)
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
     return checked
 
 
@@ -196,26 +193,16 @@ def _read(path: Path) -> bytes:
     return raw
 
 
-def _write(path: Path, content: bytes) -> None:
-    try:
-        mode = path.stat().st_mode
-        # The new file replaces it, also where it may not be written.
-        path.open("r+b").close()
-        write_file(path, content)
-        path.chmod(mode & 0o7777)
-    except OSError as failure:
-        raise cannot_write(path, failure) from None
-
-
 def _lint_job(path: Path, raw: bytes, linter: Linter, prepared: Prepared) -> Iterator[LintFinding]:
-    findings = dict.fromkeys(
-        _at_job(finding, script, plan, str(path))
-        for script, plan, found in _of_scripts(prepared, linter)
-        for finding in found
-    )
-    suppressions = read_suppressions(read_script(raw.decode("utf-8", "replace")))
+    findings: dict[LintFinding, None] = {}
+    for script, plan, found in _of_scripts(prepared, linter):
+        for finding in found:
+            # The answer on a whole script has line 1.
+            whole = finding.id.startswith(_ANSWER) and finding.line == 1
+            findings[finding if whole else at_origin(finding, script, plan, str(path))] = None
+    suppressed = suppressions(read_script(raw.decode("utf-8", "replace")))
     for finding in sorted(findings, key=lambda one: (one.line, one.id, one.message)):
-        if not suppressions.covers(finding.id, finding.line):
+        if not suppressed(finding.id, finding.line):
             yield finding
 
 
@@ -236,12 +223,6 @@ def _of_scripts(
         context = at[prepared.first.name]
         found = _judged(script.text, of_answer, context, subject="the allocation")
         yield script, plan, found
-
-
-def _at_job(finding: LintFinding, script: Script, plan: LaunchPlan, label: str) -> LintFinding:
-    """Return a finding with its line in the job file; the answer on a whole script has line 1."""
-    whole = finding.id.startswith(_ANSWER) and finding.line == 1
-    return finding if whole else at_origin(finding, script, plan, label)
 
 
 # RoCE uses the same verbs; Google's stacks are different.

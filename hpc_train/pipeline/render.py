@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.data_folders import template_path
 from hpc_train.errors import HpcTrainError, PlanError, SpecError, StrategyError, UnknownNameError
-from hpc_train.lint.setup_lines import check_setup
+from hpc_train.lint.script import check_setup
 from hpc_train.model.batch_system import BatchSystem
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan

@@ -12,7 +12,7 @@ import pytest
 
 from hpc_train.lab.slurm_programs import chosen_prefix, version_of
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.lint.option_values import value_forms
+from hpc_train.lint.options import value_forms
 from tests.lab.conftest import Slurm
 
 

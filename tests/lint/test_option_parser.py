@@ -5,10 +5,15 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.lint.option_parser import full_name, read_options
-from hpc_train.lint.option_values import refused_value, srun_value_forms, value_forms
+from hpc_train.lint.options import (
+    full_name,
+    read_options,
+    refused_value,
+    srun_value_forms,
+    value_forms,
+)
 from hpc_train.lint.rules.torchrun import OPTIONS
-from hpc_train.lint.shell.ast import Word
+from hpc_train.lint.shell import Word
 from hpc_train.slurm_options import sbatch_grammar, srun_grammar
 
 

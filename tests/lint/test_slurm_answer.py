@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.lint.lint_script import chosen_rules, lint_script
-from hpc_train.lint.refused_options import without_repetition
 from hpc_train.lint.rule import LintContext
+from hpc_train.lint.rules.slurm_answer import without_repetition
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.live_cluster import Association
 from hpc_train.model.slurm_answer import ShellVariable, SlurmAnswer, SlurmFacts

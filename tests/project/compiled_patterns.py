@@ -17,7 +17,7 @@ import msgspec
 
 import hpc_train
 from hpc_train.data_folders import data_file
-from hpc_train.lint.option_values import srun_value_forms
+from hpc_train.lint.options import srun_value_forms
 from hpc_train.records.parsers.formats import compiled, read_formats
 from hpc_train.records.signatures.catalogue import packaged
 

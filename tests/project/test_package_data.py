@@ -10,9 +10,8 @@ import pytest
 from hpc_train import job_state, typed_values
 from hpc_train.data_folders import data_file
 from hpc_train.errors import HpcTrainError
-from hpc_train.lint.nccl_variables import nccl_variables
-from hpc_train.lint.option_values import value_forms
-from hpc_train.lint.rules.variable_names import slurm_variables
+from hpc_train.lint.options import value_forms
+from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
 from hpc_train.records.parsers.formats import read_formats
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import is_crash

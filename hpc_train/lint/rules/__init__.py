@@ -7,58 +7,30 @@ Not here: reading scripts (`lint`, `lint.shell`), queues and their limits (`mode
 from __future__ import annotations
 
 from functools import lru_cache
-from types import ModuleType
 
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
-    binding,
-    containers,
-    directive_syntax,
+    directives,
+    environment,
     exit_and_requeue,
     header,
     mpi,
     nccl_network,
-    option_values,
-    pbs_directives,
-    pbs_job,
-    pbs_site,
-    ports,
+    pbs,
     rendezvous,
-    rendezvous_port,
     resources,
     site,
     slurm_answer,
     srun,
-    step_sizes,
     torchrun,
     variable_assignments,
     variable_names,
 )
 
-_MODULES: tuple[ModuleType, ...] = (
-    header,
-    directive_syntax,
-    option_values,
-    resources,
-    srun,
-    binding,
-    torchrun,
-    rendezvous,
-    rendezvous_port,
-    exit_and_requeue,
-    variable_assignments,
-    variable_names,
-    nccl_network,
-    mpi,
-    site,
-    containers,
-    ports,
-    step_sizes,
-    slurm_answer,
-    pbs_directives,
-    pbs_job,
-    pbs_site,
-)
+_MODULES = (
+    header, directives, resources, srun, torchrun, rendezvous, exit_and_requeue,
+    variable_assignments, variable_names, nccl_network, mpi, site, environment, slurm_answer, pbs,
+)  # fmt: skip
 
 
 @lru_cache(maxsize=1)

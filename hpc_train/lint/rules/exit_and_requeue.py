@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import islice, pairwise
+from itertools import pairwise
 
-from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches
-from hpc_train.lint.shell.ast import Command, Word
-from hpc_train.lint.shell.commands import read_commands
-from hpc_train.model.value import Value
+from hpc_train.lint.script import JobScript, rank_launches
+from hpc_train.lint.shell import Command, read_commands
 
 _WAIT = (
     "wait for each process by its id: srun … & pids+=($!), then "
@@ -21,19 +18,15 @@ _TALK = ("echo", "date", "printf", "sleep", "ls", "nvidia-smi", "deactivate")
 
 
 def _runs_in_front(script: JobScript) -> Iterator[Command]:
-    for launch in rank_launches(script):
-        if launch.command.inside == "" and not _in_background(script, launch.command):
-            yield launch.command
-
-
-def _in_background(script: JobScript, command: Command) -> bool:
-    """Whether `&` is behind the command, its pipeline, or the group or subshell around it."""
-    lines = [line.strip() for line in script.lines[command.last_line - 1 :]]
-    while len(lines) > 1 and lines[0].endswith(("\\", "|")):
-        del lines[0]
-    ends = [line for line in lines if line.startswith(("}", ")", "done"))]
-    behind = (*lines[:1], *ends[:1])
-    return any(line.endswith("&") and not line.endswith("&&") for line in behind)
+    """Yield the launches without `&` behind them, their pipeline, or the group around them."""
+    for command in (one.command for one in rank_launches(script) if one.command.inside == ""):
+        lines = [line.strip() for line in script.lines[command.last_line - 1 :]]
+        while len(lines) > 1 and lines[0].endswith(("\\", "|")):
+            del lines[0]
+        ends = [line for line in lines if line.startswith(("}", ")", "done"))]
+        behind = (*lines[:1], *ends[:1])
+        if not any(line.endswith("&") and not line.endswith("&&") for line in behind):
+            yield command
 
 
 def _sets(script: JobScript, *flags: str) -> bool:
@@ -107,17 +100,16 @@ def _bare_wait(script: JobScript) -> Iterator[RuleHit]:
     # A server that the script ends itself has no exit code to lose.
     if script.runs("kill", "pkill", "scancel"):
         return
+    # An `exit` with an explicit code.
+    exits = [
+        c.line for c in script.runs("exit") if c.words[1:] and c.words[1].text not in ("0", "$?")
+    ]
     for command in (one for one in waits if len(one.words) == 1):
-        if started and command.line >= started[0] and not _fails_behind(script, command.line):
+        behind = any(line >= command.line for line in exits)
+        if started and command.line >= started[0] and not behind:
             message = f"`wait` returns 0, regardless of the exit code of line {started[0]}"
             yield RuleHit(line=command.line, message=message, advice=_WAIT)
             return
-
-
-def _fails_behind(script: JobScript, line: int) -> bool:
-    """Whether an `exit` with an explicit code follows a line."""
-    exits = [c for c in script.runs("exit") if len(c.words) > 1 and c.line >= line]
-    return any(command.words[1].text not in ("0", "$?") for command in exits)
 
 
 @rule(
@@ -131,11 +123,17 @@ def _fails_behind(script: JobScript, line: int) -> bool:
 )
 def late_trap(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for trap in islice((one for one in signal_traps(script) if not one.cleanup), 1):
+    for trap, action, signals in signal_traps(script):
+        programs = {command.program for command in action_commands(action, script)} - {""}
+        at_exit = any(word.text in ("EXIT", "0") for word in trap.words)
+        if set(signals) <= _ENDING and programs and (at_exit or not programs & _GOING_ON):
+            # It only ends processes and cleans up, at the end or after it.
+            continue
         late = [run.line for run in _runs_in_front(script) if run.line > trap.line]
         if late:
-            message = f"the trap of {trap.signals[0]} waits for the command of line {late[0]}"
+            message = f"the trap of {signals[0]} waits for the command of line {late[0]}"
             yield RuleHit(line=trap.line, message=message)
+        return
 
 
 @rule(
@@ -152,11 +150,28 @@ def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
     named = re.fullmatch(r"(?:R:)?(?:SIG)?([A-Z0-9]+)(?:@\d+)?", value)
     if named is None:
         return
-    for trap in signal_traps(script):
-        if named[1] in [signal.removeprefix("SIG") for signal in trap.signals]:
-            line = script.asked.line("signal")
-            yield RuleHit(line=line, message=f"--signal={value} does not reach the script's trap")
-            return
+    if any(named[1] in signals for _, _, signals in signal_traps(script)):
+        line = script.asked.line("signal")
+        yield RuleHit(line=line, message=f"--signal={value} does not reach the script's trap")
+
+
+@rule(
+    "HT421",
+    "warning",
+    "job that cancels itself",
+    why="`scancel` of the own job in a trap makes its state CANCELLED, also after a training that "
+    "succeeded: --dependency=afterok jobs do not start.",
+    advice="leave it out: the job ends with its script",
+)
+def cancels_itself(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for trap in script.runs("trap")[:20] if "scancel" in script.text else ():
+        action = trap.words[1].text if len(trap.words) > 2 else ""
+        for command in action_commands(action, script):
+            own = re.search(r"\$\{?SLURM_JOB_?ID", " ".join(word.text for word in command.words))
+            at_exit = any(word.text in ("EXIT", "0") for word in trap.words[2:])
+            if command.program == "scancel" and own and at_exit:
+                yield RuleHit(line=trap.line, message="the job ends CANCELLED, not COMPLETED")
 
 
 @rule(
@@ -179,18 +194,6 @@ def requeue_of_array(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=command.line, message="this id selects all elements of the array")
 
 
-def _takes_folder(command: Command, word: Word) -> bool:
-    """Whether a command uses the script's folder; its text can be read, and submitted again."""
-    cut = re.search(r"\$\{(?:0|BASH_SOURCE(?:\[0\])?)%", word.raw)
-    return cut is not None or command.program in ("dirname", "realpath", "readlink")
-
-
-def _outside_slurm(script: JobScript, command: Command) -> bool:
-    """Whether this is the fallback for a run outside Slurm."""
-    tests = [block.condition for block in script.around(command)]
-    return any("SLURM" in text for text in (*tests, script.lines[command.line - 1]))
-
-
 @rule(
     "HT406",
     "warning",
@@ -204,9 +207,15 @@ def own_path(subject: Subject) -> Iterator[RuleHit]:
     if not script.asked.batch:
         return
     for command in script.commands:
+        # The fallback for a run outside Slurm.
+        tests = (block.condition for block in script.around(command))
+        if any("SLURM" in text for text in (*tests, script.lines[command.line - 1])):
+            continue
         for word in (*command.words, *command.assignments):
             found = {"0", "BASH_SOURCE"} & set(word.expanded)
-            if found and _takes_folder(command, word) and not _outside_slurm(script, command):
+            cut = re.search(r"\$\{(?:0|BASH_SOURCE(?:\[0\])?)%", word.raw)
+            # The folder is another one; the text can be read, and submitted again.
+            if found and (cut or command.program in ("dirname", "realpath", "readlink")):
                 name = "BASH_SOURCE" if "BASH_SOURCE" in found else "$0"
                 yield RuleHit(line=word.line, message=f"{name} is a copy in Slurm's spool folder")
                 break
@@ -235,67 +244,36 @@ def signal_ends_torchrun(subject: Subject) -> Iterator[RuleHit]:
 
 
 _SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")
-_AT_EXIT = frozenset(("EXIT", "0"))
 _ENDING = frozenset(("TERM", "INT", "HUP", "15"))
-_CLEANING = frozenset(
+_GOING_ON = frozenset("scontrol sbatch qsub touch hpctrain python python3 srun".split())
+
+
+def signal_traps(script: JobScript) -> Iterator[tuple[Command, str, list[str]]]:
+    """Yield the traps that handle a signal: command, action, signals.
+
+    '' ignores the signal, - restores the default.
     """
-    rm rmdir umount fusermount mv cp rsync kill pkill killall wait scancel ray docker podman
-    echo printf date exit return set cd sleep sync : true trap popd module deactivate unset local
-    export [ [[ test if fi then else
-    """.split()
-)
-
-
-class Trap(Value, frozen=True, kw_only=True):
-    """`trap ACTION SIGNALS`; a `cleanup` only ends processes and removes files."""
-
-    command: Command
-    action: str
-    signals: tuple[str, ...]
-    cleanup: bool
-
-    @property
-    def line(self) -> int:
-        """The line of the command."""
-        return self.command.line
-
-
-def signal_traps(script: JobScript) -> Iterator[Trap]:
-    """Yield the traps that handle a signal; '' ignores the signal, - restores the default."""
     for command in script.runs("trap"):
         texts = [word.text for word in command.words[1:] if word.text != "--"]
-        signals = tuple(text for text in texts[1:] if _SIGNALS.fullmatch(text))
+        signals = [text.removeprefix("SIG") for text in texts[1:] if _SIGNALS.fullmatch(text)]
         if signals and texts[0] not in ("", "-", ":"):
-            at_exit = bool(_AT_EXIT & set(texts[1:]))
-            cleanup = _is_cleanup(texts[0], signals, script, at_exit=at_exit)
-            yield Trap(command=command, action=texts[0], signals=signals, cleanup=cleanup)
+            yield command, texts[0], signals
 
 
-def _is_cleanup(action: str, signals: tuple[str, ...], script: JobScript, *, at_exit: bool) -> bool:
-    if not {signal.removeprefix("SIG") for signal in signals} <= _ENDING:
-        return False
-    programs = {command.program for command in _commands_of(action, script)} - {""}
-    return bool(programs) and (at_exit or programs <= _CLEANING)
-
-
-def _commands_of(action: str, script: JobScript) -> tuple[Command, ...]:
-    """Return the commands of an action; if it is a function of the script, those of its body."""
+def action_commands(action: str, script: JobScript) -> tuple[Command, ...]:
+    """Return the commands of a trap; if it calls a function of the script, those of its body."""
     commands = read_commands(action).commands
-    if len(commands) == 1 and len(commands[0].words) == 1:
-        return _body(commands[0].program, script) or commands
-    return commands
-
-
-def _body(name: str, script: JobScript) -> tuple[Command, ...]:
-    heads = [
-        index
-        for index, command in enumerate(script.commands)
-        if [word.text for word in command.words] in ([name], ["function", name])
-        and ("(" in (command.ending, *command.redirects) or command.words[0].text == "function")
-    ]
-    body: list[Command] = []
-    for command in script.commands[heads[0] + 1 :] if heads else ():
-        if body and "}" in command.keywords:
+    if len(commands) != 1 or len(commands[0].words) != 1:
+        return commands
+    name, body, inside = commands[0].program, list[Command](), False
+    for command in script.commands:
+        texts = [word.text for word in command.words]
+        if inside and body and "}" in command.keywords:
             break
-        body.append(command)
-    return tuple(body)
+        if inside:
+            body.append(command)
+        elif texts == ["function", name] or (
+            texts == [name] and "(" in (command.ending, *command.redirects)
+        ):
+            inside = True
+    return tuple(body) or commands

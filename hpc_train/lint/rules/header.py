@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hpc_train.lint.directives import MARKER
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.placeholders import is_template_line
+from hpc_train.lint.options import is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.script import JobScript, rank_launches
+from hpc_train.lint.shell import Command
 from hpc_train.model.finding import Severity
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
@@ -99,10 +99,11 @@ def _short(text: str) -> str:
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     for number, line in _own_lines(subject):
         match = _LIKE_MARKER.match(line)
-        if match is None or not _is_meant(match) or line.startswith(MARKER):
+        if match is None or line.startswith(MARKER):
             continue
         indent, marks, gap, word, rest = match.groups()
-        if len(marks) > 1 or not re.search(r"^\s*-", rest):
+        likeness = difflib.SequenceMatcher(None, word.upper(), "SBATCH").ratio()
+        if likeness < 0.8 or len(marks) > 1 or not re.search(r"^\s*-", rest):
             continue
         edit = Edit(line=number, before=indent + marks + gap + word, after=MARKER)
         # `# SBATCH` may be a directive that was disabled on purpose.
@@ -118,24 +119,60 @@ def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line=number, message=message, edit=edit if sure else None, severity=severity)
 
 
-def _is_meant(match: re.Match[str]) -> bool:
-    word = match[4]
-    likeness = difflib.SequenceMatcher(None, word.upper(), "SBATCH").ratio()
-    return likeness >= 0.8
+_OTHERS = (
+    (re.compile(r"#BSUB\s"), "LSF (bsub)"),
+    (re.compile(r"#\s?flux:", re.IGNORECASE), "Flux"),
+    (re.compile(r"#\$\s+-"), "Grid Engine"),
+    (re.compile(r"#OAR\s"), "OAR"),
+    (re.compile(r"#PJM\s"), "Fujitsu TCS (pjsub)"),
+    (re.compile(r"#COBALT\s"), "Cobalt"),
+    (re.compile(r"#MSUB\s"), "Moab"),
+    (re.compile(r"(?:universe|executable)\s*=", re.IGNORECASE), "HTCondor"),
+)
+
+
+def other_system(script: JobScript) -> tuple[int, str]:
+    """Return the first directive of a batch system that is not checked, and its name."""
+    own = any(script.directives) or script.pbs is not None
+    for number, line in () if own else enumerate(script.lines, 1):
+        name = next((name for pattern, name in _OTHERS if pattern.match(line)), "")
+        if name and number not in script.inner_lines:
+            queued = any(re.match(r"queue\b", text, re.IGNORECASE) for text in script.lines)
+            return (number, name) if queued or name != "HTCondor" else (0, "")
+    return 0, ""
 
 
 @rule(
-    "HT004",
+    "HT025",
     "info",
-    "disabled directive",
-    why="##SBATCH is a comment. It is the usual way to disable a directive, but also a common "
-    "typing error.",
-    advice="remove one # if the directive is intended",
+    "script of a batch system that is not checked",
+    why="hpctrain reads the directives of Slurm and PBS only. Of a script for another system it "
+    "checks the commands, and of a submit file of HTCondor nothing.",
+    advice="check the directives with the system itself",
 )
-def switched_off(subject: Subject) -> Iterator[RuleHit]:
-    for number, line in _own_lines(subject):
-        if re.match(r"^##+\s*SBATCH\b", line):
-            yield RuleHit(line=number, message="a comment to sbatch: more than one #")
+def not_checked(subject: Subject) -> Iterator[RuleHit]:
+    line, name = other_system(subject.script)
+    if name:
+        message = f"this is a script of {name}, whose directives hpctrain does not check"
+        yield RuleHit(line=line, message=message)
+
+
+@rule(
+    "HT026",
+    "warning",
+    "text of --wrap expanded where sbatch is called",
+    why="In double quotes the shell that calls sbatch expands $(hostname) and variables of Slurm: "
+    "they are those of the login node, or empty.",
+    advice="write single quotes: sbatch --wrap='…'",
+)
+def expanded_outside(subject: Subject) -> Iterator[RuleHit]:
+    for command in subject.script.runs("sbatch") if not subject.script.asked.batch else ():
+        for before, word in pairwise(command.words):
+            raw = word.raw.removeprefix("--wrap=")
+            names = [name for name in word.expanded if name.startswith("SLURM_")]
+            names += ["(hostname)"] if re.search(r"\$\(hostname|`hostname", raw) else []
+            if names and raw[:1] != "'" and "--wrap" in (before.text, word.text[:6]):
+                yield RuleHit(line=word.line, message=f"${names[0]} expands where sbatch is called")
 
 
 @fixable
@@ -234,20 +271,7 @@ def unclosed(subject: Subject) -> Iterator[RuleHit]:
 _CONTINUED = re.compile(r"(?<!\\)(?:\\\\)*\\$")
 _CUT = re.compile(r"(?<!\\)(?:\\\\)*\\[ \t]+(#.*)?$")
 # A blank is no argument of these.
-_STARTERS = (
-    "srun",
-    "mpirun",
-    "mpiexec",
-    "torchrun",
-    "python",
-    "python3",
-    "accelerate",
-    "deepspeed",
-)
-
-
-def _commands(subject: Subject) -> tuple[Command, ...]:
-    return (*subject.script.commands, *subject.script.task_commands)
+_STARTERS = frozenset("srun mpirun mpiexec torchrun python python3 accelerate deepspeed".split())
 
 
 def _indent(line: str) -> int:
@@ -265,25 +289,19 @@ def _indent(line: str) -> int:
 )
 def blank_behind_backslash(subject: Subject) -> Iterator[RuleHit]:
     lines = subject.script.lines
-    for command in _commands(subject):
+    for command in (*subject.script.commands, *subject.script.task_commands):
         number = command.last_line
         cut = _CUT.search(lines[number - 1]) if 0 < number < len(lines) else None
         if cut is None or not command.words[-1:] or not _continues(command, lines):
             continue
-        if _protects_blank(command):
+        # A # directly behind the blank that the backslash protects begins no comment.
+        before_hash = any(w.line == number and re.match(r"\\[ \t]#", w.raw) for w in command.words)
+        if before_hash or command.words[-1].raw.endswith(("\\ ", "\\\t")):
             line = lines[number - 1]
             edit = None if cut[1] else Edit(line=number, before=line, after=line.rstrip())
             what = "a comment" if cut[1] else "whitespace"
             message = f"{what} after the backslash: line {number + 1} is a command of its own"
             yield RuleHit(line=number, message=message, edit=edit)
-
-
-def _protects_blank(command: Command) -> bool:
-    """Whether the last backslash is before a blank; a # directly behind that begins no comment."""
-    before_hash = any(
-        word.line == command.last_line and re.match(r"\\[ \t]#", word.raw) for word in command.words
-    )
-    return before_hash or command.words[-1].raw.endswith(("\\ ", "\\\t"))
 
 
 def _continues(command: Command, lines: tuple[str, ...]) -> bool:
@@ -305,7 +323,7 @@ def _continues(command: Command, lines: tuple[str, ...]) -> bool:
 )
 def comment_inside(subject: Subject) -> Iterator[RuleHit]:
     lines = subject.script.lines
-    for command in _commands(subject):
+    for command in (*subject.script.commands, *subject.script.task_commands):
         first = command.line - 1
         comment = first - 1
         while comment >= 0 and lines[comment].lstrip().startswith("#"):
@@ -326,17 +344,13 @@ def _is_rest(command: Command, lines: tuple[str, ...], comment: int) -> bool:
         return False
     if program.startswith("-"):
         return True
-    begin = _begin(lines, comment - 1)
+    number = comment - 1
+    while number > 0 and _CONTINUED.search(lines[number - 1]):
+        number -= 1
+    begin = lines[number]
     aligned = _indent(text) == _indent(lines[comment]) > _indent(begin)
     starts = begin.split()[:1] == ["srun"] and _indent(text) > _indent(begin)
     return starts or (aligned and bool(_CONTINUED.search(lines[comment])))
-
-
-def _begin(lines: tuple[str, ...], number: int) -> str:
-    """Return the first line of a continued command."""
-    while number > 0 and _CONTINUED.search(lines[number - 1]):
-        number -= 1
-    return lines[number]
 
 
 _JOB_ID = re.compile(r"(?<!%)%\d{0,3}[jAJ]")
@@ -414,6 +428,9 @@ def requeue_truncates(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     asked = script.asked
     if asked.has("open-mode") or asked.value("output") == "/dev/null" or _is_notebook(script):
+        return
+    # Each component of a heterogeneous job has its own.
+    if any(option.name == "open-mode" for one in script.live_directives for option in one.options):
         return
     if asked.has("requeue"):
         yield RuleHit(

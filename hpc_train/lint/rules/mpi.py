@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
-from hpc_train.lint.launch_commands import LaunchCommand
+from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.header import other_system
+from hpc_train.lint.script import (
+    JobScript,
+    rank_launches,
+)
 from hpc_train.model.finding import Severity
 from hpc_train.model.version_ranges import older
 
@@ -18,14 +23,7 @@ _OTHER_OPTION = re.compile(
     r"^(--?ppn|--cpu-bind|--depth|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)"
     r"(=|$)"
 )
-_OLD = (
-    "--npernode",
-    "-npernode",
-    "--npersocket",
-    "-npersocket",
-    "--cpus-per-proc",
-    "--bind-to-core",
-)
+_STARTED = re.compile(r"(?:.{0,200}/)?(?:python[\d.]{0,9}|bash|sh|torchrun)")
 _HOSTS = re.compile(r"oversubscribe|(?:^| )--?(?:hostfile|machinefile|host|H)\b", re.IGNORECASE)
 _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
@@ -35,12 +33,12 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
     site = subject.context.site
     # The mpiexec of Cray PALS is another program.
     of_pals = site is not None and site.pbs is not None and site.pbs.starter == "pals"
-    if of_pals or _OTHER_MPI.search(subject.script.text):
+    if of_pals or _OTHER_MPI.search(subject.script.text) or other_system(subject.script)[1]:
         return
     for launch in subject.script.launches:
         if launch.outer != "mpirun" or len(launch.words) < 2:
             continue
-        texts = _own_words([word.text for word in launch.words])
+        texts = list(takewhile(lambda text: not _STARTED.fullmatch(text), launch.texts))
         if not any(text == "--version" or _OTHER_OPTION.match(text) for text in texts):
             yield launch, texts
 
@@ -48,14 +46,6 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
 def _is_open_mpi(subject: Subject) -> bool:
     """Whether the script, or the context, names Open MPI; mpirun is also that of other MPIs."""
     return subject.context.openmpi is not None or _OPEN_MPI.search(subject.script.text) is not None
-
-
-def _own_words(texts: list[str]) -> list[str]:
-    """Cut a command line before the program that mpirun starts, if that can be recognised."""
-    for index, text in enumerate(texts):
-        if re.fullmatch(r"^(.*/)?(python[\d.]*|bash|sh|torchrun)", text):
-            return texts[:index]
-    return texts
 
 
 def _mca(subject: Subject) -> Iterator[tuple[int, str, str]]:
@@ -156,27 +146,6 @@ def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT605",
-    "info",
-    "old option of mpirun",
-    why="--npernode, --npersocket, --cpus-per-proc and --bind-to-core are deprecated in Open "
-    "MPI 5.",
-    advice="write --map-by ppr:N:node (ppr:N:package, :PE=CORES) and --bind-to core",
-)
-def old_option(subject: Subject) -> Iterator[RuleHit]:
-    version = subject.context.openmpi
-    late = version and not older(version, "5")
-    for launch, texts in _mpiruns(subject):
-        for index, text in enumerate(texts):
-            if text in _OLD:
-                yield RuleHit(
-                    line=launch.words[index].line,
-                    message=f"{text} is deprecated in Open MPI 5",
-                    severity="warning" if late else None,
-                )
-
-
-@rule(
     "HT606",
     "error",
     "mpirun with more ranks than tasks",
@@ -200,6 +169,28 @@ def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
+    "HT609",
+    "info",
+    "MPI over TCP",
+    why="The components ob1 and tcp send over Ethernet, also where the nodes have InfiniBand: ten "
+    "times slower, or more. A warning where the site or the script names InfiniBand.",
+    advice="leave it out, or write --mca pml ucx",
+)
+def over_tcp(subject: Subject) -> Iterator[RuleHit]:
+    fast = subject.context.fabric == "infiniband" or re.search(
+        r"NCCL_IB_(?!DISABLE)|mlx5_|infiniband", subject.script.text, re.IGNORECASE
+    )
+    severity: Severity | None = "warning" if fast else None
+    if subject.script.asked.nodes == 1:
+        return
+    for line, name, value in _mca(subject):
+        tcp = name == "btl" and value[:1] != "^" and "tcp" in value.split(",")
+        if tcp or (name, value) == ("pml", "ob1"):
+            yield RuleHit(line=line, message=f"{name} {value} selects TCP", severity=severity)
+            return
+
+
+@rule(
     "HT607",
     "warning",
     "pmi2 with Open MPI 5",
@@ -215,3 +206,44 @@ def pmi2(subject: Subject) -> Iterator[RuleHit]:
         option = launch.option("mpi")
         if option and option.value in ("pmi2", "pmi1"):
             yield RuleHit(line=option.line, message=f"Open MPI 5 does not support {option.value}")
+
+
+_PLACED = ("--map-by", "-map-by", "--npernode", "-npernode", "--host", "-host", "--hostfile")
+_PLACED_TOO = ("-H", "-N", "-ppn", "--ppn", "-hostfile", "--machinefile", "-machinefile", "-f")
+
+
+@rule(
+    "HT608",
+    "warning",
+    "mpirun with fewer ranks than tasks",
+    why="The other tasks of the job, with their cores and GPUs, are charged and idle.",
+    advice='write mpirun -np "$SLURM_NTASKS", or omit -np: the default is all tasks',
+)
+def fewer_than_tasks(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    runs = [launch for launch in rank_launches(script) if launch.outer == "mpirun"]
+    tasks = script.asked.tasks
+    if len(runs) != 1 or tasks is None or runs[0].command.ending == "&":
+        return
+    texts = runs[0].texts
+    if runs[0].starter != "python" or any(t.startswith(_PLACED) or t in _PLACED_TOO for t in texts):
+        return
+    wanted = _wanted(texts, script)
+    if wanted is not None and 1 < wanted < tasks and wanted != script.asked.nodes:
+        message = f"-np {wanted}, but the job has {tasks} tasks"
+        gpus, nodes = script.asked.gpus_per_node, script.asked.nodes
+        others = script.asked.has("gpus", "gpus-per-task", "gres")
+        # Tasks can be a way to request cores: only idle GPUs are certainly a mistake.
+        if gpus and nodes and wanted < gpus * nodes:
+            yield RuleHit(line=runs[0].line, message=message)
+        elif not (gpus and nodes) and "OMP_NUM_THREADS" not in script.text and not others:
+            yield RuleHit(line=runs[0].line, message=message, severity="info")
+
+
+def _wanted(texts: list[str], script: JobScript) -> int | None:
+    for index, text in enumerate(texts[:-1]):
+        if text in ("-np", "-n", "--np", "-c"):
+            return script.values.number(texts[index + 1])
+        if not text.startswith("-") and index == 0:
+            return None
+    return None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches
+from hpc_train.lint.rules.variable_names import nccl_variables
+from hpc_train.lint.script import JobScript, rank_launches
+from hpc_train.model.finding import Severity
 from hpc_train.model.version_ranges import older
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
@@ -72,22 +72,6 @@ def ib_range(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT526",
-    "warning",
-    "libfabric as network of a one-node job",
-    why="With NCCL_NET set to the libfabric plug-in, a job on one node fails or is slower: inside "
-    "a node NCCL needs no network.",
-    advice="set NCCL_NET only when the job has several nodes",
-)
-def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.exported_values("NCCL_NET"):
-        if found.value.lower() in _LIBFABRIC and subject.script.asked.nodes == 1:
-            if subject.script.asked.has("nodes"):
-                message = f"NCCL_NET={found.value!r}, but the job has one node"
-                yield RuleHit(line=found.line, message=message)
-
-
-@rule(
     "HT527",
     "info",
     "interface by name",
@@ -97,10 +81,12 @@ def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
     "NCCL_SOCKET_IFNAME=^lo,docker",
 )
 def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
-    script, fabric = subject.script, subject.context.fabric
+    script, fabric, site = subject.script, subject.context.fabric, subject.context.site
+    named = ",".join(site.network.interfaces) if site and site.network else ""
     for found in subject.script.exported_values("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         value = found.value
-        if value == "lo" and _one_machine(subject):
+        # All nodes of the site may be names of one machine.
+        if value == "lo" and site and site.rendezvous.host == "loopback":
             continue
         if value == "lo" and (script.asked.nodes or 1) > 1:
             message = f"{found.name}=lo cannot reach other nodes"
@@ -109,23 +95,11 @@ def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
             if found.name.startswith("NCCL") and script.asked.nodes != 1:
                 message = f"{found.name}={value} includes lo"
                 yield RuleHit(line=found.line, message=message, severity="warning")
-        elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != _named(subject):
+        elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != named:
             fast = fabric in ("infiniband", "slingshot")
             where = f", and this site has {fabric}" if fast else ""
             message = f"{found.name}={value} is an interface name of one cluster{where}"
             yield RuleHit(line=found.line, message=message, severity="warning" if fast else None)
-
-
-def _one_machine(subject: Subject) -> bool:
-    """Whether all nodes of the site are names of one machine."""
-    rendezvous = subject.context.site.rendezvous if subject.context.site else None
-    return rendezvous is not None and rendezvous.host == "loopback"
-
-
-def _named(subject: Subject) -> str:
-    """Return the interfaces that the site's profile names."""
-    network = subject.context.site.network if subject.context.site else None
-    return ",".join(network.interfaces) if network else ""
 
 
 @rule(
@@ -137,27 +111,31 @@ def _named(subject: Subject) -> str:
     advice="remove it when the fault is found",
 )
 def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
-    names = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
-    for found in subject.script.exported_values(*names):
-        harmless = found.name == "NCCL_IB_DISABLE" and subject.context.fabric in (
-            "ethernet",
-            "slingshot",
-            "efa",
-        )
-        if found.value == "1" and not harmless and not _no_such_path(subject, found.name):
-            yield RuleHit(line=found.line, message=f"{found.name}=1 is a debug setting")
+    script, fabric = subject.script, subject.context.fabric
+    one_node = script.asked.batch and script.asked.nodes == 1
+    # One node or another fabric needs no verbs; GeForce has no peer-to-peer access.
+    harmless = {
+        "NCCL_P2P_DISABLE": _GEFORCE.search(script.text) is not None,
+        "NCCL_SHM_DISABLE": False,
+        "NCCL_IB_DISABLE": one_node
+        or fabric in ("ethernet", "slingshot", "efa")
+        or _by_libfabric(script),
+    }
+    for found in script.exported_values(*harmless):
+        if found.value == "1" and not harmless[found.name]:
+            # The nodes may have no InfiniBand.
+            unsure = (
+                found.name == "NCCL_IB_DISABLE"
+                and fabric is None
+                and not script.sets("NCCL_IB_HCA")
+            )
+            severity: Severity | None = "info" if unsure else None
+            message = f"{found.name}=1 is a debug setting"
+            yield RuleHit(line=found.line, message=message, severity=severity)
     for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:
                 yield RuleHit(line=found.line, message="NCCL_NET=Socket uses TCP only")
-
-
-def _no_such_path(subject: Subject, name: str) -> bool:
-    """Whether the job has nothing to lose: one node or EFA needs no verbs, GeForce has no P2P."""
-    script = subject.script
-    if name == "NCCL_IB_DISABLE":
-        return (script.asked.batch and script.asked.nodes == 1) or _by_libfabric(script)
-    return name == "NCCL_P2P_DISABLE" and _GEFORCE.search(script.text) is not None
 
 
 def _by_libfabric(script: JobScript) -> bool:
@@ -169,66 +147,6 @@ def _by_libfabric(script: JobScript) -> bool:
         or any(name in _LIBFABRIC for name in plugins)
         or any("ofi-nccl" in one.value for one in script.assignments)
     )
-
-
-@rule(
-    "HT529",
-    "info",
-    "fixed NCCL_RAS_ADDR",
-    why="Two jobs on one node cannot both use the same port for NCCL's RAS thread.",
-    advice="leave it out, derive the port from the job id, or set NCCL_RAS_ENABLE=0",
-)
-def fixed_ras(subject: Subject) -> Iterator[RuleHit]:
-    for found in subject.script.exported_values("NCCL_RAS_ADDR"):
-        if not subject.script.asked.has("exclusive"):
-            yield RuleHit(
-                line=found.line, message=f"NCCL_RAS_ADDR={found.value} is the same for every job"
-            )
-
-
-@rule(
-    "HT530",
-    "warning",
-    "COLLNET without a plug-in",
-    why="A network plug-in implements in-network reduction: NCCL_NET_PLUGIN=none loads no plug-in.",
-    advice="leave one of them out",
-)
-def collnet_without_plugin(subject: Subject) -> Iterator[RuleHit]:
-    none = [f for f in subject.script.exported_values("NCCL_NET_PLUGIN") if f.value == "none"]
-    for found in subject.script.exported_values("NCCL_COLLNET_ENABLE"):
-        if found.value == "1" and none:
-            message = f"NCCL_COLLNET_ENABLE=1, but line {none[0].line} loads no plug-in"
-            yield RuleHit(line=found.line, message=message)
-
-
-@rule(
-    "HT534",
-    "info",
-    "NCCL_TOPO_FILE outside the container",
-    why="The file is read inside the container: a path that is not mounted there is not "
-    "found, and NCCL uses the topology that it detects.",
-    advice="add the file to --container-mounts",
-)
-def topology_file(subject: Subject) -> Iterator[RuleHit]:
-    boxes = [launch for launch in subject.script.launches if launch.option("container-image")]
-    given = [box.option("container-mounts") for box in boxes]
-    mounts = {(option and option.value) or "" for option in given}
-    for found in subject.script.exported_values("NCCL_TOPO_FILE"):
-        for mount in mounts:
-            if "$" not in mount and not any(_within(found.value, root) for root in _inside(mount)):
-                message = f"{found.value} is not among the container's mounts"
-                yield RuleHit(line=found.line, message=message)
-                break
-
-
-def _inside(mounts: str) -> list[str]:
-    """Return the paths inside the container: the second field of each mount, else the first."""
-    fields = [mount.split(":") for mount in mounts.split(",")]
-    return [field[1] if len(field) > 1 else field[0] for field in fields if field[0]]
-
-
-def _within(path: str, root: str) -> bool:
-    return path == root or path.startswith(f"{root.rstrip('/')}/")
 
 
 _OBSOLETE = {
@@ -273,12 +191,14 @@ def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
 )
 def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    gpus = script.asked.has("gpus-per-node", "gpus", "gpus-per-task") or "gpu" in (
-        script.asked.value("gres") or ""
-    )
     for found in script.settings("UCX_TLS"):
         value = found.value
-        if gpus and found.literal and value not in ("all", "") and not value.startswith("^"):
+        if (
+            script.asked.gpus
+            and found.literal
+            and value not in ("all", "")
+            and not value.startswith("^")
+        ):
             if not re.search(r"cuda|rocm|gpu", value):
                 yield RuleHit(
                     line=found.line, message=f"UCX_TLS={value} has no transport for GPU memory"
@@ -287,7 +207,7 @@ def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
 
 @rule(
     "HT622",
-    "warning",
+    "info",
     "GPU-aware MPICH beside NCCL",
     why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both use the GPU, and may deadlock.",
     advice="set it to 0 unless the program sends GPU buffers with MPI",

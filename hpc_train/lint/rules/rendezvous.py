@@ -1,23 +1,23 @@
-"""Rules on the rendezvous: its address, and the number of each rank."""
+"""Rules on the rendezvous: its address and port, and the number of each rank."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
 
-from hpc_train.lint.control_flow import Blocks, depends, repeats
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import LaunchCommand
+from hpc_train.lint.directives import gpu_count
+from hpc_train.lint.launches import Assignment, LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import (
+from hpc_train.lint.script import (
+    JobScript,
     flag_number,
     nodes_of,
     rank_launches,
+    torchruns,
 )
-from hpc_train.lint.script_variables import Assignment
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.shell import depends, repeats
 from hpc_train.model.finding import Severity
+from hpc_train.registry import find_batch_system
 
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
@@ -26,6 +26,8 @@ _SPLIT = re.compile(
     r"\$\{(\w{1,60})%|<<<[ \t]{0,9}\"?\$\{?(\w{1,60})"
     r"|\b(?:echo|printf)\b[^|\n$]{0,40}\$\{?(\w{1,60})\}?\"?[ \t]{0,9}\|"
 )
+_STARTS_RANKS = re.compile(r"torchrun|torch\.distributed|python|--node[-_]rank")
+_NODES = re.compile(r"nodes|SLURM_JOB_?ID", re.IGNORECASE)
 _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 
 
@@ -57,7 +59,7 @@ def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
         if found.name in _SET_BY_TORCHRUN and all(launches) and launches:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
-            if found.exported or _starts_ranks(found):
+            if found.exported or _STARTS_RANKS.search(found.value):
                 yield RuleHit(
                     line=found.line, message=f"${name} expands here, to 0, not in the task"
                 )
@@ -67,10 +69,6 @@ def _early(names: tuple[str, ...], nodes: int | None) -> Iterator[str]:
     for name in dict.fromkeys(names):
         if name in _TASK_VARIABLES and not (name == "SLURM_NODEID" and nodes == 1):
             yield name
-
-
-def _starts_ranks(found: Assignment) -> bool:
-    return bool(re.search(r"torchrun|torch\.distributed|python|--node[-_]rank", found.value))
 
 
 @rule(
@@ -106,20 +104,34 @@ def never_expanded(subject: Subject) -> Iterator[RuleHit]:
 )
 def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for found in script.settings("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP"):
-        asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", found.value)
-        filtered = "|" in found.value and "127" in found.value
-        if asks and script.asked.nodes != 1 and not filtered and not _is_split(found, script):
-            picked = re.search(r"\||srun", found.value)
+    for line, name, value in _addresses(script):
+        asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", value)
+        filtered = "|" in value and "127" in value
+        # The script may select one of several addresses afterwards.
+        later = _SPLIT.finditer("\n".join(script.lines[line:]))
+        split = any(name in match.groups() for match in later)
+        if asks and script.asked.nodes != 1 and not filtered and not split:
+            picked = re.search(r"\||srun", value)
             severity: Severity | None = "info" if picked else None
             message = f"hostname {asks[1]} may print a loopback address, or several addresses"
-            yield RuleHit(line=found.line, message=message, severity=severity)
+            yield RuleHit(line=line, message=message, severity=severity)
 
 
-def _is_split(found: Assignment, script: JobScript) -> bool:
-    """Whether the script selects one of several addresses afterwards."""
-    later = "\n".join(script.lines[found.line :])
-    return any(found.name in match.groups() for match in _SPLIT.finditer(later))
+_PORT = re.compile(r":(?:\d{1,5}|\$(?:\w+|\{.*|\(\(.*))$")
+
+
+def _addresses(script: JobScript) -> Iterator[tuple[int, str, str]]:
+    """Yield each address of a rendezvous: line, variable or option, host."""
+    names = ("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP")
+    for found in script.settings(*names):
+        yield found.line, found.name, found.value
+    for launch in rank_launches(script):
+        for name in ("master-addr", "main-process-ip", "rdzv-endpoint"):
+            host = _PORT.sub("", launch.flags.get(name) or "")
+            variable = _ONE_VARIABLE.fullmatch(host)
+            # The setting is judged above.
+            if host and not (variable and variable[1] in names):
+                yield launch.starter_line, f"--{name}", host
 
 
 @rule(
@@ -136,6 +148,10 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
     if not script.asked.batch or (script.asked.nodes or 1) < 2:
         return
     addresses = script.settings("MASTER_ADDR")
+    for line, name, value in _addresses(script):
+        if re.search(r"\|\|\s*echo\s+[\"']?(?:localhost|127\.0\.0\.1)", value):
+            message = f"{name} falls back to localhost, which is a different host on every node"
+            yield RuleHit(line=line, message=message, severity="warning")
     # In a branch, it may be the fallback for a run outside Slurm, or on one node.
     only = len(addresses) == 1 and not depends(script.around(addresses[0]))
     for found in addresses if only else ():
@@ -143,11 +159,13 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
         own = found.inside == "task" and re.search(
             r"\$\(hostname|`hostname|\$HOSTNAME", found.value
         )
-        if local or own:
+        default = re.fullmatch(r"\$\{MASTER_\w+:?[-=](?:localhost|127\.0\.0\.1)\}", found.value)
+        if local or own or default:
             message = f"MASTER_ADDR={found.value} is a different host on every node"
             yield RuleHit(line=found.line, message=message)
     for launch in rank_launches(script):
-        if _for_one_node(script.around(launch.command)):
+        # A condition on the nodes, or on Slurm itself, decides whether it runs.
+        if any(_NODES.search(block.condition) for block in script.around(launch.command)):
             continue
         for name in ("master-addr", "rdzv-endpoint"):
             value = launch.flags.get(name) or ""
@@ -157,9 +175,22 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
                 yield RuleHit(line=launch.starter_line, message=message)
 
 
-def _for_one_node(blocks: Blocks) -> bool:
-    """Whether a condition on the nodes, or on Slurm itself, decides if a command runs."""
-    return any(re.search(r"nodes|SLURM_JOB_?ID", one.condition, re.IGNORECASE) for one in blocks)
+@rule(
+    "HT318",
+    "error",
+    "several nodes without an address",
+    why="torchrun reads no MASTER_ADDR: without --rdzv-endpoint or --master-addr the agent of each "
+    "node waits for the others at its own 127.0.0.1.",
+    advice='write --rdzv-backend=c10d --rdzv-endpoint="$MASTER_ADDR:$MASTER_PORT"',
+)
+def no_address(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for launch in torchruns(script) if "PET_" not in script.text else ():
+        given = {"master-addr", "rdzv-endpoint", "standalone"} & set(launch.flags)
+        several = (flag_number(launch, script, "nnodes") or 1) > 1
+        if several and not given and not launch.hides:
+            message = "neither --rdzv-endpoint nor --master-addr for several nodes"
+            yield RuleHit(line=launch.starter_line, message=message)
 
 
 @rule(
@@ -184,6 +215,11 @@ def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
                 message=f"SLURM_LAUNCH_NODE_IPADDR {effect}",
                 severity="warning" if inside else None,
             )
+    for launch in rank_launches(subject.script):
+        words = launch.command.words
+        if any("SLURM_LAUNCH_NODE_IPADDR" in word.expanded for word in words):
+            message = "SLURM_LAUNCH_NODE_IPADDR is not set in the batch script"
+            yield RuleHit(line=launch.line, message=message)
 
 
 @rule(
@@ -198,23 +234,110 @@ def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.asked.nodes == 1:
         return
-    for found in script.settings("MASTER_ADDR"):
-        if _HOSTLIST.search(found.value) and not re.search(r"scontrol|python|nodeset", found.value):
+    severity: Severity | None = None if script.asked.nodes else "warning"
+    for line, name, value in _addresses(script):
+        if _HOSTLIST.search(value) and not re.search(r"scontrol|python|nodeset", value):
             message = "a hostlist expression is not a host name"
-            severity: Severity | None = None if script.asked.nodes else "warning"
-            yield RuleHit(line=found.line, message=message, severity=severity)
+            yield RuleHit(line=line, message=message, severity=severity)
+        elif _several_names(value, script):
+            message = f"{name} has the names of all nodes, one per line: the first is | head -n 1"
+            yield RuleHit(line=line, message=message, severity=severity)
+
+
+_ONE_VARIABLE = re.compile(r"\$\{?(\w+)(?:\[0\])?\}?")
+
+
+def _several_names(value: str, script: JobScript) -> bool:
+    """Whether an address is the whole output of `scontrol show hostnames`."""
+    match = _ONE_VARIABLE.fullmatch(value)
+    if re.fullmatch(r"\$\{\w+\[[@*]\]\}", value):
+        return True
+    if match is None:
+        return _ALL_NAMES.fullmatch(value) is not None
+    source = script.values.once.get(match[1])
+    if source is None or not source.word.items:
+        return source is not None and _ALL_NAMES.fullmatch(source.value) is not None
+    # Quotes make an array of one element.
+    first = source.word.items[0]
+    return first.raw.startswith('"$(') and _ALL_NAMES.fullmatch(first.text) is not None
+
+
+_ALL_NAMES = re.compile(r"(?:\$\(|`)\s*scontrol\s+show\s+host(?:name|names)?\b[^|]{0,200}(?:\)|`)")
+
+
+@rule(
+    "HT315",
+    "error",
+    "rendezvous that differs on every node",
+    why="Inside a step each node evaluates $RANDOM, date and shuf for itself: the agents get "
+    "different ids or ports, and never meet.",
+    advice="use $SLURM_JOB_ID, or set the variable before srun",
+)
+def different_on_nodes(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for launch in rank_launches(script):
+        if launch.outer != "srun" or not launch.by_shell or (nodes_of(launch, script) or 1) < 2:
+            continue
+        raw = " ".join(
+            word.raw for word in launch.command.words if word.held or word.raw[:1] == "'"
+        )
+        chance = re.search(r"\\?\$\{?RANDOM|RANDOM %|\$\((?:date|shuf|uuidgen)|`(?:date|shuf)", raw)
+        names = ("rdzv-id", "rdzv-endpoint", "master-port", "main-process-port")
+        texts = [f"--{name}={launch.flags.get(name) or ''}" for name in names]
+        texts += [
+            f"{one.name}={one.value}"
+            for one in script.settings(*_PORTS, "RDZV_ID")
+            if one.inside == "task"
+        ]
+        wrong = [text for text in texts if re.search(r"RANDOM|\$\((?:date|shuf|uuidgen)|`", text)]
+        if chance and wrong:
+            yield RuleHit(line=launch.starter_line, message=f"{wrong[0]} differs on every node")
+
+
+@rule(
+    "HT316",
+    "warning",
+    "WORLD_SIZE is the number of nodes",
+    why="WORLD_SIZE is the number of ranks: with that of the nodes the first ranks form a group, "
+    "and the others are refused or wait.",
+    advice='export WORLD_SIZE="$SLURM_NTASKS"',
+)
+def world_of_nodes(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    several = asked.tasks and asked.nodes and asked.tasks > asked.nodes
+    if not several or not any(one.starter == "python" for one in rank_launches(script)):
+        return
+    for found in script.settings("WORLD_SIZE"):
+        if re.fullmatch(r"\$\{?SLURM_(?:NNODES|JOB_NUM_NODES)\}?", found.value):
+            message = (
+                f"WORLD_SIZE={found.value} is {asked.nodes}, but the job has {asked.tasks} tasks"
+            )
+            yield RuleHit(line=found.line, message=message)
+
+
+@rule(
+    "HT317",
+    "warning",
+    "one port for all elements of an array",
+    why="SLURM_ARRAY_JOB_ID is the same for all elements of an array, two of which may share a "
+    "node: the second fails (address already in use) or joins the ranks of the first.",
+    advice="derive it from SLURM_JOB_ID: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def port_of_array(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if not script.asked.has("array") or script.asked.has("exclusive"):
+        return
+    for line, text in _ports(subject):
+        if "SLURM_ARRAY_JOB_ID" in text and "ARRAY_TASK_ID" not in text:
+            yield RuleHit(line=line, message=f"the port {text} is the same for all elements")
 
 
 _RANK = re.compile(r"\$\{?(SLURM_NODEID|SLURM_PROCID)\}?")
-_OTHER = {"config-file", "use-deepspeed", "deepspeed-hostfile", "tpu", "rdzv-backend"}
+_OTHER = {"use-deepspeed", "deepspeed-hostfile", "tpu", "rdzv-backend"}
 _HOSTS = {"hostfile", "H", "launcher", "no-ssh", "no-ssh-check", "force-multi"}
 _MEETS = re.compile(
     r"--(?:nnodes|node[-_]rank|machine[-_]rank|num[-_]machines|rdzv[-_])|\bNODE_RANK=|"
     r"torch\.distributed\.(?:run|launch)|\btorchrun\b"
-)
-_WITH_VALUE = re.compile(
-    r"--(?:(?:main_process|master)[-_](?:ip|addr|port)|num[-_](?:machines|processes|nodes|gpus)|"
-    r"machine[-_]rank)"
 )
 _GROUP_BEHIND = re.compile(r"[)}]\s*&(?![&>])")
 
@@ -234,9 +357,17 @@ def no_machine_rank(subject: Subject) -> Iterator[RuleHit]:
         return
     for launch in rank_launches(script):
         machines = flag_number(launch, script, "num-machines")
-        if launch.starter != "accelerate" or machines is None or machines < 2:
+        if launch.starter != "accelerate" or _OTHER & set(launch.flags):
             continue
-        if _OTHER & set(launch.flags) or _hidden(launch) or launch.opaque:
+        if launch.hides or launch.opaque:
+            continue
+        if "config-file" in launch.flags:
+            several = launch.outer == "srun" and (nodes_of(launch, script) or 1) > 1
+            if several and "machine-rank" not in launch.flags:
+                message = "no --machine_rank: every node takes that of the configuration file"
+                yield RuleHit(line=launch.starter_line, message=message, severity="warning")
+            continue
+        if machines is None or machines < 2:
             continue
         said = _wrong_rank(launch, script)
         if said:
@@ -261,18 +392,10 @@ def _wrong_rank(launch: LaunchCommand, script: JobScript) -> str:
     return ""
 
 
-def _hidden(launch: LaunchCommand) -> bool:
-    """Whether an unknown word may be an option: it is not the value of one."""
-    return any(
-        word.text.startswith("$") and not _WITH_VALUE.fullmatch(before.text)
-        for before, word in pairwise(launch.command.words)
-    )
-
-
 @rule(
     "HT231",
     "error",
-    "deepspeed without a list of hosts",
+    "deepspeed without a valid list of hosts",
     why="Without a hostfile the launcher of DeepSpeed uses the GPUs of its own node only, and the "
     "other nodes are idle, or each of them trains for itself.",
     advice="write a hostfile (`HOST slots=GPUS` for each node) and pass --hostfile, or use "
@@ -286,10 +409,28 @@ def no_hostfile(subject: Subject) -> Iterator[RuleHit]:
         nodes = nodes_of(launch, script)
         if launch.starter != "deepspeed" or nodes is None or nodes < 2:
             continue
-        if _HOSTS & set(launch.flags) or _hidden(launch) or launch.opaque:
+        hosts = launch.flags.get("hostfile") or launch.flags.get("H")
+        yield from _without_slots(hosts, launch, script) if hosts else ()
+        if _HOSTS & set(launch.flags) or launch.hides or launch.opaque:
             continue
         message = f"deepspeed without --hostfile in a job of {nodes} nodes"
         yield RuleHit(line=launch.starter_line, message=message)
+
+
+def _without_slots(hosts: str, launch: LaunchCommand, script: JobScript) -> Iterator[RuleHit]:
+    """Yield the hit of a hostfile that `scontrol show hostnames` writes, by its slots."""
+    for line in script.lines[: launch.line]:
+        match = re.search(r"scontrol show hostnames?\b.*?(\||>>?)(.*)", line)
+        if match is None or not re.search(rf">\s*[\"']?{re.escape(hosts)}[\"']?\s*$", line):
+            continue
+        slots, gpus = re.search(r"slots=(\d{1,3})\b", line), script.asked.gpus_per_node
+        if match[1] != "|":
+            message = f"{hosts} has no slots=N: Hostfile contains a bad entry"
+            yield RuleHit(line=launch.starter_line, message=message)
+        elif slots and gpus and int(slots[1]) != gpus:
+            message = f"{slots[0]} in {hosts}, but {gpus} GPUs on a node"
+            few: Severity | None = "warning" if int(slots[1]) < gpus else None
+            yield RuleHit(line=launch.starter_line, message=message, severity=few)
 
 
 @rule(
@@ -304,18 +445,24 @@ def one_after_another(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if _GROUP_BEHIND.search(script.text):
         return
-    for command in (*_ssh_to_variables(script), *_sruns_on_variables(script)):
+    commands = [
+        command
+        for command in script.runs("ssh")
+        if not any(word.text == "-f" for word in command.words)
+        and any(word.expanded for word in command.words[1:])
+    ]
+    for launch in script.launches:
+        option = launch.option("nodelist") if launch.outer == "srun" else None
+        commands += [launch.command] if option and "$" in (option.value or "") else []
+    for command in commands:
         text = " ".join(word.text for word in command.words)
-        if command.ending not in ("\n", ";") or not _MEETS.search(text) or _behind(text):
+        # The remote shell may put the command into the background.
+        behind = "&" in re.sub(r"\d?>&\d?|&>>?|&&", "", text)
+        if command.ending not in ("\n", ";") or not _MEETS.search(text) or behind:
             continue
         if repeats(script.around(command)) and not _goes_on(script):
             message = f"{command.program} runs in the foreground of its loop"
             yield RuleHit(line=command.line, message=message)
-
-
-def _behind(text: str) -> bool:
-    """Whether the remote shell puts the command into the background."""
-    return "&" in re.sub(r"\d?>&\d?|&>>?|&&", "", text)
 
 
 def _goes_on(script: JobScript) -> bool:
@@ -326,15 +473,128 @@ def _goes_on(script: JobScript) -> bool:
     )
 
 
-def _ssh_to_variables(script: JobScript) -> Iterator[Command]:
-    for command in script.runs("ssh"):
-        flags = [word.text for word in command.words[1:] if word.text.startswith("-")]
-        if "-f" not in flags and any(word.expanded for word in command.words[1:]):
-            yield command
+_PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
+_EPHEMERAL = range(32768, 61000)
+_SERVER = re.compile(r"vllm(?:\.|$)|sglang(?:\.|$)|tritonserver$")
+_SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d{1,9})-(\d{1,9})")
+_BASE_MODULO = re.compile(r"(\d{4,5}) ?\+[^%]{0,99}% ?(\d{2,5})|% ?(\d{2,5}) ?\)? ?\+ ?(\d{4,5})")
 
 
-def _sruns_on_variables(script: JobScript) -> Iterator[Command]:
-    for launch in script.launches:
-        option = launch.option("nodelist") if launch.outer == "srun" else None
-        if option and "$" in (option.value or ""):
-            yield launch.command
+def port_settings(script: JobScript) -> Iterator[Assignment]:
+    """Yield the ports of a rendezvous; a server that is the only program chooses its own port."""
+    launches = tuple(rank_launches(script))
+    serves = launches and all(
+        any(_SERVER.match(word.text.rpartition("/")[2]) for word in launch.words)
+        for launch in launches
+    )
+    for found in script.settings(*_PORTS):
+        if not (serves and found.name == "MASTER_PORT"):
+            yield found
+
+
+@rule(
+    "HT303",
+    "warning",
+    "fixed port",
+    why="Two jobs on one node use the same port: the second fails (address already in use) or "
+    "connects to the ranks of the first. 29500 is PyTorch's default.",
+    advice="derive it from the job: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def fixed_port(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    site = subject.context.site
+    whole = script.asked.has("exclusive") or script.asked.value("mem") == "0"
+    if whole or (site and find_batch_system(site.scheduler).whole_nodes):
+        return
+    for line, text in _ports(subject):
+        if re.fullmatch(r"\d{3,5}", text) and int(text) > 0:
+            # Nodes have eight GPUs, or fewer: none is left for another job.
+            each = script.asked.gpus_per_node or gpu_count(
+                script.asked.value("gpus-per-task") or ""
+            )
+            shared = text == "29500" or script.asked.has("array")
+            severity: Severity | None = None if shared and (each or 0) < 8 else "info"
+            yield RuleHit(
+                line=line, message=f"port {text} is the same for every job", severity=severity
+            )
+
+
+def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
+    """Yield the ports of a rendezvous, each once."""
+    script = subject.script
+    found = [(one.line, one.value) for one in port_settings(script)]
+    for launch in rank_launches(script):
+        for name in ("master-port", "rdzv-endpoint", "main-process-port"):
+            text = script.values.substitute(launch.flags.get(name) or "")
+            found.append((launch.starter_line, text.rpartition(":")[2]))
+        for word in launch.command.words:
+            if word.text.removeprefix("--dist-url=").startswith("tcp://"):
+                found.append((word.line, word.text.rpartition(":")[2]))
+    once = {text: line for line, text in reversed(found)}
+    yield from ((line, text) for line, text in found if once.pop(text, None) is not None)
+
+
+@rule(
+    "HT304",
+    "info",
+    "port in the ephemeral range",
+    why="Linux assigns ports 32768 to 60999 to outgoing connections: the chosen port may be in "
+    "use, and the job then fails at its start.",
+    advice="choose a port from 61000 on: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:
+    for found in subject.script.settings(*_PORTS):
+        chosen = _range(found.value)
+        if chosen and chosen[0] < _EPHEMERAL.stop and chosen[1] >= _EPHEMERAL.start:
+            low, high = chosen
+            if low != high:
+                message = f"ports {low} to {high} are partly ephemeral (32768 to 60999)"
+                yield RuleHit(line=found.line, message=message)
+
+
+def _range(text: str) -> tuple[int, int] | None:
+    shuffled = _SHUF.search(text)
+    if shuffled:
+        return int(shuffled[1]), int(shuffled[2])
+    modulo = _BASE_MODULO.search(text) if "$((" in text else None
+    if modulo is None:
+        return None
+    base, span = (modulo[1], modulo[2]) if modulo[1] else (modulo[4], modulo[3])
+    return int(base), int(base) + int(span) - 1
+
+
+# Expressions without blanks.
+_NUMBER = r"\$?\{?(?:RANDOM|SLURM_JOB_?ID)\}?"
+_SHUFFLED = re.compile(
+    r"(?:\$\(|`)shuf[^|]{0,40}?(?:-i|--input-range=)(\d{1,5})-\d{1,5}[^|]{0,40}$"
+)
+_MODULO = re.compile(rf"\$\(\((?:(\d{{1,5}})\+)?\(?{_NUMBER}%\d{{1,5}}\)?(?:\+(\d{{1,5}}))?\)\)")
+_EXPR = re.compile(r"(?:\$\(|`)expr\$\{?RANDOM\}?%\d{1,5}(?:\)|`)")
+_RANDOM = re.compile(r"\$\{?RANDOM\}?")
+_FIRST = 1024
+
+
+@rule(
+    "HT314",
+    "warning",
+    "port below 1024",
+    why="Only root may listen on ports below 1024: a job that draws such a port fails at its start "
+    "(permission denied).",
+    advice="add a base to it: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def low_port(subject: Subject) -> Iterator[RuleHit]:
+    for line, text in _ports(subject):
+        low = _lowest(text)
+        if low is not None and low < _FIRST:
+            yield RuleHit(line=line, message=f"the port {text} can be as low as {low}")
+
+
+def _lowest(text: str) -> int | None:
+    """Return the lowest port that an expression can give; None if it is unknown."""
+    text = "".join(text.split())
+    if _RANDOM.fullmatch(text) or _EXPR.fullmatch(text):
+        return 0
+    shuffled, modulo = _SHUFFLED.match(text), _MODULO.fullmatch(text)
+    if shuffled:
+        return int(shuffled[1])
+    return int(modulo[1] or 0) + int(modulo[2] or 0) if modulo else None

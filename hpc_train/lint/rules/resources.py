@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.option_parser import Option
-from hpc_train.lint.option_values import is_unknown
-from hpc_train.lint.requested_resources import RequestedResources
+from hpc_train.lint.directives import RequestedResources
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.options import is_unknown
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches, tasks_of
+from hpc_train.lint.script import (
+    rank_launches,
+    tasks_of,
+)
+from hpc_train.model.finding import Severity
 from hpc_train.model.live_cluster import gres
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
@@ -34,17 +37,13 @@ def _both(asked: RequestedResources, names: tuple[str, ...], why: str) -> Iterat
 def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     given, again = asked.value("gres") or "", asked.value("gpus-per-node") or ""
-    if "gpu" in given and again and not _same_gpus(given, again):
+    if "gpu" not in given or not again:
+        return
+    first, second = [one for one in gres(given) if one.name == "gpu"], gres(f"gpu:{again}")
+    kinds = {one.kind for one in (*first, *second)}
+    if len(kinds) > 1 or sum(g.count for g in first) != sum(g.count for g in second):
         line = asked.line("gres", "gpus-per-node")
         yield RuleHit(line=line, message=f"--gres={given}, but --gpus-per-node={again}")
-
-
-def _same_gpus(given: str, again: str) -> bool:
-    """Whether --gres and --gpus-per-node request the same number of GPUs and type."""
-    first = [one for one in gres(given) if one.name == "gpu"]
-    second = gres(f"gpu:{again}")
-    kinds = {one.kind for one in (*first, *second)}
-    return len(kinds) < 2 and sum(g.count for g in first) == sum(g.count for g in second)
 
 
 @rule(
@@ -64,8 +63,9 @@ def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
         return
     bind = f"{asked.value('gpu-bind')} {asked.value('tres-bind')}"
     site = subject.context.site
+    several = (asked.tasks_per_node or 0) > 1 or (asked.nodes == 1 and (asked.tasks or 0) > 1)
     # A site may allow no other option.
-    if not _several(asked) or (site is not None and site.gpu_request == "gpus-per-task"):
+    if not several or (site is not None and site.gpu_request == "gpus-per-task"):
         return
     message = "--gpus-per-task hides the GPUs of a node from one another"
     if asked.has("gpus-per-task") and "none" not in bind:
@@ -74,10 +74,6 @@ def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
         own = step.option("gpu-bind", "tres-bind")
         if step.option("gpus-per-task") and "none" not in f"{bind} {own.value if own else ''}":
             yield RuleHit(line=step.line, message=message)
-
-
-def _several(asked: RequestedResources) -> bool:
-    return (asked.tasks_per_node or 0) > 1 or (asked.nodes == 1 and (asked.tasks or 0) > 1)
 
 
 @rule(
@@ -145,7 +141,80 @@ def fewer_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     for launch, tasks, gpus in _srun_ranks(subject):
         if tasks < gpus:
             message = f"{tasks} rank{'s' * (tasks > 1)} on a node, but {gpus} GPUs"
+            devices = re.search(r"--(?:trainer\.)?devices[= ](\d{1,3})\b", " ".join(launch.texts))
+            # Below srun, Lightning starts no ranks itself.
+            waits = _LIGHTNING.search(subject.script.text) and devices and int(devices[1]) > tasks
+            severity: Severity | None = "warning" if waits else None
+            yield RuleHit(line=launch.line, message=message, severity=severity)
+
+
+_LIGHTNING = re.compile(r"--trainer\.(?:devices|num_nodes)|lightning", re.IGNORECASE)
+
+
+@rule(
+    "HT122",
+    "warning",
+    "Lightning with --ntasks",
+    why="Lightning ends at once if SLURM_NTASKS is above one and SLURM_NTASKS_PER_NODE is not set: "
+    "You set `--ntasks` in your SLURM bash script, but this variable is not supported.",
+    advice="write --ntasks-per-node=N, with the number of devices",
+)
+def lightning_tasks(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    if (asked.tasks or 0) < 2 or not asked.has("ntasks") or asked.has("ntasks-per-node"):
+        return
+    steps = [
+        one for one in rank_launches(script) if one.outer == "srun" and one.starter == "python"
+    ]
+    if _LIGHTNING.search(script.text) and steps and not steps[0].option("ntasks-per-node"):
+        message = f"Lightning refuses --ntasks={asked.tasks} without --ntasks-per-node"
+        yield RuleHit(line=asked.line("ntasks"), message=message)
+
+
+@rule(
+    "HT120",
+    "error",
+    "--gpus-per-task without a number of tasks",
+    why="sbatch needs a number of tasks for it: --ntasks, --ntasks-per-node or --gpus. A number of "
+    "nodes counts as one only without --cpus-per-task (Slurm 22.05 to 24.11).",
+    advice="add #SBATCH --ntasks=N",
+)
+def gpus_of_unknown_tasks(subject: Subject) -> Iterator[RuleHit]:
+    asked = subject.script.asked
+    if not asked.has("gpus-per-task") or asked.has("ntasks", "ntasks-per-node", "gpus"):
+        return
+    if not asked.has("nodes") or asked.has("cpus-per-task"):
+        each = asked.value("gpus-per-task")
+        message = f"--gpus-per-task={each}, and neither --ntasks nor --gpus"
+        yield RuleHit(line=asked.line("gpus-per-task"), message=message)
+
+
+@rule(
+    "HT121",
+    "warning",
+    "component of a heterogeneous job",
+    why="srun without --het-group starts in component 0 only, and SLURM_JOB_NODELIST has the nodes "
+    "of that component: those of the others are in SLURM_JOB_NODELIST_HET_GROUP_N.",
+    advice="write srun --het-group=N, and take the first host from SLURM_JOB_NODELIST_HET_GROUP_N",
+)
+def component(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    gpus = {d.group for d in script.live_directives for o in d.options if o.name in _FOR_GPUS}
+    if not gpus or 0 in gpus:
+        return
+    steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
+    for launch in steps:
+        if not launch.option("het-group"):
+            message = "this step runs in component 0, which has no GPUs"
             yield RuleHit(line=launch.line, message=message)
+    groups = [option.value for one in steps if (option := one.option("het-group"))]
+    for found in script.settings("MASTER_ADDR"):
+        if groups and re.search(r"SLURM_(?:JOB_)?NODELIST\b", found.value) and "0" not in groups:
+            message = f"MASTER_ADDR is in component 0, the ranks are in {groups[0]}"
+            yield RuleHit(line=found.line, message=message)
+
+
+_FOR_GPUS = ("gpus", "gres", "gpus-per-node", "gpus-per-task")
 
 
 def _srun_ranks(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
@@ -219,7 +288,10 @@ _NAME = re.compile(r"([a-z]{1,9})=?(\d{0,9})")
     advice="write --gres=gpu:N",
 )
 def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
-    for option in _gres_options(subject):
+    script = subject.script
+    options = [option for one in script.live_directives for option in one.options]
+    options += [option for launch in script.launches for option in launch.options]
+    for option in (one for one in options if one.name == "gres"):
         for request in (option.value or "").split(","):
             meant = "" if is_unknown(request) else _meant(request)
             if meant:
@@ -228,13 +300,6 @@ def almost_gpu(subject: Subject) -> Iterator[RuleHit]:
                     message=f"--gres={option.value}: did you mean {meant}?",
                     advice=f"write {meant} instead of {request}",
                 )
-
-
-def _gres_options(subject: Subject) -> Iterator[Option]:
-    for directive in subject.script.live_directives:
-        yield from (option for option in directive.options if option.name == "gres")
-    for launch in subject.script.launches:
-        yield from (option for option in launch.options if option.name == "gres")
 
 
 def _meant(request: str) -> str:
@@ -247,3 +312,83 @@ def _meant(request: str) -> str:
     if set(match[1]) != set("gpu") and match[1] != "gpus":
         return ""
     return ":".join(filter(None, ("gpu", match[2], rest)))
+
+
+# No process that loads torch fits into less.
+_LEAST = {"mem": 1000, "mem-per-gpu": 1000, "mem-per-cpu": 65}
+_GPUS = re.compile(r"^(?:([^:,=]+):)?(\d{1,6})")
+
+
+@rule(
+    "HT113",
+    "warning",
+    "memory in megabytes",
+    why="A number without a unit is megabytes: --mem=64 requests 64 MB, and the job is killed when "
+    "it loads torch.",
+    advice="write the unit, e.g. --mem=64G",
+)
+def memory_without_unit(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    if not asked.gpus and not any(rank_launches(script)):
+        return
+    for name, least in _LEAST.items():
+        value = asked.value(name) or ""
+        if re.fullmatch(r"\d{1,9}", value) and 0 < int(value) < least:
+            message = f"--{name}={value} is {int(value)} MB"
+            yield RuleHit(line=asked.line(name), message=message)
+
+
+@rule(
+    "HT114",
+    "error",
+    "numbers of GPUs that contradict each other",
+    why="--gpus counts the GPUs of the whole job. sbatch refuses it unless it is the GPUs per node "
+    "times the nodes, or the GPUs per task times the tasks, and unless all or none name a type.",
+    advice="keep one option; --gpus-per-node=N unless the site requires --gres=gpu:N",
+)
+def contradicting_gpus(subject: Subject) -> Iterator[RuleHit]:
+    asked = subject.script.asked
+    total = _gpus(asked.value("gpus"))
+    if total is None:
+        return
+    yield from _against_nodes(asked, *total)
+    tasks, each = asked.value("ntasks") or "", _gpus(asked.value("gpus-per-task"))
+    if each and re.fullmatch(r"\d{1,6}", tasks) and int(tasks) * each[1] != total[1]:
+        message = (
+            f"--gpus={total[1]}, but {tasks} tasks x {each[1]} GPUs are {int(tasks) * each[1]}"
+        )
+        yield RuleHit(line=asked.line("gpus", "gpus-per-task", "ntasks"), message=message)
+
+
+def _against_nodes(asked: RequestedResources, kind: str, total: int) -> Iterator[RuleHit]:
+    option = "gpus-per-node" if asked.has("gpus-per-node") else "gres"
+    text = asked.value(option) or ""
+    each = _gpus(text if option != "gres" else text.removeprefix("gpu:"))
+    if each is None or not each[1] or not total:
+        return
+    if option == "gres" and not text.startswith("gpu:"):
+        return
+    named = f"--{option}={text}"
+    line = asked.line("gpus", option)
+    if bool(kind) != bool(each[0]):
+        yield RuleHit(line=line, message=f"{named} and --gpus: only one of them names a type")
+    elif kind != each[0]:
+        return
+    elif total % each[1]:
+        yield RuleHit(line=line, message=f"--gpus={total} is not a multiple of {named}")
+    elif not _fits(asked.value("nodes"), total // each[1]):
+        nodes = asked.value("nodes")
+        needs = f"needs {total // each[1]} node{'s' * (total != each[1])}, not {nodes}"
+        yield RuleHit(line=line, message=f"--gpus={total} with {named} {needs}")
+
+
+def _gpus(text: str | None) -> tuple[str, int] | None:
+    """Read `4` or `a100:4`: the type, which may be empty, and the number."""
+    match = _GPUS.fullmatch(text or "")
+    return (match[1] or "", int(match[2])) if match else None
+
+
+def _fits(nodes: str | None, needed: int) -> bool:
+    """Whether a number of nodes is within `2` or `2-4`; unknown forms fit."""
+    match = re.fullmatch(r"(\d{1,6})(?:-(\d{1,6}))?", nodes or "")
+    return match is None or int(match[1]) <= needed <= int(match[2] or match[1])

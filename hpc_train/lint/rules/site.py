@@ -1,24 +1,114 @@
-"""Rules on the site: partitions, limits and prohibitions of its profile."""
+"""Rules on the site: partitions and queues, limits, accounts and prohibitions of its profile."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
+from math import ceil
+from typing import Any
 
 from hpc_train.errors import nearest
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.partition_match import (
-    excesses,
-    has_open_partitions,
-    known_partitions,
-    queue_of,
-    selected_otherwise,
-)
-from hpc_train.lint.placeholders import is_placeholder
+from hpc_train.lint.directives import MARKER, RequestedResources
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.options import Option, is_placeholder
+from hpc_train.lint.pbs import PbsRequest
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
+from hpc_train.model.partition import ANY, Partition, Select
+from hpc_train.model.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.units import slurm_memory, slurm_seconds
 from hpc_train.registry import find_batch_system
 from hpc_train.timed_regex import whole_match
+
+_GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")
+
+
+def known_partitions(site: SiteProfile) -> tuple[str, ...]:
+    """Return the values of --partition that the profile names."""
+    words = [_select(one).partition for one in site.partitions]
+    return tuple(word for word in words if word not in (None, ANY))
+
+
+def has_open_partitions(site: SiteProfile) -> bool:
+    """Return whether the profile lists some partitions and allows any other."""
+    return ANY in (_select(one).partition for one in site.partitions)
+
+
+def queue_of(site: SiteProfile, asked: RequestedResources) -> JobQueue:
+    """Return the partition and the qos that a script selects."""
+    found = _partition(site, asked)
+    name = found[1].name if found else None
+    qos = qos_named(site, asked.value("qos"), name)
+    return JobQueue(partition=found, qos=qos, account=asked.value("account"))
+
+
+def over_limits(
+    site: SiteProfile, asked: RequestedResources, word: Callable[[str], str]
+) -> Iterator[RuleHit]:
+    """Yield the requests of a script that exceed the limits of its queue; `word` names a size."""
+    queue = queue_of(site, asked)
+    cores = (asked.tasks_per_node or 0) * (asked.cpus_per_task or 1)
+    gpus = asked.nodes * asked.gpus_per_node if asked.nodes and asked.gpus_per_node else None
+    found: list[tuple[tuple[str, ...], int, Any, str, str]] = []
+    if queue.partition is not None:
+        partition = queue.partition[1]
+        memory, tasks = slurm_memory(asked.value("mem") or ""), ("ntasks-per-node", "cpus-per-task")
+        of_node: tuple[tuple[tuple[str, ...], int | None, Any, str], ...] = (
+            (_GPU_OPTIONS, asked.gpus_per_node, partition.gpus_per_node, ""),
+            (tasks, cores, partition.cpus_per_node, f"{cores} cores a node"),
+            (("mem",), memory, partition.mem_per_node, ""),
+        )
+        for options, wanted, most, shown in of_node:
+            if wanted and most is not None and wanted > most:
+                found.append((options, wanted, shown, partition.name, f"has at most {most}"))
+    sizes: dict[SizeName, tuple[tuple[str, ...], int | None, str]] = {
+        "nodes": (("nodes",), asked.nodes, ""),
+        "gpus": (_GPU_OPTIONS, gpus, f"{gpus} GPUs on all nodes"),
+        "time": (("time",), slurm_seconds(asked.value("time") or ""), ""),
+    }
+    for size, (options, wanted, shown) in sizes.items():
+        for limit in limits_on(size, queue, asked.nodes) if wanted else ():
+            if wanted and wanted > limit.value:
+                most = " ".join(filter(None, (f"has at most {limit.value}", limit.note)))
+                found.append((options, wanted, shown, limit.who, most))
+    for options, wanted, shown, who, most in found:
+        there = [name for name in options if asked.has(name)]
+        size_text = shown or (asked.value(there[0]) if there else wanted)
+        message = f"{' x '.join(map(word, there))}: {size_text}, but {who} {most}"
+        yield RuleHit(line=asked.line(*options), message=message)
+
+
+def _partition(site: SiteProfile, asked: RequestedResources) -> PartitionEntry | None:
+    """Return the most specific entry that matches the directives, else the catch-all entry."""
+    entries = list(enumerate(site.partitions))
+    found = [entry for entry in entries if entry[1].name != ANY and _leads(entry[1], asked)]
+    if not found:
+        return next((entry for entry in entries if entry[1].name == ANY), None)
+    most = max(_words(entry) for _, entry in found)
+    closest = [entry for entry in found if _words(entry[1]) == most]
+    return closest[0] if len(closest) == 1 else next((e for e in closest if e[1].default), None)
+
+
+def _select(partition: Partition) -> Select:
+    return partition.select or Select(partition=partition.name)
+
+
+def _words(entry: Partition) -> int:
+    select = _select(entry)
+    return sum(word is not None for word in (select.qos, select.constraint, select.account_suffix))
+
+
+def _leads(entry: Partition, asked: RequestedResources) -> bool:
+    select, named = _select(entry), asked.value("partition")
+    terms = set((select.constraint or "").split("&")) - {""}
+    return (
+        (select.partition == named if named else select.partition is None or entry.default)
+        and select.qos in (None, asked.value("qos"))
+        and terms <= set((asked.value("constraint") or "").split("&"))
+        and (asked.value("account") or "").endswith(select.account_suffix or "")
+    )
+
 
 _SIMILAR: Severity = "info"
 # A bare srun also starts other launchers, and python is none.
@@ -49,9 +139,15 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
     names = known_partitions(site) if site else ()
     if site is None or not names or not given or "$" in given:
         return
-    others = selected_otherwise(site)
+    # The entries that a constraint or an account selects; Slurm's names of them are not known.
+    others = tuple(one.name for one in site.partitions if _select(one).partition is None)
     if others:
-        yield from _not_by_partition(site, given.split(","), others, asked.line("partition"))
+        for name in given.split(","):
+            if name in others and name not in names:
+                message = f"jobs on {site.name} select {name} by constraint or account"
+                advice = f"hpctrain site show {site.name} prints what selects it"
+                line = asked.line("partition")
+                yield RuleHit(line=line, message=message, advice=advice, severity=_SIMILAR)
         return
     is_open = has_open_partitions(site)
     for name in given.split(","):
@@ -61,16 +157,6 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
             advice = f"known: {', '.join(sorted(names))}"
             line, severity = asked.line("partition"), _SIMILAR if is_open else None
             yield RuleHit(line=line, message=message, advice=advice, severity=severity)
-
-
-def _not_by_partition(
-    site: SiteProfile, given: list[str], others: tuple[str, ...], line: int
-) -> Iterator[RuleHit]:
-    for name in given:
-        if name in others and name not in known_partitions(site):
-            message = f"jobs on {site.name} select {name} by constraint or account"
-            advice = f"hpctrain site show {site.name} prints what selects it"
-            yield RuleHit(line=line, message=message, advice=advice, severity=_SIMILAR)
 
 
 @rule(
@@ -85,12 +171,7 @@ def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
-    for excess in excesses(asked, queue_of(site, asked)):
-        there = [f"--{name}" for name in excess.options if asked.has(name)]
-        shown = excess.shown or (asked.value(there[0][2:]) if there else excess.wanted)
-        limit = " ".join(filter(None, (f"has at most {excess.most}", excess.note)))
-        message = f"{' x '.join(there)}: {shown}, but {excess.who} {limit}"
-        yield RuleHit(line=asked.line(*excess.options), message=message)
+    yield from over_limits(site, asked, lambda name: f"--{name}")
 
 
 @rule(
@@ -239,3 +320,242 @@ def foreign_account(subject: Subject) -> Iterator[RuleHit]:
         like = site.account.example or pattern
         message = f"account {name!r}, but the accounts of {site.name} are of the form {like}"
         yield RuleHit(line=asked.line("account"), message=message)
+
+
+_TOTALS = ("ncpus", "ngpus", "mem")
+# sbatch's names, which the limits of profiles have -> those of PBS.
+_WORDS = {
+    "nodes": "select",
+    "time": "walltime",
+    "gpus-per-node": "ngpus",
+    "ntasks-per-node": "ncpus",
+    "mem": "mem",
+}
+
+
+def _at_site(subject: Subject) -> tuple[SiteProfile, PbsRequest] | None:
+    site, request = subject.context.site, subject.script.pbs
+    if site is None or site.pbs is None or request is None or not request.directives.options:
+        return None
+    return site, request
+
+
+@rule(
+    "HT921",
+    "error",
+    "unknown queue",
+    why="qsub refuses a job for a queue that does not exist (`Unknown queue`).",
+    advice="name one of the site's queues",
+)
+def unknown_queue(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    option = there[1].directives.last("q") if there else None
+    if there is None or option is None or "$" in option.value or is_placeholder(option.value):
+        return
+    names = known_partitions(there[0])
+    queue = queue_name(option.value)
+    if names and queue and queue not in names and not has_open_partitions(there[0]):
+        message = f"{there[0].name} has no queue {queue!r}{nearest(queue, names)}"
+        advice = f"known: {', '.join(sorted(names))}"
+        yield RuleHit(line=option.line, message=message, advice=advice)
+
+
+@rule(
+    "HT922",
+    "error",
+    "request above a limit of the queue",
+    why="PBS refuses a job that requests more nodes, GPUs, cores or time than its queue allows, or "
+    "lets it wait forever (`Can Never Run`).",
+    advice="request less, or another queue",
+)
+def over_the_limit_of_a_queue(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None:
+        return
+    site, request = there
+    yield from over_limits(site, asked_at_site(site, request), lambda name: _word(name, request))
+
+
+def _word(name: str, request: PbsRequest) -> str:
+    """Return PBS's name of a size, as the script may write it."""
+    select, older = request.resource("select"), request.resource("nodes")
+    if name == "nodes" and select is None:
+        return "nodes"
+    return "ppn" if name == "ntasks-per-node" and select is None and older else _WORDS[name]
+
+
+@rule(
+    "HT926",
+    "error",
+    "no queue",
+    why="The site has no queue for jobs without -q, so that qsub refuses them.",
+    advice="add #PBS -q with a queue of the site",
+)
+def no_queue(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None or there[1].directives.last("q"):
+        return
+    site = there[0]
+    if site.partition_choice == "job" or "partition" in site.required:
+        names = ", ".join(sorted(known_partitions(site)))
+        advice = f"known: {names}" if names else None
+        yield RuleHit(line=1, message=f"{site.name} requires a queue: -q", advice=advice)
+
+
+@rule(
+    "HT927",
+    "error",
+    "script of another scheduler than the site's",
+    why="The command of the site's scheduler ignores the directives, and the job runs with "
+    "defaults.",
+    advice="hpctrain render writes the directives of the site from a job file",
+)
+def other_scheduler(subject: Subject) -> Iterator[RuleHit]:
+    script, site = subject.script, subject.context.site
+    if site is None or bool(script.directives) == (script.pbs is not None):
+        return
+    batch = find_batch_system(site.scheduler)
+    marker = batch.prefix.partition(" ")[0]
+    own = MARKER if script.directives else "#PBS"
+    if marker and marker != own:
+        options = script.directives or (script.pbs.directives.options if script.pbs else ())
+        first = options[0].line if options else 1
+        message = f"{own} lines, but {site.name} has {batch.title} and reads {marker}"
+        yield RuleHit(line=first, message=message)
+
+
+@rule(
+    "HT923",
+    "warning",
+    "no project",
+    why="The site refuses jobs without a project. Sites differ in the option: -A, or -P.",
+    advice="add the project",
+)
+def no_project(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None or there[0].pbs is None:
+        return
+    site, request = there
+    wanted = there[0].pbs.project
+    required = site.account.required or "account" in site.required
+    if not required or request.directives.last(wanted[1:]):
+        return
+    other = request.directives.last("P" if wanted == "-A" else "A")
+    message = f"{site.name} requires a project"
+    if other is not None:
+        message = f"-{other.letter} {other.value}: the project of {site.name} is {wanted}"
+    yield RuleHit(
+        line=other.line if other else 1, message=message, advice=f"write #PBS {wanted} NAME"
+    )
+
+
+@rule(
+    "HT924",
+    "error",
+    "resource that the site requires is missing",
+    why="The site refuses jobs without it, or gives them a small default.",
+    advice="add the resource",
+)
+def required_resource(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None:
+        return
+    site, request = there
+    if "time" in site.required and request.resource("walltime") is None:
+        yield RuleHit(line=1, message=f"{site.name} requires -l walltime")
+    chunks = any("mem" in chunk.resources for chunk in request.chunks)
+    if site.mem_request == "required" and not chunks and request.resource("mem") is None:
+        yield RuleHit(line=1, message=f"{site.name} requires mem")
+    for text in str(site.directives.get("l", "")).split(","):
+        if text and request.resource(text.partition("=")[0]) is None:
+            message = f"the jobs of {site.name} have -l {text}"
+            yield RuleHit(line=1, message=message, severity="warning")
+
+
+@rule(
+    "HT925",
+    "warning",
+    "request of another form than the site's",
+    why="A site with totals (`-l ncpus=96`) does not place chunks as select says, and one with "
+    "chunks may put totals onto one node.",
+    advice="write the request as the site's own examples do",
+)
+def other_shape(subject: Subject) -> Iterator[RuleHit]:
+    there = _at_site(subject)
+    if there is None or there[0].pbs is None:
+        return
+    site, request = there
+    select = request.resource("select")
+    totals = [one for name in _TOTALS if (one := request.resource(name)) is not None]
+    if there[0].pbs.shape == "flat" and select is not None:
+        message = f"{site.name} takes totals: -l ncpus=…, -l ngpus=…, -l mem=…"
+        yield RuleHit(line=select.line, message=message)
+    elif there[0].pbs.shape == "select" and select is None and totals:
+        message = f"{site.name} takes chunks: -l select=N:ncpus=…"
+        yield RuleHit(line=totals[0].line, message=message)
+
+
+def asked_at_site(site: SiteProfile, request: PbsRequest) -> RequestedResources:
+    """Return what a script requests of a site, under the names that limits of profiles have."""
+    queue = request.directives.last("q")
+    project = request.directives.last(site.pbs.project[1:] if site.pbs else "A")
+    chunked = request.resource("select") or request.resource("nodes")
+    totals = [one for name in _TOTALS if (one := request.resource(name)) is not None]
+    nodes: int | None = None
+    cores: int | None = None
+    gpus: int | None = None
+    memory: str | None = None
+    if chunked is not None:
+        chunk = request.chunks[0] if len(request.chunks) == 1 else None
+        older = chunk is not None and "ppn" in chunk.resources
+        nodes, cores = request.nodes, chunk.number("ppn" if older else "ncpus") if chunk else None
+        gpus = chunk.number("gpus") if chunk and older else request.gpus_per_node
+        memory = chunk.resources.get("mem") if chunk else None
+    elif totals:
+        found = {one.name: (one.value or "").strip() for one in totals}
+        number = {name: int(text) for name, text in found.items() if re.fullmatch(r"\d{1,7}", text)}
+        cores, gpus = number.get("ncpus"), number.get("ngpus")
+        nodes = _nodes_for(site, queue_name(queue.value) if queue else "", cores, gpus)
+        cores, gpus = (ceil(one / nodes) if one and nodes else None for one in (cores, gpus))
+        memory = found.get("mem") if nodes == 1 else None
+    seconds, time = request.walltime_s, request.resource("walltime")
+    clock = (
+        ""
+        if seconds is None
+        else f"{seconds // 3600}:{seconds % 3600 // 60:02d}:{seconds % 60:02d}"
+    )
+    line = chunked.line if chunked else totals[0].line if totals else 1
+    values: dict[str, tuple[object, int]] = {
+        "partition": (queue and queue_name(queue.value), queue.line if queue else 1),
+        "account": (project and project.value, project.line if project else 1),
+        "nodes": (nodes, line),
+        "time": (None if seconds is None else clock, time.line if time else 1),
+        "gpus-per-node": (gpus, line),
+        "ntasks-per-node": (cores, line),
+        # `480gb` is `480G`.
+        "mem": (memory.lower().removesuffix("b").upper() if memory else None, line),
+    }
+    options = {
+        name: Option(name=name, value=str(value), line=line, spelled=name)
+        for name, (value, line) in values.items()
+        if value is not None
+    }
+    return RequestedResources(
+        batch=True, options=options, nodes=nodes, tasks_per_node=cores, gpus_per_node=gpus
+    )
+
+
+def _nodes_for(site: SiteProfile, queue: str, cores: int | None, gpus: int | None) -> int | None:
+    """Return the nodes that hold totals: of a site with chunks one, else as many as needed."""
+    if site.pbs is None or site.pbs.shape == "select":
+        return 1
+    named = [one for one in site.partitions if (one.name == queue if queue else one.default)]
+    if len(named) != 1:
+        return None
+    pairs = ((cores, named[0].cpus_per_node), (gpus, named[0].gpus_per_node))
+    return max((ceil(asked / each) for asked, each in pairs if asked and each), default=None)
+
+
+def queue_name(destination: str) -> str:
+    """Return the queue of a destination: `queue`, `queue@server` or `@server`."""
+    return destination.partition("@")[0]

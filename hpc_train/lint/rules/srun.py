@@ -1,24 +1,39 @@
-"""Rules on srun: environment, binding and termination."""
+"""Rules on srun: environment, size and places of its ranks, termination."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import islice, pairwise
 
 from msgspec.structs import replace
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.option_parser import Option
-from hpc_train.lint.option_values import is_unknown, srun_value_forms
-from hpc_train.lint.plugin_options import with_plugins
+from hpc_train.lint.directives import gpu_count
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.options import Option, is_unknown, srun_value_forms, with_plugins
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.directive_syntax import NO_LIMIT, unknown_names
-from hpc_train.lint.rules.option_values import ambiguities, missing_or_extra, refusals
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches, starts_several, tasks_of
-from hpc_train.lint.shell.ast import Command, Word
+from hpc_train.lint.rules.directives import (
+    ambiguities,
+    missing_or_extra,
+    refusals,
+    unknown_names,
+    unreadable_times,
+)
+from hpc_train.lint.rules.site import queue_of
+from hpc_train.lint.script import (
+    JobScript,
+    nodes_of,
+    rank_launches,
+    starts_several,
+    tasks_of,
+    workers_of,
+)
+from hpc_train.lint.shell import Command, Word
+from hpc_train.model.core_binding import bound_cores, far_ranks
 from hpc_train.model.finding import Severity
+from hpc_train.model.live_cluster import gres
 from hpc_train.model.units import slurm_seconds
+from hpc_train.model.version_ranges import older
 from hpc_train.slurm_options import srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 
@@ -88,6 +103,35 @@ def _takes_long(command: Command) -> bool:
 
 
 @rule(
+    "HT215",
+    "warning",
+    "step that waits for another one",
+    why="A step holds its cores for itself, without --exact all of its nodes, and all GPUs of the "
+    "job unless it asks for fewer: a second step waits (Requested nodes are busy).",
+    advice="add --overlap to the step in the background, or --exact and the GPUs of each step",
+)
+def waiting_step(subject: Subject) -> Iterator[RuleHit]:
+    script, version = subject.script, subject.context.slurm
+    apart = ("overlap", "nodelist", "relative", "nodes", "het-group", "exclude", "jobid")
+    steps = [one for one in script.launches if one.outer == "srun" and not one.option(*apart)]
+    waits = [command.line for command in script.runs("wait")]
+    asked = script.asked
+    gpus = asked.gpus
+    if not asked.batch or (version and older(version, "20.11")):
+        return
+    for first, second in pairwise(steps):
+        exact = first.option("exact", "exclusive", "cpus-per-task", "mem", "mem-per-cpu")
+        few = first.option("gres", "gpus", "gpus-per-node", "gpus-per-task", "tres-per-task")
+        small = exact and first.option("ntasks", "ntasks-per-node") and (few or not gpus)
+        if first.command.ending != "&" or small or first.opaque or second.opaque:
+            continue
+        if not any(first.line <= line <= second.line for line in waits):
+            what = "cores and GPUs" if gpus else "cores"
+            message = f"this step waits for that of line {first.line}, which holds the {what}"
+            yield RuleHit(line=second.line, message=message)
+
+
+@rule(
     "HT204",
     "info",
     "variables set with srun --export",
@@ -116,14 +160,10 @@ def export_without_all(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         option = launch.option("export")
         value = option.value if option else None
-        if option and value and launch.outer == "srun":
-            if (
-                not {"ALL", "NIL", "NONE"} & set(value.split(","))
-                and "$" not in value.partition("=")[0]
-            ):
-                yield RuleHit(
-                    line=option.line, message=f"--export={value} drops all other variables"
-                )
+        if not option or not value or launch.outer != "srun" or "$" in value.partition("=")[0]:
+            continue
+        if not {"ALL", "NIL", "NONE"} & set(value.split(",")):
+            yield RuleHit(line=option.line, message=f"--export={value} drops all other variables")
 
 
 @rule(
@@ -187,12 +227,7 @@ def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
 def mpirun_below_srun(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         tasks = tasks_of(launch, subject.script)
-        if (
-            launch.outer == "srun"
-            and launch.starter == "mpirun"
-            and tasks is not None
-            and tasks > 1
-        ):
+        if launch.outer == "srun" and launch.starter == "mpirun" and (tasks or 0) > 1:
             yield RuleHit(line=launch.line, message=f"srun starts mpirun {tasks} times")
 
 
@@ -237,7 +272,7 @@ def _options(subject: Subject) -> Iterator[Option]:
     "error",
     "value that srun refuses",
     why="srun checks these values before it starts a step and exits: no rank starts.",
-    advice="write one of the allowed values; `man srun` explains them",
+    advice="write one of the allowed values, a time as HH:MM:SS; `man srun` explains them",
 )
 def refused(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
@@ -245,19 +280,7 @@ def refused(subject: Subject) -> Iterator[RuleHit]:
         if option.known and option.value != "":
             yield from missing_or_extra(option, "srun", srun_grammar())
             yield from refusals(option, "srun", srun_value_forms())
-            yield from _unreadable_time(option)
-
-
-def _unreadable_time(option: Option) -> Iterator[RuleHit]:
-    value = option.value or ""
-    if option.name not in ("time", "time-min") or not value or is_unknown(value):
-        return
-    if slurm_seconds(value) is None and value.upper() not in NO_LIMIT:
-        yield RuleHit(
-            line=option.line,
-            message=f"srun cannot parse {value!r} as a time",
-            advice="write hours:minutes:seconds, e.g. --time=04:00:00",
-        )
+            yield from unreadable_times(option, "srun")
 
 
 @rule(
@@ -304,29 +327,132 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
         if launch.outer != "srun" or launch.opaque or launch.option("kill-on-bad-exit"):
             continue
         if starts_several(launch, script):
-            hangs = _trains(launch, script) and not _is_short(script)
+            seconds = slurm_seconds(script.asked.value("time") or "")
+            hangs = _trains(launch, script) and not 0 < (seconds or 0) < _SHORT_S
             severity: Severity | None = None if hangs else "info"
             yield RuleHit(line=launch.line, message="no --kill-on-bad-exit", severity=severity)
-
-
-def _is_short(script: JobScript) -> bool:
-    seconds = slurm_seconds(script.asked.value("time") or "")
-    return seconds is not None and 0 < seconds < _SHORT_S
 
 
 def _trains(launch: LaunchCommand, script: JobScript) -> bool:
     """Whether the ranks depend on each other without MPI, as those of PyTorch do."""
     if launch.starter != "python" or _COLLECTIVES.search(script.text) or not script.asked.batch:
         return True
-    return _has_gpus(launch, script) and _MPI.search(script.text) is None
-
-
-def _has_gpus(launch: LaunchCommand, script: JobScript) -> bool:
     asked = script.asked
     words = [asked.value(name) or "" for name in ("gres", "partition", "constraint")]
     words += [option.value or "" for option in launch.options if option.name == "gres"]
-    return (
-        asked.has(*_GPUS)
-        or launch.option(*_GPUS) is not None
-        or any("gpu" in word.lower() for word in words)
-    )
+    gpus = asked.has(*_GPUS) or launch.option(*_GPUS) or any("gpu" in w.lower() for w in words)
+    return bool(gpus) and _MPI.search(script.text) is None
+
+
+@rule(
+    "HT209",
+    "error",
+    "step with fewer GPUs than ranks",
+    why="--gres and --gpus of srun count for the step: with --gres=gpu:1 it has one GPU on each "
+    "node, whatever the job has, and several ranks share it or find no device.",
+    advice="omit the option, so that the step gets the GPUs of the job, or request one per rank",
+)
+def step_with_few_gpus(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for launch in rank_launches(script):
+        if launch.outer != "srun" or launch.opaque or launch.option("gpus-per-task", "het-group"):
+            continue
+        gpus, ranks = _gpus_of(launch, script), _ranks_on_node(launch, script)
+        if gpus and ranks and ranks > gpus:
+            message = f"{ranks} ranks on a node, but the step has {gpus} GPU{'s' * (gpus > 1)}"
+            yield RuleHit(line=launch.line, message=message)
+
+
+def _gpus_of(launch: LaunchCommand, script: JobScript) -> int | None:
+    """Return the GPUs of a step on each node, if its own options say it."""
+    option = launch.option("gres", "gpus-per-node", "gpus")
+    value = script.values.substitute(option.value or "") if option else ""
+    if option is None or not value or "$" in value:
+        return None
+    if option.name == "gres":
+        return sum(one.count for one in gres(value) if one.name == "gpu") or None
+    count, nodes = gpu_count(value), nodes_of(launch, script)
+    if option.name == "gpus-per-node":
+        return count
+    return count // nodes if count and nodes and count % nodes == 0 else None
+
+
+def _ranks_on_node(launch: LaunchCommand, script: JobScript) -> int | None:
+    if launch.starter == "accelerate":
+        return workers_of(launch, script)
+    if launch.starter not in ("torchrun", "python"):
+        return None
+    tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
+    agents = tasks // nodes if tasks and nodes and tasks % nodes == 0 else None
+    if launch.starter == "python":
+        return agents
+    workers = workers_of(launch, script)
+    return workers * (agents or 1) if workers else None
+
+
+_SHOWN = 2
+_OPTION = "--cpu-bind"
+
+
+@rule(
+    "HT213",
+    "warning",
+    "binding that crosses NUMA nodes",
+    why="A rank reads its data and feeds its GPU through the link between processors if its cores "
+    "are on several NUMA nodes, or on another one than its GPU. Checked where the profile states "
+    "numa_cpus of the partition, and gpu_numa for the GPUs.",
+    advice="order the masks as the GPUs; hpctrain doctor --topology on a node prints both",
+)
+def far_binding(subject: Subject) -> Iterator[RuleHit]:
+    site, script = subject.context.site, subject.script
+    found = queue_of(site, script.asked).partition if site else None
+    if found is None or not found[1].numa_cpus:
+        return
+    for launch in script.launches:
+        option = launch.option("cpu-bind") if launch.outer == "srun" else None
+        line, value = (option.line, option.value or "") if option else (launch.line, "")
+        # mpiexec of Cray PALS has the same option.
+        words = launch.words if launch.outer == "mpirun" else ()
+        for word, following in pairwise((*words, *words[-1:])):
+            name, equals, text = word.text.partition("=")
+            if name == _OPTION and not value:
+                line, value = word.line, text if equals else following.text
+        cores = bound_cores(value, found[1].numa_cpus)
+        # Slurm or a variable may choose the GPU of a rank, and torchrun has several.
+        chosen = launch.option("gpu-bind") or "VISIBLE_DEVICES" in script.text
+        gpus = () if chosen or launch.starter == "torchrun" else range(len(cores))
+        for said in islice(far_ranks(cores, found[1], gpus), _SHOWN):
+            yield RuleHit(line=line, message=said)
+
+
+@rule(
+    "HT214",
+    "warning",
+    "no adapter near a GPU",
+    why="NCCL sends the data of a GPU over an adapter on another PCIe root or NUMA node if "
+    "NCCL_IB_HCA leaves out those nearest to it. Checked where the profile states gpu_nics.",
+    advice="name the adapters nearest to all GPUs, or leave NCCL_IB_HCA out: NCCL chooses the "
+    "nearest; hpctrain doctor --topology on a node prints them",
+)
+def far_adapter(subject: Subject) -> Iterator[RuleHit]:
+    site, script = subject.context.site, subject.script
+    found = queue_of(site, script.asked).partition if site else None
+    if found is None or subject.context.fabric not in (None, "infiniband", "roce"):
+        return
+    for variable in script.exported_values("NCCL_IB_HCA"):
+        if "$" in variable.value:
+            continue
+        for gpu, names in enumerate(found[1].gpu_nics):
+            if not any(_selected(name, variable.value) for name in names.split(",")):
+                said = f"NCCL_IB_HCA={variable.value} leaves out {names}, nearest to GPU {gpu}"
+                yield RuleHit(line=variable.line, message=said)
+                break
+
+
+def _selected(name: str, value: str) -> bool:
+    """Whether NCCL_IB_HCA selects an adapter: prefixes, exact after `=`, exclusions after `^`."""
+    words = value.removeprefix("^")
+    exact = words.startswith("=")
+    given = [word.partition(":")[0] for word in words.removeprefix("=").split(",") if word]
+    matches = any(name == word if exact else name.startswith(word) for word in given)
+    return matches != value.startswith("^")

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.requested_resources import RequestedResources
+from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.rank_and_node_counts import (
+from hpc_train.lint.script import (
+    JobScript,
     flag_number,
-    hides_flags,
     is_one_of_several,
     nodes_of,
+    rank_launches,
+    starts_elsewhere,
     tasks_of,
     torchruns,
     workers_of,
 )
+from hpc_train.lint.shell import repeats
+from hpc_train.model.finding import Severity
 
 
 @rule(
@@ -57,7 +60,7 @@ def several_agents(subject: Subject) -> Iterator[RuleHit]:
 def more_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers > gpus:
-            message = f"{workers} workers on a node, but {gpus} GPU{'s' * (gpus > 1)}"
+            message = f"{_counted(launch, workers)}, but {gpus} GPU{'s' * (gpus > 1)}"
             yield RuleHit(line=launch.starter_line, message=message)
 
 
@@ -72,16 +75,25 @@ def more_workers(subject: Subject) -> Iterator[RuleHit]:
 def fewer_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers < gpus:
-            given = "nproc-per-node" in launch.flags
-            count = f"{workers} worker{'s' * (workers > 1)} on a node"
-            count = count if given else f"no --nproc-per-node, so {count}"
-            yield RuleHit(line=launch.starter_line, message=f"{count}, but {gpus} GPUs")
+            message = f"{_counted(launch, workers)}, but {gpus} GPUs"
+            yield RuleHit(line=launch.starter_line, message=message)
+
+
+def _counted(launch: LaunchCommand, workers: int) -> str:
+    count = f"{workers} worker{'s' * (workers > 1)} on a node"
+    if launch.starter == "accelerate":
+        total, machines = launch.flags.get("num-processes"), launch.flags.get("num-machines") or "1"
+        return f"--num_processes {total} (the total) on {machines} machines is {count}"
+    given = {"nproc-per-node", "num-gpus"} & set(launch.flags)
+    return count if given else f"no --nproc-per-node, so {count}"
 
 
 def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     script = subject.script
     gpus = script.asked.gpus_per_node
-    for launch in torchruns(script):
+    for launch in rank_launches(script):
+        if launch.starter not in ("torchrun", "accelerate", "deepspeed"):
+            continue
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
             continue
         if "nproc-per-node" in misspelt_options(launch).values():
@@ -108,8 +120,8 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
 )
 def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    for launch in torchruns(script):
-        nodes = nodes_of(launch, script)
+    for launch in (one for one in rank_launches(script) if one.starter in _COUNTS):
+        nodes, count = nodes_of(launch, script), _COUNTS[launch.starter]
         if flag_number(launch, script, "nproc-per-node") == 1 and launch.outer == "srun":
             # torchrun counts each agent as a node.
             nodes = tasks_of(launch, script)
@@ -117,14 +129,14 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
         stated = script.asked.batch or script.pbs is not None
         if several or not stated or nodes is None:
             continue
-        nnodes = flag_number(launch, script, "nnodes")
+        nnodes = flag_number(launch, script, count)
         if "standalone" in launch.flags:
             nnodes = 1
-        elif "nnodes" not in launch.flags:
-            hidden = script.sets("PET_NNODES") or hides_flags(launch)
+        elif count not in launch.flags:
+            hidden = script.sets("PET_NNODES") or launch.hides or launch.starter == "accelerate"
             nnodes = None if hidden else 1
         if nnodes is not None and nnodes != nodes and (launch.outer == "srun" or nnodes > nodes):
-            named = "--standalone" if "standalone" in launch.flags else f"--nnodes {nnodes}"
+            named = "--standalone" if "standalone" in launch.flags else f"--{count} {nnodes}"
             kind = "node" if nodes == nodes_of(launch, script) else "torchrun"
             message = f"{named}, but {nodes} {kind}{'s' * (nodes > 1)}"
             yield RuleHit(line=launch.starter_line, message=message)
@@ -133,21 +145,84 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT226",
     "error",
-    "torchrun on the first node only",
-    why="The batch script runs on the first node only; the agents of the other nodes are not "
-    "started, and the first agent waits for them.",
-    advice="start it on every node: srun --ntasks-per-node=1 torchrun …",
+    "program on the first node only",
+    why="The batch script runs on the first node only: what it starts without srun is not started "
+    "on the other nodes, which are idle, or for which the first one waits.",
+    advice="start it on every node: srun --ntasks-per-node=1 torchrun …, or one process for "
+    "each rank: srun … PROGRAM",
 )
 def first_node_only(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     nodes = script.asked.nodes
     if nodes is None or nodes < 2:
         return
-    for launch in torchruns(script):
-        alone = launch.outer == "" and not is_one_of_several(launch, script)
-        if alone and (flag_number(launch, script, "nnodes") or 1) > 1:
-            message = f"torchrun is not started on the other {nodes - 1} of {nodes} nodes"
+    alone = [
+        launch
+        for launch in rank_launches(script)
+        if launch.outer == "" and not starts_elsewhere(script)
+    ]
+    quiet = _starts_steps(script)
+    for launch in alone:
+        counted = launch.flags.get(_COUNTS.get(launch.starter, ""))
+        number = flag_number(launch, script, _COUNTS.get(launch.starter, ""))
+        if counted is not None and number != 1:
+            message = f"{launch.starter} is not started on the other {nodes - 1} of {nodes} nodes"
             yield RuleHit(line=launch.line, message=message)
+        elif not quiet and launch is alone[-1] and not _drives(launch):
+            waits = launch.starter == "python" and script.sets("MASTER_ADDR", "WORLD_SIZE")
+            message = f"{launch.starter} runs on the first of {nodes} nodes only"
+            severity: Severity = "error" if waits else "warning"
+            yield RuleHit(line=launch.line, message=message, severity=severity)
+
+
+_COUNTS = {"torchrun": "nnodes", "accelerate": "num-machines"}
+_DRIVER = re.compile(
+    r"ray|dask|spark|parsl|submit|prepare|preproc|download|convert|tokeni|infer|eval|plot|launch",
+    re.IGNORECASE,
+)
+
+
+def _starts_steps(script: JobScript) -> bool:
+    """Whether something in the script starts processes elsewhere."""
+    return any(one.outer for one in script.launches) or starts_elsewhere(script)
+
+
+def _drives(launch: LaunchCommand) -> bool:
+    """Whether a program may start the others itself, or needs none."""
+    program = next((text for text in launch.texts if text.endswith(".py")), "")
+    driver = launch.starter == "python" and _DRIVER.search(program)
+    return launch.starter == "deepspeed" or bool(driver)
+
+
+@rule(
+    "HT234",
+    "warning",
+    "one process for several tasks",
+    why="Without srun the script starts one process, whatever --ntasks is. A framework that reads "
+    "SLURM_NTASKS (Lightning) then waits for the others, and the other GPUs are idle.",
+    advice="write srun PROGRAM, or --ntasks-per-node=1 if the program starts its ranks itself",
+)
+def one_process(subject: Subject) -> Iterator[RuleHit]:
+    script, asked = subject.script, subject.script.asked
+    each = asked.tasks_per_node or 1
+    if asked.nodes != 1 or each < 2 or each != asked.gpus_per_node or _starts_steps(script):
+        return
+    launches = list(rank_launches(script))
+    files = [
+        command
+        for command in script.runs("bash", "sh", *(c.program for c in script.commands))
+        if any(word.text.endswith(".sh") for word in command.words[:2])
+        and command.program not in ("source", ".", "chmod", "cp", "cat", "ls")
+    ]
+    lines = [one.line for one in launches] or [command.line for command in files]
+    # Processes in the background may be one for each task.
+    others = any(
+        one.starter != "python" or _drives(one) or one.command.ending == "&" for one in launches
+    )
+    # The process may use the devices itself.
+    if lines and not others and not script.sets("CUDA_VISIBLE_DEVICES"):
+        message = f"{each} tasks are requested, and one process is started"
+        yield RuleHit(line=lines[-1], message=message)
 
 
 @rule(
@@ -167,7 +242,10 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
         if not several or launch.outer != "srun" or is_one_of_several(launch, script):
             continue
         rank = flag_number(launch, script, "node-rank")
-        if rank is not None and tasks_of(launch, script) != 1 and _is_static(launch):
+        # With another rendezvous torchrun does not use its --node-rank.
+        hidden = launch.hides and not {"rdzv-backend", "master-addr"} & set(launch.flags)
+        static = not hidden and launch.flags.get("rdzv-backend", "static") == "static"
+        if rank is not None and tasks_of(launch, script) != 1 and static:
             message = f"--node-rank {rank} for every node of the step"
             yield RuleHit(line=launch.starter_line, message=message)
         dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(launch.flags)
@@ -175,12 +253,6 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
             hidden = any("[" in w.raw and w.raw.startswith(("$", '"${')) for w in launch.words)
             if not hidden:
                 yield RuleHit(line=launch.starter_line, message="--master-addr without --node-rank")
-
-
-def _is_static(launch: LaunchCommand) -> bool:
-    """Whether torchrun uses its --node-rank."""
-    hidden = hides_flags(launch) and not {"rdzv-backend", "master-addr"} & set(launch.flags)
-    return not hidden and launch.flags.get("rdzv-backend", "static") == "static"
 
 
 @rule(
@@ -221,6 +293,95 @@ def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
             return
 
 
+_LISTS = {
+    "SLURM_TASKS_PER_NODE": "1(x2)",
+    "SLURM_JOB_CPUS_PER_NODE": "32(x2)",
+    "SLURM_JOB_GPUS": "0,1,2,3",
+    "SLURM_STEP_GPUS": "0,1,2,3",
+    "CUDA_VISIBLE_DEVICES": "0,1,2,3",
+    "SLURM_GPUS_PER_NODE": "a100:4",
+    "SLURM_GPUS": "a100:8",
+}
+
+
+@rule(
+    "HT236",
+    "error",
+    "list where a number is due",
+    why="Some variables hold a list for all nodes, `4(x2)`, a number with a type, `a100:4`, or the "
+    "numbers of devices: torchrun and accelerate refuse these.",
+    advice="write gpu, a number, or $SLURM_GPUS_ON_NODE",
+)
+def list_as_number(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for launch in rank_launches(script):
+        for flag in ("nproc-per-node", "num-processes", "nnodes", "num-machines", "num-gpus"):
+            text = script.values.substitute(launch.flags.get(flag) or "")
+            match = re.fullmatch(r"\$\{?(\w+)\}?", text)
+            name = match[1] if match else ""
+            option = {"SLURM_GPUS_PER_NODE": "gpus-per-node", "SLURM_GPUS": "gpus"}.get(name)
+            if option is not None and ":" not in (script.asked.value(option) or ""):
+                continue
+            if name in _LISTS and not (name.endswith("S_PER_NODE") and script.asked.nodes == 1):
+                example = script.asked.value(option) if option else _LISTS[name]
+                message = f"--{flag}: ${name} is a list or has a type, such as {example!r}"
+                yield RuleHit(line=launch.starter_line, message=message)
+
+
+_CONF = frozenset(
+    """
+    join_timeout last_call_timeout close_timeout heartbeat_timeout keep_alive_interval
+    keep_alive_max_attempt read_timeout is_host store_type
+    """.split()
+)
+
+
+@rule(
+    "HT235",
+    "warning",
+    "key of --rdzv-conf that c10d does not read",
+    why="The backend c10d reads join_timeout, last_call_timeout, close_timeout, read_timeout, "
+    "keep_alive_interval, keep_alive_max_attempt, is_host and store_type (torch 2.13); other keys "
+    "have no effect. With is_host=1 on every node, every node is a host of the store.",
+    advice="write --rdzv-conf=join_timeout=900, or leave it out",
+)
+def rendezvous_conf(subject: Subject) -> Iterator[RuleHit]:
+    for launch in torchruns(subject.script):
+        pairs = [one.partition("=") for one in (launch.flags.get("rdzv-conf") or "").split(",")]
+        several = (nodes_of(launch, subject.script) or 1) > 1 and launch.outer == "srun"
+        for key, _, value in pairs if launch.flags.get("rdzv-backend") == "c10d" else ():
+            if key.isidentifier() and key not in _CONF:
+                message = f"c10d does not read {key}, so the default stays"
+                yield RuleHit(line=launch.starter_line, message=message)
+            elif key == "is_host" and value.lower() in ("1", "true", "t", "y", "yes") and several:
+                message = f"is_host={value} makes every node a host of the store"
+                yield RuleHit(line=launch.starter_line, message=message, severity="error")
+
+
+@rule(
+    "HT237",
+    "error",
+    "two torchruns on one port",
+    why="Both agents of a node listen on the same port, 29500 by default: the second fails "
+    "(address already in use), or joins the ranks of the first.",
+    advice="give each a port of its own: --rdzv-backend=c10d --rdzv-endpoint=localhost:0, or "
+    "--standalone",
+)
+def same_port(subject: Subject) -> Iterator[RuleHit]:
+    seen: set[str] = set()
+    for launch in torchruns(subject.script):
+        if launch.outer or launch.command.ending != "&" or "standalone" in launch.flags:
+            continue
+        ports = [launch.flags.get(name) or "" for name in ("master-port", "rdzv-endpoint")]
+        port = next((text.rpartition(":")[2] for text in ports if text), "29500")
+        looped = repeats(subject.script.around(launch.command)) and "$" not in port
+        if port != "0" and (port in seen or looped) and not launch.hides:
+            yield RuleHit(
+                line=launch.line, message=f"another torchrun of this node has port {port}"
+            )
+        seen.add(port)
+
+
 _SIZES = (
     "nodes", "ntasks", "ntasks-per-node", "gres", "gpus", "gpus-per-node", "gpus-per-task",
     "partition", "mem",
@@ -247,7 +408,10 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
             continue
         # If the mask contains all cores of the node, the binding costs little.
         sized = launch.option("cpus-per-task", "exclusive") is not None
-        per_gpu = _has_cores_per_gpu(launch, script.asked)
+        # The cores come with the GPUs, so that SLURM_CPUS_PER_TASK is not set.
+        per_gpu = launch.option("cpus-per-gpu") is not None or (
+            script.asked.has("cpus-per-gpu") and not script.asked.has("cpus-per-task")
+        )
         yield RuleHit(
             line=launch.line,
             message="srun binds torchrun, and so all its workers, to one set of cores",
@@ -256,38 +420,39 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
         )
 
 
-def _has_cores_per_gpu(launch: LaunchCommand, asked: RequestedResources) -> bool:
-    """Whether the cores come with the GPUs, so that SLURM_CPUS_PER_TASK is not set."""
-    of_step = launch.option("cpus-per-gpu") is not None
-    return of_step or (asked.has("cpus-per-gpu") and not asked.has("cpus-per-task"))
-
-
 @rule(
     "HT222",
     "warning",
-    "torchrun without cores",
-    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of the "
-    "node share it, unless the partition allocates cores with each GPU.",
-    advice="add #SBATCH --cpus-per-task=N, where N is the number of cores for all ranks of a node",
+    "ranks without cores",
+    why="Without --cpus-per-task a task gets one core, and its workers and data loaders share it, "
+    "unless the partition allocates cores with each GPU.",
+    advice="add #SBATCH --cpus-per-task=N, with the cores for all that one task starts",
 )
 def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
-    asked = subject.script.asked
+    script, asked, site = subject.script, subject.script.asked, subject.context.site
     given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "mincpus", "tres-per-task")
-    if not asked.batch or not asked.options or asked.has(*given) or asked.tasks_per_node != 1:
+    if not asked.batch or not asked.options or asked.has(*given):
+        return
+    if site is not None and site.cpu_request == "forbidden":
         return
     # The command line of sbatch, or the partition, gives more cores than the script shows.
-    if not asked.has(*_SIZES) or _several_on_a_node(subject.script):
+    # A step that starts several tasks on a node could not do so with one core.
+    steps = (one for one in subject.script.launches if one.outer == "srun")
+    each = (one.option("ntasks-per-node") for one in steps)
+    if not asked.has(*_SIZES) or any(one.value != "1" for one in each if one):
         return
-    for launch in torchruns(subject.script):
-        if not launch.option("cpus-per-task", "cpus-per-gpu"):
-            yield RuleHit(line=launch.line, message="no --cpus-per-task for the workers of a node")
-            return
-
-
-def _several_on_a_node(script: JobScript) -> bool:
-    """Whether a step starts several tasks on a node, for which one core would not suffice."""
-    each = (one.option("ntasks-per-node") for one in script.launches if one.outer == "srun")
-    return any(one.value != "1" for one in each if one)
+    one_task = asked.tasks_per_node == 1
+    for launch in rank_launches(script):
+        if launch.option("cpus-per-task", "cpus-per-gpu", "exclusive", "cpu-bind"):
+            continue
+        if launch.starter == "torchrun" and one_task:
+            message = "no --cpus-per-task for the workers of a node"
+        elif launch.starter != "torchrun" and asked.gpus and (one_task or launch.outer):
+            message = "no --cpus-per-task: a task and its data loaders have one core"
+        else:
+            continue
+        yield RuleHit(line=launch.line, message=message)
+        return
 
 
 OPTIONS = (

@@ -6,11 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.lint.control_flow import repeats
-from hpc_train.lint.job_script import JobScript
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
-from hpc_train.lint.rules.rank_and_node_counts import rank_launches
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.script import rank_launches
+from hpc_train.lint.shell import Command, repeats
 from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 
 _PLACEHOLDER = re.compile(
@@ -42,7 +40,6 @@ _NO_PROGRAM = re.compile(r"^(?:[\d.,]+$|'[^'$]*'$|\"[^\"$`]*\"$|\"?\$\(|\"?`)")
 _ON_CPU = re.compile(
     r"(?:^|\s)(?:[\w.-]{0,40}(?:device|accelerator)[= ]cpu|--(?:cpu|no[-_]cuda|use[-_]cpu))(?=\s|$)"
 )
-# `=text` is an argument of these.
 _PROGRAMS = ("grep", "egrep", "fgrep", "rg", "echo", "printf", "tr", "cut", "sed", "awk")
 # The others cost no time, or may be intended.
 _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL", "TORCH_NCCL_BLOCKING_WAIT")
@@ -89,18 +86,32 @@ def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT311",
     "warning",
-    "two lists of visible GPUs",
-    why="ROCR_VISIBLE_DEVICES renumbers the devices before HIP_VISIBLE_DEVICES counts them: "
-    "with both, ranks use other devices than intended, or none.",
+    "visible GPU that does not exist",
+    why="ROCR_VISIBLE_DEVICES renumbers the devices before HIP_VISIBLE_DEVICES counts them: of one "
+    "device that it leaves only 0 exists.",
     advice="set one of them",
 )
 def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     first = script.settings("ROCR_VISIBLE_DEVICES")
+    left = first[-1].value if first else ""
+    one_each = _LOCAL_RANK.fullmatch(left)
+    if not one_each and not re.fullmatch(r"\d+(,\d+)*", left):
+        return
+    count = 1 if one_each else left.count(",") + 1
     for found in script.settings("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
-        if first and first[-1].value != found.value:
-            message = f"{found.name} numbers the devices that ROCR_VISIBLE_DEVICES leaves visible"
+        numbers = [int(text) for text in re.findall(r"\d{1,4}", found.value)]
+        if _LOCAL_RANK.fullmatch(found.value) and count == 1:
+            message = f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves only device 0"
             yield RuleHit(line=found.line, message=message)
+        elif re.fullmatch(r"\d+(,\d+)*", found.value) and max(numbers) >= count:
+            message = (
+                f"{found.name}={found.value}, but ROCR_VISIBLE_DEVICES leaves 0 to {count - 1}"
+            )
+            yield RuleHit(line=found.line, message=message)
+
+
+_LOCAL_RANK = re.compile(r"\$\{?(?:SLURM_LOCALID|LOCAL_RANK|OMPI_COMM_WORLD_LOCAL_RANK)\}?")
 
 
 @rule(
@@ -154,25 +165,16 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     for command in subject.script.commands:
         texts = [word.text for word in command.words]
         start = 1 if texts[:1] == ["export"] else 0
-        if texts[start + 1 : start + 2] == ["="] and re.fullmatch(
-            r"[A-Z_][A-Z0-9_]*", texts[start]
-        ):
-            message = f"{texts[start]} = … sets nothing"
-            yield RuleHit(line=command.line, message=message)
-        elif _begins_with_equals(command, start):
-            message = f"{texts[start]} {command.words[start + 1].raw} sets nothing"
-            yield RuleHit(line=command.line, message=message)
+        name, value = (*(word.raw for word in command.words[start : start + 2]), "", "")[:2]
+        # `=text` is an argument of some programs.
+        alone = len(command.words) == 2 and name not in _PROGRAMS
+        variable = name.isidentifier() and (start == 1 or name.isupper() or alone)
+        if texts[start + 1 : start + 2] == ["="] and re.fullmatch(r"[A-Z_][A-Z0-9_]*", name):
+            yield RuleHit(line=command.line, message=f"{name} = … sets nothing")
+        elif variable and re.match(r"=[^=~]", value):
+            yield RuleHit(line=command.line, message=f"{name} {value} sets nothing")
         for name in _cut_off(command):
             yield RuleHit(line=command.line, message=f"{name}= … sets {name} to nothing")
-
-
-def _begins_with_equals(command: Command, start: int) -> bool:
-    """Whether the words from `start` on are `NAME =value`."""
-    words = command.words[start : start + 2]
-    name, value = (*(word.raw for word in words), "", "")[:2]
-    alone = len(command.words) == 2 and name not in _PROGRAMS
-    variable = name.isidentifier() and (start == 1 or name.isupper() or alone)
-    return variable and re.match(r"=[^=~]", value) is not None
 
 
 def _cut_off(command: Command) -> Iterator[str]:
@@ -197,7 +199,8 @@ def _cut_off(command: Command) -> Iterator[str]:
 )
 def not_exported(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
-    if not any(rank_launches(script)):
+    # eval, or an export of computed names, may export any of them.
+    if not any(rank_launches(script)) or re.search(r"\beval\b|\bexport +[\"']?\$", script.text):
         return
     used = set(_USED.findall(script.text))
     for found in script.assignments:
@@ -208,12 +211,6 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(line=found.line, message=message)
 
 
-def _on_cpu(script: JobScript) -> bool:
-    """Whether every launch chooses the CPU, so that no kernel is launched."""
-    launches = [" ".join(word.text for word in one.words) for one in rank_launches(script)]
-    return bool(launches) and all(map(_ON_CPU.search, launches))
-
-
 @rule(
     "HT414",
     "warning",
@@ -222,9 +219,11 @@ def _on_cpu(script: JobScript) -> bool:
     advice="remove it when the fault is found",
 )
 def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
+    texts = [" ".join(w.text for w in one.words) for one in rank_launches(subject.script)]
+    on_cpu = bool(texts) and all(map(_ON_CPU.search, texts))
     for found in subject.script.assignments:
         pattern, effect = _DEBUG.get(found.name, ("", ""))
-        if found.name == "CUDA_LAUNCH_BLOCKING" and _on_cpu(subject.script):
+        if found.name == "CUDA_LAUNCH_BLOCKING" and on_cpu:
             continue
         if pattern and found.exported and re.fullmatch(pattern, found.value, re.IGNORECASE):
             yield RuleHit(
@@ -260,7 +259,9 @@ def exported_late(subject: Subject) -> Iterator[RuleHit]:
     if any(repeats(script.around(launch.command)) for launch in launches):
         return
     last = max(launch.command.last_line for launch in launches)
-    more = _runs_more(script, last)
+    # Another program that follows may need the variables.
+    after = (one for one in script.commands if one.line > last and not one.inside)
+    more = any(one.program not in _QUIET for one in after)
     earlier = {found.name for found in script.assignments if found.line <= last}
     used = {name for one in launches for word in one.command.words for name in word.expanded}
     for found in script.assignments:
@@ -270,12 +271,3 @@ def exported_late(subject: Subject) -> Iterator[RuleHit]:
         if needed and _EXPORTS_READ_BY_RANKS.fullmatch(found.name):
             message = f"{found.name} is set after the launch in line {launches[-1].line}"
             yield RuleHit(line=found.line, message=message)
-
-
-def _runs_more(script: JobScript, last: int) -> bool:
-    """Whether another program follows, which may need the variables."""
-    return any(
-        command.program not in _QUIET and not command.inside
-        for command in script.commands
-        if command.line > last
-    )

@@ -8,24 +8,64 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Literal
 
-from hpc_train.lint.job_script import JobScript
-from hpc_train.lint.launch_commands import LaunchCommand
-from hpc_train.lint.nccl_variables import nccl_variables
+from hpc_train.lint.launches import Assignment
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
-from hpc_train.lint.script_variables import Assignment
-from hpc_train.lint.shell.ast import Command
+from hpc_train.lint.script import JobScript
+from hpc_train.lint.shell import Command
 from hpc_train.model.value import Value
 from hpc_train.model.version_ranges import older
 from hpc_train.typed_values import load_data
 
+
+class NcclVariables(Value, frozen=True, kw_only=True):
+    """The table of variables, by name; see the comments of `nccl_variables.yaml`.
+
+    `documented` gives the version that introduced a variable; the keys of `plugins` and the items
+    of `undocumented_families` are prefixes; `values` are the values that NCCL accepts.
+    """
+
+    schema: Literal[1]
+    documented: dict[str, str]
+    undocumented: tuple[str, ...]
+    undocumented_families: tuple[str, ...]
+    removed: dict[str, dict[str, str]]
+    deprecated: dict[str, dict[str, str]]
+    never_read: dict[str, str]
+    plugins: dict[str, dict[str, str]]
+    renamed_by_torch: dict[str, dict[str, str]]
+    values: dict[str, tuple[str, ...]]
+
+    def plugin_of(self, name: str) -> dict[str, str] | None:
+        """Return the plug-in that reads a variable."""
+        return next((one for start, one in self.plugins.items() if name.startswith(start)), None)
+
+    def knows(self, name: str) -> bool:
+        """Whether the table contains a variable of that name."""
+        groups = (
+            self.documented,
+            self.undocumented,
+            self.removed,
+            self.deprecated,
+            self.never_read,
+            self.renamed_by_torch,
+        )
+        if any(name in group for group in groups):
+            return True
+        return name.startswith(self.undocumented_families) or self.plugin_of(name) is not None
+
+
+@cache
+def nccl_variables() -> NcclVariables:
+    """Return the contents of `nccl_variables.yaml`."""
+    return load_data("nccl_variables.yaml", NcclVariables)
+
+
 _PLACES = re.compile(r"_(HOME|ROOT|DIR|PATH|PREFIX|VERSION|LIBRARY|LIB|LIBS|TESTS?|BIN|ARGS|OPTS)$")
 
 
-def _exported(subject: Subject) -> Iterator[Assignment]:
-    """Yield the exported NCCL_ variables."""
-    for found in subject.script.assignments:
-        if found.name.startswith("NCCL_") and found.exported:
-            yield found
+def _exported(subject: Subject) -> list[Assignment]:
+    """Return the exported NCCL_ variables."""
+    return [f for f in subject.script.assignments if f.exported and f.name.startswith("NCCL_")]
 
 
 @rule(
@@ -41,12 +81,12 @@ def removed_name(subject: Subject) -> Iterator[RuleHit]:
         removed = nccl_variables().removed.get(found.name)
         if removed is None:
             continue
-        gone = removed.version
+        gone = removed["version"]
         if not older(version, gone):
             yield RuleHit(
                 line=found.line,
                 message=f"{found.name} has no effect: removed in NCCL {gone}",
-                advice=f"instead: {removed.instead}",
+                advice=f"instead: {removed['instead']}",
                 severity=None if version or older(gone, "2.25") else "info",
             )
 
@@ -81,22 +121,6 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
 
 
 @rule(
-    "HT503",
-    "info",
-    "undocumented NCCL variable",
-    why="NCCL reads it, but its reference does not mention it: its meaning may change with "
-    "any version.",
-    advice="state in a comment why it is needed and for which version",
-)
-def undocumented_name(subject: Subject) -> Iterator[RuleHit]:
-    known = nccl_variables()
-    for found in _exported(subject):
-        family = found.name.startswith(known.undocumented_families)
-        if family or found.name in known.undocumented:
-            yield RuleHit(line=found.line, message=f"{found.name} is undocumented")
-
-
-@rule(
     "HT504",
     "info",
     "variable of a plug-in",
@@ -111,11 +135,11 @@ def plugin_name(subject: Subject) -> Iterator[RuleHit]:
         plugin = nccl_variables().plugin_of(found.name)
         if plugin is None:
             continue
-        elsewhere = fabric is not None and fabric != plugin.fabric
+        elsewhere = fabric is not None and fabric != plugin["fabric"]
         where = f"; this site's fabric is {fabric}" if elsewhere else ""
         yield RuleHit(
             line=found.line,
-            message=f"{found.name} is read by {plugin.reader} only{where}",
+            message=f"{found.name} is read by {plugin['reader']} only{where}",
             severity="warning" if elsewhere else None,
         )
 
@@ -150,11 +174,11 @@ def deprecated_name(subject: Subject) -> Iterator[RuleHit]:
     for found in _exported(subject):
         deprecated = nccl_variables().deprecated.get(found.name)
         if deprecated is not None:
-            since = deprecated.version
+            since = deprecated["version"]
             yield RuleHit(
                 line=found.line,
                 message=f"{found.name} is deprecated since NCCL {since}",
-                advice=f"instead: {deprecated.instead}",
+                advice=f"instead: {deprecated['instead']}",
                 severity="warning" if version and not older(version, since) else None,
             )
 
@@ -174,12 +198,12 @@ def renamed_by_torch(subject: Subject) -> Iterator[RuleHit]:
         renamed = nccl_variables().renamed_by_torch.get(found.name)
         if renamed is None:
             continue
-        new = renamed.name
+        new = renamed["name"]
         recent = new.startswith("TORCH_FR_")
         edit = Edit(line=found.line, before=f"{found.name}=", after=f"{new}=")
         yield RuleHit(
             line=found.line,
-            message=f"{found.name} is {new} since torch {renamed.version}",
+            message=f"{found.name} is {new} since torch {renamed['version']}",
             # A torch before 2.9 reads only the old name.
             edit=None if recent else edit,
         )
@@ -266,15 +290,12 @@ def _meant(name: str) -> str:
 
     A site may set any other name, such as SLURM_TMPDIR.
     """
-    flat = _flat(name)
-    known = {_flat(one): one for one in slurm_variables().names}
+    names = slurm_variables().names
+    flat, *others = (one.replace("_NUM_", "_N").replace("_", "") for one in (name, *names))
+    known = dict(zip(others, names, strict=True))
     if flat in known:
         return known[flat]
     return next((known[one] for one in known if _one_letter(flat, one)), "")
-
-
-def _flat(name: str) -> str:
-    return name.replace("_NUM_", "_N").replace("_", "")
 
 
 def _one_letter(one: str, other: str) -> bool:
@@ -299,23 +320,22 @@ def unset_variable(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if not script.asked.batch or any(directive.group for directive in script.directives):
         return
-    seen = {name for launch in script.launches for name in _set_by_step(launch)}
+    # An option of srun sets them for its tasks.
+    by_option = slurm_variables().by_option
+    seen = {name for one in script.launches for name in by_option if one.option(*by_option[name])}
     for name, line, command in _used((*script.commands, *script.task_commands)):
-        options = slurm_variables().by_option.get(name)
+        options = by_option.get(name)
         if options is None or name in seen or command.program in _TALK:
             continue
-        if script.asked.has(*options) or _guarded(script, name) or not _concerns(script, name):
+        # Whether the script requests what the variable counts, by another option.
+        asked = script.asked
+        counted = asked.has("nodes", "ntasks", "ntasks-per-node")
+        concerns = asked.gpus if name == "SLURM_GPUS_PER_NODE" else counted
+        if asked.has(*options) or not concerns or _guarded(script, name):
             continue
         seen.add(name)
         message = f"{name} is not set: it needs --{options[0]}"
         yield RuleHit(line=line, message=message, advice=_INSTEAD[name])
-
-
-def _set_by_step(launch: LaunchCommand) -> Iterator[str]:
-    """Yield the variables that an option of srun sets for its tasks."""
-    for name, options in slurm_variables().by_option.items():
-        if launch.option(*options):
-            yield name
 
 
 def _guarded(script: JobScript, name: str) -> bool:
@@ -324,11 +344,3 @@ def _guarded(script: JobScript, name: str) -> bool:
         return True
     tests = [command for command in script.commands if command.program in _TESTS]
     return any(name in word.expanded for command in tests for word in command.words)
-
-
-def _concerns(script: JobScript, name: str) -> bool:
-    """Whether the script itself requests what the variable counts, by another option."""
-    asked = script.asked
-    if name == "SLURM_GPUS_PER_NODE":
-        return asked.has("gpus", "gpus-per-task") or "gpu" in (asked.value("gres") or "")
-    return asked.has("nodes", "ntasks", "ntasks-per-node")

@@ -1,12 +1,126 @@
-"""Shell text -> simple commands, in order, with those inside `$(…)` and backticks."""
+"""The shell language: words with their quotes, commands, here-documents, the blocks around them."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from typing import Literal
 
-from hpc_train.lint.shell.ast import ASSIGNMENT, Command, Cursor, HereDocument, Unclosed, Word
 from hpc_train.model.value import Value
+
+ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=")
+
+
+class Word(Value, frozen=True, kw_only=True):
+    """One word: `text` has no quotes, its expansions stay as they are written.
+
+    The shell that reads the script expands `expanded`; quotes and backslashes keep it from `held`.
+    An array's words are its `items`.
+    """
+
+    raw: str
+    text: str
+    line: int
+    expanded: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    items: tuple[Word, ...] = ()
+
+
+class Command(Value, frozen=True, kw_only=True):
+    """A simple command; `ending` is the operator after it, `inside` names the enclosing construct.
+
+    `keywords` are the reserved words before it: `then`, `do`, `{`.
+    """
+
+    words: tuple[Word, ...]
+    assignments: tuple[Word, ...]
+    redirects: tuple[str, ...]
+    line: int
+    last_line: int
+    ending: str
+    inside: str = ""
+    keywords: tuple[str, ...] = ()
+
+    @property
+    def program(self) -> str:
+        """The program's name without its folder; empty for a bare assignment."""
+        return self.words[0].text.rpartition("/")[2] if self.words else ""
+
+
+class HereDocument(Value, frozen=True, kw_only=True):
+    """The lines between `<<END` and `END`; unless `END` is quoted, the shell expands `expanded`."""
+
+    line: int
+    quoted: bool
+    body: str
+
+    @property
+    def lines(self) -> range:
+        """The numbers of its lines."""
+        return range(self.line, self.line + self.body.count("\n") + bool(self.body))
+
+
+class Unclosed(Value, frozen=True, kw_only=True):
+    """A construct that `opening` begins on a line and that has no end."""
+
+    opening: str
+    line: int
+
+
+class Cursor:
+    """A position in a text, its line, and the unterminated constructs so far."""
+
+    def __init__(self, text: str, line: int = 1, unclosed: list[Unclosed] | None = None) -> None:
+        self.text = text
+        self.at = 0
+        self.line = line
+        self.unclosed: list[Unclosed] = [] if unclosed is None else unclosed
+
+    @property
+    def left(self) -> bool:
+        """Whether any text is left."""
+        return self.at < len(self.text)
+
+    @property
+    def next(self) -> str:
+        """The next character; empty at the end."""
+        return self.text[self.at : self.at + 1]
+
+    def sees(self, *starts: str) -> bool:
+        """Return whether the text continues with one of these."""
+        return self.text.startswith(starts, self.at)
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Match a pattern here, without moving."""
+        return pattern.match(self.text, self.at)
+
+    def take(self, count: int = 1) -> str:
+        """Move on by some characters and return them."""
+        taken = self.text[self.at : self.at + count]
+        self.at += len(taken)
+        self.line += taken.count("\n")
+        return taken
+
+    def take_match(self, pattern: re.Pattern[str]) -> str:
+        """Move behind the match of a pattern at this position, if any, and return it."""
+        found = pattern.match(self.text, self.at)
+        return self.take(len(found[0])) if found else ""
+
+    def take_to(self, stop: str) -> str:
+        """Move behind the next `stop`, or to the end; return the text before it."""
+        end = self.text.find(stop, self.at)
+        if end < 0:
+            return self.take(len(self.text) - self.at)
+        taken = self.take(end - self.at)
+        self.take(len(stop))
+        return taken
+
+    def close(self, stop: str, opening: str, line: int) -> None:
+        """Step over `stop`; if it is missing, record an unterminated construct."""
+        if not self.sees(stop):
+            self.unclosed.append(Unclosed(opening=opening, line=line))
+        self.take(len(stop))
+
 
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "time", "{", "}"))
 _REDIRECT = re.compile(r"\d{0,10}(?:&>>|&>|<<<|<<-|<<|<>|>>|>\||[<>]&|[<>])")
@@ -29,7 +143,7 @@ def read_commands(text: str, line: int = 1) -> ShellText:
     reader = _Reader(Cursor(text, line), 0)
     while reader.cursor.left:
         reader.read()
-    reader.end()
+    reader.take_documents()
     return ShellText(
         commands=tuple(reader.commands),
         documents=tuple(reader.documents),
@@ -74,10 +188,6 @@ class _Reader:
         """Step over blanks, joined lines and comments; return whether text is left."""
         self.cursor.take_match(_BLANKS)
         return self.cursor.left
-
-    def end(self) -> None:
-        """Record the here-documents that have no lines."""
-        self._take_documents()
 
     def _closes(self, operator: str) -> bool:
         """Count the open parentheses; a `)` after a pattern of `case` closes none."""
@@ -161,9 +271,10 @@ class _Reader:
             self.commands.append(command)
             self._keywords = []
         if ending == "\n":
-            self._take_documents()
+            self.take_documents()
 
-    def _take_documents(self) -> None:
+    def take_documents(self) -> None:
+        """Read the here-documents that the last line has begun; at the end they have no lines."""
         for operator, end, quoted, begun in self._pending:
             line, body = self.cursor.line, []
             ended = False
@@ -404,3 +515,85 @@ def _in_backticks(cursor: Cursor) -> str:
         taken.append(plain)
     cursor.close("`", "`", line)
     return "".join(taken)
+
+
+Kind = Literal["loop", "branch"]
+_LOOPS = frozenset(("while", "until"))
+_BRANCHES = frozenset(("then", "else", "elif"))
+
+
+class Block(Value, frozen=True, kw_only=True):
+    """A loop, or a branch of `if`, `case`, `&&` or `||`; `condition` is the text of its test."""
+
+    kind: Kind
+    condition: str = ""
+
+
+def repeats(blocks: Blocks) -> bool:
+    """Whether a loop may run a command more than once."""
+    return any(block.kind == "loop" for block in blocks)
+
+
+def depends(blocks: Blocks) -> bool:
+    """Whether a condition decides if a command runs."""
+    return any(block.kind == "branch" for block in blocks)
+
+
+class _Open:
+    """A compound command that has not ended, with the blocks that it has opened so far."""
+
+    def __init__(self, kind: Kind, end: str, condition: str = "") -> None:
+        self.kind: Kind = kind
+        self.end = end
+        self.condition = condition
+        self.entered = kind == "loop" or end == "esac"
+
+
+Blocks = tuple[Block, ...]
+
+
+def read_blocks(commands: Iterable[Command]) -> Iterator[tuple[Command, Blocks]]:
+    """Yield each command with the blocks around it, outermost first."""
+    opened: list[_Open] = []
+    guard = ""
+    inner: list[Command] = []
+    for command in commands:
+        # The commands of a substitution come before the command around it.
+        if command.inside:
+            inner.append(command)
+            continue
+        _enter(opened, command)
+        yield from ((one, _around(opened, guard)) for one in (*inner, command))
+        inner = []
+        guard = _text(command) if command.ending in ("&&", "||") else ""
+    yield from ((one, _around(opened, guard)) for one in inner)
+
+
+def _around(opened: list[_Open], guard: str) -> Blocks:
+    blocks = [
+        Block(kind=one.kind, condition=one.condition.strip()) for one in opened if one.entered
+    ]
+    return (*blocks, *([Block(kind="branch", condition=guard)] if guard else []))
+
+
+def _enter(opened: list[_Open], command: Command) -> None:
+    for keyword in command.keywords:
+        if keyword == "if":
+            opened.append(_Open("branch", "fi"))
+        elif keyword in _LOOPS:
+            opened.append(_Open("loop", "done"))
+        elif keyword in _BRANCHES and opened:
+            opened[-1].entered = True
+    first = command.words[0].raw if command.words else ""
+    if opened and first == opened[-1].end:
+        opened.pop()
+    elif first in ("for", "select"):
+        opened.append(_Open("loop", "done", _text(command)))
+    elif first == "case":
+        opened.append(_Open("branch", "esac", _text(command)))
+    elif opened and opened[-1].end == "fi" and not opened[-1].entered:
+        opened[-1].condition += f" {_text(command)}"
+
+
+def _text(command: Command) -> str:
+    return " ".join(word.raw for word in (*command.assignments, *command.words))

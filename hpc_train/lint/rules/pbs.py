@@ -1,0 +1,454 @@
+"""Rules on jobs of PBS: `#PBS` lines, output, folder, environment, how the ranks are started."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise, takewhile
+
+from hpc_train.errors import nearest
+from hpc_train.lint.directives import MARKER
+from hpc_train.lint.options import is_placeholder
+from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
+from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.script import JobScript
+from hpc_train.model.finding import Severity
+
+# Options of sbatch and of Torque -> what qsub of PBS has.
+_MEANT = {
+    "nodes": "-l select=N",
+    "ntasks": "-l select=N:mpiprocs=M",
+    "ntasks-per-node": "-l select=N:mpiprocs=M",
+    "cpus-per-task": "-l select=N:ncpus=M",
+    "gres": "-l select=N:ngpus=M",
+    "gpus-per-node": "-l select=N:ngpus=M",
+    "mem": "-l select=N:mem=M",
+    "time": "-l walltime=HH:MM:SS",
+    "job-name": "-N",
+    "partition": "-q",
+    "account": "-A or -P",
+    "output": "-o",
+    "error": "-e",
+    "array": "-J",
+    "t": "-J",
+    "d": "cd in the script",
+    "w": "cd in the script",
+}
+_JOB_RESOURCES = (
+    *("select", "place", "walltime", "min_walltime", "max_walltime", "soft_walltime", "nodes"),
+    *("cput", "pcput", "file", "pmem", "pvmem", "nice", "software"),
+)
+# Of sites, and near those of PBS.
+_OF_SITES = ("model",)
+_VALUES = {
+    "j": (re.compile(r"oe|eo|n"), "oe, eo or n"),
+    "k": (re.compile(r"n|d?[oe]{1,2}|[oe]{1,2}d|[oe]d[oe]"), "doe, oe, o, e or n"),
+    "r": (re.compile(r"[yn]"), "y or n"),
+    "m": (re.compile(r"n|j?[abe]{1,3}j?"), "n, or some of a, b and e"),
+    "N": (re.compile(r"[!-&(-~]{1,230}"), "up to 230 characters without blanks and quotes"),
+}
+_ARRAY = re.compile(r"(\d{1,9})-(\d{1,9})(?::0*[1-9]\d{0,8})?(?:%0*[1-9]\d{0,8})?")
+
+
+@rule(
+    "HT901",
+    "error",
+    "#PBS after the first command",
+    why="qsub reads directives only up to the first command of a script; later lines are comments.",
+    advice="move the line above the first command",
+)
+def late_directive(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    for line in request.directives.late if request else ():
+        yield RuleHit(line=line, message="qsub does not read this line")
+
+
+@rule(
+    "HT928",
+    "warning",
+    "#PBS in a line that continues one",
+    why="qsub joins a line that ends in a backslash with the next one as it is, and takes its #PBS "
+    "for a comment: it reads no option after it.",
+    advice="remove the backslash, so that each is a line of its own",
+)
+def marked_continuation(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    for line in request.directives.marked if request else ():
+        yield RuleHit(line=line, message="this line continues one, and qsub does not read it")
+
+
+@rule(
+    "HT902",
+    "error",
+    "option that qsub does not know",
+    why="qsub refuses the job with `directive error` or `invalid option`. Options of sbatch and of "
+    "Torque are not options of PBS.",
+    advice="options are single letters: -N, -q, -A, -l, -j, -k, -o",
+)
+def unknown_option(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    if request is None:
+        return
+    for option in request.directives.options:
+        if not option.known and not is_placeholder(option.letter):
+            name = option.letter.partition("=")[0]
+            dashes = "--" if len(name) > 1 else "-"
+            meant = _MEANT.get(name)
+            near = nearest(name, tuple(_MEANT)) if meant is None and len(name) > 2 else ""
+            message = f"qsub has no option {dashes}{name}{near}"
+            advice = f"write {meant}" if meant else None
+            yield RuleHit(line=option.line, message=message, advice=advice)
+        elif option.letter in WITH_VALUE and not option.value:
+            yield RuleHit(line=option.line, message=f"-{option.letter} without a value")
+    for line, word in request.directives.stray:
+        if not is_placeholder(word):
+            why = " A resource has no blanks around its =." if "=" in word else ""
+            why = " A comment needs a line of its own." if word.startswith("#") else why
+            yield RuleHit(line=line, message=f"{word!r} is not an option.{why}")
+
+
+@rule(
+    "HT903",
+    "error",
+    "misspelt resource of -l",
+    why="qsub refuses a resource that the server does not have. Sites add resources of their own, "
+    "so that only names that resemble PBS's own are reported.",
+    advice="write the resource as pbs_resources(7B) names it",
+)
+def misspelt_resource(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    if request is None:
+        return
+    known = (*CHUNK_RESOURCES, *_JOB_RESOURCES)
+    for one in request.resources:
+        near = nearest(one.name, known) if one.name not in known else ""
+        if near:
+            yield RuleHit(line=one.line, message=f"-l {one.name}{near}")
+    select = request.resource("select")
+    for name in {name for chunk in request.chunks for name in chunk.resources}:
+        near = nearest(name, CHUNK_RESOURCES) if name not in (*CHUNK_RESOURCES, *_OF_SITES) else ""
+        if near and select is not None:
+            yield RuleHit(line=select.line, message=f"select: {name}{near}")
+
+
+@rule(
+    "HT904",
+    "error",
+    "value that qsub refuses",
+    why="qsub refuses another value of -j, -k, -r, -m or -N. An array has two indices at least; "
+    "lists such as 2,4 and 1-1 are refused.",
+    advice="correct the value",
+)
+def refused_value(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    for option in request.directives.options if request else ():
+        if "$" in option.value or is_placeholder(option.value) or not option.value:
+            continue
+        if option.letter in _VALUES:
+            pattern, allowed = _VALUES[option.letter]
+            if not pattern.fullmatch(option.value):
+                message = f"-{option.letter} {option.value}: allowed are {allowed}"
+                yield RuleHit(line=option.line, message=message)
+        elif option.letter == "J":
+            match = _ARRAY.fullmatch(option.value)
+            if match is not None and int(match[1]) < int(match[2]):
+                continue
+            message = f"-J {option.value}: an array is FIRST-LAST[:STEP][%RUNNING]"
+            yield RuleHit(line=option.line, message=message)
+
+
+@rule(
+    "HT905",
+    "error",
+    "form of -l select",
+    why="select is a number of chunks, each with resources after colons: "
+    "`select=2:ncpus=32:ngpus=4`. qsub refuses other forms; after a comma another resource of the "
+    "job begins, and ppn belongs to the older `-l nodes=`.",
+    advice="write -l select=NODES:ncpus=CORES:ngpus=GPUS",
+)
+def form_of_select(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    select = request.resource("select") if request else None
+    if request is None or select is None:
+        return
+    if not select.value:
+        yield RuleHit(line=select.line, message="select without a value: no blanks around =")
+    for chunk in request.chunks:
+        if is_placeholder(chunk.text) or "$" in chunk.text:
+            continue
+        wrong = [
+            name for name, value in chunk.resources.items() if name[:1].isalpha() and not value
+        ]
+        if "ppn" in chunk.resources:
+            message = f"select={chunk.text}: a chunk has no ppn; ranks are mpiprocs, cores ncpus"
+            yield RuleHit(line=select.line, message=message)
+        elif wrong:
+            message = f"select={chunk.text}: {wrong[0]!r} has no value"
+            yield RuleHit(line=select.line, message=message)
+        elif chunk.count == 0:
+            yield RuleHit(line=select.line, message=f"select={chunk.text}: no chunk is requested")
+        elif chunk.count is None:
+            message = f"select={chunk.text}: a chunk is NUMBER:RESOURCE=VALUE:…"
+            yield RuleHit(line=select.line, message=message)
+
+
+@rule(
+    "HT906",
+    "error",
+    "walltime that PBS reads otherwise",
+    why="PBS reads [[HH:]MM:]SS: a number alone is seconds, and with one colon it is minutes and "
+    "seconds. Days and units are refused.",
+    advice="write hours, minutes and seconds: -l walltime=24:00:00",
+)
+def form_of_walltime(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    found = request.resource("walltime") if request else None
+    text = (found.value or "").strip() if found else ""
+    if found is None or "$" in text or is_placeholder(text):
+        return
+    seconds = walltime_seconds(text)
+    if seconds is None:
+        yield RuleHit(line=found.line, message=f"walltime={text}: PBS refuses it")
+    elif text.count(":") < 2:
+        minutes, rest = divmod(seconds, 60)
+        message = f"walltime={text} is {minutes} min {rest} s"
+        yield RuleHit(line=found.line, message=message, severity="info")
+
+
+@rule(
+    "HT929",
+    "warning",
+    "memory in bytes",
+    why="PBS takes a number without a unit for bytes: mem=64 is 64 bytes, and the job is killed at "
+    "once, or the queue's least memory applies.",
+    advice="write the unit: mem=64gb",
+)
+def memory_in_bytes(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    if request is None:
+        return
+    select = request.resource("select")
+    found = [(one.name, one.value or "", one.line) for one in request.resources]
+    for chunk in request.chunks if select else ():
+        found += [(name, value, select.line) for name, value in chunk.resources.items() if select]
+    for name, value, line in found:
+        if name in ("mem", "vmem", "pmem", "pvmem") and re.fullmatch(r"\d{1,7}", value):
+            yield RuleHit(line=line, message=f"{name}={value} is {value} bytes")
+
+
+@rule(
+    "HT907",
+    "error",
+    "select together with totals",
+    why="A job requests chunks (`-l select=2:ncpus=8`) or totals (`-l ncpus=16`); qsub refuses "
+    'both: `"-lresource=" cannot be used with "select" or "place"`.',
+    advice="write the resources of a node after select=N, with colons",
+)
+def select_with_totals(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    if request is None or request.resource("select") is None:
+        return
+    for name in ("nodes", "ncpus", "ngpus", "mpiprocs", "ompthreads", "mem"):
+        total = request.resource(name)
+        if total is not None:
+            yield RuleHit(line=total.line, message=f"-l select and -l {name}")
+
+
+_OPEN_MPI = re.compile(r"open-?mpi|ompi|hpcx|--?mca|--bind-to|--map-by|PBS_NODEFILE", re.IGNORECASE)
+_RELATIVE = re.compile(r"[^/$~ -][^ ]{0,999}\.(?:py|sh)|\.(?:py|sh)")
+_OWN_SLOTS = re.compile(r"oversubscribe|overload|ppr:|(?:^| )--?(?:host|H|npernode|N|ppn)\b")
+_PROGRAMS = ("python", "bash", "sh", "torchrun", "accelerate", "./", "../", "/")
+# A near miss of #PBS, before an option.
+_LIKE_MARKER = re.compile(r"([ \t]{0,20}#[ \t]{0,4}PBS)[ \t]{1,20}-{1,2}[A-Za-z]", re.IGNORECASE)
+_RANKS = ("-n", "-np", "--np", "--n")
+
+
+@rule(
+    "HT908",
+    "info",
+    "no output until the job ends",
+    why="PBS keeps the output of a job on its node and copies it at the end: nothing can be read "
+    "while the job runs, and after the loss of the node there is none.",
+    advice="add #PBS -k doe and #PBS -j oe; the file of -o is then written while the job runs",
+)
+def output_at_the_end(subject: Subject) -> Iterator[RuleHit]:
+    script, request, site = subject.script, subject.script.pbs, subject.context.site
+    if request is None or not script.launches or request.directives.last("I"):
+        return
+    if site is not None and site.pbs is not None and not site.pbs.live_output:
+        return
+    if request.resource("filesystems") is not None:
+        # ALCF, whose jobs name their file systems, sets -k doe for all of them.
+        return
+    commands = (*script.runs("exec", "tee"), *(launch.command for launch in script.launches))
+    redirected = any(one.redirects or one.ending == "|" for one in commands)
+    if request.directives.last("k") is None and not redirected:
+        line = next((one.line for one in request.directives.options if one.letter in "oej"), 1)
+        yield RuleHit(line=line, message="PBS writes the log at the end of the job")
+
+
+@rule(
+    "HT909",
+    "warning",
+    "pbsdsh hides failures",
+    why="pbsdsh ends with 0 although a task failed, so that the job is COMPLETED; its tasks also "
+    "have none of the variables that the script exports.",
+    advice="start a process on each node with pbs_tmrsh, mpiexec or mpirun",
+)
+def pbsdsh_hides(subject: Subject) -> Iterator[RuleHit]:
+    for command in subject.script.runs("pbsdsh"):
+        yield RuleHit(line=command.line, message="pbsdsh does not return the failure of a task")
+
+
+@rule(
+    "HT910",
+    "warning",
+    "no cd to the folder of the submission",
+    why="A job of PBS starts in the home folder, not in the folder in which qsub was called.",
+    advice='add cd "$PBS_O_WORKDIR" || exit 1 before the first command',
+)
+def no_change_of_folder(subject: Subject) -> Iterator[RuleHit]:
+    script, request = subject.script, subject.script.pbs
+    if request is None or request.resource("wd") or request.directives.last("I"):
+        return
+    folders = [command.line for command in script.runs("cd", "pushd")]
+    for launch in script.launches:
+        word = next((one.text for one in launch.words if _RELATIVE.fullmatch(one.text)), "")
+        if word and not any(line <= launch.line for line in folders):
+            yield RuleHit(line=launch.line, message=f"{word} is looked for in the home folder")
+            return
+
+
+@rule(
+    "HT911",
+    "info",
+    "-V passes the whole environment",
+    why="The job then depends on the shell that submits it, and every variable can be read with "
+    "qstat; some values make its JSON unreadable.",
+    advice="load modules and set variables in the script; pass single ones with -v NAME",
+)
+def whole_environment(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    option = request.directives.last("V") if request else None
+    if option is not None:
+        yield RuleHit(line=option.line, message="the job gets all variables of the shell")
+
+
+@rule(
+    "HT912",
+    "warning",
+    "#SBATCH and #PBS in one script",
+    why="qsub ignores #SBATCH lines, while sbatch reads #PBS lines, too: what one scheduler gets "
+    "is not what the other one gets.",
+    advice="keep one script for each scheduler; hpctrain render writes both from one job file",
+)
+def two_schedulers(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if script.pbs is not None and script.directives:
+        first = script.directives[0].line
+        yield RuleHit(line=first, message=f"{MARKER} beside #PBS")
+
+
+@rule(
+    "HT916",
+    "warning",
+    "misspelt #PBS",
+    why="qsub reads only lines that begin with exactly #PBS; #pbs, # PBS and an indented #PBS are "
+    "comments, and the job runs with defaults. # PBS beside directives is only an info, because "
+    "it may disable the line on purpose.",
+    advice="write #PBS at the beginning of the line, or ##PBS to disable the line",
+)
+def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for number, line in enumerate(script.lines, 1):
+        match = _LIKE_MARKER.match(line)
+        if match is None or match[1] == "#PBS" or number in script.inner_lines:
+            continue
+        disabled = " " in match[1].strip() and script.pbs is not None
+        severity: Severity | None = "info" if disabled else None
+        message = f"`{match[1].strip()}` is a comment to qsub"
+        if match[1][0].isspace() and match[1].strip() == "#PBS":
+            message = "an indented #PBS is a comment to qsub"
+        yield RuleHit(line=number, message=message, severity=severity)
+
+
+@rule(
+    "HT913",
+    "error",
+    "ranks that do not fit the request",
+    why="Open MPI starts as many ranks as $PBS_NODEFILE has lines, one for each mpiprocs of a "
+    "chunk, and refuses more; without mpiprocs a chunk has one. Only scripts that name Open MPI "
+    "are checked: the mpiexec of Cray (PALS), Intel and MPICH counts otherwise.",
+    advice="request mpiprocs for each rank of a node: -l select=2:ncpus=32:mpiprocs=4",
+)
+def ranks_and_slots(subject: Subject) -> Iterator[RuleHit]:
+    script, request = subject.script, subject.script.pbs
+    if request is None:
+        return
+    for launch in script.launches:
+        if launch.outer != "mpirun":
+            continue
+        # The words of mpirun before the program that it starts.
+        texts = list(takewhile(lambda text: not text.startswith(_PROGRAMS), launch.texts))
+        ranks, slots = _number(script, texts, _RANKS), request.ranks
+        if ranks is None or slots is None or _OWN_SLOTS.search(" ".join(texts)):
+            continue
+        if ranks > slots and _OPEN_MPI.search(script.text):
+            found = f"{slots} slot{'' if slots == 1 else 's'} (mpiprocs)"
+            yield RuleHit(line=launch.line, message=f"{ranks} ranks, but the request has {found}")
+
+
+def _number(script: JobScript, texts: list[str], names: tuple[str, ...]) -> int | None:
+    for word, following in pairwise([*texts, ""]):
+        name, sign, value = word.partition("=")
+        if name in names:
+            return script.values.number(value if sign else following)
+    return None
+
+
+@rule(
+    "HT914",
+    "error",
+    "srun in a job of PBS",
+    why="srun starts steps of a job of Slurm; in a job of PBS it is absent, or waits for an "
+    "allocation.",
+    advice="start ranks with mpiexec or mpirun, or with torchrun on each node",
+)
+def srun_on_pbs(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if script.pbs is None or script.directives:
+        return
+    for launch in script.launches:
+        if launch.outer == "srun" and not script.around(launch.command):
+            yield RuleHit(line=launch.line, message="srun belongs to Slurm")
+
+
+@rule(
+    "HT915",
+    "info",
+    "chunks may share a node",
+    why="PBS packs the chunks of a job onto as few nodes as possible, so that two chunks may be "
+    "on one node, and `torchrun --nnodes 2` waits forever. Where a chunk is a whole node, this "
+    "is harmless.",
+    advice="add #PBS -l place=scatter",
+)
+def chunks_packed(subject: Subject) -> Iterator[RuleHit]:
+    request = subject.script.pbs
+    select = request.resource("select") if request else None
+    if request is None or select is None or request.resource("place") is not None:
+        return
+    if (request.nodes or 1) > 1 and not _whole(subject, request):
+        yield RuleHit(line=select.line, message=f"{request.nodes} chunks without place=scatter")
+
+
+def _whole(subject: Subject, request: PbsRequest) -> bool:
+    """Whether a chunk has all cores of a node of the site, or the queue gives whole nodes."""
+    site = subject.context.site
+    if site is None:
+        return False
+    queue = request.directives.last("q")
+    partition = next((one for one in site.partitions if queue and one.name == queue.value), None)
+    cores = request.chunks[0].number("ncpus")
+    return site.cpu_request == "forbidden" or (
+        partition is not None and cores is not None and cores == partition.cpus_per_node
+    )

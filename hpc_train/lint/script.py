@@ -1,0 +1,319 @@
+"""The model of a job script: lines, directives, commands, variables, launches."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from hpc_train.errors import PlanError
+from hpc_train.lint.directives import (
+    Directive,
+    RequestedResources,
+    asked_of,
+    first_command,
+    read_directives,
+)
+from hpc_train.lint.launches import (
+    SHELLS,
+    Assignment,
+    LaunchCommand,
+    Values,
+    known_values,
+    read_assignments,
+    read_launches,
+)
+from hpc_train.lint.options import with_plugins
+from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_directives, read_pbs_request
+from hpc_train.lint.shell import (
+    Blocks,
+    Command,
+    HereDocument,
+    ShellText,
+    Unclosed,
+    depends,
+    read_blocks,
+    read_commands,
+    repeats,
+)
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Value
+from hpc_train.slurm_options import sbatch_grammar, srun_grammar
+
+_OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
+
+
+class JobScript(Value, frozen=True, kw_only=True):
+    """`commands` are those of the batch shell, `task_commands` those of `bash -c` below a launcher.
+
+    `inner_lines` are the lines that begin inside a here-document or a quoted text: they belong to
+    another program. If the script is not a shell script, only the header is read. `pbs` is what
+    its `#PBS` lines request, if it has any.
+    """
+
+    text: str
+    lines: tuple[str, ...]
+    inner_lines: frozenset[int]
+    first_command: int
+    shell: bool
+    directives: tuple[Directive, ...]
+    asked: RequestedResources
+    commands: tuple[Command, ...]
+    blocks: dict[Command, Blocks]
+    task_commands: tuple[Command, ...]
+    documents: tuple[HereDocument, ...]
+    unclosed: tuple[Unclosed, ...]
+    assignments: tuple[Assignment, ...]
+    values: Values
+    launches: tuple[LaunchCommand, ...]
+    pbs: PbsRequest | None = None
+
+    @property
+    def live_directives(self) -> tuple[Directive, ...]:
+        """The directives that sbatch reads."""
+        return tuple(directive for directive in self.directives if not directive.late)
+
+    def settings(self, *names: str) -> tuple[Assignment, ...]:
+        """Return the assignments to these variables."""
+        return tuple(found for found in self.assignments if found.name in names)
+
+    def exported_values(self, *names: str) -> tuple[Assignment, ...]:
+        """Return the exported variables of these names whose value is known and not empty."""
+        return tuple(
+            one for one in self.settings(*names) if one.exported and one.literal and one.value
+        )
+
+    def sets(self, *names: str) -> bool:
+        """Return whether any of these variables is set."""
+        return any(found.name in names for found in self.assignments)
+
+    def around(self, found: Command | Assignment) -> Blocks:
+        """Return the loops and branches around a command or an assignment."""
+        if isinstance(found, Command):
+            return self.blocks.get(found, ())
+        for command, blocks in self.blocks.items():
+            if found.word in (*command.assignments, *command.words):
+                return blocks
+        return ()
+
+    def runs(self, *programs: str) -> tuple[Command, ...]:
+        """Return the commands of these programs."""
+        return tuple(found for found in self.commands if found.program in programs)
+
+
+def read_script(text: str, site: SiteProfile | None = None) -> JobScript:
+    """Read a script; any text can be read, the rules report the errors.
+
+    The site's profile may declare further options of sbatch and srun.
+    """
+    lines, marked = joined_lines(tuple(line.rstrip("\r") for line in text.split("\n")))
+    shell = _OTHER.match(lines[0]) is None
+    read = read_commands("\n".join(lines) if shell else "")
+    inner = frozenset(inner_lines(read) if shell else lines_of_strings(lines))
+    directives = read_directives(lines, with_plugins(sbatch_grammar(), site), inner)
+    pbs = read_pbs_request(replace(read_pbs_directives(lines, inner), marked=marked))
+    asked = asked_of(directives)
+    if pbs is not None and not directives:
+        # A job of PBS has no options of sbatch.
+        asked = replace(asked, nodes=pbs.nodes, gpus_per_node=pbs.gpus_per_node)
+    commands = without_function_calls(read.commands)
+    tasks = tuple(inner for command in commands for inner in _task_commands(command))
+    assignments = read_assignments(commands)
+    blocks = dict(read_blocks(commands))
+    branches = {w for c, around in blocks.items() if depends(around) for w in c.assignments}
+    values = known_values(assignments, asked.slurm, branches)
+    return JobScript(
+        text=text,
+        lines=lines,
+        inner_lines=inner,
+        first_command=first_command(lines),
+        shell=shell,
+        directives=directives,
+        asked=asked,
+        commands=commands,
+        blocks=blocks,
+        task_commands=tasks,
+        documents=read.documents,
+        unclosed=read.unclosed,
+        assignments=(
+            *assignments,
+            *(replace(found, inside="task") for found in read_assignments(tasks)),
+        ),
+        values=values,
+        launches=read_launches(commands, values, with_plugins(srun_grammar(), site)),
+        pbs=pbs,
+    )
+
+
+def _task_commands(command: Command) -> tuple[Command, ...]:
+    """Return the commands in the text of `bash -c 'text'`."""
+    texts = [word.text.rpartition("/")[2] for word in command.words]
+    for index, text in enumerate(texts[:-1]):
+        if re.fullmatch(r"-[a-z]*c", text) and any(
+            t in SHELLS for t in texts[max(0, index - 3) : index]
+        ):
+            word = command.words[index + 1]
+            return read_commands(word.text, word.line).commands
+    return ()
+
+
+_TRIPLE = re.compile(r"\"{3}|'{3}")
+
+
+def inner_lines(read: ShellText) -> Iterator[int]:
+    """Yield the numbers of the lines that begin inside a here-document or a word."""
+    for document in read.documents:
+        yield from document.lines
+    for command in read.commands:
+        for word in (*command.assignments, *command.words):
+            # The commands of a substitution, and the words of an array, are the script's own.
+            if not word.items and "$(" not in word.raw and "`" not in word.raw:
+                yield from range(word.line + 1, word.line + 1 + word.raw.count("\n"))
+
+
+def lines_of_strings(lines: tuple[str, ...]) -> Iterator[int]:
+    """Yield the numbers of the lines that begin inside a triple-quoted string of Python."""
+    open_ = ""
+    for number, line in enumerate(lines, 1):
+        if open_:
+            yield number
+        for match in _TRIPLE.finditer(line):
+            open_ = "" if match[0] == open_ else open_ or match[0]
+
+
+def without_function_calls(commands: tuple[Command, ...]) -> tuple[Command, ...]:
+    """Replace each call of such a function by the command that it runs, in the background if so."""
+    # The functions whose body has the command `"$@"`, and the operator after it.
+    endings: dict[str, str] = {}
+    name = ""
+    for command, following in pairwise(commands):
+        if command.program == "function":
+            name = command.words[1].text if len(command.words) > 1 else ""
+        elif len(command.words) == 1 and command.ending == "(":
+            name = command.program
+        if following.words and following.words[0].raw == '"$@"' and name:
+            endings[name] = following.ending
+    return tuple(_run(command, endings) for command in commands) if endings else commands
+
+
+def _run(command: Command, endings: Mapping[str, str]) -> Command:
+    ending = endings.get(command.program)
+    if ending is None or len(command.words) == 1:
+        return command
+    words = command.words[1:]
+    ending = "&" if ending == "&" else command.ending
+    return replace(command, words=words, line=words[0].line, ending=ending)
+
+
+_REMOTE = ("ssh", "pdsh", "clush", "parallel", "pbsdsh", "ray", "horovodrun", "sbatch", "jsrun")
+_STARTERS = ("python", "torchrun", "accelerate", "deepspeed")
+
+
+def rank_launches(script: JobScript) -> Iterator[LaunchCommand]:
+    """Yield the launches of training: not `srun hostname`, not `python -c …`."""
+    for launch in script.launches:
+        if launch.starter in _STARTERS and not launch.asks:
+            yield launch
+
+
+def torchruns(script: JobScript) -> Iterator[LaunchCommand]:
+    """Yield the launches of training by torchrun."""
+    for launch in rank_launches(script):
+        if launch.starter == "torchrun":
+            yield launch
+
+
+def tasks_of(launch: LaunchCommand, script: JobScript) -> int | None:
+    """Return how many tasks an srun starts, if that is known."""
+    option = launch.option("ntasks")
+    if option:
+        return script.values.number(option.value)
+    nodes, each = launch.option("nodes"), launch.option("ntasks-per-node")
+    if not nodes and not each:
+        return script.asked.tasks
+    count = script.values.number(nodes.value) if nodes else script.asked.nodes
+    per_node = script.values.number(each.value) if each else script.asked.tasks_per_node
+    return count * per_node if count and per_node else None
+
+
+def starts_several(launch: LaunchCommand, script: JobScript) -> bool:
+    """Return whether an srun certainly starts more than one task."""
+    tasks = tasks_of(launch, script)
+    if tasks is None and not launch.option("ntasks", "nodes", "ntasks-per-node"):
+        tasks = script.asked.tasks_per_node
+    return tasks is not None and tasks > 1
+
+
+def nodes_of(launch: LaunchCommand, script: JobScript) -> int | None:
+    """Return on how many nodes an srun starts tasks, if that is known."""
+    option = launch.option("nodes")
+    return script.values.number(option.value) if option else script.asked.nodes
+
+
+def starts_elsewhere(script: JobScript) -> bool:
+    """Return whether another program than srun and mpirun starts processes on other nodes."""
+    return bool(script.runs(*_REMOTE)) or "pbs_tmrsh" in script.text
+
+
+def is_one_of_several(launch: LaunchCommand, script: JobScript) -> bool:
+    """Whether further launches beside this one start the other nodes of the same run.
+
+    A loop with one srun for each node; a step of a head node beside steps of workers; ssh.
+    """
+    if repeats(script.around(launch.command)) or starts_elsewhere(script):
+        return True
+    steps = [one for one in script.launches if one.outer == "srun" and one.command.ending == "&"]
+    return launch in steps and launch.option("nodelist", "relative", "nodes") is not None
+
+
+def flag_number(launch: LaunchCommand, script: JobScript, name: str) -> int | None:
+    """Return the value of a torchrun flag as a number, if that is known; None for a range."""
+    low, _, high = (launch.flags.get(name) or "").partition(":")
+    return script.values.number(low) if high in ("", low) else None
+
+
+def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
+    """Return how many ranks one launcher starts on a node, if that is known."""
+    if launch.starter == "deepspeed":
+        return flag_number(launch, script, "num-gpus")
+    if launch.starter == "accelerate":
+        total = flag_number(launch, script, "num-processes")
+        machines = flag_number(launch, script, "num-machines")
+        if "num-machines" not in launch.flags:
+            machines = 1 if script.asked.nodes == 1 else None
+        return total // machines if total and machines and total % machines == 0 else None
+    if "nproc-per-node" in launch.flags:
+        return flag_number(launch, script, "nproc-per-node")
+    return None if script.sets("PET_NPROC_PER_NODE") or launch.hides else 1
+
+
+def check_setup(plan: LaunchPlan) -> None:
+    """Refuse setup lines with an open quote, parenthesis or here-document.
+
+    The lines of a job and those of a profile are separate texts; one of them may span lines.
+
+    Raises:
+        PlanError: with the line of the job file or of the profile.
+    """
+    lines = [
+        (str(setting.value), setting.origin)
+        for key, setting in plan.settings.items()
+        if key.startswith("setup.")
+    ]
+    files: dict[str, list[tuple[str, str]]] = {}
+    for text, origin in lines:
+        files.setdefault(origin.rpartition(":")[0] or origin, []).append((text, origin))
+    for texts in files.values():
+        unclosed = read_commands("\n".join(text for text, _ in texts)).unclosed
+        before = 0
+        for text, origin in texts if unclosed else ():
+            before += text.count("\n") + 1
+            if unclosed[0].line <= before:
+                opening = unclosed[0].opening
+                raise PlanError(
+                    f"{origin}: setup: the {opening} is never closed: {text[:80]}",
+                    f"close the {opening}; bash would read the rest of the script as text",
+                )
