@@ -10,7 +10,7 @@ from hpc_train.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import end, is_alive, members
 from hpc_train.lab.lab_status import check_within_reach
-from hpc_train.lab.profile import link, withdraw
+from hpc_train.lab.profile import profile_link, withdraw
 from hpc_train.lab.requirements import check_root, is_lab_folder
 from hpc_train.lab.run_program import ask
 from hpc_train.lab.settings import DEFAULT_FOLDER, Settings
@@ -47,7 +47,7 @@ def leftovers(settings: Settings) -> tuple[str, ...]:
     parts = [f"namespace {name}" for name in state_file.existing_namespaces(settings.number)]
     if state_file.has_host_link(settings):
         parts.append(f"interface {settings.host_link}")
-    record, profile = state_file.record(settings), link(settings)
+    record, profile = state_file.record(settings), profile_link(settings)
     parts += [str(path) for path in (record, profile) if os.path.lexists(path)]
     if is_lab_folder(Path(settings.folder)):
         parts.append(settings.folder)

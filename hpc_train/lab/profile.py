@@ -95,7 +95,7 @@ def _size(settings: Settings) -> str:
     return "".join(f"    {key}: {value}\n" for key, value in facts.items())
 
 
-def link(settings: Settings) -> Path:
+def profile_link(settings: Settings) -> Path:
     """Return where every user of this machine finds the profile of a lab by its name."""
     return LAB_FOLDER / f"{settings.name}.yaml"
 
@@ -104,11 +104,11 @@ def publish(settings: Settings) -> None:
     """Make the link."""
     withdraw(settings)
     LAB_FOLDER.mkdir(mode=0o755, parents=True, exist_ok=True)
-    link(settings).symlink_to(f"{settings.folder}/{settings.name}.yaml")
+    profile_link(settings).symlink_to(f"{settings.folder}/{settings.name}.yaml")
 
 
 def withdraw(settings: Settings) -> None:
     """Remove what `publish` made."""
-    link(settings).unlink(missing_ok=True)
+    profile_link(settings).unlink(missing_ok=True)
     if LAB_FOLDER.is_dir() and not any(LAB_FOLDER.iterdir()):
         LAB_FOLDER.rmdir()

@@ -65,7 +65,8 @@ def test_two_labs_work_side_by_side(
     ):
         (tmp_path / cluster).write_text(script)
         conf = {**os.environ, "SLURM_CONF": f"{folder}/slurm.conf"}
-        command = ["sbatch", "--wait", "-N2", "-o", f"{tmp_path}/{cluster}.log", tmp_path / cluster]
+        log = f"{tmp_path}/{cluster}.log"
+        command = ["sbatch", "--wait", "-N2", "-o", log, str(tmp_path / cluster)]
         subprocess.run(command, env=conf, check=True, timeout=240)
         said = (tmp_path / f"{cluster}.log").read_text()
         assert said.splitlines().count(cluster) == 2

@@ -10,6 +10,7 @@ import pytest
 
 from hpc_train.lab import state_file
 from hpc_train.lab.down import leftovers
+from hpc_train.lab.settings import Settings
 from tests.lab.conftest import Hpctrain
 
 pytestmark = pytest.mark.slurm
@@ -31,13 +32,13 @@ def test_missing_programs_are_named_together(machine: None, hpctrain: Hpctrain) 
 
 
 def test_a_prefix_without_slurm(machine: None, hpctrain: Hpctrain, tmp_path: Path) -> None:
-    before = leftovers()
+    before = leftovers(Settings())
     done = hpctrain("up", HPCTRAIN_SLURM_PREFIX=str(tmp_path))
     assert done.returncode == 2
     said = f"HPCTRAIN_SLURM_PREFIX={tmp_path}: its bin and sbin do not contain slurmctld, slurmd, "
     assert said in done.stderr
     assert "unset HPCTRAIN_SLURM_PREFIX" in done.stderr
-    assert leftovers() == before
+    assert leftovers(Settings()) == before
 
 
 @pytest.mark.parametrize("right", ["sys_admin", "net_admin"])
@@ -68,7 +69,7 @@ def test_a_daemon_that_does_not_come_up(
     assert done.returncode == 2
     assert f"hpctrain: {daemon}" in done.stderr
     assert "fatal: the moon is full" in done.stderr
-    assert leftovers() == ()
+    assert leftovers(Settings()) == ()
 
 
 def with_broken(daemon: str, folder: Path) -> dict[str, str]:

@@ -403,7 +403,7 @@ def test_models_of_different_sizes_are_named(tmp_path: Path, other: int, differ:
         (tmp_path / f"{name}.log").write_text(text + ALONE)
     found = report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))
     notes = build_report(found).notes
-    said = f"parameters differs: 4000000000 (1 run, a.log), {other} (1 run, b.log)"
+    said = f"parameters differs: 4 B (1 run, a.log), {other / 1e9:g} B (1 run, b.log)"
     assert any(said in note for note in notes) == differ
     allowed = build_report(found, ReportOptions(allow_mixed=("parameters",))).notes
     assert any("allowed to differ: parameters" in note for note in allowed) == differ
