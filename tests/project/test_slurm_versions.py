@@ -55,7 +55,7 @@ def test_the_options_are_found() -> None:
     assert {
         ("sbatch", "open-mode"), ("sbatch", "gres"), ("sbatch", "test-only"), ("sbatch", "exclude"),
         ("srun", "kill-on-bad-exit"), ("srun", "nodes"), ("srun", "overlap"), ("srun", "mpi"),
-        ("squeue", "steps"), ("squeue", "states"), ("squeue", "user"), ("sinfo", "Node"),
+        ("squeue", "steps"), ("squeue", "states"), ("sinfo", "Node"),
         ("sacct", "parsable2"), ("sacctmgr", "P"), ("scontrol", "oneliner"),
     } <= found  # fmt: skip
 

@@ -176,7 +176,7 @@ def lightning_tasks(subject: Subject) -> Iterator[RuleHit]:
     "error",
     "--gpus-per-task without a number of tasks",
     why="sbatch needs a number of tasks for it: --ntasks, --ntasks-per-node or --gpus. A number of "
-    "nodes counts as one only without --cpus-per-task (Slurm 22.05 to 24.11).",
+    "nodes counts as one only without --cpus-per-task.",
     advice="add #SBATCH --ntasks=N",
 )
 def gpus_of_unknown_tasks(subject: Subject) -> Iterator[RuleHit]:

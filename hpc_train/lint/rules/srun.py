@@ -33,7 +33,6 @@ from hpc_train.model.core_binding import bound_cores, far_ranks
 from hpc_train.model.finding import Severity
 from hpc_train.model.live_cluster import gres
 from hpc_train.model.units import slurm_seconds
-from hpc_train.model.version_ranges import older
 from hpc_train.slurm_options import srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 
@@ -111,13 +110,13 @@ def _takes_long(command: Command) -> bool:
     advice="add --overlap to the step in the background, or --exact and the GPUs of each step",
 )
 def waiting_step(subject: Subject) -> Iterator[RuleHit]:
-    script, version = subject.script, subject.context.slurm
+    script = subject.script
     apart = ("overlap", "nodelist", "relative", "nodes", "het-group", "exclude", "jobid")
     steps = [one for one in script.launches if one.outer == "srun" and not one.option(*apart)]
     waits = [command.line for command in script.runs("wait")]
     asked = script.asked
     gpus = asked.gpus
-    if not asked.batch or (version and older(version, "20.11")):
+    if not asked.batch:
         return
     for first, second in pairwise(steps):
         exact = first.option("exact", "exclusive", "cpus-per-task", "mem", "mem-per-cpu")
