@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from math import floor, isfinite, log10
 from typing import Any
 
@@ -67,6 +67,12 @@ def level_word(confidence: float) -> str:
     """Return `98.33 %`, with enough digits that a level is never shown as 100 %."""
     digits = max(4, 1 - floor(log10(1 - confidence)))
     return f"{100 * confidence:.{digits}g} %"
+
+
+def levels_word(rows: Sequence[Mapping[str, Any]], confidence: float) -> str:
+    """Return the levels of the intervals of rows, `95 % to 98.33 %`; without any `confidence`."""
+    levels = sorted({row["level"] for row in rows} - {None}) or [confidence]
+    return " to ".join(dict.fromkeys(map(level_word, (levels[0], levels[-1]))))
 
 
 def one_line(text: str) -> str:

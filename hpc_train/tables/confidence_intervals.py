@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +15,8 @@ from hpc_train.tables.probability_distributions import student_quantile
 CONFIDENCE = 0.95
 # Relative spread below which repeated values are the same number, up to the rounding of their mean.
 _EQUAL = 1e-12
+# Sums of the same numbers in different orders differ by less.
+ROUNDING = 1e-9
 
 
 class Interval(NamedTuple):
@@ -115,6 +117,25 @@ def corrected(confidence: float, tests: int) -> float:
     (C. E. Bonferroni, 1936: 1 - (1 - confidence)/m, whether the tests are independent or not.)
     """
     return 1 - (1 - confidence) / max(tests, 1)
+
+
+def step_down(
+    limits: Callable[[Floats], IntervalArrays], size: int, tests: int, confidence: float
+) -> tuple[IntervalArrays, Floats]:
+    """Return the limits of `size` ratios and their levels; `limits` has those of given levels.
+
+    The level is 1 - (1 - confidence)/m for the m of `tests` comparisons that are undecided. A ratio
+    whose interval excludes 1 is decided at that level and leaves, until none leaves (S. Holm,
+    Scandinavian Journal of Statistics 6, 1979, 65-70).
+    """
+    level, decided = np.full(size, corrected(confidence, tests)), np.zeros(size, dtype=bool)
+    while True:
+        found = limits(level)
+        apart = (found.low > 1 + ROUNDING) | (found.high < 1 - ROUNDING)
+        if not (apart & ~decided).any():
+            return found, np.where(np.isnan(found.low), NAN, level)
+        decided |= apart
+        level[~decided] = corrected(confidence, tests - int(decided.sum()))
 
 
 def divided(limits: IntervalArrays, by: Floats) -> IntervalArrays:

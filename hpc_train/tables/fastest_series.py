@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,10 +11,16 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASIS_COLUMNS
 from hpc_train.tables.comparable_series import comparable_series, with_several
-from hpc_train.tables.confidence_intervals import CONFIDENCE, IntervalArrays, welch
-from hpc_train.tables.group_reductions import Floats, Moments, moments
-from hpc_train.tables.paired_runs import Differences, block_codes, differences
-from hpc_train.tables.points import KEY, Grouped, grouped, rates_by, sizes_of
+from hpc_train.tables.confidence_intervals import (
+    CONFIDENCE,
+    ROUNDING,
+    IntervalArrays,
+    step_down,
+    welch,
+)
+from hpc_train.tables.group_reductions import Floats, moments
+from hpc_train.tables.paired_runs import block_codes, differences
+from hpc_train.tables.points import KEY, grouped, rates_by, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.row_codes import codes
 
@@ -24,11 +30,8 @@ ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
 NO_RESULT, ALONE = "no result", "no other series at this size"
 COLUMNS = (
     *SIZES, "group", "basis", "fastest", "value", "n", "series", "other_value", "other_n", "not_ok",
-    "ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high", "comparisons",
-    "verdict",
+    "ratio", "ratio_low", "ratio_high", "level", "comparisons", "verdict",
 )  # fmt: skip
-# Sums of the same numbers in different orders differ by less.
-_ROUNDING = 1e-9
 
 
 class _Pairs(NamedTuple):
@@ -50,11 +53,10 @@ def fastest_frame(
     runs of both form pairs (`paired_runs`).
 
     The fastest series is known only from the data, so that every pair of series with an interval
-    counts as a comparison: `corrected_low` and `corrected_high` are at the level
-    1 - (1 - confidence)/m for the m = `comparisons` pairs of all sizes (Bonferroni; Y. Hochberg and
-    A. C. Tamhane, Multiple Comparison Procedures, Wiley 1987). `verdict` is `faster` if
-    `corrected_low` is above 1. Times that were cut to whole seconds are each up to 1 s longer, and
-    a verdict allows for that.
+    counts as one of the `comparisons` of Holm's step-down (`step_down`; for all pairs: Y. Hochberg
+    and A. C. Tamhane, Multiple Comparison Procedures, Wiley 1987); `level` is that of the interval.
+    `verdict` is `faster` if `ratio_low` is above 1. Times that were cut to whole seconds are each
+    up to 1 s longer, and the interval allows for that.
     """
     groups = grouped(runs)
     columns = {name: points[name].tolist() for name in ("basis", "regime")}
@@ -64,25 +66,24 @@ def fastest_frame(
     size = _same_size(points, group, with_several(groups, group, own.mean))
     pairs = _by_size(_pairs(size, own.mean), points, group)
     several = _comparisons(pairs, own.number)
-    level = 1 - (1 - confidence) / max(several, 1)
-    within = _within_blocks(groups, logs, pairs)
-    ratio, corrected = (_ratio(own, within, pairs, one) for one in (confidence, level))
-    rows = _rows(points.assign(group=group), pairs, own.number, (ratio, corrected))
+    fastest = np.full(groups.size, -1, dtype=np.int64)
+    fastest[pairs.other] = pairs.fastest
+    within = differences(logs, groups.point, block_codes(groups.runs), fastest).inverse()
+    value = [float(points[BASIS_COLUMNS[columns["basis"][at]]].iloc[at]) for at in pairs.fastest]
+    cut = points["whole_seconds"].to_numpy(dtype=bool)[pairs.fastest]
+    # The time of the fastest series may have been cut by almost a second.
+    longest = np.where(cut, 1 + 1 / np.array(value), 1.0)
+
+    def limits(level: Floats) -> IntervalArrays:
+        apart = welch(own.of(pairs.fastest), own.of(pairs.other), level)
+        ratio, low, high = within.of(pairs.other).instead_of(apart, level)
+        return IntervalArrays(ratio, low / longest, high)
+
+    found = step_down(limits, len(cut), several, confidence)
+    rows = _rows(points.assign(group=group), pairs, own.number, found)
     table: pd.DataFrame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
     table["comparisons"] = several
     return table
-
-
-def _within_blocks(groups: Grouped, logs: Floats, pairs: _Pairs) -> Differences:
-    """Return the differences of the fastest point from each point, within the blocks."""
-    fastest = np.full(groups.size, -1, dtype=np.int64)
-    fastest[pairs.other] = pairs.fastest
-    return differences(logs, groups.point, block_codes(groups.runs), fastest).inverse()
-
-
-def _ratio(own: Moments, within: Differences, pairs: _Pairs, confidence: float) -> IntervalArrays:
-    apart = welch(own.of(pairs.fastest), own.of(pairs.other), confidence)
-    return within.of(pairs.other).instead_of(apart, confidence)
 
 
 def _same_size(points: pd.DataFrame, group: Ints, several: Mask) -> Ints:
@@ -129,40 +130,25 @@ def _comparisons(pairs: _Pairs, number: Floats) -> int:
 
 
 def _rows(
-    points: pd.DataFrame, pairs: _Pairs, number: Floats, found: Sequence[IntervalArrays]
+    points: pd.DataFrame, pairs: _Pairs, number: Floats, found: tuple[IntervalArrays, Floats]
 ) -> Iterator[dict[str, Any]]:
-    used = [*SIZES, "group", "basis", "series", "not_ok", "whole_seconds"]
+    used = [*SIZES, "group", "basis", "series", "not_ok"]
     values = [name for name in dict.fromkeys(BASIS_COLUMNS.values()) if name in points]
     each = points[[*used, *values]].to_dict("records")
-    limits = [zip(*one, strict=True) for one in found]
-    for fastest, other, ratio, corrected in zip(
-        pairs.fastest.tolist(), pairs.other.tolist(), *limits, strict=True
+    for fastest, other, *limits in zip(
+        pairs.fastest.tolist(), pairs.other.tolist(), *found[0], found[1], strict=True
     ):
         one, two = each[fastest], each[other]
+        column = BASIS_COLUMNS[one["basis"]]
         row = {name: one[name] for name in (*SIZES, "group", "basis")}
-        row |= {"fastest": one["series"], "value": _value(one), "n": int(number[fastest])}
+        row |= {"fastest": one["series"], "value": float(one[column]), "n": int(number[fastest])}
         if one is two:
             yield row | {"series": None, "verdict": ALONE}
             continue
-        row |= {"series": two["series"], "other_value": _value(two), "not_ok": two["not_ok"]}
-        row |= {"other_n": int(number[other])}
-        row |= dict(zip(("ratio", "ratio_low", "ratio_high"), ratio, strict=True))
-        low = _allowing_for_cut_times(corrected[1], one)
-        yield row | {
-            "corrected_low": low,
-            "corrected_high": corrected[2],
-            "verdict": _verdict(low, row),
-        }
-
-
-def _value(point: dict[str, Any]) -> float:
-    return float(point[BASIS_COLUMNS[point["basis"]]])
-
-
-def _allowing_for_cut_times(low: float, fastest: dict[str, Any]) -> float:
-    """Return the limit if the time of the fastest series was cut by almost a second."""
-    value = _value(fastest)
-    return low * value / (value + 1) if fastest["whole_seconds"] else low
+        row |= {"series": two["series"], "other_value": float(two[column])}
+        row |= {"other_n": int(number[other]), "not_ok": two["not_ok"]}
+        row |= dict(zip(("ratio", "ratio_low", "ratio_high", "level"), limits, strict=True))
+        yield row | {"verdict": _verdict(limits[1], row)}
 
 
 def _verdict(low: float, row: dict[str, Any]) -> str:
@@ -170,4 +156,4 @@ def _verdict(low: float, row: dict[str, Any]) -> str:
         return NO_RESULT
     if np.isnan(low):
         return ONE_RUN if min(row["n"], row["other_n"]) == 1 else NO_SPREAD
-    return FASTER if low > 1 + _ROUNDING else UNDECIDED
+    return FASTER if low > 1 + ROUNDING else UNDECIDED

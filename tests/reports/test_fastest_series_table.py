@@ -65,7 +65,7 @@ def test_a_difference_that_is_noise_is_not_called_one() -> None:
     found = made(tables(close))
     assert found.answer[1] == "A: no difference seen at 1, 2, 4 and 8 GPUs."
     assert {row[-1].text for row in found.tables[1].rows} == {"no"}
-    assert any("Bonferroni: 4 pairs" in note for note in found.notes)
+    assert any("98.75 % (Holm: 4 pairs" in note for note in found.notes)
 
 
 def test_one_run_each_is_no_test_of_a_difference() -> None:
@@ -97,5 +97,5 @@ def test_every_format_has_the_comparison(report: Report) -> None:
     assert [row["nodes"] for row in rows] == [1, 2, 4, 8]
     assert rows[-1]["fastest"] == "launcher=B"
     assert rows[-1]["ratio"]["low"] < 2.1 < rows[-1]["ratio"]["high"]
-    assert rows[-1]["corrected"]["low"] > 2
+    assert rows[-1]["level"] == pytest.approx(1 - 0.05 / 4)
     assert max(map(len, text.render(report).splitlines())) <= 100
