@@ -112,7 +112,7 @@ def _reach(forecast: float | None, *, force: bool) -> float:
 
 def _fit(series: str, law: Law, own: FittedSizes, reach: float) -> Fit:
     q, noise = own.q, noise_of(own.runs, own.variation)
-    solved = solve(law, q, own.speedup, noise.runs)
+    solved = solve(law, q, own.speedup, noise)
     if not np.asarray(SCALE[law]) @ solved.c > 0:
         refused = "does not fit with a positive speedup at q = 1"
         return Fit(series=series, law=law, points=len(q), refused=refused)
@@ -440,13 +440,15 @@ def basis(law: Law, q: Floats) -> Floats:
     return np.stack(columns, axis=-1)
 
 
-def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> Solution:
+def solve(law: Law, q: Floats, speedup: Floats, noise: Noise | None = None) -> Solution:
     """Minimise the relative residuals with all coefficients at 0 or above.
 
-    `runs` is the number of runs of each point: the variance of their mean is inverse to it.
+    The variance of a point's mean is inverse to its number of runs. With repetitions the variance
+    of a run is that of residuals and noise together, with the degrees of freedom of all runs.
     """
     target = speedup if law == "gustafson" else q / speedup
-    weight = np.ones_like(q) if runs is None else np.sqrt(runs / runs.mean())
+    runs = np.ones_like(q) if noise is None else noise.runs
+    weight = np.sqrt(runs / runs.mean())
     relative = basis(law, q) / target[:, np.newaxis]
     weighted = relative * weight[:, np.newaxis]
     # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
@@ -456,7 +458,11 @@ def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> S
     c = _not_negative(columns, inverse, weight) / length
     freedom = len(q) - len(c)
     residuals = relative @ c - 1
-    scatter = max(float(np.linalg.norm(weight * residuals) / np.sqrt(freedom)), LEAST_SCATTER)
+    squares = float(np.sum((weight * residuals) ** 2))
+    if noise is not None and noise.is_measured:
+        freedom += int(noise.freedom)
+        squares += noise.squares / float(runs.mean())
+    scatter = max(float(np.sqrt(squares / freedom)), LEAST_SCATTER)
     covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
     t = _t_of(freedom)
     rms = float(np.sqrt(np.mean(residuals**2)))
