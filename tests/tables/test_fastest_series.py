@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hpc_train.tables.confidence_intervals import ratio_interval, welch
 from hpc_train.tables.fastest_series import _comparisons, _pairs, fastest_frame
@@ -38,6 +39,22 @@ def test_the_interval_is_that_of_two_samples_at_the_level_of_all_pairs_undecided
     assert found.fastest["level"].tolist() == pytest.approx([1 - 0.05 / 4, 1 - 0.05 / 6] * 2)
     assert (ratio_interval(b, a, 1 - 0.05 / 6).low or 2) < 1 < first["ratio_low"]
     assert first["verdict"] == "faster"
+
+
+def test_the_mean_ratio_over_sizes_is_welchs_of_all_cells() -> None:
+    """A is faster than B by 3, 1, 4 and 2 %: 2.5 % on average, which 12 runs of either show."""
+    gain = {1: 1.03, 2: 1.01, 4: 1.04, 8: 1.02}
+    found = tables({"A": lambda n: 100.0 * n * gain[n], "B": lambda n: 100.0 * n}).fastest
+    assert found["shared_sizes"].tolist() == [4] * 4
+    variance = np.var(np.log(NOISE), ddof=1) / len(NOISE)
+    # Eight equal cells of 3 runs: 8 x 2 degrees of freedom.
+    half = stats.t.ppf(0.975, 16) * np.sqrt(8 * variance) / 4
+    mean = np.mean(np.log(list(gain.values())))
+    columns = ["mean_ratio", "mean_ratio_low", "mean_ratio_high"]
+    wanted = np.exp([mean, mean - half, mean + half])
+    np.testing.assert_allclose(found[columns].to_numpy(), [wanted] * 4)
+    once = tables({"A": lambda n: 9.0 * n, "B": lambda n: 8.0 * n}, sizes=(2,)).fastest
+    assert once["mean_ratio"].isna().all()
 
 
 def test_equal_series_are_called_different_in_5_of_100_studies() -> None:
