@@ -41,7 +41,6 @@ from hpc_train.version import VERSION
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.reports.figures.plot_data import Measured
     from hpc_train.tables.record_arrays import RecordArrays
 
 DEFAULT = ReportOptions()
@@ -80,15 +79,25 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
-        report = _with_target(report, inputs, (runs, points), options.target)
+        from hpc_train.reports.target_table import with_target
+        from hpc_train.tables.time_to_accuracy_by_point import target_rows
+
+        report = with_target(
+            report, target_rows(inputs.records, runs, points, options.target), options.target
+        )
     report = _with_gate_results(report, study, (runs, points), inputs, options)
     report = _with_provenance(report, inputs, options)
     report = all_columns(report) if options.wide else report
     if not options.figures or not points["n_ok"].any():
         return report
+    from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.figures.plot_data import Measured
 
-    return _with_figures(report, study, Measured(runs, points, laws, nodes), options)
+    names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
+    drawn = figures(
+        study, Measured(runs, points, laws, nodes), options.images, names, options.paper
+    )
+    return msgspec.structs.replace(report, figures=drawn)
 
 
 def _of_benchmarks(
@@ -103,16 +112,6 @@ def _of_benchmarks(
         return None
     tables, apart = bandwidth_tables(sizes_of_jobs(runs[benchmarks]), records)
     return bandwidth_report(study, runs, (tables, apart), options) if tables or apart else None
-
-
-def _with_figures(
-    report: Report, study: ExpectedStudy, measured: Measured, options: ReportOptions
-) -> Report:
-    from hpc_train.reports.figures import FIGURES, MAIN, figures
-
-    names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
-    drawn = figures(study, measured, options.images, names, options.paper)
-    return msgspec.structs.replace(report, figures=drawn)
 
 
 def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOptions) -> Report:
@@ -209,15 +208,6 @@ def paper(width: str | None, *, title: bool) -> Paper:
     from hpc_train.specs.report_options import paper_of
 
     return paper_of(width, title=title)
-
-
-def _with_target(
-    report: Report, inputs: ReportInputs, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
-) -> Report:
-    from hpc_train.reports.target_table import with_target
-    from hpc_train.tables.time_to_accuracy_by_point import target_rows
-
-    return with_target(report, target_rows(inputs.records, *frames, target), target)
 
 
 # CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.

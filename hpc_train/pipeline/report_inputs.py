@@ -309,7 +309,14 @@ def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
     from hpc_train.tables.run_level_records import run_level_records
 
     run_level = run_level_records(records, ("world_size",))
-    return (*apart_warnings(run_level), *link_warnings(run_level, rate))
+    runs: dict[str, list[Record]] = defaultdict(list)
+    for record in run_level:
+        if record.parser == "perftest" and (record.message_size or 0) >= _LONG:
+            runs[record.run].append(record)
+    return (
+        *apart_warnings(run_level),
+        *(text for run, found in runs.items() for text in _slow(run, found, rate)),
+    )
 
 
 def _report_inputs(
@@ -383,15 +390,6 @@ def link_rate(run: Run | None, transport: Transport | None) -> float | None:
         speed for adapter in (transport.adapters if transport else ()) for speed in adapter.gbps
     ]
     return (_profile_rate(run) if run else None) or max(stated, default=None)
-
-
-def link_warnings(records: Iterable[Record], rate: LinkRate) -> tuple[str, ...]:
-    """Return a warning for each run with slow links."""
-    runs: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        if record.parser == "perftest" and (record.message_size or 0) >= _LONG:
-            runs[record.run].append(record)
-    return tuple(text for run, found in runs.items() for text in _slow(run, found, rate))
 
 
 def _slow(run: str, records: list[Record], rate: LinkRate) -> Iterable[str]:

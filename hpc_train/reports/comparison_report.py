@@ -169,7 +169,11 @@ def _assumed(points: Sequence[Row]) -> str:
 
 def _checks(points: Sequence[Row]) -> Iterator[str]:
     """Yield the points at which B is worse or missing; a check without any verdict fails."""
-    yield from (_worse(row, points) for row in points if row["verdict"] == WORSE)
+    yield from (
+        f"B worse: {_name(row, points)}: {with_limits(row, 'ratio', 3)} times the speed of A"
+        for row in points
+        if row["verdict"] == WORSE
+    )
     for row in points:
         if lost := quality_lost(row):
             yield f"B worse: {_name(row, points)}: {lost}"
@@ -185,10 +189,6 @@ def undecided(points: Sequence[Row]) -> Iterator[str]:
     for row in points:
         if row["ratio_low"] is None:
             yield f"not decided: {_name(row, points)}: {row['why']}"
-
-
-def _worse(row: Row, points: Sequence[Row]) -> str:
-    return f"B worse: {_name(row, points)}: {with_limits(row, 'ratio', 3)} times the speed of A"
 
 
 def _methods(points: Sequence[Row], found: ComparisonInput) -> Iterator[str]:

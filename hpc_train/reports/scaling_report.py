@@ -79,8 +79,10 @@ def scaling_report(
     confidence = float(points[0]["confidence"]) if points else 0.95
     wide, room = columns is None, columns or ROOM
     table, failed = points_table(points, confidence, wide=wide, room=room), runs_table(runs_frame)
+    waiting = len(study.unfinished)
     return Report(
-        title=_title(study, runs_frame, points) + _partial(study),
+        title=_title(study, runs_frame, points)
+        + (f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""),
         summary=summary_lines(study, runs_frame, points, fastest),
         tables=(table, *compared, failed),
         notes=(
@@ -134,11 +136,6 @@ def _scope(points: Sequence[Row]) -> Iterator[str]:
     if numbers:
         ends = dict.fromkeys((min(numbers), max(numbers)))
         yield f"n={' to '.join(map(str, ends))}"
-
-
-def _partial(study: ExpectedStudy) -> str:
-    waiting = len(study.unfinished)
-    return f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""
 
 
 def _notes(
@@ -311,16 +308,11 @@ def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> 
         # The rule suffices if it equals the number of steps left out.
         more = "" if left in ([], [study.warmup.steps]) else f" ({_span(left)} steps)"
         return f"the warm-up of each run, {rule}{more}, is excluded"
-    missing = NO_STEPS if _are_logs(runs) else NO_STEPS_IN_TABLE
+    missing = NO_STEPS if any("parser" in own for own in runs["conditions"]) else NO_STEPS_IN_TABLE
     # Only of several epochs is the first left out.
     if ((runs["state"] == OK) & (runs["epochs"].fillna(0) > 1)).any():
         return f"{missing}; the first of several epochs is excluded"
     return missing
-
-
-def _are_logs(runs: pd.DataFrame) -> bool:
-    """Whether some program printed the results; a person stated those of a table."""
-    return any("parser" in own for own in runs["conditions"])
 
 
 def _rule(warmup: Warmup) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -145,7 +145,13 @@ def _reasons(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _refused(study: ExpectedStudy) -> ReportTable:
-    rows = [{"point": _axes(point.axes), "reason": point.reason} for point in study.refused]
+    rows = [
+        {
+            "point": ", ".join(f"{axis_name(key)}={value}" for key, value in point.axes.items()),
+            "reason": point.reason,
+        }
+        for point in study.refused
+    ]
     return ReportTable(
         title="Points that cannot run",
         columns=(
@@ -156,7 +162,3 @@ def _refused(study: ExpectedStudy) -> ReportTable:
         key=REFUSED,
         records=tuple(rows),
     )
-
-
-def _axes(axes: Mapping[str, Any]) -> str:
-    return ", ".join(f"{axis_name(key)}={value}" for key, value in axes.items())

@@ -215,16 +215,12 @@ def filled(code: Ints, *groups: Ints) -> Ints:
     """Replace a missing level (-1) by the most frequent one of the first group, else of the "
     "next."""
     for group in groups:
-        code = np.where(code < 0, _commonest(code, group)[group], code)
+        best = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
+        width = int(code.max(initial=0)) + 1
+        known = code >= 0
+        pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
+        # The last value that is written remains: the most frequent level, the first of several.
+        pairs = pairs[np.lexsort((-pairs, counts))]
+        best[pairs // width] = pairs % width
+        code = np.where(code < 0, best[group], code)
     return code
-
-
-def _commonest(code: Ints, group: Ints) -> Ints:
-    best = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
-    width = int(code.max(initial=0)) + 1
-    known = code >= 0
-    pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
-    # The last value that is written remains: the most frequent level, the first of several.
-    pairs = pairs[np.lexsort((-pairs, counts))]
-    best[pairs // width] = pairs % width
-    return best

@@ -28,7 +28,9 @@ class Differences(NamedTuple):
 
     def ratio(self, confidence: float | Floats) -> IntervalArrays:
         """Return the ratios, with Student's interval of n - 1 degrees of freedom."""
-        return welch(self.moments, _exactly_one(len(self.complete)), confidence)
+        size = len(self.complete)
+        exactly_one = Moments(np.full(size, np.inf), np.zeros(size), np.zeros(size))
+        return welch(self.moments, exactly_one, confidence)
 
     def of(self, points: Ints) -> Differences:
         """Return those of some points, in that order."""
@@ -43,10 +45,6 @@ class Differences(NamedTuple):
         """Return the differences of the other point from each point."""
         number, mean, variance = self.moments
         return Differences(Moments(number, -mean, variance), self.complete)
-
-
-def _exactly_one(size: int) -> Moments:
-    return Moments(np.full(size, np.inf), np.zeros(size), np.zeros(size))
 
 
 def block_codes(runs: pd.DataFrame) -> Ints:
@@ -68,7 +66,8 @@ def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differen
     valued = ~np.isnan(logs)
     known = np.flatnonzero(valued & (block >= 0))
     if not len(known):
-        return _no_pairs(size)
+        none = np.full(size, NAN)
+        return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))
     width = int(block.max(initial=0)) + 1
     keys, first, twice = np.unique(
         point[known] * width + block[known], return_index=True, return_counts=True
@@ -88,8 +87,3 @@ def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differen
     complete = (found.number > 0) & (found.number == number) & (other >= 0)
     complete &= found.number == np.append(number, -1)[other]
     return Differences(found, complete)
-
-
-def _no_pairs(size: int) -> Differences:
-    none = np.full(size, NAN)
-    return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))

@@ -83,12 +83,9 @@ def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
         absent = [key for key in needed if key not in row]
         if absent:
             raise ReportError(f"{name}: runs: {row.get('run_id', '?')} has no {absent[0]!r}")
-    frame = pd.DataFrame(list(rows), columns=pd.Index(_all_keys(rows)))
+    keys = dict.fromkeys([*COLUMNS, *(key for row in rows for key in row)])
+    frame = pd.DataFrame(list(rows), columns=pd.Index(list(keys)))
     counts = dict.fromkeys((*_SIZES, "repetition"), "Int64")
     numbers = {key: pd.to_numeric(frame[key], errors="coerce").astype("float64") for key in _FLOATS}
     typed: pd.DataFrame = frame.assign(**numbers).astype(counts)
     return typed
-
-
-def _all_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys([*COLUMNS, *(key for row in rows for key in row)]))

@@ -58,7 +58,14 @@ def optimiser_steps(rest: RecordArrays, rows: Rows, runs: int) -> Floats:
     """Return the printed number of steps, else the last step's number, plus one if counted from "
     "0."""
     count = highest_of(rows_of(rest, "steps", runs), runs)
-    return np.where(np.isnan(count), _last_step(rows, runs), count)
+    found = np.full(runs, NAN)
+    for metric in _STEPPED:
+        own = rows.named(metric)
+        own = own.take(own.stepped & ~own.numbered)
+        step = own.step.astype(np.float64)
+        from_0 = highest(-step, own.run, runs) == 0
+        found = np.fmax(found, highest(step, own.run, runs) + from_0)
+    return np.where(np.isnan(count), found, count)
 
 
 def samples_seen(rows: Rows, steps: Floats, batch: Floats) -> Floats:
@@ -197,17 +204,6 @@ def _highest(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
 
 def _rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     return positive(reported_rate(rows, warmup, ranks))
-
-
-def _last_step(rows: Rows, runs: int) -> Floats:
-    found = np.full(runs, NAN)
-    for metric in _STEPPED:
-        own = rows.named(metric)
-        own = own.take(own.stepped & ~own.numbered)
-        step = own.step.astype(np.float64)
-        from_0 = highest(-step, own.run, runs) == 0
-        found = np.fmax(found, highest(step, own.run, runs) + from_0)
-    return found
 
 
 _RULES: dict[OfRun, Callable[[Rows, Warmup, Floats], Floats]] = {

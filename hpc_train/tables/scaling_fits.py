@@ -67,7 +67,22 @@ def fits(
     weak = set(points["series"][points["regime"] == "weak"])
     usable = with_size_and_speedup(points[points["regime"] != "mixed"])
     places = usable.groupby("series", sort=False).indices
-    sizes = fitted_sizes(usable)
+    q, value, low, high = (
+        numbers(usable, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
+    )
+    rounded = np.round(value / q, 3)
+    larger = np.where(np.isnan(low), rounded, low / q) > 1
+    smaller = np.where(np.isnan(high), rounded, high / q) < 1
+    # The rule of the flag `superlinear`.
+    above: Mask = np.where(q > 1, larger, (q < 1) & smaller)
+    sizes = FittedSizes(
+        q=q,
+        speedup=value,
+        runs=numbers(usable, "n_ok"),
+        variation=numbers(usable, "cv"),
+        above=above,
+        on_one_node=numbers(usable, "nodes") == 1,
+    )
     found: list[Fit] = []
     # Many foreign logs may each be a series without a second size: no frame for those.
     for series in points["series"].unique():
@@ -240,30 +255,6 @@ def with_size_and_speedup(points: pd.DataFrame) -> pd.DataFrame:
     """Return the points with a size and a speedup that can be computed with."""
     found: pd.DataFrame = points.loc[_countable(points["ideal"]) & _countable(points["speedup"])]
     return found
-
-
-def fitted_sizes(points: pd.DataFrame) -> FittedSizes:
-    """Return the columns of points of any series."""
-    return FittedSizes(
-        q=numbers(points, "ideal"),
-        speedup=numbers(points, "speedup"),
-        runs=numbers(points, "n_ok"),
-        variation=numbers(points, "cv"),
-        above=_superlinear(points),
-        on_one_node=numbers(points, "nodes") == 1,
-    )
-
-
-def _superlinear(points: pd.DataFrame) -> Mask:
-    """Return which points are above the ideal speedup, by the rule of the flag `superlinear`."""
-    q, value, low, high = (
-        numbers(points, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
-    )
-    rounded = np.round(value / q, 3)
-    larger = np.where(np.isnan(low), rounded, low / q) > 1
-    smaller = np.where(np.isnan(high), rounded, high / q) < 1
-    above: Mask = np.where(q > 1, larger, (q < 1) & smaller)
-    return above
 
 
 def _countable(sizes: pd.Series[float]) -> Mask:

@@ -138,7 +138,12 @@ def against(
         "accuracy_change_pp": 100 * (columns["accuracy"] - _pick(columns["accuracy"], base.point)),
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
-        **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
+        **limited(
+            "doubling",
+            IntervalArrays(
+                *(doubling_efficiency(np.ones_like(limit), _finite(limit)) for limit in doubled)
+            ),
+        ),
         **limited("karp_flatt", _karp_flatt(speedup, np.where(mixed, NAN, q))),
         "is_common_baseline": common == every,
         **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
@@ -190,10 +195,6 @@ def _karp_flatt(speedup: IntervalArrays, q: Floats) -> IntervalArrays:
     beyond = np.where(q > 1, q, NAN)
     value, high, low = (karp_flatt(_finite(limit), beyond) for limit in speedup)
     return IntervalArrays(value, low, high)
-
-
-def _halved(doubled: Floats) -> Floats:
-    return doubling_efficiency(np.ones_like(doubled), _finite(doubled))
 
 
 def _finite(limit: Floats) -> Floats:

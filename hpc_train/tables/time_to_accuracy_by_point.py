@@ -133,13 +133,14 @@ def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Target
     if count is None:
         return plain | {"state": NOT_REACHED, "best": best}
     batch = row["global_batch"]
+    rate = row["samples_per_second"]
     return plain | {
         "state": REACHED,
         "best": best,
         "samples_to_target": count,
         "steps_to_target": count / batch if batch > 0 else None,
         "time_to_target_s": _time(row, count),
-        "time_to_target_without_startup_s": _steady_time(row, count),
+        "time_to_target_without_startup_s": time_to_accuracy(count, rate) if rate > 0 else None,
     }
 
 
@@ -162,12 +163,6 @@ def _time(row: Mapping[Any, Any], count: float) -> float | None:
         return time_to_accuracy(count, rate, startup_s=later) if later >= 0 else None
     whole = row["time_to_train_s"] * count / row["samples_seen"]
     return float(whole) if whole > 0 and usable(whole) else None
-
-
-def _steady_time(row: Mapping[Any, Any], count: float) -> float | None:
-    """Return samples/X, as if the steady rate had begun at once; None without a rate."""
-    rate = row["samples_per_second"]
-    return time_to_accuracy(count, rate) if rate > 0 else None
 
 
 def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:

@@ -99,7 +99,14 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
     # Trusted input: matplotlib has just written it.
     root = Xml.fromstring(svg)  # noqa: S314
     for element in root.iter():
-        _without_namespaces(element)
+        element.tag = _SPACE.sub("", element.tag)
+        plain = {_SPACE.sub("", key): value for key, value in element.attrib.items()}
+        element.attrib.clear()
+        element.attrib.update(plain)
+        if element.text and not element.text.strip():
+            element.text = None
+        if element.tail and not element.tail.strip():
+            element.tail = None
         if "style" in element.attrib:
             element.set("style", with_variables(element.attrib["style"]))
     for parent in list(root.iter()):
@@ -126,17 +133,6 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
     title.text, title.tail = one_line(canvas.caption), "\n"
     root.insert(0, title)
     return Xml.tostring(root, encoding="unicode").encode()
-
-
-def _without_namespaces(element: Xml.Element) -> None:
-    element.tag = _SPACE.sub("", element.tag)
-    plain = {_SPACE.sub("", key): value for key, value in element.attrib.items()}
-    element.attrib.clear()
-    element.attrib.update(plain)
-    if element.text and not element.text.strip():
-        element.text = None
-    if element.tail and not element.tail.strip():
-        element.tail = None
 
 
 def _add_titles(group: Xml.Element, titles: list[str]) -> None:

@@ -46,7 +46,8 @@ def draw(plot: PlotData) -> Canvas | None:
     strip = _strip(plot)
     if strip is None:
         return None
-    nodes = _shown_nodes(strip)
+    slow = sorted(strip.nodes, key=lambda node: -strip.typical[node])[:MOST_NODES]
+    nodes = [node for node in strip.nodes if node in set(slow)]
     caption = f"{plot.study.name}: step time of each node against the median node of its run"
     canvas = opened(caption, plot.paper, 8.0, 2.3 + 0.2 * max(len(nodes), 4))
     axes = canvas.figure.subplots()
@@ -89,11 +90,6 @@ def _strip(plot: PlotData) -> NodeHeatmap | None:
     for (node, _), value in excess.items():
         own[node].append(value)
     return NodeHeatmap(nodes, runs, excess, times, {node: median(own[node]) for node in nodes})
-
-
-def _shown_nodes(strip: NodeHeatmap) -> list[str]:
-    slow = sorted(strip.nodes, key=lambda node: -strip.typical[node])[:MOST_NODES]
-    return [node for node in strip.nodes if node in set(slow)]
 
 
 def _draw_cells(canvas: Canvas, axes: Axes, strip: NodeHeatmap, nodes: Sequence[str]) -> None:
