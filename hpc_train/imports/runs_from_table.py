@@ -16,8 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.imports.csv_table import ResultTable
-from hpc_train.imports.exported_headings import is_prefixed
+from hpc_train.imports.csv_table import ResultTable, is_prefixed
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared

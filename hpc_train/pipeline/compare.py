@@ -23,7 +23,7 @@ from hpc_train.runs.settings_diff import OF_SITES, differences
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.reports.plain_rows import Row
+    from hpc_train.reports.value_format import Row
 
 SCHEMA = 1
 _NAMED = r"[A-Za-z_][\w.]*="
@@ -77,7 +77,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
     """
     from hpc_train.reports.comparison_report import comparison_report, undecided
     from hpc_train.reports.comparison_tables import ComparisonInput
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.caveats import apart_sides
     from hpc_train.tables.comparison import Demands, comparison_frame
 
@@ -131,7 +131,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.run_selection import selected
 
     name, pairs = selection(word)
@@ -160,7 +160,7 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.implausible_values import with_implausible
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame

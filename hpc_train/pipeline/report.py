@@ -35,7 +35,7 @@ from hpc_train.reports.gates import without_result as without_result
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.provenance import run_facts
 from hpc_train.sites.gates_and_price import site_reporting
-from hpc_train.tables.row_frame import row_frame
+from hpc_train.tables.run_selection import row_frame
 from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
-        from hpc_train.reports.target_table import with_target
+        from hpc_train.reports.study_tables import with_target
         from hpc_train.tables.time_to_accuracy_by_point import target_rows
 
         report = with_target(
@@ -267,7 +267,7 @@ def _with_gate_results(
     Raises:
         ReportError: the reference of the regression gate on the command line cannot be read.
     """
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.largest_message_bandwidth import largest_busbw
 
     runs, points = tables
@@ -297,7 +297,7 @@ def _changes(
         ReportError: it was named on the command line, and does not exist.
     """
     from hpc_train.reports.caveats import implausible_of_side
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
     if study.gates.regression is None or options.search is None:

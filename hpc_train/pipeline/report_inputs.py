@@ -56,7 +56,7 @@ from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.sites.load import load_site
 from hpc_train.specs.report_options import exclusions, without
 from hpc_train.tables.largest_message_bandwidth import headline, share_of_link
-from hpc_train.tables.time_to_accuracy_formulas import LEAST_RUNS, score
+from hpc_train.tables.time_to_accuracy_by_point import LEAST_RUNS, score
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays

@@ -9,7 +9,6 @@ from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import COST
 from hpc_train.model.study import ALONE, Gates
 from hpc_train.reports.fastest_series_table import FASTER, NO_SPREAD, ONE_RUN, SIZES, together
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     by_series,
@@ -20,11 +19,11 @@ from hpc_train.reports.point_and_series_names import (
     rate,
     series_heading,
     short_series,
+    size_unit,
     sizes,
     under,
 )
-from hpc_train.reports.size_unit import size_unit
-from hpc_train.reports.value_format import fixed, significant, with_limits
+from hpc_train.reports.value_format import Row, fixed, significant, with_limits
 
 # Series with a line of their own; of more, the fastest one and the range of the others.
 MOST = 4

@@ -15,9 +15,15 @@ from hpc_train.reports.comparison_tables import (
     runs_table,
 )
 from hpc_train.reports.gates import quality_lost
-from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
-from hpc_train.reports.value_format import level_word, levels_word, significant, with_limits
+from hpc_train.reports.value_format import (
+    Row,
+    level_word,
+    levels_word,
+    plain_rows,
+    significant,
+    with_limits,
+)
 
 BETTER, WORSE, NOT_IN_B = "B better", "B worse", "not in B"
 UNDECIDED = {

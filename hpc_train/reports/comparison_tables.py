@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.fastest_series_table import ratio_record
-from hpc_train.reports.plain_rows import Row, for_programs, plain_rows
 from hpc_train.reports.point_and_series_names import series_heading, short_series
 from hpc_train.reports.point_columns import PointColumn
 from hpc_train.reports.value_format import (
     ABSENT,
+    Row,
+    for_programs,
     levels_word,
+    plain_rows,
     significant,
     whole,
     with_limits,

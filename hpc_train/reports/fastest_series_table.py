@@ -7,12 +7,11 @@ from typing import Any
 
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import series_heading, short_series
-from hpc_train.reports.size_unit import size_unit
+from hpc_train.reports.point_and_series_names import series_heading, short_series, size_unit
 from hpc_train.reports.study_tables import follow_from_unit
 from hpc_train.reports.value_format import (
     ABSENT,
+    Row,
     level_word,
     levels_word,
     significant,

@@ -11,11 +11,16 @@ import msgspec
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
 from hpc_train.model.study import ALONE
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import by_series, series_heading, short_series, under
-from hpc_train.reports.size_unit import SizeUnit, size_unit
+from hpc_train.reports.point_and_series_names import (
+    SizeUnit,
+    by_series,
+    series_heading,
+    short_series,
+    size_unit,
+    under,
+)
 from hpc_train.reports.study_tables import before_runs
-from hpc_train.reports.value_format import ABSENT, significant, whole
+from hpc_train.reports.value_format import ABSENT, Row, significant, whole
 
 LEAST_PLAIN = 1e-3
 NOT_SHOWN = "Laws that are not shown: "

@@ -12,7 +12,6 @@ from hpc_train.model.study import Warmup
 from hpc_train.reports.answer import answer_lines, cost_lines
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
 from hpc_train.reports.fastest_series_table import MOST_NAMED, SIZES, fastest_notes, fastest_table
-from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     counted,
@@ -33,7 +32,7 @@ from hpc_train.reports.study_tables import (
     points_table,
     runs_table,
 )
-from hpc_train.reports.value_format import level_word, significant, whole
+from hpc_train.reports.value_format import Row, level_word, plain_rows, significant, whole
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -10,10 +10,9 @@ import msgspec
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.study import axis_name
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted
 from hpc_train.reports.study_tables import before_runs
-from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
+from hpc_train.reports.value_format import ABSENT, Row, fixed, significant, whole
 
 SPEED, MEMORY, REFUSED = "strategies", "strategy_memory", "refused"
 _MIB = 2**20

@@ -16,13 +16,14 @@ from hpc_train.tables.confidence_intervals import (
     CONFIDENCE,
     ROUNDING,
     IntervalArrays,
+    block_codes,
     corrected,
+    differences,
     noise_limit,
     step_down,
     welch,
 )
 from hpc_train.tables.group_reductions import NAN, Floats, moments, numbers
-from hpc_train.tables.paired_runs import block_codes, differences
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
 

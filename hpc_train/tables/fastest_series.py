@@ -15,14 +15,14 @@ from hpc_train.tables.confidence_intervals import (
     CONFIDENCE,
     ROUNDING,
     IntervalArrays,
+    block_codes,
+    differences,
     step_down,
     welch,
 )
 from hpc_train.tables.group_reductions import NAN, Floats, Moments, moments
-from hpc_train.tables.paired_runs import block_codes, differences
 from hpc_train.tables.points import KEY, Grouped, grouped, rates_by, sizes_of
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes
+from hpc_train.tables.record_arrays import Ints, Mask, codes
 
 SIZES = KEY[1:]
 FASTER, UNDECIDED = "faster", "no difference seen at this n"
@@ -51,7 +51,7 @@ def fastest_frame(
     same work (`comparable_series`); `group` is the number of their class, and a class of one series
     has no row. ratio = X(fastest)/X(other) of geometric means over runs (for times T(other)/
     T(fastest)), with Welch's interval on logarithms, or Student's of the differences where the
-    runs of both form pairs (`paired_runs`).
+    runs of both form pairs (`differences`).
 
     The fastest series is known only from the data, so that every pair of series with an interval
     counts as one of the `comparisons` of Holm's step-down (`step_down`; for all pairs: Y. Hochberg

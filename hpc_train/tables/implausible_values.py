@@ -11,11 +11,9 @@ import pandas as pd
 
 from hpc_train.model.gpu_specs import most_gib
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.tables.group_reductions import Floats, least, most, numbers
-from hpc_train.tables.plausible_range import known
+from hpc_train.tables.group_reductions import Floats, known, least, most, numbers
 from hpc_train.tables.points import KEY
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes
+from hpc_train.tables.record_arrays import Ints, Mask, codes
 from hpc_train.tables.runs import OK, UNPARSED
 
 # Values per GPU of one series in two groups this far apart differ by a unit, not by their size.

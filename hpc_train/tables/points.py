@@ -23,8 +23,7 @@ from hpc_train.tables.group_reductions import (
     only,
     sums,
 )
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes, firsts
+from hpc_train.tables.record_arrays import Ints, Mask, codes, firsts
 from hpc_train.tables.runs import OK
 
 # The numbers of ranks and GPUs distinguish points only if nodes are not recorded.

@@ -12,8 +12,7 @@ import pandas as pd
 from hpc_train.model.expected_study import OF_WHICH
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.record import Record
-from hpc_train.tables.record_arrays import NONE, Mask, RecordArrays, TextCodes
-from hpc_train.tables.row_codes import packed
+from hpc_train.tables.record_arrays import NONE, Mask, RecordArrays, TextCodes, packed
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
 _IDENTITY = ("run", "parser", "metric", "variant")

@@ -89,3 +89,22 @@ def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
     numbers = {key: pd.to_numeric(frame[key], errors="coerce").astype("float64") for key in _FLOATS}
     typed: pd.DataFrame = frame.assign(**numbers).astype(counts)
     return typed
+
+
+def row_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return one row per mapping; a column holds every key, in the order of its first use.
+
+    Whole numbers remain whole numbers if some rows have none.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: _column([row.get(name) for row in rows]) for name in names}
+    frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(names))
+    return frame
+
+
+def _column(values: Sequence[Any]) -> pd.Series:
+    kinds = {type(value) for value in values if value is not None}
+    # A column without any value is one of numbers, so that it can be plotted and compared.
+    dtype = {frozenset({int}): "Int64", frozenset(): "float64"}.get(frozenset(kinds))
+    column: pd.Series = pd.Series(list(values), dtype=dtype)
+    return column

@@ -20,10 +20,11 @@ from hpc_train.tables.group_reductions import (
     mean,
     median,
     per_run,
+    positive,
     starts,
+    usable,
 )
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
-from hpc_train.tables.plausible_range import positive, usable
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.step_times import means_after_warmup, of_last, reported_rate
 

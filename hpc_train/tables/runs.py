@@ -22,12 +22,16 @@ from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import (
     NAN,
     Floats,
+    bounded,
     counts,
+    known,
     last_of,
     mean,
     per_run,
+    positive,
     starts,
     total,
+    usable,
 )
 from hpc_train.tables.measurements import (
     GLOBAL,
@@ -40,10 +44,7 @@ from hpc_train.tables.measurements import (
     once,
     stated,
 )
-from hpc_train.tables.plausible_range import bounded, known, positive, usable
-from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
-from hpc_train.tables.row_codes import packed
-from hpc_train.tables.run_columns import COUNTS, typed_column
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, packed, record_arrays
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_level_records import rate_questions
 from hpc_train.tables.run_values import (
@@ -69,6 +70,25 @@ from hpc_train.tables.step_times import (
     step_totals,
     summarise_steps,
 )
+
+COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per_task")
+_WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
+_FLOATS = ("started", *(metric.key for metric in RUN_METRICS if not metric.counts))
+
+
+def typed_column(name: str, values: Any) -> Any:
+    """Return a column of the run table: whole numbers, floats, or objects."""
+    if name in _WHOLE:
+        return pd.array(values, dtype="Int64")
+    if name in _FLOATS:
+        return np.asarray(values, dtype=np.float64)
+    if isinstance(values, np.ndarray):
+        return values
+    # A list of tuples or dicts would become several columns.
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return pd.Series(found, dtype=object)
+
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"

@@ -30,9 +30,8 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Law, Parameter
-from hpc_train.tables.confidence_intervals import CONFIDENCE, students_t
+from hpc_train.tables.confidence_intervals import CONFIDENCE, f_above, students_t
 from hpc_train.tables.group_reductions import Floats, numbers
-from hpc_train.tables.probability_distributions import f_above
 from hpc_train.tables.record_arrays import Ints, Mask
 
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0

@@ -17,8 +17,11 @@ from hpc_train.tables.caveats import in_one_session
 from hpc_train.tables.comparable_series import common_baselines, comparable_series
 from hpc_train.tables.confidence_intervals import (
     CONFIDENCE,
+    Differences,
     IntervalArrays,
+    block_codes,
     corrected,
+    differences,
     divided,
     noise_limit,
     welch,
@@ -29,7 +32,6 @@ from hpc_train.tables.efficiency_and_cost_formulas import (
     price_per_million,
 )
 from hpc_train.tables.group_reductions import NAN, Floats, Moments, moments
-from hpc_train.tables.paired_runs import Differences, block_codes, differences
 from hpc_train.tables.points import (
     KEY,
     Grouped,

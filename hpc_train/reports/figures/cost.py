@@ -17,11 +17,9 @@ from hpc_train.reports.figures.titles_and_legend import (
     draw_title,
     heading_lines,
 )
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import counted
-from hpc_train.reports.size_unit import SizeUnit
+from hpc_train.reports.point_and_series_names import SizeUnit, counted
 from hpc_train.reports.study_tables import OK
-from hpc_train.reports.value_format import significant
+from hpc_train.reports.value_format import Row, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

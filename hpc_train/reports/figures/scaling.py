@@ -30,10 +30,9 @@ from hpc_train.reports.figures.titles_and_legend import (
     heading_lines,
     limits,
 )
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import has_own_baselines, rate
 from hpc_train.reports.study_tables import OK
-from hpc_train.reports.value_format import significant
+from hpc_train.reports.value_format import Row, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.reports.figures.canvas import Canvas, explain, opened
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.titles_and_legend import draw_title, titled
-from hpc_train.reports.plain_rows import Row, plain_rows
-from hpc_train.reports.size_unit import SizeUnit
-from hpc_train.reports.value_format import one_line, significant
+from hpc_train.reports.point_and_series_names import SizeUnit
+from hpc_train.reports.value_format import Row, one_line, plain_rows, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

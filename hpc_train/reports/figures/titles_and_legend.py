@@ -10,10 +10,9 @@ from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import FONT, Canvas, font_size
 from hpc_train.reports.figures.markers import DOTTED, FLAGGED, GATE, GREY
 from hpc_train.reports.figures.plot_data import PlotData, is_flagged
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.study_tables import OK
-from hpc_train.reports.value_format import one_line, whole
+from hpc_train.reports.value_format import Row, one_line, whole
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

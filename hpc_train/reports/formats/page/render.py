@@ -31,10 +31,9 @@ from hpc_train.model.report import (
 from hpc_train.model.study import ALONE
 from hpc_train.model.submission import JobState
 from hpc_train.reports.formats import csv_table
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.table_layout import tied
-from hpc_train.reports.value_format import ABSENT, level_word, one_line, significant, whole
+from hpc_train.reports.value_format import ABSENT, Row, level_word, one_line, significant, whole
 
 # A longer list of values is folded, and not printed.
 MOST_VALUES = 20
