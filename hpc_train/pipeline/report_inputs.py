@@ -291,20 +291,6 @@ def _with_conditions(
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _with_transports(
-    study: ExpectedStudy, transports: Mapping[str, Transport | None]
-) -> ExpectedStudy:
-    if not transports:
-        return study
-    runs = tuple(
-        msgspec.structs.replace(
-            run, transport=transport.verdict if (transport := transports.get(run.run_id)) else ""
-        )
-        for run in study.runs
-    )
-    return msgspec.structs.replace(study, runs=runs)
-
-
 def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
     from hpc_train.tables.run_level_records import run_level_records
 
@@ -327,18 +313,25 @@ def _report_inputs(
     stats: ParseStats,
 ) -> ReportInputs:
     warnings = (*transport_notes(transports), *warnings, *stats.refusals())
-    notes, guessed = (*study.notes, *warnings), guessed_values(records, stats)
+    known = {run: transport for run, transport in transports.items() if transport is not None}
+    runs = tuple(
+        msgspec.structs.replace(run, transport=known[run.run_id].verdict)
+        if run.run_id in known
+        else run
+        for run in study.runs
+    )
     noted = msgspec.structs.replace(
-        _with_transports(study, transports), notes=notes, guessed=guessed
+        study,
+        runs=runs,
+        notes=(*study.notes, *warnings),
+        guessed=guessed_values(records, stats),
     )
     return ReportInputs(
         study=noted,
         records=records,
         warnings=warnings,
         unreadable=tuple(stats.failed.values()),
-        transports={
-            run: transport for run, transport in transports.items() if transport is not None
-        },
+        transports=known,
     )
 
 

@@ -118,7 +118,9 @@ def _transports(own: pd.DataFrame) -> _Found:
         groups[bool(one_node[place]), int(group[place])].append(place)
     for places in groups.values():
         names = own["transport"].iloc[places].tolist()
-        usual = _most_common(names)
+        (usual, most), *rest = Counter(names).most_common()
+        if rest and rest[0][1] == most:
+            usual = ""
         for place, name in zip(places, names, strict=True):
             if len(set(names)) > 1 and name != usual:
                 others = ", ".join(sorted(set(names) - {name}))
@@ -208,12 +210,6 @@ def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float
             if len(right) > 1 or group is not right[0]:
                 middle = float(np.median(values[others]))
                 yield from ((int(order[at]), float(values[at]) - middle) for at in group.tolist())
-
-
-def _most_common(names: list[str]) -> str:
-    """Return the most frequent name; an empty text if several are."""
-    (name, count), *others = Counter(names).most_common()
-    return "" if others and others[0][1] == count else name
 
 
 def _text(conditions: Any, field: str) -> str:

@@ -18,7 +18,6 @@ from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup, axis_name, series_label, size_of
 from hpc_train.model.submission import JobState
 from hpc_train.tables.condition_differences import Printed, conditions_of, printed_of, with_programs
-from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import (
     NAN,
     Floats,
@@ -46,7 +45,7 @@ from hpc_train.tables.measurements import (
 )
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, packed, record_arrays
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
-from hpc_train.tables.run_level_records import rate_questions
+from hpc_train.tables.run_level_records import marks_of, rate_questions, refuse_copies
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,

@@ -286,7 +286,12 @@ def point_flags(
     seen = _of_runs(groups)
     outcomes = _outcomes(groups, rows, base)
     times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
-    uneven = _uneven(groups)
+    # How many times as long as the median step the mean step takes.
+    mean, median = (
+        moments(groups.ok_only(name), groups.point, groups.size).mean
+        for name in ("step_time_mean_s", "step_time_s")
+    )
+    uneven = mean / median
     flags = []
     for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
         own = [*_alone(row, seen[point]), *_equal(times[row["basis"]][point]), *_ratio(row, gate)]
@@ -303,14 +308,6 @@ def point_flags(
                 own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
         flags.append(tuple(own))
     return flags
-
-
-def _uneven(groups: Grouped) -> Floats:
-    """Return how many times as long as the median step the mean step of each point takes."""
-    names = ("step_time_mean_s", "step_time_s")
-    means = [moments(groups.ok_only(name), groups.point, groups.size).mean for name in names]
-    found: Floats = means[0] / means[1]
-    return found
 
 
 def _slow_steps(row: Mapping[str, Any], uneven: float, first: float) -> Flag:

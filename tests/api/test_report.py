@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hpc_train.tables.run_selection import row_frame
 
 import hpc_train
 from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.report import points_frame
+from hpc_train.tables.run_selection import row_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = [ROOT / "examples" / "logs" / f"gpt-{ranks}.log" for ranks in (8, 16)]
