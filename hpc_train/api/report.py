@@ -27,8 +27,7 @@ from hpc_train.errors import ArgumentError
 from hpc_train.extras import need
 from hpc_train.model.log_selection import Search
 from hpc_train.model.report_options import ReportOptions
-from hpc_train.pipeline.report import build_report, open_checks, without_result
-from hpc_train.pipeline.report import target as target_of
+from hpc_train.pipeline.report import build_report, open_checks, target_of, without_result
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs, sizes_in_order
 from hpc_train.pipeline.write_report import default_options
 

@@ -202,18 +202,18 @@ def _report_options(
 
     from hpc_train.errors import StoreError
     from hpc_train.model.report_options import SCREEN
-    from hpc_train.pipeline.report import paper, target
+    from hpc_train.pipeline.report import paper_of, target_of
     from hpc_train.pipeline.write_report import default_options
 
     names = ("wide", "allow_mixed", "bands", "forecast", "force", "against")
     report_options = default_options(output, form)
-    size = paper(options["width"], title=not options["no_title"])
+    size = paper_of(options["width"], title=not options["no_title"])
     if size != SCREEN and not report_options.figures:
         raise StoreError(NO_FIGURES, "-o figure.pdf")
     return msgspec.structs.replace(
         report_options,
         search=search,
-        target=target(options["target"]),
+        target=target_of(options["target"]),
         paper=size,
         columns=WIDTH if output else columns(),
         **{name: options[name] for name in names},

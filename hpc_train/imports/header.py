@@ -8,8 +8,7 @@ from typing import Literal, NamedTuple, get_args
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.imports.csv_table import ResultTable
-from hpc_train.imports.exported_headings import plain_headings, step_column
+from hpc_train.imports.csv_table import ResultTable, plain_headings, step_column
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.record import UNITS
 from hpc_train.model.result_columns import (

@@ -16,8 +16,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.imports.csv_table import ResultTable
-from hpc_train.imports.exported_headings import is_prefixed
+from hpc_train.imports.csv_table import ResultTable, is_prefixed
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
@@ -356,7 +355,12 @@ def run_state(cells: Mapping[str, str], place: str) -> tuple[str, str]:
         LogParseError: an unknown state, no exit code, or both contradict each other.
     """
     code, problem = cells.get("exit_code", "0"), cells.get("problem", "")
-    is_zero = _is_zero(code, place)
+    if not _EXIT_CODE.fullmatch(code):
+        raise LogParseError(
+            f"{place}: exit_code: {code!r} is not an exit code",
+            "write a number, or CODE:SIGNAL as sacct does",
+        )
+    is_zero = not re.search("[1-9]", code)
     state = _stated(cells["state"], place) if "state" in cells else OK
     if state == OK and not is_zero:
         if "state" in cells:
@@ -368,16 +372,6 @@ def run_state(cells: Mapping[str, str], place: str) -> tuple[str, str]:
     if state == JobState.FAILED.value and not is_zero:
         problem = problem or f"exit code {code}"
     return state, problem
-
-
-def _is_zero(code: str, place: str) -> bool:
-    """Whether an exit code is 0; sacct writes `CODE:SIGNAL`, pandas may write `0.0`."""
-    if not _EXIT_CODE.fullmatch(code):
-        raise LogParseError(
-            f"{place}: exit_code: {code!r} is not an exit code",
-            "write a number, or CODE:SIGNAL as sacct does",
-        )
-    return not re.search("[1-9]", code)
 
 
 def _stated(text: str, place: str) -> str:

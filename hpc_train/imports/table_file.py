@@ -24,10 +24,10 @@ from hpc_train.imports.csv_table import (
     ResultTable,
     is_csv_of_results,
     is_text_of_results,
+    names_a_result,
     parse_csv,
     table_of,
 )
-from hpc_train.imports.exported_headings import names_a_result
 from hpc_train.imports.workbook import WORKBOOKS, read_workbook, sheet_of
 from hpc_train.model.result_columns import SIZES, plain_name
 from hpc_train.regularfile import LARGEST, is_folder, is_regular, open_stream, read_regular

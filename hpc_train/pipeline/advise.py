@@ -321,10 +321,10 @@ def _steps(word: str, results: Path, site: str, wanted: OwnRuns | None = None) -
     # Advice without earlier results needs no pandas.
     need("hpctrain advise with earlier results", "report")
     from hpc_train.pipeline.report_inputs import report_inputs, selection
-    from hpc_train.tables.measured_steps import common_conditions, measured_steps
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
     from hpc_train.tables.split_series import separated
+    from hpc_train.tables.strategy_comparison import common_conditions, measured_steps
 
     inputs = report_inputs([word], selection(results))
     elsewhere = sorted({run.manifest.plan.site for run in inputs.own if run.manifest} - {site})

@@ -23,7 +23,7 @@ from hpc_train.runs.settings_diff import OF_SITES, differences
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.reports.plain_rows import Row
+    from hpc_train.reports.value_format import Row
 
 SCHEMA = 1
 _NAMED = r"[A-Za-z_][\w.]*="
@@ -77,7 +77,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
     """
     from hpc_train.reports.comparison_report import comparison_report, undecided
     from hpc_train.reports.comparison_tables import ComparisonInput
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.caveats import apart_sides
     from hpc_train.tables.comparison import Demands, comparison_frame
 
@@ -104,7 +104,9 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
             apart=apart_sides(first, second),
         )
     )
-    partial = _is_partial(report, sides)
+    states = {str(row["state"]) for row in report.run_rows}
+    unfinished = bool(states - {"COMPLETED", "EXCLUDED"}) or not states
+    partial = unfinished or any(one.unreadable for one in sides)
     report_with_state = msgspec.structs.replace(report, partial=partial)
     return ComparedReport(report_with_state, partial, tuple(undecided(plain_rows(points))))
 
@@ -115,13 +117,6 @@ def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
     used = runs["transport"] if "transport" in runs else [""] * len(runs)
     pairs = [(own, name) for own, name in zip(stated, used, strict=False) if isinstance(own, dict)]
     return [{**own, "transport": name} if name else own for own, name in pairs]
-
-
-def _is_partial(report: Report, sides: Sequence[Side]) -> bool:
-    """Whether a run has no result, or a file of either side could not be read."""
-    states = {str(row["state"]) for row in report.run_rows}
-    unfinished = bool(states - {"COMPLETED", "EXCLUDED"}) or not states
-    return unfinished or any(one.unreadable for one in sides)
 
 
 def _names(a: str, b: str) -> tuple[str, str]:
@@ -136,7 +131,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.run_selection import selected
 
     name, pairs = selection(word)
@@ -165,7 +160,7 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.implausible_values import with_implausible
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
@@ -191,22 +186,13 @@ def _stored(path: Path) -> Side | None:
 
     if not content["runs"]:
         raise ReportError(f"{path}: a report without runs")
-    points = _stored_points(content["rows"], path)
-    return Side(str(path), stored_runs(content["runs"], str(path)), points=points)
-
-
-def _stored_points(rows: Any, path: Path) -> list[Row]:
-    """Return the names and flags of the points of a stored report.
-
-    Raises:
-        ReportError: a value has another type.
-    """
     try:
-        found = msgspec.convert(rows, list[_StoredPoint])
+        found = msgspec.convert(content["rows"], list[_StoredPoint])
     except msgspec.ValidationError as failure:
         raise ReportError(f"{path}: rows: {failure}") from None
     own = [msgspec.structs.asdict(point) for point in found]
-    return [{**row, "flags": [f for text in row["flags"] if (f := flag_of(text))]} for row in own]
+    points = [{**row, "flags": [f for text in row["flags"] if (f := flag_of(text))]} for row in own]
+    return Side(str(path), stored_runs(content["runs"], str(path)), points=points)
 
 
 def stored_report(path: Path) -> dict[str, Any] | None:

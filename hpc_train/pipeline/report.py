@@ -15,9 +15,8 @@ from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.json_files import to_json
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.log_selection import Search
-from hpc_train.model.record import Record
 from hpc_train.model.report import Fact, Report
-from hpc_train.model.report_options import Paper, ReportOptions, Target
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, Regression, Warmup
 from hpc_train.model.submission import JobState
@@ -35,13 +34,14 @@ from hpc_train.reports.gates import without_result as without_result
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.provenance import run_facts
 from hpc_train.sites.gates_and_price import site_reporting
-from hpc_train.tables.row_frame import row_frame
+from hpc_train.specs.report_options import paper_of as paper_of
+from hpc_train.specs.report_options import target_of as target_of
+from hpc_train.tables.run_selection import row_frame
 from hpc_train.version import VERSION
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.reports.figures.plot_data import Measured
     from hpc_train.tables.record_arrays import RecordArrays
 
 DEFAULT = ReportOptions()
@@ -80,15 +80,25 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
     report = with_run_caveats(report, apart_points(runs, points), slow_runs(runs), points)
     report = with_laws(report, laws, forecast=options.forecast is not None)
     if options.target is not None:
-        report = _with_target(report, inputs, (runs, points), options.target)
+        from hpc_train.reports.study_tables import with_target
+        from hpc_train.tables.time_to_accuracy_by_point import target_rows
+
+        report = with_target(
+            report, target_rows(inputs.records, runs, points, options.target), options.target
+        )
     report = _with_gate_results(report, study, (runs, points), inputs, options)
     report = _with_provenance(report, inputs, options)
     report = all_columns(report) if options.wide else report
     if not options.figures or not points["n_ok"].any():
         return report
+    from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.figures.plot_data import Measured
 
-    return _with_figures(report, study, Measured(runs, points, laws, nodes), options)
+    names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
+    drawn = figures(
+        study, Measured(runs, points, laws, nodes), options.images, names, options.paper
+    )
+    return msgspec.structs.replace(report, figures=drawn)
 
 
 def _of_benchmarks(
@@ -103,16 +113,6 @@ def _of_benchmarks(
         return None
     tables, apart = bandwidth_tables(sizes_of_jobs(runs[benchmarks]), records)
     return bandwidth_report(study, runs, (tables, apart), options) if tables or apart else None
-
-
-def _with_figures(
-    report: Report, study: ExpectedStudy, measured: Measured, options: ReportOptions
-) -> Report:
-    from hpc_train.reports.figures import FIGURES, MAIN, figures
-
-    names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
-    drawn = figures(study, measured, options.images, names, options.paper)
-    return msgspec.structs.replace(report, figures=drawn)
 
 
 def _with_provenance(report: Report, inputs: ReportInputs, options: ReportOptions) -> Report:
@@ -189,37 +189,6 @@ def _headline(report: Report) -> tuple[str, ...]:
     return (f"measured: {', '.join(values)}",) if values else answer
 
 
-def target(text: str | None) -> Target | None:
-    """Return the target of `accuracy=0.93` or `loss=0.2`; None without one.
-
-    Raises:
-        SpecError: an unknown metric, or a value that is not a number.
-    """
-    from hpc_train.specs.report_options import target_of
-
-    return target_of(text)
-
-
-def paper(width: str | None, *, title: bool) -> Paper:
-    """Return the paper of `3.3in`, with a title or not; None is a screen.
-
-    Raises:
-        ReportError: no length, or a width that no figure can have.
-    """
-    from hpc_train.specs.report_options import paper_of
-
-    return paper_of(width, title=title)
-
-
-def _with_target(
-    report: Report, inputs: ReportInputs, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
-) -> Report:
-    from hpc_train.reports.target_table import with_target
-    from hpc_train.tables.time_to_accuracy_by_point import target_rows
-
-    return with_target(report, target_rows(inputs.records, *frames, target), target)
-
-
 # CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.
 RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
 RULE_WORDS = {
@@ -277,7 +246,7 @@ def _with_gate_results(
     Raises:
         ReportError: the reference of the regression gate on the command line cannot be read.
     """
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.largest_message_bandwidth import largest_busbw
 
     runs, points = tables
@@ -307,7 +276,7 @@ def _changes(
         ReportError: it was named on the command line, and does not exist.
     """
     from hpc_train.reports.caveats import implausible_of_side
-    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.reports.value_format import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
     if study.gates.regression is None or options.search is None:
@@ -326,21 +295,10 @@ def _changes(
 # Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
 # recorded if no run has them.
 WANTED = (
-    *(
-        "jobs",
-        "partition",
-        "qos",
-        "account",
-        "nodes",
-        "gpu",
-        "driver",
-        "power cap",
-        "cuda",
-        "torch",
-    ),
-    *("nccl", "plugin", "adapters", "mpi", "slurm", "container", "modules", "commit", "model"),
-    *("data", "seed", "precision", "layout", "profile", "template", "script"),
-)
+    "jobs", "partition", "qos", "account", "nodes", "gpu", "driver", "power cap", "cuda", "torch",
+    "nccl", "plugin", "adapters", "mpi", "slurm", "container", "modules", "commit", "model", "data",
+    "seed", "precision", "layout", "profile", "template", "script",
+)  # fmt: skip
 # Other names of the same fact.
 _ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
 _MOST = 20
@@ -376,10 +334,16 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], in
 
     The number of runs follows: nothing but its conditions is recorded of a run in a table.
     """
-    own = {run.folder.run_id: run for run in inputs.own}
     from hpc_train.tables.run_level_records import run_level_records
 
-    printed = _printed(run_level_records(inputs.records, ("condition", "seed")))
+    own = {run.folder.run_id: run for run in inputs.own}
+    printed: dict[str, dict[str, str]] = defaultdict(dict)
+    for record in run_level_records(inputs.records, ("condition", "seed")):
+        if record.metric == "condition":
+            name, _, value = record.variant.partition("=")
+            printed[record.run].setdefault(name, value)
+        elif record.metric == "seed":
+            printed[record.run].setdefault("seed", f"{record.value:g}")
     if not (own or inputs.transports or printed):
         yield from ((_shown(run.conditions), 1) for run in inputs.study.runs)
         return
@@ -393,18 +357,6 @@ def _facts_of_runs(inputs: ReportInputs) -> Iterator[tuple[Mapping[str, str], in
 def _shown(conditions: Mapping[str, str]) -> dict[str, str]:
     """Return the conditions that are facts; each variable is a separate fact."""
     return {name: value for name, value in conditions.items() if name != "variables"}
-
-
-def _printed(records: Iterable[Record]) -> dict[str, dict[str, str]]:
-    """Return the conditions and the seed that each run printed."""
-    printed: dict[str, dict[str, str]] = defaultdict(dict)
-    for record in records:
-        if record.metric == "condition":
-            name, _, value = record.variant.partition("=")
-            printed[record.run].setdefault(name, value)
-        elif record.metric == "seed":
-            printed[record.run].setdefault("seed", f"{record.value:g}")
-    return printed
 
 
 def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:

@@ -56,7 +56,7 @@ from hpc_train.sites.gpu_peaks import gpu_peaks
 from hpc_train.sites.load import load_site
 from hpc_train.specs.report_options import exclusions, without
 from hpc_train.tables.largest_message_bandwidth import headline, share_of_link
-from hpc_train.tables.time_to_accuracy_formulas import LEAST_RUNS, score
+from hpc_train.tables.time_to_accuracy_by_point import LEAST_RUNS, score
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays
@@ -291,25 +291,18 @@ def _with_conditions(
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _with_transports(
-    study: ExpectedStudy, transports: Mapping[str, Transport | None]
-) -> ExpectedStudy:
-    if not transports:
-        return study
-    runs = tuple(
-        msgspec.structs.replace(
-            run, transport=transport.verdict if (transport := transports.get(run.run_id)) else ""
-        )
-        for run in study.runs
-    )
-    return msgspec.structs.replace(study, runs=runs)
-
-
 def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
     from hpc_train.tables.run_level_records import run_level_records
 
     run_level = run_level_records(records, ("world_size",))
-    return (*apart_warnings(run_level), *link_warnings(run_level, rate))
+    runs: dict[str, list[Record]] = defaultdict(list)
+    for record in run_level:
+        if record.parser == "perftest" and (record.message_size or 0) >= _LONG:
+            runs[record.run].append(record)
+    return (
+        *apart_warnings(run_level),
+        *(text for run, found in runs.items() for text in _slow(run, found, rate)),
+    )
 
 
 def _report_inputs(
@@ -320,18 +313,25 @@ def _report_inputs(
     stats: ParseStats,
 ) -> ReportInputs:
     warnings = (*transport_notes(transports), *warnings, *stats.refusals())
-    notes, guessed = (*study.notes, *warnings), guessed_values(records, stats)
+    known = {run: transport for run, transport in transports.items() if transport is not None}
+    runs = tuple(
+        msgspec.structs.replace(run, transport=known[run.run_id].verdict)
+        if run.run_id in known
+        else run
+        for run in study.runs
+    )
     noted = msgspec.structs.replace(
-        _with_transports(study, transports), notes=notes, guessed=guessed
+        study,
+        runs=runs,
+        notes=(*study.notes, *warnings),
+        guessed=guessed_values(records, stats),
     )
     return ReportInputs(
         study=noted,
         records=records,
         warnings=warnings,
         unreadable=tuple(stats.failed.values()),
-        transports={
-            run: transport for run, transport in transports.items() if transport is not None
-        },
+        transports=known,
     )
 
 
@@ -383,15 +383,6 @@ def link_rate(run: Run | None, transport: Transport | None) -> float | None:
         speed for adapter in (transport.adapters if transport else ()) for speed in adapter.gbps
     ]
     return (_profile_rate(run) if run else None) or max(stated, default=None)
-
-
-def link_warnings(records: Iterable[Record], rate: LinkRate) -> tuple[str, ...]:
-    """Return a warning for each run with slow links."""
-    runs: dict[str, list[Record]] = defaultdict(list)
-    for record in records:
-        if record.parser == "perftest" and (record.message_size or 0) >= _LONG:
-            runs[record.run].append(record)
-    return tuple(text for run, found in runs.items() for text in _slow(run, found, rate))
 
 
 def _slow(run: str, records: list[Record], rate: LinkRate) -> Iterable[str]:

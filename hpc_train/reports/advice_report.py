@@ -107,7 +107,7 @@ def _cells(row: AdviceRow) -> tuple[Cell, ...]:
         Cell(text=str(row.nodes), value=row.nodes),
         _bounds_cell(memory),
         Cell(text=_WORDS[row.fits], value=row.fits),
-        Cell(text=known_text(row.sent, BYTES), value=row.sent),
+        Cell(text=ABSENT if row.sent is None else quantity_text(row.sent, BYTES), value=row.sent),
         Cell(text=f"{step} measured" if row.measured else step, value=_ends(row.step)),
         _bounds_cell(row.speedup),
         _bounds_cell(row.end, TIME),
@@ -121,11 +121,6 @@ def bounds_text(bounds: Range | None, units: Units = NUMBER) -> str:
     if bounds is None or (bounds.high is None and bounds.low == 0):
         return ABSENT
     return range_text(bounds, units)
-
-
-def known_text(value: float | None, units: Units) -> str:
-    """Return a quantity with its unit, `--` if it is unknown."""
-    return ABSENT if value is None else quantity_text(value, units)
 
 
 def _ends(bounds: Range | None) -> dict[str, float | None] | None:

@@ -9,7 +9,6 @@ from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import COST
 from hpc_train.model.study import ALONE, Gates
 from hpc_train.reports.fastest_series_table import FASTER, NO_SPREAD, ONE_RUN, SIZES, together
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     by_series,
@@ -20,11 +19,11 @@ from hpc_train.reports.point_and_series_names import (
     rate,
     series_heading,
     short_series,
+    size_unit,
     sizes,
     under,
 )
-from hpc_train.reports.size_unit import size_unit
-from hpc_train.reports.value_format import fixed, significant, with_limits
+from hpc_train.reports.value_format import Row, fixed, significant, with_limits
 
 # Series with a line of their own; of more, the fastest one and the range of the others.
 MOST = 4
@@ -76,8 +75,9 @@ class _Points:
         if row := self._pairs.get((leader, other, size)):
             return row
         if row := self._pairs.get((other, leader, size)):
-            ratio, high, low = (v and 1 / v for v in (row[f"ratio{end}"] for end in _ENDS))
-            return {**row, "ratio": ratio, "ratio_low": low, "ratio_high": high, "not_ok": ""}
+            ends = dict(zip(_ENDS, ("", "_high", "_low"), strict=True)).items()
+            turned = {f"{n}{a}": row[f"{n}{b}"] for n in ("ratio", "mean_ratio") for a, b in ends}
+            return {**row, **{n: v and 1 / v for n, v in turned.items()}, "not_ok": ""}
         return None
 
 
@@ -219,7 +219,22 @@ def _beside(found: _Points, top: Row, series: str) -> str:
     for word in (SAME, "faster"):
         if word in near:
             text += f"{'; ' * bool(text)}{word} at {together(near[word])}"
-    return text
+    return text + _over_sizes(at)
+
+
+def _over_sizes(pair: Row) -> str:
+    """Return `; 4.1 % slower [2.0, 6.1] on average over 3 sizes`, without repetitions nothing."""
+    ends = [pair[f"mean_ratio{end}"] for end in _ENDS]
+    if None in ends:
+        return ""
+    value, low, high = (100 * (1 - 1 / end) for end in ends)
+    if low <= _ROUNDING and high >= -_ROUNDING:
+        said = SAME
+    else:
+        shown = [significant(abs(end), 2) for end in (value, *sorted((low, high), key=abs))]
+        word = "slower" if value > 0 else "faster"
+        said = f"{shown[0]} % {word} [{shown[1]}, {shown[2]}]"
+    return f"; {said} on average over {pair['shared_sizes']} sizes"
 
 
 def _word(pair: Row) -> str:

@@ -21,10 +21,9 @@ from hpc_train.reports.figures.axes import plain_axis, value_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.series_styles import COLOURS, DASHES, MARKERS
 from hpc_train.reports.figures.titles_and_legend import draw_title
-from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.point_and_series_names import UNKNOWN, place
 from hpc_train.reports.study_tables import OK, runs_table
-from hpc_train.reports.value_format import ABSENT, one_line
+from hpc_train.reports.value_format import ABSENT, one_line, plain_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ import msgspec
 
 from hpc_train.model.quality_flag import IMPLAUSIBLE, FlagCode
 from hpc_train.model.report import CAVEATS, Report
-from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import counted, names, size, under
+from hpc_train.reports.value_format import Row, plain_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -12,13 +12,18 @@ from hpc_train.reports.comparison_tables import (
     ComparisonInput,
     differences_table,
     points_table,
-    ratio_text,
     runs_table,
 )
 from hpc_train.reports.gates import quality_lost
-from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import size, under
-from hpc_train.reports.value_format import level_word, significant
+from hpc_train.reports.value_format import (
+    Row,
+    level_word,
+    levels_word,
+    plain_rows,
+    significant,
+    with_limits,
+)
 
 BETTER, WORSE, NOT_IN_B = "B better", "B worse", "not in B"
 UNDECIDED = {
@@ -30,9 +35,10 @@ METHOD = (
     "faster; "
     "its interval is Welch's on the logarithms of both samples; the replicate is the run."
 )
-CORRECTED = (
-    "Verdicts rest on intervals of {level} (Bonferroni: {points} points are compared at once), "
-    "not on those of {confidence}."
+STEPS = (
+    "Each interval is at the level at which its point is decided, {levels} (Holm: {points} points "
+    "are compared at once, and fewer after each decision; all verdicts together hold at "
+    "{confidence})."
 )
 MANY = 8
 
@@ -41,15 +47,13 @@ def comparison_report(found: ComparisonInput) -> Report:
     """Return the report: summary, each point of either side, then the settings that differ.
 
     As JSON it has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second, times: s),
-    `ratio` and `corrected` as {"value", "low", "high"} or null, `verdict`, `why`, runs and
+    `ratio` as {"value", "low", "high"} or null and its `level`, `verdict`, `why`, runs and
     accuracy of both sides; `differences` with `setting`, `a`, `b`; `runs` of both sides, each with
     its `side`. `checks` are implausible values, the points at which B is worse, or that no point
     has a verdict.
     """
     points = plain_rows(found.points)
     wrong = tuple(_implausible(points, found))
-    several = sum(row["corrected_low"] is not None for row in points)
-    level = 1 - (1 - found.confidence) / max(several, 1)
     a, b = found.names
     return Report(
         title=f"A ({a}) against B ({b})",
@@ -58,18 +62,17 @@ def comparison_report(found: ComparisonInput) -> Report:
             *(f"{CAVEATS}{line}." for line in wrong),
             *sides_apart(found.apart, lambda row: _name(row, points), points),
             *_caveats(points),
-            *_answers(points, level),
+            *_answers(points),
             *_sides(found),
         ),
-        tables=(points_table(points, found, level), differences_table(found), runs_table(found)),
-        notes=(*_methods(points, found, several, level), *found.notes),
+        tables=(points_table(points, found), differences_table(found), runs_table(found)),
+        notes=(*_methods(points, found), *found.notes),
         checks=(*wrong, *_checks(points)),
         name=f"{a} against {b}",
         conditions={
             "a": a,
             "b": b,
             "confidence": found.confidence,
-            "corrected_confidence": level,
             "interval": "Welch on logarithms of two samples; the replicate is the run",
             "min_effect": found.min_effect,
             "allow_mixed": list(found.allow_mixed),
@@ -98,7 +101,7 @@ def _implausible(points: Sequence[Row], found: ComparisonInput) -> Iterator[str]
         yield f"{unit} (B/A is {significant(ratio)}): {_name(row, points)}"
 
 
-def _answers(points: Sequence[Row], level: float) -> Iterator[str]:
+def _answers(points: Sequence[Row]) -> Iterator[str]:
     """Yield the points at which B is faster, slower, or neither; then those not compared."""
     of = [row for row in points if row["ratio"] is not None]
     for verdict, word, change in ((BETTER, "faster", 1), (WORSE, "slower", -1)):
@@ -172,13 +175,17 @@ def _assumed(points: Sequence[Row]) -> str:
 
 def _checks(points: Sequence[Row]) -> Iterator[str]:
     """Yield the points at which B is worse or missing; a check without any verdict fails."""
-    yield from (_worse(row, points) for row in points if row["verdict"] == WORSE)
+    yield from (
+        f"B worse: {_name(row, points)}: {with_limits(row, 'ratio', 3)} times the speed of A"
+        for row in points
+        if row["verdict"] == WORSE
+    )
     for row in points:
         if lost := quality_lost(row):
             yield f"B worse: {_name(row, points)}: {lost}"
         if row["why"] == NOT_IN_B:
             yield f"missing: {_name(row, points)}: {NOT_IN_B}"
-    if all(row["corrected_low"] is None for row in points):
+    if all(row["ratio_low"] is None for row in points):
         reasons = "; ".join(dict.fromkeys(row["why"] for row in points)) or "there is no run"
         yield f"no point has a verdict: {reasons}"
 
@@ -186,23 +193,17 @@ def _checks(points: Sequence[Row]) -> Iterator[str]:
 def undecided(points: Sequence[Row]) -> Iterator[str]:
     """Yield the points that a check could not decide, with reasons."""
     for row in points:
-        if row["corrected_low"] is None:
+        if row["ratio_low"] is None:
             yield f"not decided: {_name(row, points)}: {row['why']}"
 
 
-def _worse(row: Row, points: Sequence[Row]) -> str:
-    return f"B worse: {_name(row, points)}: {ratio_text(row, 'ratio')} times the speed of A"
-
-
-def _methods(
-    points: Sequence[Row], found: ComparisonInput, several: int, level: float
-) -> Iterator[str]:
+def _methods(points: Sequence[Row], found: ComparisonInput) -> Iterator[str]:
     if any(row["ratio"] is not None for row in points):
         yield METHOD
+    several = sum(row["ratio_low"] is not None for row in points)
     if several > 1:
-        yield CORRECTED.format(
-            level=level_word(level), points=several, confidence=level_word(found.confidence)
-        )
+        levels = levels_word(points, found.confidence)
+        yield STEPS.format(levels=levels, points=several, confidence=level_word(found.confidence))
     if found.min_effect is not None:
         yield f"Differences of up to {100 * found.min_effect:g} % count as no difference."
     if found.allow_mixed:

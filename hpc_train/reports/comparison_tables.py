@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.plain_rows import Row, for_programs, plain_rows
+from hpc_train.reports.fastest_series_table import ratio_record
 from hpc_train.reports.point_and_series_names import series_heading, short_series
 from hpc_train.reports.point_columns import PointColumn
-from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
+from hpc_train.reports.value_format import (
+    ABSENT,
+    Row,
+    for_programs,
+    levels_word,
+    plain_rows,
+    significant,
+    whole,
+    with_limits,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,18 +51,9 @@ class ComparisonInput(NamedTuple):
     of_sites: tuple[str, ...] = ()
 
 
-def ratio_text(row: Row, name: str) -> str:
-    """Return `1.042 [1.031, 1.053]` with the limits of that name, `ratio` or `corrected`."""
-    if row["ratio"] is None:
-        return ABSENT
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    limits = "" if low is None else f" [{fixed(low, 3)}, {fixed(high, 3)}]"
-    return f"{fixed(row['ratio'], 3)}{limits}"
-
-
-def points_table(points: Sequence[Row], found: ComparisonInput, level: float) -> ReportTable:
-    """Return a row per point; `level` is that of the corrected interval."""
-    shown = [item for item in _columns(points, found, level) if _is_needed(item, points)]
+def points_table(points: Sequence[Row], found: ComparisonInput) -> ReportTable:
+    """Return a row per point."""
+    shown = [item for item in _columns(points, found) if _is_needed(item, points)]
     return ReportTable(
         title="Points",
         columns=tuple(item.column for item in shown),
@@ -62,11 +62,11 @@ def points_table(points: Sequence[Row], found: ComparisonInput, level: float) ->
             for row in points
         ),
         key="rows",
-        records=tuple(_record(row) for row in points),
+        records=tuple(map(ratio_record, points)),
     )
 
 
-def _columns(points: Sequence[Row], found: ComparisonInput, level: float) -> list[PointColumn]:
+def _columns(points: Sequence[Row], found: ComparisonInput) -> list[PointColumn]:
     bases = {BASES[row["basis"]].in_heading for row in points}
     unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
     axis = series_heading(points)
@@ -84,12 +84,8 @@ def _columns(points: Sequence[Row], found: ComparisonInput, level: float) -> lis
         PointColumn(Column(key="a", heading=f"A{unit}", drop=4), lambda row: significant(row["a"])),
         PointColumn(Column(key="b", heading=f"B{unit}", drop=3), lambda row: significant(row["b"])),
         PointColumn(
-            Column(key="ratio", heading=f"B/A\n[{level_word(found.confidence)}]"),
-            lambda row: ratio_text(row, "ratio"),
-        ),
-        PointColumn(
-            Column(key="corrected", heading=f"corrected\n[{level_word(level)}]", drop=1),
-            lambda row: ratio_text(row, "corrected").partition(" ")[2] or ABSENT,
+            Column(key="ratio", heading=f"B/A\n[{levels_word(points, found.confidence)}]"),
+            lambda row: with_limits(row, "ratio", 3),
         ),
         PointColumn(
             Column(key="accuracy_change_pp", heading="accuracy\nchange", drop=2), _accuracy
@@ -105,8 +101,6 @@ def _is_needed(item: PointColumn, points: Sequence[Row]) -> bool:
         return False
     if column.key in ("series", *SIZES[1:], "ranks"):
         return len(values) > 1
-    if column.key == "corrected":
-        return sum(row["corrected_low"] is not None for row in points) > 1
     return column.key != "accuracy_change_pp" or values != {ABSENT}
 
 
@@ -127,16 +121,6 @@ def _accuracy(row: Row) -> str:
 def _verdict(row: Row) -> str:
     """Return a short form of the verdict; the summary has the full form."""
     return "no difference" if row["verdict"].startswith("no diff") else str(row["verdict"])
-
-
-def _record(row: Row) -> dict[str, Any]:
-    """Return the row for JSON, each ratio with its limits as one value."""
-    limits = ("ratio_low", "ratio_high", "corrected_low", "corrected_high")
-    plain = {name: value for name, value in row.items() if name not in limits}
-    for name in ("ratio", "corrected"):
-        ends = {end: row[f"{name}_{end}"] for end in ("low", "high")}
-        plain[name] = None if row["ratio"] is None else {"value": row["ratio"], **ends}
-    return plain
 
 
 def differences_table(found: ComparisonInput) -> ReportTable:

@@ -7,11 +7,17 @@ from typing import Any
 
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import series_heading, short_series
-from hpc_train.reports.size_unit import size_unit
+from hpc_train.reports.point_and_series_names import series_heading, short_series, size_unit
 from hpc_train.reports.study_tables import follow_from_unit
-from hpc_train.reports.value_format import ABSENT, fixed, level_word, significant, whole
+from hpc_train.reports.value_format import (
+    ABSENT,
+    Row,
+    level_word,
+    levels_word,
+    significant,
+    whole,
+    with_limits,
+)
 
 FASTER, NO_RESULT, ALONE = "faster", "no result", "no other series at this size"
 ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
@@ -26,10 +32,9 @@ SIZES = {"nodes": "nodes", "gpus_per_node": "gpus/\nnode", "tasks_per_node": "ta
 MOST_NAMED = 6
 METHOD = (
     "Comparison at each size: ratio of the fastest series to another one, of geometric means over "
-    "the runs, with Welch's {alone} interval of this ratio alone. Whether it is significant is "
-    "decided at {level}, so that the answer can be no beside an interval above 1 (Bonferroni: "
-    "{pairs} pairs of series are compared, because the fastest is known only from the data). "
-    "Series are compared "
+    "the runs, with Welch's interval at the level at which its row is decided, {levels} (Holm: "
+    "{pairs} pairs of series are compared, because the fastest is known only from the data, and "
+    "fewer after each decision; all decisions together hold at {confidence}). Series are compared "
     "if they agree in model, data and batch, as far as these are recorded."
 )
 
@@ -45,7 +50,7 @@ def fastest_table(rows: Sequence[Row], points: Sequence[Row]) -> ReportTable:
             for row in rows
         ),
         key="comparison",
-        records=tuple(map(_record, rows)),
+        records=tuple(map(ratio_record, rows)),
     )
 
 
@@ -78,8 +83,8 @@ def _columns(
             lambda row: significant(row["other_value"]),
         ),
         (
-            Column(key="ratio", heading=f"times as fast\n[{level_word(confidence)}]"),
-            lambda row: ratio_words(row, 3),
+            Column(key="ratio", heading=f"times as fast\n[{levels_word(rows, confidence)}]"),
+            lambda row: with_limits(row, "ratio", 3),
         ),
         (Column(key="verdict", heading="significant", align="left"), _significant),
     ]
@@ -89,15 +94,8 @@ def fastest_notes(rows: Sequence[Row], confidence: float) -> Iterator[str]:
     """Yield how the comparison at each size was computed."""
     pairs = next((row["comparisons"] for row in rows), 0)
     if pairs:
-        level = level_word(1 - (1 - confidence) / pairs)
-        yield METHOD.format(alone=level_word(confidence), level=level, pairs=pairs)
-
-
-def ratio_words(row: Row, decimals: int = 2) -> str:
-    """Return `1.32 [1.25, 1.40]`, or `--`."""
-    shown = fixed(row["ratio"], decimals)
-    ends = [fixed(row[f"ratio_{end}"], decimals) for end in ("low", "high")]
-    return shown if ABSENT in (shown, *ends) else f"{shown} [{', '.join(ends)}]"
+        levels = levels_word(rows, confidence)
+        yield METHOD.format(levels=levels, confidence=level_word(confidence), pairs=pairs)
 
 
 def together(named: Sequence[str]) -> str:
@@ -137,11 +135,8 @@ def _significant(row: Row) -> str:
     return SIGNIFICANT.get(verdict, verdict)
 
 
-def _record(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row for JSON: each ratio with its limits as one value."""
-    limits = {f"{name}_{end}" for name in ("ratio", "corrected") for end in ("low", "high")}
-    plain = {name: value for name, value in row.items() if name not in limits}
-    for name in ("ratio", "corrected"):
-        ends = {end: row[f"{name}_{end}"] for end in ("low", "high")}
-        plain[name] = None if row["ratio"] is None else {"value": row["ratio"], **ends}
-    return plain
+def ratio_record(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row for JSON: the ratio with its limits as one value."""
+    plain = {k: v for k, v in row.items() if k not in ("ratio_low", "ratio_high")}
+    ends = {end: row[f"ratio_{end}"] for end in ("low", "high")}
+    return plain | {"ratio": None if row["ratio"] is None else {"value": row["ratio"], **ends}}

@@ -11,11 +11,16 @@ import msgspec
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
 from hpc_train.model.study import ALONE
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import by_series, series_heading, short_series, under
-from hpc_train.reports.size_unit import SizeUnit, size_unit
+from hpc_train.reports.point_and_series_names import (
+    SizeUnit,
+    by_series,
+    series_heading,
+    short_series,
+    size_unit,
+    under,
+)
 from hpc_train.reports.study_tables import before_runs
-from hpc_train.reports.value_format import ABSENT, significant, whole
+from hpc_train.reports.value_format import ABSENT, Row, significant, whole
 
 LEAST_PLAIN = 1e-3
 NOT_SHOWN = "Laws that are not shown: "
@@ -40,16 +45,15 @@ def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) ->
     tables, notes = [table], [*report.notes]
     if forecast:
         tables.append(_forecast(laws, points))
-    if table.rows or _is_tested(laws):
+    # Too few sizes are no result of a test.
+    if table.rows or any(
+        law.points and not law.refused.startswith(f"needs {LEAST_SIZES[law.law]} ") for law in laws
+    ):
         refusals = _refusals(laws)
         notes += [FORMULAS, *_remarks(laws), *([f"{NOT_SHOWN}{refusals}."] if refusals else [])]
     elif forecast:
         notes.append(f"no law is fitted: {_refusals(laws)}.")
     return msgspec.structs.replace(report, tables=before_runs(report, tables), notes=tuple(notes))
-
-
-def _fitted(laws: Sequence[Fit]) -> list[Fit]:
-    return [law for law in laws if not law.refused]
 
 
 def _laws(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
@@ -65,7 +69,7 @@ def _laws(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:
         Column(key="peak", heading=f"peak\n[{unit.plural}, 95 %]", align="left", prose=True),
     )
     bases = _bases(points, unit)
-    rows = [_row(law, bases.get(law.series, 1.0), axis) for law in _fitted(laws)]
+    rows = [_row(law, bases.get(law.series, 1.0), axis) for law in laws if not law.refused]
     # A single series has no name.
     skip = 1 if {law.series for law in laws} <= {ALONE} else 0
     return ReportTable(
@@ -81,15 +85,6 @@ def _bases(points: Sequence[Row], unit: SizeUnit) -> dict[str, float]:
     """Return the size of each series at q = 1."""
     known = (row for row in points if row["ideal"] and row[unit.key])
     return {row["series"]: row[unit.key] / row["ideal"] for row in known}
-
-
-def _is_tested(laws: Sequence[Fit]) -> bool:
-    # Too few sizes are no result of a test.
-    return any(law.points and not _has_too_few_sizes(law) for law in laws)
-
-
-def _has_too_few_sizes(law: Fit) -> bool:
-    return law.refused.startswith(f"needs {LEAST_SIZES[law.law]} ")
 
 
 def _row(law: Fit, base: float, axis: str) -> tuple[Cell, ...]:
@@ -164,13 +159,9 @@ def _peak(law: Fit, base: float) -> str:
 
 
 def _remarks(laws: Sequence[Fit]) -> Iterator[str]:
-    for series, own in _by_series(laws).items():
+    for series, own in by_series(laws, attrgetter("series")).items():
         for note in dict.fromkeys(note for law in own if not law.refused for note in law.notes):
             yield f"laws{under(series)}: {note}."
-
-
-def _by_series(laws: Sequence[Fit]) -> dict[str, list[Fit]]:
-    return by_series(laws, attrgetter("series"))
 
 
 def _forecast(laws: Sequence[Fit], points: Sequence[Row]) -> ReportTable:

@@ -16,9 +16,8 @@ from hpc_train.model.quality_flag import IMPLAUSIBLE, LOSS_LOST, FlagCode
 from hpc_train.model.report import Cell, Column, GateOutcome, GateResult, Report, ReportTable
 from hpc_train.model.study import ALONE, Gates
 from hpc_train.reports.caveats import MEANING, NAMED, implausible_ratios
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import names
-from hpc_train.reports.value_format import ABSENT, one_line, significant
+from hpc_train.reports.value_format import ABSENT, Row, one_line, significant
 
 # 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9

@@ -12,7 +12,6 @@ from hpc_train.model.study import Warmup
 from hpc_train.reports.answer import answer_lines, cost_lines
 from hpc_train.reports.caveats import flag_caveats, implausible_caveats
 from hpc_train.reports.fastest_series_table import MOST_NAMED, SIZES, fastest_notes, fastest_table
-from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
     counted,
@@ -33,7 +32,7 @@ from hpc_train.reports.study_tables import (
     points_table,
     runs_table,
 )
-from hpc_train.reports.value_format import level_word, significant, whole
+from hpc_train.reports.value_format import Row, level_word, plain_rows, significant, whole
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -79,8 +78,10 @@ def scaling_report(
     confidence = float(points[0]["confidence"]) if points else 0.95
     wide, room = columns is None, columns or ROOM
     table, failed = points_table(points, confidence, wide=wide, room=room), runs_table(runs_frame)
+    waiting = len(study.unfinished)
     return Report(
-        title=_title(study, runs_frame, points) + _partial(study),
+        title=_title(study, runs_frame, points)
+        + (f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""),
         summary=summary_lines(study, runs_frame, points, fastest),
         tables=(table, *compared, failed),
         notes=(
@@ -134,11 +135,6 @@ def _scope(points: Sequence[Row]) -> Iterator[str]:
     if numbers:
         ends = dict.fromkeys((min(numbers), max(numbers)))
         yield f"n={' to '.join(map(str, ends))}"
-
-
-def _partial(study: ExpectedStudy) -> str:
-    waiting = len(study.unfinished)
-    return f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""
 
 
 def _notes(
@@ -311,16 +307,11 @@ def _warmup(study: ExpectedStudy, runs: pd.DataFrame, points: Sequence[Row]) -> 
         # The rule suffices if it equals the number of steps left out.
         more = "" if left in ([], [study.warmup.steps]) else f" ({_span(left)} steps)"
         return f"the warm-up of each run, {rule}{more}, is excluded"
-    missing = NO_STEPS if _are_logs(runs) else NO_STEPS_IN_TABLE
+    missing = NO_STEPS if any("parser" in own for own in runs["conditions"]) else NO_STEPS_IN_TABLE
     # Only of several epochs is the first left out.
     if ((runs["state"] == OK) & (runs["epochs"].fillna(0) > 1)).any():
         return f"{missing}; the first of several epochs is excluded"
     return missing
-
-
-def _are_logs(runs: pd.DataFrame) -> bool:
-    """Whether some program printed the results; a person stated those of a table."""
-    return any("parser" in own for own in runs["conditions"])
 
 
 def _rule(warmup: Warmup) -> str:

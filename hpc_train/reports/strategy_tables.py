@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -10,10 +10,9 @@ import msgspec
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.study import axis_name
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted
 from hpc_train.reports.study_tables import before_runs
-from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
+from hpc_train.reports.value_format import ABSENT, Row, fixed, significant, whole
 
 SPEED, MEMORY, REFUSED = "strategies", "strategy_memory", "refused"
 _MIB = 2**20
@@ -145,7 +144,13 @@ def _reasons(rows: Sequence[Row]) -> Iterator[str]:
 
 
 def _refused(study: ExpectedStudy) -> ReportTable:
-    rows = [{"point": _axes(point.axes), "reason": point.reason} for point in study.refused]
+    rows = [
+        {
+            "point": ", ".join(f"{axis_name(key)}={value}" for key, value in point.axes.items()),
+            "reason": point.reason,
+        }
+        for point in study.refused
+    ]
     return ReportTable(
         title="Points that cannot run",
         columns=(
@@ -156,7 +161,3 @@ def _refused(study: ExpectedStudy) -> ReportTable:
         key=REFUSED,
         records=tuple(rows),
     )
-
-
-def _axes(axes: Mapping[str, Any]) -> str:
-    return ", ".join(f"{axis_name(key)}={value}" for key, value in axes.items())

@@ -92,19 +92,15 @@ def _link_rows(topology: NodeTopology) -> Iterator[str]:
     labels = {link.gpus: link.label for link in topology.links}
     numbers = sorted({gpu for pair in labels for gpu in pair})
     if len(numbers) > _MOST_COLUMNS:
-        yield from _lists(labels)
+        for label in dict.fromkeys(labels.values()):
+            pairs = ", ".join(f"{a}-{b}" for (a, b), own in labels.items() if own == label)
+            yield f"{label}: {pairs}"
         return
     rows = [("GPU", *map(str, numbers))] if numbers else []
     for one in numbers:
         cells = (labels.get((min(one, o), max(one, o)), "-") for o in numbers)
         rows.append((str(one), *cells))
     yield from _aligned(rows)
-
-
-def _lists(labels: dict[tuple[int, int], str]) -> Iterator[str]:
-    for label in dict.fromkeys(labels.values()):
-        pairs = ", ".join(f"{a}-{b}" for (a, b), own in labels.items() if own == label)
-        yield f"{label}: {pairs}"
 
 
 def _meanings(topology: NodeTopology) -> Iterator[str]:

@@ -15,8 +15,7 @@ from hpc_train.model.study import axis_name
 from hpc_train.tables.condition_differences import compared, difference, merged
 from hpc_train.tables.group_reductions import Floats, numbers
 from hpc_train.tables.points import TO_TRAIN, Grouped, not_ok, sizes_of
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes, packed
+from hpc_train.tables.record_arrays import Ints, Mask, codes, packed
 from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batches
 

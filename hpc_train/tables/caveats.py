@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.tables.comparison import matched
-from hpc_train.tables.group_reductions import Floats, numbers
+from hpc_train.tables.group_reductions import numbers
 from hpc_train.tables.points import KEY, Grouped, bases_of, grouped, rates_by
 from hpc_train.tables.record_arrays import Mask
 from hpc_train.tables.runs import OK
@@ -175,7 +175,8 @@ def slow_runs(runs: pd.DataFrame) -> tuple[SlowRun, ...]:
     larger. Of simulated studies of 3 to 20 repetitions without a slow run, at most 5 % have one.
     """
     groups = grouped(runs)
-    logs = _log_rates(groups)
+    rates = rates_by(groups, bases_of(groups), np.ones(groups.size))
+    logs = np.asarray(np.log(rates), dtype=np.float64)
     count = np.bincount(groups.point[~np.isnan(logs)], minlength=groups.size)
     used = np.flatnonzero(~np.isnan(logs) & (count[groups.point] >= _LEAST_RUNS))
     if not len(used):
@@ -193,9 +194,3 @@ def slow_runs(runs: pd.DataFrame) -> tuple[SlowRun, ...]:
         SlowRun(str(names[own]), int(point[own]), int(count[point[own]]), float(np.exp(below[own])))
         for own in slow[np.argsort(-below[slow], kind="stable")].tolist()
     )
-
-
-def _log_rates(groups: Grouped) -> Floats:
-    """Return the logarithm of each run's rate, NaN if it has none."""
-    rates = rates_by(groups, bases_of(groups), np.ones(groups.size))
-    return np.asarray(np.log(rates), dtype=np.float64)

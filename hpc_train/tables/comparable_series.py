@@ -14,8 +14,7 @@ from hpc_train.tables.comparison import MUST_MATCH
 from hpc_train.tables.condition_differences import difference
 from hpc_train.tables.group_reductions import Floats, levels_of, most, numbers
 from hpc_train.tables.points import Grouped, sizes_of
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import packed
+from hpc_train.tables.record_arrays import Ints, Mask, packed
 from hpc_train.tables.scaling_regime import ROUNDED
 
 _AXIS = "axis."

@@ -12,9 +12,18 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.tables.confidence_intervals import CONFIDENCE, corrected, noise_limit, welch
+from hpc_train.tables.confidence_intervals import (
+    CONFIDENCE,
+    ROUNDING,
+    IntervalArrays,
+    block_codes,
+    corrected,
+    differences,
+    noise_limit,
+    step_down,
+    welch,
+)
 from hpc_train.tables.group_reductions import NAN, Floats, moments, numbers
-from hpc_train.tables.paired_runs import block_codes, differences
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
 
@@ -87,13 +96,11 @@ SIDES = ("a", "b")
 MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 BETTER, WORSE = "B better", "B worse"
 ONE_RUN, NO_SPREAD = "n=1: no verdict", "no spread: no verdict"
-# Sums of the same numbers in different orders differ by less.
-_ROUNDING = 1e-9
 COLUMNS = (
     "series", *SIZES, "gpus", "basis", "a", "b", "ratio", "ratio_low", "ratio_high",
-    "corrected_low", "corrected_high", "verdict", "why", "n_a", "n_b", "submitted_a",
-    "submitted_b", "not_ok_a", "not_ok_b", "accuracy_a", "accuracy_b", "accuracy_change_pp",
-    "accuracy_limit_pp", "loss_a", "loss_b", "batch_a", "batch_b",
+    "level", "verdict", "why", "n_a", "n_b", "submitted_a", "submitted_b", "not_ok_a", "not_ok_b",
+    "accuracy_a", "accuracy_b", "accuracy_change_pp", "accuracy_limit_pp", "loss_a", "loss_b",
+    "batch_a", "batch_b",
 )  # fmt: skip
 
 
@@ -115,11 +122,11 @@ def comparison_frame(
     ratio = X_b/X_a of throughput, else T_a/T_b of a time, so that more than 1 always means that B
     is faster; the interval is Welch's on logarithms of the two samples (Hoefler and Belli, SC15:
     a direct comparison, never two intervals side by side), or Student's of the differences where
-    both sides ran in the same blocks of one study. `corrected_low` and `corrected_high` are
-    at the level 1 - (1 - confidence)/m for the m points with an interval (Bonferroni), and the
-    verdict depends on them. With `min_effect` an interval within 1 +- min_effect is no difference.
-    Times that were cut to whole seconds are each up to 1 s longer: a verdict allows for that. A
-    field of MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
+    both sides ran in the same blocks of one study. Its `level`
+    is that of the verdict, which depends on it: Holm's, for all points with an interval
+    (`step_down`). With `min_effect` an interval within 1 +- min_effect is no difference. Times that
+    were cut to whole seconds are each up to 1 s longer: the interval allows for that. A field of
+    MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
     ratio; `why` names the field and both values.
     """
     wanted = demands or Demands()
@@ -234,14 +241,20 @@ def _judged(rows: Sequence[dict[str, Any]], wanted: Demands) -> Iterator[dict[st
     accuracies = moments(numbers(runs, "accuracy"), point, len(other))
     (a, b), (old, new) = ((each.of(first), each.of(first + 1)) for each in (speeds, accuracies))
     several = int((np.minimum(a.number, b.number) > 1).sum())
-    levels = (wanted.confidence, corrected(wanted.confidence, several))
-    limits = [within.instead_of(welch(b, a, level), level) for level in levels]
+    cut = np.array([row["cut"] for row in rows])
+    times = ([row[name] for row in rows] for name in SIDES)
+    longest_a, longest_b = (np.where(cut, 1 + 1 / np.array(own), 1.0) for own in times)
+
+    def limits(level: Floats) -> IntervalArrays:
+        value, low, high = within.instead_of(welch(b, a, level), level)
+        return IntervalArrays(value, low / longest_b, high * longest_a)
+
+    found, levels = step_down(limits, len(rows), several, wanted.confidence)
     noise = noise_limit(old, new, wanted.confidence)
     noise = noise_limit(old, new, corrected(wanted.confidence, int((~np.isnan(noise)).sum())))
     for place, row in enumerate(rows):
-        ratio, (_, low, high) = ([float(end[place]) for end in found] for found in limits)
-        names = ("ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high")
-        row |= dict(zip(names, (*ratio, low, high), strict=True))
+        names = ("ratio", "ratio_low", "ratio_high", "level")
+        row |= {n: float(v[place]) for n, v in zip(names, (*found, levels), strict=True)}
         row["accuracy_change_pp"] = 100 * float(new.mean[place] - old.mean[place])
         row["accuracy_limit_pp"] = 100 * float(noise[place])
         yield row | _decided(row, wanted.min_effect)
@@ -258,20 +271,14 @@ def _decided(row: Mapping[str, Any], effect: float | None) -> dict[str, str]:
     """Return the verdict on a row, and if there is none why."""
     if row["why"]:
         return {"verdict": "not compared"}
-    low, high = row["corrected_low"], row["corrected_high"]
+    low, high = row["ratio_low"], row["ratio_high"]
     if isnan(low):
         alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
         if not alone:
             return {"verdict": NO_SPREAD, "why": "all values of each side are equal"}
         return {"verdict": ONE_RUN, "why": f"n=1 in {' and '.join(alone)}"}
-    if row["cut"]:
-        low, high = low * row["b"] / (row["b"] + 1), high * (row["a"] + 1) / row["a"]
-    return {"verdict": _verdict(low, high, effect)}
-
-
-def _verdict(low: float, high: float, effect: float | None) -> str:
     if effect is not None and 1 - effect <= low and high <= 1 + effect:
-        return f"no difference larger than {100 * effect:g} %"
-    if low > 1 + _ROUNDING:
-        return BETTER
-    return WORSE if high < 1 - _ROUNDING else "no difference seen at this n"
+        return {"verdict": f"no difference larger than {100 * effect:g} %"}
+    if low > 1 + ROUNDING:
+        return {"verdict": BETTER}
+    return {"verdict": WORSE if high < 1 - ROUNDING else "no difference seen at this n"}

@@ -12,8 +12,7 @@ from hpc_train.errors import ReportError, nearest
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.metrics import RESULTS
 from hpc_train.tables.group_reductions import NAN, levels_of, starts
-from hpc_train.tables.record_arrays import Ints, RecordArrays
-from hpc_train.tables.row_codes import packed
+from hpc_train.tables.record_arrays import Ints, RecordArrays, packed
 
 # The most informative first: a series is named after the first field that differs.
 FIELDS = (

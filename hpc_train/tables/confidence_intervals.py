@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.group_reductions import NAN, Floats, Moments
-from hpc_train.tables.plausible_range import LEAST, MOST, known, usable
-from hpc_train.tables.probability_distributions import student_quantile
+from hpc_train.tables.group_reductions import (
+    LEAST,
+    MOST,
+    NAN,
+    Floats,
+    Moments,
+    known,
+    moments,
+    usable,
+)
+from hpc_train.tables.record_arrays import Ints, Mask
 
 CONFIDENCE = 0.95
 # Relative spread below which repeated values are the same number, up to the rounding of their mean.
 _EQUAL = 1e-12
+# Sums of the same numbers in different orders differ by less.
+ROUNDING = 1e-9
 
 
 class Interval(NamedTuple):
@@ -45,7 +56,7 @@ def ratio_interval(
 
     For 3 to 10 jobs its coverage is correct. With one value on either side, or only equal values on
     both, there is no interval. The upper limit is None when it is beyond all sizes
-    (`plausible_range`); the ratio is NaN then.
+    (`LEAST`, `MOST`); the ratio is NaN then.
 
     Raises:
         ReportError: a sample is empty, or a number is outside the range of measurements.
@@ -61,7 +72,7 @@ def welch(a: Moments, b: Moments, confidence: float | Floats) -> IntervalArrays:
     d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
     Welch-Satterthwaite; no limits where a side has one value, or where all values of each side are
     equal: the spread was then not measured. No upper limit where it is beyond all sizes
-    (`plausible_range`).
+    (`LEAST`, `MOST`).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         difference = a.mean - b.mean
@@ -117,6 +128,25 @@ def corrected(confidence: float, tests: int) -> float:
     return 1 - (1 - confidence) / max(tests, 1)
 
 
+def step_down(
+    limits: Callable[[Floats], IntervalArrays], size: int, tests: int, confidence: float
+) -> tuple[IntervalArrays, Floats]:
+    """Return the limits of `size` ratios and their levels; `limits` has those of given levels.
+
+    The level is 1 - (1 - confidence)/m for the m of `tests` comparisons that are undecided. A ratio
+    whose interval excludes 1 is decided at that level and leaves, until none leaves (S. Holm,
+    Scandinavian Journal of Statistics 6, 1979, 65-70).
+    """
+    level, decided = np.full(size, corrected(confidence, tests)), np.zeros(size, dtype=bool)
+    while True:
+        found = limits(level)
+        apart = (found.low > 1 + ROUNDING) | (found.high < 1 - ROUNDING)
+        if not (apart & ~decided).any():
+            return found, np.where(np.isnan(found.low), NAN, level)
+        decided |= apart
+        level[~decided] = corrected(confidence, tests - int(decided.sum()))
+
+
 def divided(limits: IntervalArrays, by: Floats) -> IntervalArrays:
     """Return values with limits, each divided by a number that is known exactly."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -160,3 +190,91 @@ def _quantile(freedom: Floats, confidence: float | Floats) -> Floats:
     known = np.where(freedom > 0, freedom, NAN)
     quantile: Floats = students_t(known, confidence)
     return quantile
+
+
+def student_quantile(freedom: Any, probability: Any) -> Any:
+    """Return the t below which Student's distribution has a probability; NaN for freedom NaN."""
+    if np.isnan(freedom).all():
+        return np.full(np.broadcast_shapes(np.shape(freedom), np.shape(probability)), np.nan)
+    from scipy.special import stdtrit
+
+    return stdtrit(freedom, probability)
+
+
+def f_above(more: float, freedom: float, ratio: float) -> float:
+    """Return the probability of a ratio of variances above `ratio`, with two degrees of freedom."""
+    from scipy.special import fdtrc
+
+    return float(fdtrc(more, freedom, ratio))
+
+
+class Differences(NamedTuple):
+    """Moments of the differences of each point from another one, and whether they may be used.
+
+    `complete`: each run of both points with a value is in a pair.
+    """
+
+    moments: Moments
+    complete: Mask
+
+    def ratio(self, confidence: float | Floats) -> IntervalArrays:
+        """Return the ratios, with Student's interval of n - 1 degrees of freedom."""
+        size = len(self.complete)
+        exactly_one = Moments(np.full(size, np.inf), np.zeros(size), np.zeros(size))
+        return welch(self.moments, exactly_one, confidence)
+
+    def of(self, points: Ints) -> Differences:
+        """Return those of some points, in that order."""
+        return Differences(self.moments.of(points), self.complete[points])
+
+    def instead_of(self, independent: IntervalArrays, confidence: float | Floats) -> IntervalArrays:
+        """Return the paired ratios, where there are none those of `independent` samples."""
+        limits = zip(self.ratio(confidence), independent, strict=True)
+        return IntervalArrays(*(np.where(self.complete, *each) for each in limits))
+
+    def inverse(self) -> Differences:
+        """Return the differences of the other point from each point."""
+        number, mean, variance = self.moments
+        return Differences(Moments(number, -mean, variance), self.complete)
+
+
+def block_codes(runs: pd.DataFrame) -> Ints:
+    """Return the number of the block of each run, -1 if it is not known."""
+    if "block" not in runs:
+        return np.full(len(runs), -1, dtype=np.int64)
+    codes, names = pd.factorize(runs["block"])
+    number = [-1 if name == "" else place for place, name in enumerate(names)]
+    return np.array([*number, -1], dtype=np.int64)[codes]
+
+
+def differences(logs: Floats, point: Ints, block: Ints, other: Ints) -> Differences:
+    """Return the differences of points from their `other` points, from logarithms of runs.
+
+    `logs`, `point` and `block` have a value for each run (NaN and -1 if unknown), `other` has one
+    for each point (-1 without).
+    """
+    size = len(other)
+    valued = ~np.isnan(logs)
+    known = np.flatnonzero(valued & (block >= 0))
+    if not len(known):
+        none = np.full(size, NAN)
+        return Differences(Moments(np.zeros(size), none, none), np.zeros(size, dtype=np.bool_))
+    width = int(block.max(initial=0)) + 1
+    keys, first, twice = np.unique(
+        point[known] * width + block[known], return_index=True, return_counts=True
+    )
+    wanted = other[point[known]]
+    place = np.searchsorted(keys, wanted * width + block[known])
+    place = np.minimum(place, max(len(keys) - 1, 0))
+    paired = np.zeros(len(known), dtype=bool)
+    if len(keys):
+        paired = (wanted >= 0) & (keys[place] == wanted * width + block[known])
+        paired &= twice[place] == 1
+    change = np.full(len(logs), NAN)
+    pairs = known[paired]
+    change[pairs] = logs[pairs] - logs[known[first[place[paired]]]]
+    found = moments(change, point, size)
+    number = np.bincount(point[valued], minlength=size)
+    complete = (found.number > 0) & (found.number == number) & (other >= 0)
+    complete &= found.number == np.append(number, -1)[other]
+    return Differences(found, complete)

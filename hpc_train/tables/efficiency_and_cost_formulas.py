@@ -2,7 +2,7 @@
 
 p resources, p0 those of the baseline, q = p/p0; T time, X rate, S speedup, E efficiency. Hours are
 those of the allocation, also for failed runs; money is in the currency of the price. Arguments and
-results outside the range of measurements (`plausible_range`) are NaN.
+results outside the range of measurements (`LEAST`, `MOST`) are NaN.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.plausible_range import bounded, known
+from hpc_train.tables.group_reductions import bounded, known
 
 MILLION = 1e6
 HOUR_S = 3600.0

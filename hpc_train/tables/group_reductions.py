@@ -3,13 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from functools import wraps
+from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from hpc_train.tables.record_arrays import Ints, Mask
+
+# A product or a ratio of any two, and the square of a sum, are still numbers.
+LEAST, MOST = 1e-100, 1e100
+Formula = TypeVar("Formula", bound=Callable[..., Any])
+
+
+def usable(values: Any) -> NDArray[np.bool_]:
+    """Return which values are usable: finite, and within the range of measurements."""
+    sizes = np.abs(values)
+    sound: NDArray[np.bool_] = (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
+    return sound
+
+
+def known(values: Any) -> Any:
+    """Return the values, with NaN for those that are not usable."""
+    return np.where(usable(values), values, np.nan)
+
+
+def positive(rates: Any) -> NDArray[np.float64]:
+    """Return the rates, with NaN for those that are not usable or not above 0."""
+    return np.where((rates > 0) & usable(rates), rates, np.nan)
+
+
+def bounded(formula: Formula) -> Formula:
+    """Return a formula whose result is NaN, without a warning, outside the range of measurements.
+
+    NaN means unknown: a missing value in a report, never a wrong number.
+    """
+
+    @wraps(formula)
+    def quiet(*values: Any, **named: Any) -> Any:
+        with np.errstate(all="ignore"):
+            found = known(formula(*values, **named))
+        return found if found.ndim else float(found)
+
+    return cast("Formula", quiet)
+
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
@@ -215,16 +253,12 @@ def filled(code: Ints, *groups: Ints) -> Ints:
     """Replace a missing level (-1) by the most frequent one of the first group, else of the "
     "next."""
     for group in groups:
-        code = np.where(code < 0, _commonest(code, group)[group], code)
+        best = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
+        width = int(code.max(initial=0)) + 1
+        known = code >= 0
+        pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
+        # The last value that is written remains: the most frequent level, the first of several.
+        pairs = pairs[np.lexsort((-pairs, counts))]
+        best[pairs // width] = pairs % width
+        code = np.where(code < 0, best[group], code)
     return code
-
-
-def _commonest(code: Ints, group: Ints) -> Ints:
-    best = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
-    width = int(code.max(initial=0)) + 1
-    known = code >= 0
-    pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
-    # The last value that is written remains: the most frequent level, the first of several.
-    pairs = pairs[np.lexsort((-pairs, counts))]
-    best[pairs // width] = pairs % width
-    return best

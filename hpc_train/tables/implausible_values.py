@@ -11,11 +11,9 @@ import pandas as pd
 
 from hpc_train.model.gpu_specs import most_gib
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.tables.group_reductions import Floats, least, most, numbers
-from hpc_train.tables.plausible_range import known
+from hpc_train.tables.group_reductions import Floats, known, least, most, numbers
 from hpc_train.tables.points import KEY
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes
+from hpc_train.tables.record_arrays import Ints, Mask, codes
 from hpc_train.tables.runs import OK, UNPARSED
 
 # Values per GPU of one series in two groups this far apart differ by a unit, not by their size.
@@ -120,7 +118,9 @@ def _transports(own: pd.DataFrame) -> _Found:
         groups[bool(one_node[place]), int(group[place])].append(place)
     for places in groups.values():
         names = own["transport"].iloc[places].tolist()
-        usual = _most_common(names)
+        (usual, most), *rest = Counter(names).most_common()
+        if rest and rest[0][1] == most:
+            usual = ""
         for place, name in zip(places, names, strict=True):
             if len(set(names)) > 1 and name != usual:
                 others = ", ".join(sorted(set(names) - {name}))
@@ -210,12 +210,6 @@ def far_from_most(logarithms: Floats, series: Ints) -> Iterator[tuple[int, float
             if len(right) > 1 or group is not right[0]:
                 middle = float(np.median(values[others]))
                 yield from ((int(order[at]), float(values[at]) - middle) for at in group.tolist())
-
-
-def _most_common(names: list[str]) -> str:
-    """Return the most frequent name; an empty text if several are."""
-    (name, count), *others = Counter(names).most_common()
-    return "" if others and others[0][1] == count else name
 
 
 def _text(conditions: Any, field: str) -> str:

@@ -10,8 +10,7 @@ import pandas as pd
 from hpc_train.errors import ReportError
 from hpc_train.model.metrics import METRICS
 from hpc_train.tables.group_reductions import Floats, any_of, lengths, starts
-from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
-from hpc_train.tables.row_codes import packed
+from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays, packed
 
 GLOBAL, PER_RANK, PER_GPU = range(3)
 SCOPE_NAMES = ("global", "per_rank", "per_gpu")

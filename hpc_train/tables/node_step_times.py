@@ -11,10 +11,9 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
+from hpc_train.tables.group_reductions import usable
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
-from hpc_train.tables.plausible_range import usable
-from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, record_arrays
-from hpc_train.tables.row_codes import packed
+from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, packed, record_arrays
 from hpc_train.tables.step_times import measured
 
 COLUMNS = ("run_id", "node", "step_time_s", "ranks", "measure")

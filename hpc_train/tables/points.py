@@ -23,8 +23,7 @@ from hpc_train.tables.group_reductions import (
     only,
     sums,
 )
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes, firsts
+from hpc_train.tables.record_arrays import Ints, Mask, codes, firsts
 from hpc_train.tables.runs import OK
 
 # The numbers of ranks and GPUs distinguish points only if nodes are not recorded.
@@ -182,16 +181,12 @@ def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
                 else {metric.key: own.mean}
             )
         elif metric.over_runs == "harmonic":
-            limits = _harmonic(groups, metric.key, confidence)
+            rates = groups.ok_only(metric.key)
+            with np.errstate(divide="ignore", over="ignore"):
+                times = np.where(rates > 0, 1 / rates, NAN)
+            limits = harmonic_means(moments(times, groups.point, groups.size), confidence)
             found |= limited(metric.key, limits) if metric.limits else {metric.key: limits.value}
     return found
-
-
-def _harmonic(groups: Grouped, key: str, confidence: float) -> IntervalArrays:
-    rates = groups.ok_only(key)
-    with np.errstate(divide="ignore", over="ignore"):
-        times = np.where(rates > 0, 1 / rates, NAN)
-    return harmonic_means(moments(times, groups.point, groups.size), confidence)
 
 
 def cost_columns(

@@ -14,8 +14,7 @@ from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import Floats, counts, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
-from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
-from hpc_train.tables.row_codes import packed
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, packed
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary
 
 NO_RATE = ", but no time or rate of training; see hpctrain help events"

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import OF_WHICH
-from hpc_train.model.metrics import RATE_RECORDS
+from hpc_train.errors import ReportError
+from hpc_train.model.expected_study import OF_WHICH, ExpectedRun
+from hpc_train.model.metrics import RATE_RECORDS, RESULTS
 from hpc_train.model.record import Record
-from hpc_train.tables.record_arrays import NONE, Mask, RecordArrays, TextCodes
-from hpc_train.tables.row_codes import packed
+from hpc_train.model.submission import JobState
+from hpc_train.tables.record_arrays import NONE, Mask, RecordArrays, TextCodes, packed
 
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
 _IDENTITY = ("run", "parser", "metric", "variant")
@@ -99,3 +100,50 @@ def with_rates(fields: RecordArrays, of: Literal["job", "rank"]) -> RecordArrays
     names = [*fields.scope.names, scope]
     codes = np.where(_unknown_rates(fields), len(names) - 1, fields.scope.codes)
     return fields._replace(scope=TextCodes(codes, names))
+
+
+_TIMED = tuple(metric.record for metric in RESULTS)
+# Fewer can be equal by chance: programs print few digits.
+LEAST_EQUAL = 10
+
+
+def marks_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> dict[str, int]:
+    """Return a number for each foreign run that counts, computed from its measurements.
+
+    The runs of the records are numbered as `runs` are. Those with few measurements have none.
+    """
+    ok = JobState.COMPLETED.value
+    counted = np.zeros(len(fields.run.names) + 1, dtype=bool)
+    counted[: len(runs)] = [run.topology is None and run.state == ok for run in runs]
+    chosen = np.flatnonzero(counted[fields.run.codes])
+    own = fields.take(chosen)
+    timed = own.metric.among(_TIMED) >= 0
+    enough = np.bincount(own.run.codes[timed], minlength=len(runs)) >= LEAST_EQUAL
+    if not enough.any():
+        return {}
+    columns = {
+        **{name: getattr(own, name) for name in ("line", "step", "rank", "value")},
+        **{name: getattr(own, name).codes for name in ("metric", "variant")},
+    }
+    marks = np.zeros(len(runs), dtype=np.uint64)
+    # A sum does not depend on the order of the records.
+    each = pd.util.hash_pandas_object(pd.DataFrame(columns), index=False)
+    np.add.at(marks, own.run.codes, each.to_numpy())
+    return {runs[run].run_id: int(marks[run]) for run in np.flatnonzero(enough).tolist()}
+
+
+def refuse_copies(marks: Mapping[str, int]) -> None:
+    """Refuse copies of one log as repetitions; `marks` are those of the runs by name.
+
+    Raises:
+        ReportError: two logs are copies; the message names both.
+    """
+    first: dict[int, str] = {}
+    for other, mark in marks.items():
+        one = first.setdefault(mark, other)
+        if one != other:
+            raise ReportError(
+                f"{one} and {other} hold the same measurements, line by line: one job, not two "
+                "repetitions",
+                f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
+            )

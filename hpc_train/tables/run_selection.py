@@ -83,12 +83,28 @@ def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
         absent = [key for key in needed if key not in row]
         if absent:
             raise ReportError(f"{name}: runs: {row.get('run_id', '?')} has no {absent[0]!r}")
-    frame = pd.DataFrame(list(rows), columns=pd.Index(_all_keys(rows)))
+    keys = dict.fromkeys([*COLUMNS, *(key for row in rows for key in row)])
+    frame = pd.DataFrame(list(rows), columns=pd.Index(list(keys)))
     counts = dict.fromkeys((*_SIZES, "repetition"), "Int64")
     numbers = {key: pd.to_numeric(frame[key], errors="coerce").astype("float64") for key in _FLOATS}
     typed: pd.DataFrame = frame.assign(**numbers).astype(counts)
     return typed
 
 
-def _all_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:
-    return list(dict.fromkeys([*COLUMNS, *(key for row in rows for key in row)]))
+def row_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
+    """Return one row per mapping; a column holds every key, in the order of its first use.
+
+    Whole numbers remain whole numbers if some rows have none.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    columns = {name: _column([row.get(name) for row in rows]) for name in names}
+    frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(names))
+    return frame
+
+
+def _column(values: Sequence[Any]) -> pd.Series:
+    kinds = {type(value) for value in values if value is not None}
+    # A column without any value is one of numbers, so that it can be plotted and compared.
+    dtype = {frozenset({int}): "Int64", frozenset(): "float64"}.get(frozenset(kinds))
+    column: pd.Series = pd.Series(list(values), dtype=dtype)
+    return column

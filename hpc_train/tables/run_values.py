@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hpc_train.model.metric import Metric, OfRun
+from hpc_train.model.metric import OfRun
 from hpc_train.model.metrics import RATE_RECORDS, RUN_METRICS
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import (
@@ -20,10 +20,11 @@ from hpc_train.tables.group_reductions import (
     mean,
     median,
     per_run,
+    positive,
     starts,
+    usable,
 )
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
-from hpc_train.tables.plausible_range import positive, usable
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.step_times import means_after_warmup, of_last, reported_rate
 
@@ -49,7 +50,11 @@ def reduced(rows: Rows, rest: RecordArrays, warmup: Warmup, ranks: Floats) -> di
     for metric in RUN_METRICS:
         rule = _RULES.get(metric.of_run)
         if rule is not None:
-            own = rows.named(metric.record) if metric.scopes else _rest(rest, metric, len(ranks))
+            own = (
+                rows.named(metric.record)
+                if metric.scopes
+                else rows_of(rest, metric.record, len(ranks), metric.variant)
+            )
             found[metric.key] = rule(own, warmup, ranks)
     return found
 
@@ -58,7 +63,14 @@ def optimiser_steps(rest: RecordArrays, rows: Rows, runs: int) -> Floats:
     """Return the printed number of steps, else the last step's number, plus one if counted from "
     "0."""
     count = highest_of(rows_of(rest, "steps", runs), runs)
-    return np.where(np.isnan(count), _last_step(rows, runs), count)
+    found = np.full(runs, NAN)
+    for metric in _STEPPED:
+        own = rows.named(metric)
+        own = own.take(own.stepped & ~own.numbered)
+        step = own.step.astype(np.float64)
+        from_0 = highest(-step, own.run, runs) == 0
+        found = np.fmax(found, highest(step, own.run, runs) + from_0)
+    return np.where(np.isnan(count), found, count)
 
 
 def samples_seen(rows: Rows, steps: Floats, batch: Floats) -> Floats:
@@ -178,41 +190,14 @@ def _phases(fields: RecordArrays, runs: int, words: re.Pattern[str]) -> list[Row
     return [rows.of(kind) for kind in range(len(names))]
 
 
-def _rest(fields: RecordArrays, metric: Metric, runs: int) -> Rows:
-    return rows_of(fields, metric.record, runs, metric.variant)
-
-
 def _sound(rows: Rows, runs: int) -> Rows:
     """Remove values that are not usable, and the records of other runs."""
     return rows.take(usable(rows.value) & (rows.run < runs))
 
 
-def _last(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
-    return last_of(rows.value, rows.run, len(ranks))
-
-
-def _highest(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
-    return highest_of(rows, len(ranks))
-
-
-def _rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
-    return positive(reported_rate(rows, warmup, ranks))
-
-
-def _last_step(rows: Rows, runs: int) -> Floats:
-    found = np.full(runs, NAN)
-    for metric in _STEPPED:
-        own = rows.named(metric)
-        own = own.take(own.stepped & ~own.numbered)
-        step = own.step.astype(np.float64)
-        from_0 = highest(-step, own.run, runs) == 0
-        found = np.fmax(found, highest(step, own.run, runs) + from_0)
-    return found
-
-
 _RULES: dict[OfRun, Callable[[Rows, Warmup, Floats], Floats]] = {
-    "last": _last,
-    "highest": _highest,
+    "last": lambda rows, _, ranks: last_of(rows.value, rows.run, len(ranks)),
+    "highest": lambda rows, _, ranks: highest_of(rows, len(ranks)),
     "median": typical,
-    "rate": _rate,
+    "rate": lambda rows, warmup, ranks: positive(reported_rate(rows, warmup, ranks)),
 }

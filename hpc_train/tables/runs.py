@@ -18,16 +18,19 @@ from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup, axis_name, series_label, size_of
 from hpc_train.model.submission import JobState
 from hpc_train.tables.condition_differences import Printed, conditions_of, printed_of, with_programs
-from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_reductions import (
     NAN,
     Floats,
+    bounded,
     counts,
+    known,
     last_of,
     mean,
     per_run,
+    positive,
     starts,
     total,
+    usable,
 )
 from hpc_train.tables.measurements import (
     GLOBAL,
@@ -40,12 +43,9 @@ from hpc_train.tables.measurements import (
     once,
     stated,
 )
-from hpc_train.tables.plausible_range import bounded, known, positive, usable
-from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
-from hpc_train.tables.row_codes import packed
-from hpc_train.tables.run_columns import COUNTS, typed_column
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, packed, record_arrays
 from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
-from hpc_train.tables.run_level_records import rate_questions
+from hpc_train.tables.run_level_records import marks_of, rate_questions, refuse_copies
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
@@ -69,6 +69,25 @@ from hpc_train.tables.step_times import (
     step_totals,
     summarise_steps,
 )
+
+COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per_task")
+_WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
+_FLOATS = ("started", *(metric.key for metric in RUN_METRICS if not metric.counts))
+
+
+def typed_column(name: str, values: Any) -> Any:
+    """Return a column of the run table: whole numbers, floats, or objects."""
+    if name in _WHOLE:
+        return pd.array(values, dtype="Int64")
+    if name in _FLOATS:
+        return np.asarray(values, dtype=np.float64)
+    if isinstance(values, np.ndarray):
+        return values
+    # A list of tuples or dicts would become several columns.
+    found = np.empty(len(values), dtype=object)
+    found[:] = values
+    return pd.Series(found, dtype=object)
+
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
@@ -159,13 +178,22 @@ def _checked(
     study: ExpectedStudy, records: RecordArrays | pd.DataFrame | Iterable[Record]
 ) -> tuple[RecordArrays, Ints, Rows]:
     """Return the records, the kind of each, and the measurements in the order of their lines."""
-    _check_names(study)
+    names = [run.run_id for run in study.runs]
+    if len(set(names)) < len(names):
+        twice = next(name for name, n in Counter(names).items() if n > 1)
+        raise ReportError(
+            f"{study.name}: two runs are called {twice}; their lines cannot be distinguished",
+            "give the logs different names",
+        )
     fields = record_arrays(records)
     fields = fields._replace(run=fields.run.led_by([run.run_id for run in study.runs]))
     kinds = metric_kinds(fields)
     rows = in_line_order(fields, stated(fields, kinds))
     check_scopes(fields, rows)
-    _check_listed(study, fields, rows.run)
+    strangers = np.unique(rows.run[rows.run >= len(study.runs)]).tolist()
+    if strangers:
+        first = min(fields.run.names[code] for code in strangers)
+        raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
     refuse_copies(marks_of(fields, study.runs))
     return fields, kinds, rows
 
@@ -264,23 +292,6 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     table = {"run_id": table.pop("run_id"), "series": table.pop("series"), **axes, **table}
     frame: pd.DataFrame = pd.DataFrame(table)
     return frame
-
-
-def _check_names(study: ExpectedStudy) -> None:
-    names = [run.run_id for run in study.runs]
-    if len(set(names)) < len(names):
-        twice = next(name for name, n in Counter(names).items() if n > 1)
-        raise ReportError(
-            f"{study.name}: two runs are called {twice}; their lines cannot be distinguished",
-            "give the logs different names",
-        )
-
-
-def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None:
-    strangers = np.unique(run[run >= len(study.runs)]).tolist()
-    if strangers:
-        first = min(fields.run.names[code] for code in strangers)
-        raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
 
 
 def startup_s(steps: StepSummary, first_step_s: Floats) -> Floats:
@@ -384,7 +395,7 @@ def computed_operations(found: Mapping[str, Any], sizes: Sizes) -> dict[str, Flo
     rate, tokens = found["samples_per_second"], found["tokens_per_second"]
     gpus = np.where(sizes.gpus > 0, sizes.gpus, np.nan)
     by_tokens = _product(_PER_PARAMETER * parameters, _either(tokens, _product(rate, length)))
-    each = _tflops(_either(_product(per_sample, rate), by_tokens), gpus)
+    each = positive(_share(_either(_product(per_sample, rate), by_tokens), gpus * 1e12))
     printed = found["tflops_per_gpu"]
     mfu = _share(_either(printed, each), peak)
     return {
@@ -406,10 +417,6 @@ def _either(first: Floats, second: Floats) -> Floats:
 @bounded
 def _product(one: Any, other: Any) -> Any:
     return one * other
-
-
-def _tflops(per_second: Floats, gpus: Floats) -> Floats:
-    return positive(_share(per_second, gpus * 1e12))
 
 
 @bounded
@@ -440,7 +447,9 @@ def use_of_hardware(
     power_w = _power_w(power, warmup, sizes.ranks)
     energy_j = _energy_j(energy, sizes.ranks)
     per_step = _energy_of_step_j(energy, warmup, sizes.ranks)
-    per_sample = _per_sample(per_step, energy_j, found)
+    by_step = _ratio(per_step, found["global_batch"])
+    by_run = _ratio(energy_j, found["samples_seen"])
+    per_sample = positive(np.where(np.isnan(by_step), by_run, by_step))
     return {
         "tflops_per_gpu": _tflops_per_gpu(rows_of(rest, "tflops", runs), warmup, sizes),
         "power_w": power_w,
@@ -526,13 +535,6 @@ def _measured_steps(stepwise: Rows, warmup: Warmup) -> Rows:
     return stepwise.take(
         measured(stepwise.run, stepwise.step, stepwise.value * 0, stepwise.steps, by_steps)
     )
-
-
-def _per_sample(per_step: Floats, whole_run: Floats, found: Mapping[str, Any]) -> Floats:
-    """Return J per sample of the measured steps; without steps, of the whole run."""
-    by_step = _ratio(per_step, found["global_batch"])
-    by_run = _ratio(whole_run, found["samples_seen"])
-    return positive(np.where(np.isnan(by_step), by_run, by_step))
 
 
 def _per_token(

@@ -30,9 +30,8 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Law, Parameter
-from hpc_train.tables.confidence_intervals import CONFIDENCE, students_t
+from hpc_train.tables.confidence_intervals import CONFIDENCE, f_above, students_t
 from hpc_train.tables.group_reductions import Floats, numbers
-from hpc_train.tables.probability_distributions import f_above
 from hpc_train.tables.record_arrays import Ints, Mask
 
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
@@ -67,7 +66,22 @@ def fits(
     weak = set(points["series"][points["regime"] == "weak"])
     usable = with_size_and_speedup(points[points["regime"] != "mixed"])
     places = usable.groupby("series", sort=False).indices
-    sizes = fitted_sizes(usable)
+    q, value, low, high = (
+        numbers(usable, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
+    )
+    rounded = np.round(value / q, 3)
+    larger = np.where(np.isnan(low), rounded, low / q) > 1
+    smaller = np.where(np.isnan(high), rounded, high / q) < 1
+    # The rule of the flag `superlinear`.
+    above: Mask = np.where(q > 1, larger, (q < 1) & smaller)
+    sizes = FittedSizes(
+        q=q,
+        speedup=value,
+        runs=numbers(usable, "n_ok"),
+        variation=numbers(usable, "cv"),
+        above=above,
+        on_one_node=numbers(usable, "nodes") == 1,
+    )
     found: list[Fit] = []
     # Many foreign logs may each be a series without a second size: no frame for those.
     for series in points["series"].unique():
@@ -112,7 +126,7 @@ def _reach(forecast: float | None, *, force: bool) -> float:
 
 def _fit(series: str, law: Law, own: FittedSizes, reach: float) -> Fit:
     q, noise = own.q, noise_of(own.runs, own.variation)
-    solved = solve(law, q, own.speedup, noise.runs)
+    solved = solve(law, q, own.speedup, noise)
     if not np.asarray(SCALE[law]) @ solved.c > 0:
         refused = "does not fit with a positive speedup at q = 1"
         return Fit(series=series, law=law, points=len(q), refused=refused)
@@ -240,30 +254,6 @@ def with_size_and_speedup(points: pd.DataFrame) -> pd.DataFrame:
     """Return the points with a size and a speedup that can be computed with."""
     found: pd.DataFrame = points.loc[_countable(points["ideal"]) & _countable(points["speedup"])]
     return found
-
-
-def fitted_sizes(points: pd.DataFrame) -> FittedSizes:
-    """Return the columns of points of any series."""
-    return FittedSizes(
-        q=numbers(points, "ideal"),
-        speedup=numbers(points, "speedup"),
-        runs=numbers(points, "n_ok"),
-        variation=numbers(points, "cv"),
-        above=_superlinear(points),
-        on_one_node=numbers(points, "nodes") == 1,
-    )
-
-
-def _superlinear(points: pd.DataFrame) -> Mask:
-    """Return which points are above the ideal speedup, by the rule of the flag `superlinear`."""
-    q, value, low, high = (
-        numbers(points, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
-    )
-    rounded = np.round(value / q, 3)
-    larger = np.where(np.isnan(low), rounded, low / q) > 1
-    smaller = np.where(np.isnan(high), rounded, high / q) < 1
-    above: Mask = np.where(q > 1, larger, (q < 1) & smaller)
-    return above
 
 
 def _countable(sizes: pd.Series[float]) -> Mask:
@@ -440,13 +430,15 @@ def basis(law: Law, q: Floats) -> Floats:
     return np.stack(columns, axis=-1)
 
 
-def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> Solution:
+def solve(law: Law, q: Floats, speedup: Floats, noise: Noise | None = None) -> Solution:
     """Minimise the relative residuals with all coefficients at 0 or above.
 
-    `runs` is the number of runs of each point: the variance of their mean is inverse to it.
+    The variance of a point's mean is inverse to its number of runs. With repetitions the variance
+    of a run is that of residuals and noise together, with the degrees of freedom of all runs.
     """
     target = speedup if law == "gustafson" else q / speedup
-    weight = np.ones_like(q) if runs is None else np.sqrt(runs / runs.mean())
+    runs = np.ones_like(q) if noise is None else noise.runs
+    weight = np.sqrt(runs / runs.mean())
     relative = basis(law, q) / target[:, np.newaxis]
     weighted = relative * weight[:, np.newaxis]
     # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
@@ -456,7 +448,11 @@ def solve(law: Law, q: Floats, speedup: Floats, runs: Floats | None = None) -> S
     c = _not_negative(columns, inverse, weight) / length
     freedom = len(q) - len(c)
     residuals = relative @ c - 1
-    scatter = max(float(np.linalg.norm(weight * residuals) / np.sqrt(freedom)), LEAST_SCATTER)
+    squares = float(np.sum((weight * residuals) ** 2))
+    if noise is not None and noise.is_measured:
+        freedom += int(noise.freedom)
+        squares += noise.squares / float(runs.mean())
+    scatter = max(float(np.sqrt(squares / freedom)), LEAST_SCATTER)
     covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
     t = _t_of(freedom)
     rms = float(np.sqrt(np.mean(residuals**2)))

@@ -17,8 +17,11 @@ from hpc_train.tables.caveats import in_one_session
 from hpc_train.tables.comparable_series import common_baselines, comparable_series
 from hpc_train.tables.confidence_intervals import (
     CONFIDENCE,
+    Differences,
     IntervalArrays,
+    block_codes,
     corrected,
+    differences,
     divided,
     noise_limit,
     welch,
@@ -29,7 +32,6 @@ from hpc_train.tables.efficiency_and_cost_formulas import (
     price_per_million,
 )
 from hpc_train.tables.group_reductions import NAN, Floats, Moments, moments
-from hpc_train.tables.paired_runs import Differences, block_codes, differences
 from hpc_train.tables.points import (
     KEY,
     Grouped,
@@ -138,7 +140,12 @@ def against(
         "accuracy_change_pp": 100 * (columns["accuracy"] - _pick(columns["accuracy"], base.point)),
         **limited("speedup", speedup),
         **limited("efficiency", divided(speedup, q)),
-        **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
+        **limited(
+            "doubling",
+            IntervalArrays(
+                *(doubling_efficiency(np.ones_like(limit), _finite(limit)) for limit in doubled)
+            ),
+        ),
         **limited("karp_flatt", _karp_flatt(speedup, np.where(mixed, NAN, q))),
         "is_common_baseline": common == every,
         **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
@@ -190,10 +197,6 @@ def _karp_flatt(speedup: IntervalArrays, q: Floats) -> IntervalArrays:
     beyond = np.where(q > 1, q, NAN)
     value, high, low = (karp_flatt(_finite(limit), beyond) for limit in speedup)
     return IntervalArrays(value, low, high)
-
-
-def _halved(doubled: Floats) -> Floats:
-    return doubling_efficiency(np.ones_like(doubled), _finite(doubled))
 
 
 def _finite(limit: Floats) -> Floats:
@@ -283,7 +286,12 @@ def point_flags(
     seen = _of_runs(groups)
     outcomes = _outcomes(groups, rows, base)
     times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
-    uneven = _uneven(groups)
+    # How many times as long as the median step the mean step takes.
+    mean, median = (
+        moments(groups.ok_only(name), groups.point, groups.size).mean
+        for name in ("step_time_mean_s", "step_time_s")
+    )
+    uneven = mean / median
     flags = []
     for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
         own = [*_alone(row, seen[point]), *_equal(times[row["basis"]][point]), *_ratio(row, gate)]
@@ -300,14 +308,6 @@ def point_flags(
                 own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
         flags.append(tuple(own))
     return flags
-
-
-def _uneven(groups: Grouped) -> Floats:
-    """Return how many times as long as the median step the mean step of each point takes."""
-    names = ("step_time_mean_s", "step_time_s")
-    means = [moments(groups.ok_only(name), groups.point, groups.size).mean for name in names]
-    found: Floats = means[0] / means[1]
-    return found
 
 
 def _slow_steps(row: Mapping[str, Any], uneven: float, first: float) -> Flag:

@@ -14,8 +14,7 @@ from hpc_train.model.study import Scaling, narrowed
 from hpc_train.tables.condition_differences import compared, levels, texts
 from hpc_train.tables.group_reductions import SAME, Floats, filled, least, levels_of, most, numbers
 from hpc_train.tables.points import KEY
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import codes, firsts, packed
+from hpc_train.tables.record_arrays import Ints, Mask, codes, firsts, packed
 from hpc_train.tables.runs import OK
 from hpc_train.tables.scaling_regime import batch_column, batches
 

@@ -23,8 +23,7 @@ from hpc_train.tables.group_reductions import (
     within_runs,
 )
 from hpc_train.tables.measurements import GLOBAL, PER_GPU, PER_RANK, Rows
-from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.row_codes import packed
+from hpc_train.tables.record_arrays import Ints, Mask, packed
 
 LEAST_STEPS = 20
 # Sixty seconds are a little less when they are the sum of six hundred tenths.

@@ -2,31 +2,118 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from math import isfinite
+from math import isfinite, isnan
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
+from hpc_train.errors import ReportError
 from hpc_train.model.record import Record
 from hpc_train.model.report_options import Target
 from hpc_train.tables.confidence_intervals import ratio_interval
-from hpc_train.tables.group_reductions import lengths, starts
+from hpc_train.tables.efficiency_and_cost_formulas import above
+from hpc_train.tables.group_reductions import LEAST, MOST, bounded, lengths, starts, usable
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
-from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import RecordArrays, record_arrays
 from hpc_train.tables.runs import OK
 from hpc_train.tables.step_times import step_means
-from hpc_train.tables.time_to_accuracy_formulas import (
-    LEAST_RUNS,
-    samples_to_target,
-    score,
-    statistical_efficiency,
-    time_to_accuracy,
-)
+
+LEAST_RUNS = 3
+_OLYMPIC = 5
+
+
+def samples_to_target(
+    samples: Sequence[float], quality: Sequence[float], target: float, *, higher: bool = True
+) -> float | None:
+    """Return the samples seen at the first evaluation that reached a target; None if none did.
+
+    (MLPerf Training rules: the run ends with the first evaluation at the target.) `higher` is False
+    for a loss or perplexity.
+
+    Raises:
+        ReportError: not one quality for each number of samples.
+    """
+    if len(samples) != len(quality):
+        raise ReportError(f"{len(quality)} evaluations at {len(samples)} numbers of samples")
+    reached = [
+        seen
+        for seen, value in zip(samples, quality, strict=True)
+        if (value >= target if higher else value <= target)
+    ]
+    return min(reached, default=None)
+
+
+def statistical_efficiency(baseline: float | None, samples: float | None) -> float | None:
+    """Return samples_to_target(B0)/samples_to_target(B), below 1 where a larger batch learns less.
+
+    (Qiao et al., Pollux, OSDI 2021, for the name.) None where a target was not reached: then it is
+    not measured, whatever the throughput.
+    """
+    if baseline is None or samples is None:
+        return None
+    return _known(_share(baseline, samples))
+
+
+def time_to_accuracy(
+    samples: float | None, rate: float, evaluation_s: float = 0.0, startup_s: float = 0.0
+) -> float | None:
+    """Return samples_to_target/X + evaluation + start-up, [s]; None without a target reached.
+
+    Of several runs the score is the mean without the best and the worst, as MLPerf has it
+    (`tables.mlperf.score`).
+
+    Raises:
+        ReportError: no rate, or a time below 0.
+    """
+    for name, value in (("evaluation", evaluation_s), ("start-up", startup_s)):
+        if not value >= 0:
+            raise ReportError(f"the time of {name} must be 0 or more, not {value:g}")
+    if samples is None:
+        return None
+    return _known(_seconds(samples, rate, evaluation_s + startup_s))
+
+
+@bounded
+def _share(baseline: float, samples: float) -> float:
+    return above(baseline, "a number of samples") / above(samples, "a number of samples")
+
+
+@bounded
+def _seconds(samples: float, rate: float, beside: float) -> float:
+    return above(samples, "a number of samples") / above(rate, "a rate") + beside
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
+
+
+def score(times: Sequence[float | None], factor: float = 1.0) -> float:
+    """Return the olympic mean of the runs' times, times the factor of `scaling.json`.
+
+    The best and the worst run are dropped; of 40 runs four of each. Three or four runs, which the
+    largest benchmarks require, are all averaged. A failed run (None) has an infinite time: one is
+    dropped as the worst; more make the score infinite.
+
+    Raises:
+        ReportError: fewer than three runs, or an invalid time.
+    """
+    if len(times) < LEAST_RUNS:
+        raise ReportError(
+            f"{len(times)} runs make no MLPerf score; it takes {LEAST_RUNS} or more (5 or 10)"
+        )
+    wrong = [time for time in times if time is not None and not LEAST <= time <= MOST]
+    if wrong:
+        raise ReportError(f"{wrong[0]} is no time to train; it must be a number above 0")
+    ordered = sorted(math.inf if time is None else time for time in times)
+    dropped = max(1, len(ordered) // 10) if len(ordered) >= _OLYMPIC else 0
+    kept = ordered[dropped : len(ordered) - dropped]
+    return math.fsum(kept) / len(kept) * factor
+
 
 # Values of a validation take precedence over those of the training.
 VARIANTS = ("validation", "eval", "")
@@ -133,13 +220,14 @@ def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Target
     if count is None:
         return plain | {"state": NOT_REACHED, "best": best}
     batch = row["global_batch"]
+    rate = row["samples_per_second"]
     return plain | {
         "state": REACHED,
         "best": best,
         "samples_to_target": count,
         "steps_to_target": count / batch if batch > 0 else None,
         "time_to_target_s": _time(row, count),
-        "time_to_target_without_startup_s": _steady_time(row, count),
+        "time_to_target_without_startup_s": time_to_accuracy(count, rate) if rate > 0 else None,
     }
 
 
@@ -162,12 +250,6 @@ def _time(row: Mapping[Any, Any], count: float) -> float | None:
         return time_to_accuracy(count, rate, startup_s=later) if later >= 0 else None
     whole = row["time_to_train_s"] * count / row["samples_seen"]
     return float(whole) if whole > 0 and usable(whole) else None
-
-
-def _steady_time(row: Mapping[Any, Any], count: float) -> float | None:
-    """Return samples/X, as if the steady rate had begun at once; None without a rate."""
-    rate = row["samples_per_second"]
-    return time_to_accuracy(count, rate) if rate > 0 else None
 
 
 def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.imports.exported_headings import is_history, plain_headings
+from hpc_train.imports.csv_table import is_history, plain_headings
 from hpc_train.imports.runs_from_table import table_study
 from hpc_train.imports.table_file import read_table
 from hpc_train.model.expected_study import ExpectedStudy

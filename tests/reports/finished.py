@@ -13,8 +13,8 @@ from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.study import Gates, Warmup
 from hpc_train.reports.gates import GateInputs, gated
-from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.reports.value_format import plain_rows
 from hpc_train.tables.fastest_series import fastest_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame

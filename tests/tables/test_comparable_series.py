@@ -9,8 +9,8 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.duplicate_runs import LEAST, marks_of, refuse_copies
 from hpc_train.tables.record_arrays import record_arrays
+from hpc_train.tables.run_level_records import LEAST_EQUAL, marks_of, refuse_copies
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, foreign, rate, record, study
@@ -54,7 +54,7 @@ def test_one_series_and_a_mixed_regime_have_no_common_speedup() -> None:
         assert not found["is_common_baseline"].any()
 
 
-def marks(count: int = LEAST, **changed: Any) -> dict[str, int]:
+def marks(count: int = LEAST_EQUAL, **changed: Any) -> dict[str, int]:
     """Return the marks of a log and of another one with changed values."""
     given = {"metric": "step_time", "value": 0.5, "scope": "global", "rank": 0, "variant": ""}
     records = [
@@ -80,4 +80,4 @@ def test_logs_that_differ_are_two_jobs(changed: dict[str, Any]) -> None:
 
 
 def test_few_measurements_may_be_equal_by_chance() -> None:
-    assert marks(LEAST - 1) == {}
+    assert marks(LEAST_EQUAL - 1) == {}

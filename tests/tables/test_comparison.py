@@ -95,12 +95,29 @@ def test_verdicts_are_corrected_for_the_number_of_points() -> None:
     alone = row(runs({1: one[1]}), runs({1: two[1]}))
     assert alone["verdict"] == "B better"
     of_four = row(runs(one), runs(two))
-    assert of_four["ratio_low"] == pytest.approx(alone["ratio_low"])
-    assert of_four["ratio_low"] > 1 > of_four["corrected_low"]
+    assert of_four["ratio_low"] < 1 < alone["ratio_low"]
     assert of_four["verdict"] == "no difference seen at this n"
-    assert of_four["corrected_low"] == pytest.approx(
-        ratio_interval(two[1], one[1], 1 - 0.05 / 4).low
-    )
+    assert of_four["ratio_low"] == pytest.approx(ratio_interval(two[1], one[1], 1 - 0.05 / 4).low)
+
+
+@pytest.mark.parametrize(
+    ("changes", "undecided"),
+    # Two decided at 1 - 0.05/4 leave 2; with one more, the last one is alone and decided too.
+    [((1.024, 1.024, 1.05, 0.95), (2, 2, 4, 4)), ((1.024, 1.03, 1.05, 0.95), (1, 2, 4, 4)),
+     ((1.024, 1.024, 1.001, 0.95), (3, 3, 3, 4))],
+)  # fmt: skip
+def test_a_decided_point_leaves_the_others_more(
+    changes: Sequence[float], undecided: Sequence[int]
+) -> None:
+    """Holm's step-down: each interval is at the level at which its point is decided."""
+    one = {n: around(100 * n) for n in (1, 2, 4, 8)}
+    two = {n: [x * change for x in one[n]] for n, change in zip(one, changes, strict=True)}
+    found = comparison_frame(runs(one), runs(two))
+    levels = [1 - 0.05 / m for m in undecided]
+    assert found["level"].tolist() == pytest.approx(levels)
+    for at, n in enumerate(one):
+        wanted = ratio_interval(two[n], one[n], levels[at])
+        assert found[["ratio_low", "ratio_high"]].iloc[at].tolist() == pytest.approx(wanted[1:])
 
 
 def test_a_single_run_has_no_verdict() -> None:
@@ -230,7 +247,7 @@ def test_points_without_an_interval_do_not_widen_the_others() -> None:
     one, two = around(100), around(104)
     alone = row(runs({1: one}), runs({1: two}))
     more = row(runs({1: one, 2: [200], 4: [0]}), runs({1: two, 2: [210], 4: [400]}))
-    for name in ("corrected_low", "corrected_high"):
+    for name in ("ratio_low", "ratio_high", "level"):
         assert more[name] == pytest.approx(alone[name])
 
 

@@ -16,7 +16,7 @@ from hpc_train.tables.efficiency_and_cost_formulas import (
     karp_flatt,
     price_per_million,
 )
-from hpc_train.tables.time_to_accuracy_formulas import (
+from hpc_train.tables.time_to_accuracy_by_point import (
     samples_to_target,
     statistical_efficiency,
     time_to_accuracy,

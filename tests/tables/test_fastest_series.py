@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from hpc_train.tables.confidence_intervals import ratio_interval, welch
 from hpc_train.tables.fastest_series import _comparisons, _pairs, fastest_frame
@@ -24,7 +25,7 @@ def test_the_fastest_is_the_one_with_the_highest_rate_not_the_one_that_scales_be
     assert found.fastest["ratio"].tolist()[-1] == pytest.approx(2.1)
 
 
-def test_the_interval_is_that_of_two_samples_and_the_corrected_one_of_all_pairs() -> None:
+def test_the_interval_is_that_of_two_samples_at_the_level_of_all_pairs_undecided() -> None:
     rates = {"A": lambda n: 100.0 * n, "B": lambda n: 104.0 * n, "C": lambda n: 90.0 * n}
     found = tables(rates, sizes=(1, 2))
     # Three pairs at each of two sizes, though only two of them are rows.
@@ -32,13 +33,28 @@ def test_the_interval_is_that_of_two_samples_and_the_corrected_one_of_all_pairs(
     first = found.fastest.iloc[0]
     b, a = ([value * factor for factor in NOISE] for value in (104.0, 100.0))
     assert first["series"] == "launcher=A"
-    wanted = ratio_interval(b, a)
+    # The two rows of C are decided at 1 - 0.05/6 and leave.
+    wanted = ratio_interval(b, a, 1 - 0.05 / 4)
     assert first[["ratio", "ratio_low", "ratio_high"]].tolist() == pytest.approx(list(wanted))
-    corrected = ratio_interval(b, a, 1 - 0.05 / 6)
-    assert first[["corrected_low", "corrected_high"]].tolist() == pytest.approx(corrected[1:])
-    assert wanted.low is not None
-    assert first["corrected_low"] < 1 < wanted.low
-    assert first["verdict"] == "no difference seen at this n"
+    assert found.fastest["level"].tolist() == pytest.approx([1 - 0.05 / 4, 1 - 0.05 / 6] * 2)
+    assert (ratio_interval(b, a, 1 - 0.05 / 6).low or 2) < 1 < first["ratio_low"]
+    assert first["verdict"] == "faster"
+
+
+def test_the_mean_ratio_over_sizes_is_welchs_of_all_cells() -> None:
+    """A is faster than B by 3, 1, 4 and 2 %: 2.5 % on average, which 12 runs of either show."""
+    gain = {1: 1.03, 2: 1.01, 4: 1.04, 8: 1.02}
+    found = tables({"A": lambda n: 100.0 * n * gain[n], "B": lambda n: 100.0 * n}).fastest
+    assert found["shared_sizes"].tolist() == [4] * 4
+    variance = np.var(np.log(NOISE), ddof=1) / len(NOISE)
+    # Eight equal cells of 3 runs: 8 x 2 degrees of freedom.
+    half = stats.t.ppf(0.975, 16) * np.sqrt(8 * variance) / 4
+    mean = np.mean(np.log(list(gain.values())))
+    columns = ["mean_ratio", "mean_ratio_low", "mean_ratio_high"]
+    wanted = np.exp([mean, mean - half, mean + half])
+    np.testing.assert_allclose(found[columns].to_numpy(), [wanted] * 4)
+    once = tables({"A": lambda n: 9.0 * n, "B": lambda n: 8.0 * n}, sizes=(2,)).fastest
+    assert once["mean_ratio"].isna().all()
 
 
 def test_equal_series_are_called_different_in_5_of_100_studies() -> None:
@@ -135,7 +151,7 @@ def test_times_in_whole_seconds_decide_less() -> None:
     for cut in (True, False):
         frame = frame.assign(whole_seconds=cut)
         found = fastest_frame(frame, speedup_frame(frame, asked), asked).iloc[0]
-        lows.append(found["corrected_low"])
+        lows.append(found["ratio_low"])
     # The 28 s may have been 29 s.
     assert lows[0] == pytest.approx(lows[1] * 28 / 29)
 

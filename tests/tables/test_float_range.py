@@ -22,9 +22,8 @@ from hpc_train.tables.confidence_intervals import (
     ratio_interval,
     welch,
 )
-from hpc_train.tables.group_reductions import moments
-from hpc_train.tables.plausible_range import LEAST, MOST
-from hpc_train.tables.time_to_accuracy_formulas import (
+from hpc_train.tables.group_reductions import LEAST, MOST, moments
+from hpc_train.tables.time_to_accuracy_by_point import (
     score,
     statistical_efficiency,
     time_to_accuracy,

@@ -88,16 +88,23 @@ def test_lack_of_fit_and_aicc_by_their_definitions() -> None:
 
     frame = study(true_laws.amdahl(Q, 0.05), 3)
     noise = noise_of(numbers(frame, "n_ok"), numbers(frame, "cv"))
-    solved = solve("amdahl", Q, frame["speedup"].to_numpy(dtype=np.float64), noise.runs)
+    solved = solve("amdahl", Q, frame["speedup"].to_numpy(dtype=np.float64), noise)
     r, cv = solved.residuals, frame["cv"].to_numpy(dtype=np.float64)
     ratio = (3 * (r @ r) / 5) / (2 * (cv @ cv) / 14)
     assert lack_of_fit(solved, noise) == pytest.approx(stats.f.sf(ratio, 5, 14))
     variance = (3 * (r @ r) + 2 * (cv @ cv)) / 21
     assert aicc(solved, noise) == pytest.approx(21 * np.log(variance) + 6 + 24 / 17)
     assert isinstance(fits(frame)[0], Fit)
+    # Least squares of all 21 runs: their variance, and Student's t with 21 - 2.
+    target = Q / frame["speedup"].to_numpy(dtype=np.float64)
+    design = np.stack([1 / target, Q / target], axis=-1)
+    wanted = (3 * (r @ r) + 2 * (cv @ cv)) / 19 * np.linalg.inv(3 * design.T @ design)
+    np.testing.assert_allclose(solved.covariance, wanted, rtol=1e-6)
+    assert solved.t == pytest.approx(stats.t.ppf(0.975, 19))
 
 
 def test_a_point_counts_as_often_as_it_has_runs() -> None:
     speedup = np.array([1.0, 1.9, 3.0])
-    often = solve("amdahl", np.array([1.0, 2, 4]), speedup, np.array([1.0, 1, 1000])).residuals
+    noise = noise_of(np.array([1.0, 1, 1000]), np.array([np.nan, np.nan, 0.02]))
+    often = solve("amdahl", np.array([1.0, 2, 4]), speedup, noise).residuals
     assert abs(often[2]) < 0.001 < abs(often[1])

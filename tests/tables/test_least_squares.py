@@ -13,7 +13,7 @@ from scipy.optimize import nnls
 
 from hpc_train.model.scaling_fit import Law
 from hpc_train.pipeline.submission_checks import WIDTHS, expected_width
-from hpc_train.tables import probability_distributions as of
+from hpc_train.tables import confidence_intervals as of
 from hpc_train.tables.scaling_fits import basis, solve
 from tests.tables.resolution import resolution
 

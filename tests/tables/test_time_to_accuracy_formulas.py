@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.tables.confidence_intervals import ratio_interval
-from hpc_train.tables.time_to_accuracy_formulas import score
+from hpc_train.tables.time_to_accuracy_by_point import score
 
 
 def test_best_and_worst_are_dropped() -> None:

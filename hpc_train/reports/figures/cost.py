@@ -17,11 +17,9 @@ from hpc_train.reports.figures.titles_and_legend import (
     draw_title,
     heading_lines,
 )
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.point_and_series_names import counted
-from hpc_train.reports.size_unit import SizeUnit
+from hpc_train.reports.point_and_series_names import SizeUnit, counted
 from hpc_train.reports.study_tables import OK
-from hpc_train.reports.value_format import significant
+from hpc_train.reports.value_format import Row, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -60,7 +58,10 @@ def draw(plot: PlotData) -> Canvas | None:
         draw_means(canvas, axes, dots, style, plot.gaps(style))
         xs += [dot.x for dot in (*dots, *runs)]
         ys += [dot.y for dot in (*dots, *runs)]
-    _ring(axes, [_place(row, items) for row in known])
+    front = pareto([_place(row, items) for row in known])
+    axes.plot(
+        [x for x, _ in front], [y for _, y in front], "o", mfc="none", mec="black", mew=0.9, ms=12
+    )
     value_axis(axes, ys, hollow=False, doubling=False)
     _minutes(axes, xs)
     _label(axes, known, plot.unit, items)
@@ -104,13 +105,6 @@ def _runs(rows: Sequence[Row], items: str) -> list[Dot]:
             dot = run_dot(row, minutes * gpus / 60, f"{shown} per million {items}", minutes)
             dots.append(dot._replace(row=dot.row | {"minutes_per_million": minutes}))
     return dots
-
-
-def _ring(axes: Axes, places: Sequence[tuple[float, float]]) -> None:
-    front = pareto(places)
-    axes.plot(
-        [x for x, _ in front], [y for _, y in front], "o", mfc="none", mec="black", mew=0.9, ms=12
-    )
 
 
 def _minutes(axes: Axes, xs: Sequence[float]) -> None:

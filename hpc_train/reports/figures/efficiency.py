@@ -32,8 +32,8 @@ from hpc_train.reports.figures.titles_and_legend import (
     hollow_entry,
     ideal_entry,
 )
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK
+from hpc_train.reports.value_format import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,9 +29,8 @@ from hpc_train.reports.figures.titles_and_legend import (
     heading_lines,
     ideal_entry,
 )
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.size_unit import baseline_size
-from hpc_train.reports.value_format import significant
+from hpc_train.reports.point_and_series_names import baseline_size
+from hpc_train.reports.value_format import Row, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -16,8 +16,28 @@ from hpc_train.model.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.figures.axes import thin_labels
 from hpc_train.reports.figures.canvas import NARROW, Canvas
 from hpc_train.reports.figures.end_labels import spread
-from hpc_train.reports.figures.page_colours import INK, with_variables
+from hpc_train.reports.figures.series_styles import COLOURS
 from hpc_train.reports.value_format import one_line, rounded
+
+# As matplotlib writes them; the page's style defines the variables for dark screens.
+VARIABLES = {
+    **{colour: f"--f-{i}" for i, colour in enumerate(COLOURS)},
+    "#000000": "--f-ink", "#ffffff": "--f-paper", "#595959": "--f-grey", "#e5e5e5": "--f-grid",
+    "#e6e6e6": "--f-grid", "#cccccc": "--f-ghost", "#ededed": "--f-beyond",
+}  # fmt: skip
+INK = "fill:var(--f-ink,#000)"
+_COLOUR = re.compile(r"#[0-9a-f]{6}")
+
+
+def with_variables(style: str) -> str:
+    """Return a style whose known colours are variables, with themselves as defaults."""
+    return _COLOUR.sub(lambda found: _variable(found[0]), style)
+
+
+def _variable(colour: str) -> str:
+    name = VARIABLES.get(colour)
+    return f"var({name},{colour})" if name else colour
+
 
 DPI = 150
 STYLE = {
@@ -99,7 +119,14 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
     # Trusted input: matplotlib has just written it.
     root = Xml.fromstring(svg)  # noqa: S314
     for element in root.iter():
-        _without_namespaces(element)
+        element.tag = _SPACE.sub("", element.tag)
+        plain = {_SPACE.sub("", key): value for key, value in element.attrib.items()}
+        element.attrib.clear()
+        element.attrib.update(plain)
+        if element.text and not element.text.strip():
+            element.text = None
+        if element.tail and not element.tail.strip():
+            element.tail = None
         if "style" in element.attrib:
             element.set("style", with_variables(element.attrib["style"]))
     for parent in list(root.iter()):
@@ -126,17 +153,6 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
     title.text, title.tail = one_line(canvas.caption), "\n"
     root.insert(0, title)
     return Xml.tostring(root, encoding="unicode").encode()
-
-
-def _without_namespaces(element: Xml.Element) -> None:
-    element.tag = _SPACE.sub("", element.tag)
-    plain = {_SPACE.sub("", key): value for key, value in element.attrib.items()}
-    element.attrib.clear()
-    element.attrib.update(plain)
-    if element.text and not element.text.strip():
-        element.text = None
-    if element.tail and not element.tail.strip():
-        element.tail = None
 
 
 def _add_titles(group: Xml.Element, titles: list[str]) -> None:

@@ -23,7 +23,7 @@ from hpc_train.reports.figures.titles_and_legend import (
     heading_lines,
     hollow_entry,
 )
-from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.value_format import Row
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,10 +9,9 @@ from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import Canvas, Series, explain
 from hpc_train.reports.figures.plot_data import PlotData, is_flagged, point_of
 from hpc_train.reports.figures.series_styles import Style
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, place
 from hpc_train.reports.study_tables import OK
-from hpc_train.reports.value_format import one_line
+from hpc_train.reports.value_format import Row, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

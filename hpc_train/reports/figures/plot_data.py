@@ -11,10 +11,9 @@ from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report_options import SCREEN, Paper
 from hpc_train.model.scaling_fit import Fit
 from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
-from hpc_train.reports.plain_rows import Row, plain_rows
-from hpc_train.reports.point_and_series_names import speedup_word
-from hpc_train.reports.size_unit import SizeUnit, size_unit
+from hpc_train.reports.point_and_series_names import SizeUnit, size_unit, speedup_word
 from hpc_train.reports.study_tables import OK
+from hpc_train.reports.value_format import Row, plain_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -30,10 +30,9 @@ from hpc_train.reports.figures.titles_and_legend import (
     heading_lines,
     limits,
 )
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import has_own_baselines, rate
 from hpc_train.reports.study_tables import OK
-from hpc_train.reports.value_format import significant
+from hpc_train.reports.value_format import Row, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -73,7 +72,8 @@ def draw_rates(canvas: Canvas, separate: Sequence[tuple[Axes, PlotData]], plot: 
     the basis of most series.
     """
     basis = shown_basis(plot.points)
-    label = axis_label(basis, plot.points)
+    grows = any(row["work"] != 1 for row in plot.points if row["basis"] == basis)
+    label = f"{BASES[basis].at_axis}{' x ranks' if grows else ''}"
     values: list[float] = []
     drawn, hollow = 0, False
     for axes, own in separate:
@@ -94,7 +94,10 @@ def draw_rates(canvas: Canvas, separate: Sequence[tuple[Axes, PlotData]], plot: 
 def _draw_series(canvas: Canvas, axes: Axes, plot: PlotData, basis: str) -> tuple[int, list[float]]:
     """Draw the series of a panel; return the number of means, and every value."""
     ideal = _ideal(plot, basis)
-    _draw_ideal(canvas, axes, ideal)
+    axes.plot([x for x, _ in ideal], [y for _, y in ideal], color=GREY, lw=1.2, ls=DOTTED, zorder=1)
+    canvas.rows.extend(
+        {"quantity": axes.get_ylabel(), "drawn": "ideal", "size": x, "value": y} for x, y in ideal
+    )
     drawn, values = 0, [y for _, y in ideal]
     for style in plot.styles:
         means = _means(plot.own(style), basis, axes.get_ylabel())
@@ -122,19 +125,6 @@ def shown_basis(points: Sequence[Row]) -> str:
     """Return the basis of all series; if they differ, the most common, or the first at a tie."""
     bases = [str(row["basis"]) for row in points if row["n_ok"]] or ["throughput"]
     return max(dict.fromkeys(bases), key=bases.count)
-
-
-def axis_label(basis: str, points: Sequence[Row]) -> str:
-    """Return the label of the axis of rates; work that grows with the ranks is counted."""
-    grows = any(row["work"] != 1 for row in points if row["basis"] == basis)
-    return f"{BASES[basis].at_axis}{' x ranks' if grows else ''}"
-
-
-def _draw_ideal(canvas: Canvas, axes: Axes, ideal: Line) -> None:
-    axes.plot([x for x, _ in ideal], [y for _, y in ideal], color=GREY, lw=1.2, ls=DOTTED, zorder=1)
-    canvas.rows.extend(
-        {"quantity": axes.get_ylabel(), "drawn": "ideal", "size": x, "value": y} for x, y in ideal
-    )
 
 
 def _ideal(plot: PlotData, basis: str) -> Line:

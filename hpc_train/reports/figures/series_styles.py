@@ -7,7 +7,7 @@ from itertools import pairwise
 from math import log2
 from typing import Any, NamedTuple
 
-from hpc_train.reports.plain_rows import Row
+from hpc_train.reports.value_format import Row
 
 # After Okabe and Ito, darker, so that a line and a text have a contrast of 4.5 on white. For
 # colour-blind readers, too, any two differ (CIELAB, colour vision after Machado et al. 2009).

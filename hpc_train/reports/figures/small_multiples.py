@@ -46,7 +46,11 @@ def faceted(caption: str, styles: list[Style], plot: PlotData) -> tuple[Canvas, 
     columns = _columns(len(shown), width)
     rows = -(-len(shown) // columns)
     canvas = opened(caption, plot.paper, width)
-    canvas.figure.set_figheight(_height(columns, rows, width))
+    panel = width / columns
+    least = ONE_ROW if rows == 1 and columns <= 3 and width >= NARROW else 0.0
+    canvas.figure.set_figheight(
+        max(least, AROUND * min(1.0, width / WIDE) + rows * UPRIGHT * panel)
+    )
     grid = canvas.figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True)
     every: list[Axes] = list(grid.flat)
     for spare in every[len(shown) :]:
@@ -70,12 +74,6 @@ def _columns(count: int, width: float) -> int:
         return count
     rows = -(-count // most)
     return -(-count // rows)
-
-
-def _height(columns: int, rows: int, width: float) -> float:
-    panel = width / columns
-    least = ONE_ROW if rows == 1 and columns <= 3 and width >= NARROW else 0.0
-    return max(least, AROUND * min(1.0, width / WIDE) + rows * UPRIGHT * panel)
 
 
 def ghost_entry(plot: PlotData) -> list[LegendEntry]:

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.reports.figures.canvas import Canvas, explain, opened
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.titles_and_legend import draw_title, titled
-from hpc_train.reports.plain_rows import Row, plain_rows
-from hpc_train.reports.size_unit import SizeUnit
-from hpc_train.reports.value_format import one_line, significant
+from hpc_train.reports.point_and_series_names import SizeUnit
+from hpc_train.reports.value_format import Row, one_line, plain_rows, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,7 +45,8 @@ def draw(plot: PlotData) -> Canvas | None:
     strip = _strip(plot)
     if strip is None:
         return None
-    nodes = _shown_nodes(strip)
+    slow = sorted(strip.nodes, key=lambda node: -strip.typical[node])[:MOST_NODES]
+    nodes = [node for node in strip.nodes if node in set(slow)]
     caption = f"{plot.study.name}: step time of each node against the median node of its run"
     canvas = opened(caption, plot.paper, 8.0, 2.3 + 0.2 * max(len(nodes), 4))
     axes = canvas.figure.subplots()
@@ -89,11 +89,6 @@ def _strip(plot: PlotData) -> NodeHeatmap | None:
     for (node, _), value in excess.items():
         own[node].append(value)
     return NodeHeatmap(nodes, runs, excess, times, {node: median(own[node]) for node in nodes})
-
-
-def _shown_nodes(strip: NodeHeatmap) -> list[str]:
-    slow = sorted(strip.nodes, key=lambda node: -strip.typical[node])[:MOST_NODES]
-    return [node for node in strip.nodes if node in set(slow)]
 
 
 def _draw_cells(canvas: Canvas, axes: Axes, strip: NodeHeatmap, nodes: Sequence[str]) -> None:

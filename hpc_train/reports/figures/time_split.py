@@ -18,9 +18,8 @@ from hpc_train.reports.figures.titles_and_legend import (
     series_left_out,
     titled,
 )
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import place
-from hpc_train.reports.value_format import one_line
+from hpc_train.reports.value_format import Row, one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

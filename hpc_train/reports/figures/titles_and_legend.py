@@ -10,10 +10,9 @@ from hpc_train.model.study import ALONE
 from hpc_train.reports.figures.canvas import FONT, Canvas, font_size
 from hpc_train.reports.figures.markers import DOTTED, FLAGGED, GATE, GREY
 from hpc_train.reports.figures.plot_data import PlotData, is_flagged
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.study_tables import OK
-from hpc_train.reports.value_format import one_line, whole
+from hpc_train.reports.value_format import Row, one_line, whole
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -158,15 +157,6 @@ def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[LegendEntry]:
     ]
 
 
-def flagged_entry(plot: PlotData) -> list[LegendEntry]:
-    """Return the entry for flagged points, if there are any: their flags."""
-    codes = dict.fromkeys(
-        flag.code.value for row in plot.points if is_flagged(row) for flag in row["flags"]
-    )
-    ring = _sample(ls="none", marker="o", mfc="none", mec=FLAGGED, mew=1.2, ms=9)
-    return [(ring, f"flagged: {', '.join(codes)}")] if codes else []
-
-
 def ideal_entry() -> LegendEntry:
     """Return the entry for the dotted line."""
     return _sample(color=GREY, lw=1.2, ls=DOTTED), "ideal"
@@ -182,7 +172,14 @@ def gate_entry(plot: PlotData) -> list[LegendEntry]:
 
 def limits(plot: PlotData) -> list[LegendEntry]:
     """Return the entries that follow the series in the figure of rates and speedup."""
-    entries = [*hollow_entry(plot, runs=True), *flagged_entry(plot)]
+    codes = dict.fromkeys(
+        flag.code.value for row in plot.points if is_flagged(row) for flag in row["flags"]
+    )
+    ring = _sample(ls="none", marker="o", mfc="none", mec=FLAGGED, mew=1.2, ms=9)
+    entries = [
+        *hollow_entry(plot, runs=True),
+        *([(ring, f"flagged: {', '.join(codes)}")] if codes else []),
+    ]
     if any(row["ideal"] and not row["is_baseline"] for row in plot.points):
         entries += [*gate_entry(plot), ideal_entry()]
     return entries

@@ -9,8 +9,7 @@ from typing import Any
 
 from hpc_train.model.metrics import RUN_METRICS
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.plain_rows import Row
-from hpc_train.reports.value_format import rounded
+from hpc_train.reports.value_format import Row, rounded
 
 _METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}
 _PLACE = (

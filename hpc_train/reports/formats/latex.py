@@ -51,7 +51,8 @@ def render(report: Report) -> str:
         caption, name = (table.title, f"-{table.key}") if i else (f"{report.title}.", "")
         blocks += _floats(table, caption, f"tab:{label}{name}", () if i else notes)
     comments = [*answers, *(() if blocks else notes), *more]
-    return "\n".join([*blocks, *_comments(comments)]) + "\n"
+    blocks += [f"% {_BLANK.sub(' ', one_line(line))}" for line in comments]
+    return "\n".join(blocks) + "\n"
 
 
 def _fitting_notes(notes: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -160,11 +161,6 @@ def _row(texts: Iterable[str]) -> str:
     row = " & ".join("--" if text == ABSENT else escaped(text) for text in texts)
     # After the `\\` of the row above, these would be parsed as its options.
     return f"{'{}' if row.startswith(('[', '*')) else ''}{row} \\\\"
-
-
-def _comments(lines: Iterable[str]) -> list[str]:
-    """Return the notes as comments for the author of the caption."""
-    return [f"% {_BLANK.sub(' ', one_line(line))}" for line in lines]
 
 
 _ESCAPES = {

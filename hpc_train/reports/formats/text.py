@@ -82,7 +82,9 @@ def render(report: Report, width: int = WIDTH) -> str:
         if table.rows:
             parts += ["", one_line(table.title), "", _table(table, width)]
     parts += _section("Checks", report.checks, prose) + _section("Notes", report.notes, prose)
-    parts += _section("Provenance", short_lines(report.provenance), prose)
+    parts += _section(
+        "Provenance", tuple(_short({fact.name: fact for fact in report.provenance})), prose
+    )
     return "\n".join(parts) + "\n"
 
 
@@ -154,11 +156,6 @@ _LISTED = 20
 def fact_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
     """Return a line for each fact; if values differ, with the number of runs with each."""
     return tuple(f"{fact.name}: {_values(fact, _LISTED)}" for fact in facts)
-
-
-def short_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
-    """Return about eight lines with the most important facts."""
-    return tuple(_short({fact.name: fact for fact in facts}))
 
 
 def _short(facts: dict[str, Fact]) -> Iterator[str]:

@@ -31,10 +31,9 @@ from hpc_train.model.report import (
 from hpc_train.model.study import ALONE
 from hpc_train.model.submission import JobState
 from hpc_train.reports.formats import csv_table
-from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.table_layout import tied
-from hpc_train.reports.value_format import ABSENT, level_word, one_line, significant, whole
+from hpc_train.reports.value_format import ABSENT, Row, level_word, one_line, significant, whole
 
 # A longer list of values is folded, and not printed.
 MOST_VALUES = 20
@@ -89,18 +88,6 @@ def every_column(table: ReportTable) -> Grid:
             for name in filled
         ],
     )
-
-
-def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
-    """Return provenance: each name with its values and, if they vary, numbers of runs."""
-    rows = []
-    for fact in facts:
-        alone = len(fact.values) == 1 and fact.values[0][1] == expected
-        shown = [v if alone else f"{v} ({counted(n, 'run')})" for v, n in fact.values]
-        if len(shown) > MOST_VALUES:
-            shown = [f"{len(shown):,}, listed below"]
-        rows.append([fact.name, "; ".join(shown) or ABSENT])
-    return Grid("Provenance", ("fact", "value"), (), rows, prose=(2,))
 
 
 def long_facts(facts: Iterable[Fact]) -> list[LongFact]:
@@ -168,6 +155,14 @@ def render(report: Report) -> str:
     wide = [every_column(table) for table in first if table.records]
     drawings = [drawing(figure, i) for i, figure in enumerate(report.figures, start=1)]
     runs, folded = run_table(report, found), long_facts(report.provenance)
+    expected = len(report.run_rows)
+    rows = []
+    for fact in report.provenance:
+        alone = len(fact.values) == 1 and fact.values[0][1] == expected
+        shown = [v if alone else f"{v} ({counted(n, 'run')})" for v, n in fact.values]
+        if len(shown) > MOST_VALUES:
+            shown = [f"{len(shown):,}, listed below"]
+        rows.append([fact.name, "; ".join(shown) or ABSENT])
     return _environment().get_template("page.html.j2").render(
         report=report,
         words=_words(report),
@@ -176,7 +171,7 @@ def render(report: Report) -> str:
         others=[grid(table) for table in others if table.rows],
         drawings=drawings,
         failed=grid(failed, MANY) if failed and failed.rows else None,
-        facts=facts_grid(report.provenance, len(report.run_rows)),
+        facts=Grid("Provenance", ("fact", "value"), (), rows, prose=(2,)),
         long_facts=folded,
         found=found,
         runs=runs,
