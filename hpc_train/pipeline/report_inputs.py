@@ -45,8 +45,8 @@ from hpc_train.records.collect import apart_warnings, packs_in, wanted
 from hpc_train.records.find_logs import log_files, rank_of
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
 from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.mlperf_run import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.parsers.mlperf import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.records.pattern_suggestions import suggested_for
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file

@@ -16,8 +16,8 @@ from hpc_train.records.line_dispatch import Asked, Mark, dispatch
 from hpc_train.records.live_pipe_batches import is_live
 from hpc_train.records.log_file import is_plain, open_log, unreadable_kind
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.log_parser import LogParser
-from hpc_train.records.parsing.user_pattern import UserPatterns
+from hpc_train.records.parsers.base import LogParser
+from hpc_train.records.parsers.pattern import UserPatterns
 from hpc_train.records.record_codec import Packer, pressed
 from hpc_train.records.run_parsers import hits_in, maker
 from hpc_train.timed_regex import TimedPattern

@@ -13,7 +13,7 @@ import zstandard
 
 from hpc_train.model.record import LOT, UNITS, Pack, Record
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.log_parser import OF_LINE, Hit
+from hpc_train.records.parsers.base import OF_LINE, Hit
 
 _LEVEL = 1
 

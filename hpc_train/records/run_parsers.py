@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import cast
 
 from hpc_train import registry
+from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
+from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.parse_stats import ParseStats, count
-from hpc_train.records.parsing.log_parser import Hit, LogParser
+from hpc_train.records.parsers.base import Hit, LogParser
 
 
 # Looking up all names takes as long as reading a small file, and each file has new parsers.
@@ -22,6 +25,13 @@ def maker(name: str) -> Callable[[], LogParser]:
         UnknownNameError: no such parser.
     """
     return cast(Callable[[], LogParser], registry.load("parsers", name))
+
+
+def stated(parser: LogParser) -> dict[str, Scope]:
+    """Return the metrics in the sample of a new parser, and their scopes."""
+    lines = dispatch(io.BytesIO(parser.sample.encode()), [parser])
+    hits = [hit for line, _ in lines for hit in parser.read(line)]
+    return {hit.metric: hit.scope for hit in hits if isinstance(hit, Hit)}
 
 
 def hits_in(

@@ -59,7 +59,6 @@ def test_patterns_are_found_wherever_they_are_held() -> None:
     places = " ".join(place for _, place in found())
     for part in (
         "records.parsers",
-        "records.parsing",
         "lint.rules",
         "end_markers",
         "records.line._PREFIX",

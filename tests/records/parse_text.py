@@ -8,7 +8,7 @@ from hpc_train import registry
 from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.log_parser import OF_LINE, Hit
+from hpc_train.records.parsers.base import OF_LINE, Hit
 from hpc_train.records.run_parsers import hits_in, maker
 
 Brief = tuple[str, float, str, int | None, int | None]

@@ -12,7 +12,7 @@ from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
 from hpc_train.records.find_logs import jobs_of
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.parsers.base import Hit
 from tests.records.parse_text import parse, values
 
 

@@ -1,20 +1,4 @@
-"""Training loops of widely used tutorials: PyTorch, AWS, SageMaker and NERSC.
-
-| line | states |
-|---|---|
-| `Time taken for epoch 1 is 9.5 sec, avg 8.3 samples/sec` | seconds and rate of the whole job |
-| `  Avg train loss=0.57` after it | its loss, reduced over the ranks |
-| `Train samples 64 time 2.5s rate 25.6 samples/s` | samples, seconds per epoch, rate: of one rank |
-| `Train Epoch: 1 [640/60000 (1%)]<tab>Loss: 0.12` | loss of one rank |
-| `Train Epoch: 1 <tab>Loss: 0.12` (FSDP) | loss over all ranks |
-| `Test set: .. Accuracy: 97/100 (97%)` | accuracy |
-| `Validation loss: 1.2 acc: 0.5` | accuracy of the model of one rank |
-| `CUDA event elapsed time: 40.5sec` | seconds of the training |
-| `[GPU0] Epoch 0 \\| Batchsize: 32 \\| Steps: 8` | batch size and steps of one rank |
-| `[GPU0] Epoch 1 \\| Iter 100 \\| Train Loss 2.1` | loss of one rank |
-| `Batch 3 Loss: 8.5, Speed: 5.8 samples/sec, lr: 0.0001` | rate of the job, loss of one rank |
-| `[1,  2000] loss: 2.2` | loss of one rank, mean over the steps since the last line |
-"""
+"""Training loops of tutorials, and the number of ranks that any program prints."""
 
 from __future__ import annotations
 
@@ -25,9 +9,10 @@ from typing import Literal, NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.log_parser import OF_LINE, Hit
-from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
-from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
+from hpc_train.records.parsers.base import OF_LINE, Hit, RunningStep, StepPosition
+from hpc_train.records.parsers.number import NUMBER, number, scaled
+
+# Tutorials of PyTorch, AWS, SageMaker and NERSC. FSDP prints losses over all ranks.
 
 _EPOCH = r"(?P<epoch>\d{1,9})"
 _N = NUMBER
@@ -154,13 +139,6 @@ class Tutorials:
         "Time taken for epoch 1 is 9.5 sec, avg 8.3 samples/sec\n  Avg train loss=0.57\n"
         "CUDA event elapsed time: 40.5sec\nTest set: Average loss: 0.1, Accuracy: 97/100 (97%)"
     )
-    states: Mapping[str, Scope] = {
-        "epoch_time": "global",
-        "samples_per_second": "global",
-        "loss": "global",
-        "time_to_train": "global",
-        "accuracy": "global",
-    }
     wants_next = False
 
     def __init__(self) -> None:
@@ -206,3 +184,66 @@ def _accuracy(found: Mapping[str, str | None], epoch: int | None) -> Iterator[Hi
     right, total = int(found["right"] or 0), int(found["total"] or 0)
     if 0 <= right <= total > 0:
         yield Hit("accuracy", right / total, "global", epoch)
+
+
+# Arguments that programs print when they start -> the number of ranks.
+#
+# | line | world_size |
+# |---|---|
+# | `Namespace(..., dist_url='env://', world_size=16)`, on one line or one argument per line | 16 |
+# | `Namespace(..., distributed_world_size=8, ...)` (fairseq) | 8 |
+# | `running on rank 0 with world size 8` | 8 |
+# | `\| distributed init (rank 0, world 2): env://` (LAVIS) | 2 |
+#
+# The scope is global. An argument of 1 or less is often a default; together with
+# `multiprocessing_distributed`, the argument is the number of nodes. Both are ignored.
+
+_ARGUMENT = re.compile(r"(?<![\w.])(?:distributed_)?world_size=(\d{1,9})(?=[,)\s]|$)")
+_SENTENCE = re.compile(
+    r"\b[Rr]unning on rank \d{1,9},? (?:with|of) world[ _]size:? (\d{1,9})\b"
+    r"|^\| distributed init \(rank \d{1,9}, world (\d{1,9})\): "
+)
+_NODES = "multiprocessing_distributed="
+_MOST_LINES = 1000
+
+
+class WorldSize:
+    """Parser of the arguments; remembers an open `Namespace(`."""
+
+    title = "Arguments of training programs"
+    literals = (b"Namespace(", b"unning on rank ", b"| distributed init (rank ")
+    sample = "Namespace(batch_size=64, dist_url='env://', distributed=True, world_size=16)"
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._found = 0
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether the arguments continue on the next line."""
+        return self._open > 0
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the number of ranks, at the end of the arguments."""
+        text = line.text
+        sentence = _SENTENCE.search(text)
+        if sentence is not None:
+            size = float(sentence[1] or sentence[2])
+            yield Hit("world_size", size, "global", once="world_size")
+            return
+        start = text.find("Namespace(")
+        if start >= 0:
+            self._open, self._found, text = _MOST_LINES, 0, text[start:]
+        elif not self._open:
+            return
+        if _NODES in text:
+            self._open = 0
+            return
+        self._open -= 1
+        found = _ARGUMENT.search(text)
+        self._found = int(found[1]) if found else self._found
+        # Values may contain brackets: with one argument per line, an argument ends at the line end.
+        if text.endswith(")") or (start >= 0 and not text.endswith(",")):
+            self._open = 0
+            if self._found > 1:
+                yield Hit("world_size", float(self._found), "global", once="world_size")

@@ -1,14 +1,5 @@
 """MMEngine and MMCV 1.x: `Epoch(train)  [1][50/1000]  lr: ..  time: 0.33  data_time: ..  loss: ..`.
 
-| field | metric | unit | scope |
-|---|---|---|---|
-| time | step_time, mean of the last iterations | s | per rank |
-| loss | loss, likewise; MMCV reduces it over the ranks, MMEngine does not | 1 | per rank, global |
-| lr | learning_rate | 1 | global |
-| grad_norm | grad_norm, likewise | 1 | global |
-| memory, printed in MiB | memory, peak | GiB | per rank |
-| `accuracy/top1`, `accuracy_top-1` in per cent; `acc/top1`, `top1_acc` | accuracy | 1 | global |
-
 The mean of MMEngine is over the window of the LogProcessor: 10 iterations unless the configuration
 at the start of the log sets another number. The mean of MMCV is over the iterations since the
 previous line. Both number iterations within the epoch, or within the run
@@ -22,9 +13,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.key_value_fields import Field
-from hpc_train.records.parsing.log_parser import Hit, Unreadable
-from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
+from hpc_train.records.parsers.base import Field, Hit, RunningStep, StepPosition, Unreadable
+from hpc_train.records.parsers.number import NUMBER, finite, number, scaled, scan_object, whole
 
 _TRAIN = re.compile(
     r"\b(?P<by>Epoch|Iter)(?P<mode>\(train\))? {1,8}(?:\[ *(?P<epoch>\d{1,9})\])?"
@@ -63,14 +53,6 @@ class MmEngine:
         "2022/12/13 19:06:00 - mmengine - INFO - Epoch(val) [1][98/98]  accuracy/top1: 70.7207  "
         "data_time: 0.0004  time: 0.0601\n"
     )
-    states: Mapping[str, Scope] = {
-        "learning_rate": "global",
-        "step_time": "per_rank",
-        "memory": "per_rank",
-        "grad_norm": "global",
-        "loss": "per_rank",
-        "accuracy": "global",
-    }
     wants_next = False
 
     def __init__(self) -> None:
@@ -125,4 +107,90 @@ def _accuracy(text: str, place: re.Match[str]) -> Iterator[Hit]:
         factor, value = _ACCURACIES.get(match["key"]), number(match["value"])
         if factor is not None and value is not None and _whole(match):
             epoch = None if place["epoch"] is None else int(place["epoch"])
+            yield Hit("accuracy", scaled(value, factor), "global", epoch)
+
+
+# JSON lines of MMEngine (vis_data/scalars.json) and MMCV 1.x (.log.json): one object per log line.
+#
+# Values, units and scopes are those of the text lines: `time` [s] and `loss` of the printing rank
+# (MMCV reduces the loss over the ranks), `lr`, `grad_norm`, `memory` (printed in MiB, stored in
+# GiB). MMEngine numbers iterations within the run (`step`), MMCV within the epoch, with `"mode":
+# "train"`. The file does not contain the number of iterations that a mean covers. For MMCV, the
+# mean is assumed to cover the iterations since the previous line.
+
+_JSON_FIELDS = {
+    "time": Field("step_time", "per_rank", mean=True),
+    "loss": Field("loss", "per_rank", mean=True),
+    "grad_norm": Field("grad_norm", "global", mean=True),
+    "lr": Field("learning_rate", "global"),
+    "memory": Field("memory", "per_rank", 2.0**-10),
+}
+_JSON_ACCURACIES = {
+    "accuracy/top1": 1e-2,
+    "accuracy_top-1": 1e-2,
+    "acc/top1": 1.0,
+    "top1_acc": 1.0,
+}
+
+
+class MmEngineJson:
+    """Parser of such a file; remembers the step."""
+
+    title = "MMEngine's scalars.json, MMCV's .log.json"
+    literals = (b'"data_time": ', b'"mode": "val"')
+    sample = (
+        '{"lr": 0.01, "data_time": 0.004, "grad_norm": 8.56, "loss": 0.7176, "time": 0.1285, '
+        '"epoch": 1, "iter": 50, "memory": 2581, "step": 50}\n'
+        '{"accuracy/top1": 70.7207, "data_time": 0.0004, "time": 0.0601, "step": 1}\n'
+    )
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._running = RunningStep()
+        self._last: tuple[object, int] | None = None
+        self._epochs = 0
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the values of a line of training, or the accuracy of a validation."""
+        text = line.text.strip()
+        if not text.startswith("{"):
+            return
+        found = scan_object(text, 0)
+        if found is None:
+            yield Unreadable()
+            return
+        log, end = found
+        if end == len(text) and "data_time" in log and "lr" in log and "loss" in log:
+            yield from self._step(log)
+        elif end == len(text) and ("data_time" in log or log.get("mode") == "val"):
+            yield from _json_accuracy(log)
+
+    def _step(self, log: Mapping[str, object]) -> Iterator[Hit]:
+        steps, step, of_mmcv = 1, whole(log.get("step")), log.get("mode") == "train"
+        done = whole(log.get("iter"))
+        if of_mmcv and done is not None:
+            step, steps = self._at(log.get("epoch"), done)
+        for key, field in _JSON_FIELDS.items():
+            value = finite(log.get(key))
+            # Without a GPU, the memory is 0.
+            if not value:
+                continue
+            scope: Scope = "global" if key == "loss" and of_mmcv else field.scope
+            mean = steps if field.mean else 1
+            yield Hit(field.metric, scaled(value, field.scale), scope, step, steps=mean)
+
+    def _at(self, epoch: object, done: int) -> StepPosition:
+        """Return the position of an iteration; its number may continue over the epochs."""
+        before, self._last = self._last, (epoch, done)
+        if before is None:
+            return self._running.at(0, done)._replace(since=1)
+        self._epochs += epoch != before[0] and done <= before[1]
+        return self._running.at(self._epochs, done)
+
+
+def _json_accuracy(log: Mapping[str, object]) -> Iterator[Hit]:
+    epoch = whole(log.get("epoch", log.get("step")))
+    for key, factor in _JSON_ACCURACIES.items():
+        value = finite(log.get(key))
+        if value is not None:
             yield Hit("accuracy", scaled(value, factor), "global", epoch)

@@ -1,8 +1,8 @@
 """Hugging Face's Trainer and programs that use it: axolotl, TRL, ms-swift.
 
-The output has a dictionary for each log entry and one at the end (see `hf_log`), on one line or
+The output has a dictionary for each log entry and one at the end, on one line or
 with a line for each key, a bar that counts
-optimiser steps (see `hf_bar`), a banner, and a table of metrics. Times are in seconds. All values
+optimiser steps, a banner, and a table of metrics. Times are in seconds. All values
 except memory are global: a value that several ranks or nodes print is counted once. The bar shows a
 running mean of the last steps. The number of GPUs is the total batch size divided by the batch size
 of one device.
@@ -10,21 +10,15 @@ of one device.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.hf_log import (
-    accuracy_hits,
-    hits_of_log,
-    step_of,
-    summary_hits,
-    total_of,
-)
-from hpc_train.records.parsing.log_parser import Hit, Unreadable
-from hpc_train.records.parsing.printed_numbers import NUMBER, countable, number, quotient
-from hpc_train.records.parsing.progress_bar import Bar, bar_of
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.number import NUMBER, countable, number, quotient, seconds
+from hpc_train.records.parsers.progress_bars import Bar, bar_of
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
 # The first line of a dictionary that is printed over several, and its next lines.
@@ -91,20 +85,6 @@ class HfTrainer:
         "{'train_runtime': 38.7, 'train_samples_per_second': 52.92, "
         "'train_steps_per_second': 0.827, 'train_loss': 2.2, 'epoch': 1.0}\n"
     )
-    states: Mapping[str, Scope] = {
-        "examples": "global",
-        "batch_size": "per_rank",
-        "global_batch_size": "global",
-        "world_size": "global",
-        "steps": "global",
-        "parameters": "global",
-        "step_time": "global",
-        "loss": "global",
-        "grad_norm": "global",
-        "learning_rate": "global",
-        "time_to_train": "global",
-        "samples_per_second": "global",
-    }
 
     def __init__(self) -> None:
         self._opened = ""
@@ -321,3 +301,175 @@ class HfBar:
 
 def _step(bar: Bar) -> int | None:
     return bar.done if (bar.step_time or 0) > _SLOW_S else None
+
+
+# Dictionaries that Hugging Face's Trainer logs -> measurements.
+#
+# The loss is the mean over ranks and over the logged steps. Samples and steps per second are those
+# of the whole job over the whole run. `train_tokens_per_second` is per device in the summary, and
+# of the whole job together with `num_input_tokens_seen`. Memory is in GiB, of the printing rank.
+
+TrainerLog = Mapping[str, str]
+
+_LOGGED: dict[str, tuple[str, Scope]] = {
+    "loss": ("loss", "global"),
+    "grad_norm": ("grad_norm", "global"),
+    "learning_rate": ("learning_rate", "global"),
+    "lr": ("learning_rate", "global"),
+    "memory(GiB)": ("memory", "per_rank"),
+    "memory/max_active (GiB)": ("memory", "per_rank"),
+    "memory/max_mem_active(gib)": ("memory", "per_rank"),
+    "tokens_per_second_per_gpu": ("tokens_per_second", "per_gpu"),
+    "tokens/train_per_sec_per_gpu": ("tokens_per_second", "per_gpu"),
+}
+# Keys that distinguish a log of the Trainer from other dictionaries with a loss.
+_COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
+_STEP = (
+    *("global_step/max_steps", "steps[global_step/max_steps]", "iteration"),
+    *("current_steps", "global_step", "step"),
+)
+_SUMMARY: dict[str, tuple[str, Scope]] = {
+    "train_samples_per_second": ("samples_per_second", "global"),
+    "train_tokens_per_second": ("tokens_per_second", "per_gpu"),
+}
+_RATES = frozenset({"train_samples_per_second", "train_steps_per_second"})
+
+
+def hits_of_log(log: TrainerLog, step: int | None = None, steps: int = 1) -> Iterator[Hit]:
+    """Yield what one dictionary states; `step` is the current step, used if it names none.
+
+    Copies by other ranks are the same measurement.
+    """
+    if "train_runtime" in log and _RATES & log.keys():
+        yield from summary_hits(log)
+    elif "loss" in log and _COMPANIONS & log.keys():
+        yield from _logged(log, step, steps)
+    elif "eval_accuracy" in log:
+        yield from accuracy_hits(log, step_of(log) or step)
+
+
+def summary_hits(log: TrainerLog) -> Iterator[Hit]:
+    """Yield the values of the summary after the training, in a dictionary or a table."""
+    runtime = seconds(log["train_runtime"]) if "train_runtime" in log else None
+    if runtime is not None:
+        yield Hit("time_to_train", runtime, "global", once="summary")
+    for key, (metric, scope) in _SUMMARY.items():
+        value = number(log[key]) if key in log else None
+        if value is not None:
+            yield Hit(metric, value, scope, once="summary")
+
+
+def accuracy_hits(log: TrainerLog, step: int | None = None) -> Iterator[Hit]:
+    """Yield the accuracy of an evaluation, a fraction."""
+    value = number(log["eval_accuracy"])
+    if value is not None:
+        yield Hit("accuracy", value, "global", step, once=f"{step} {log.get('epoch')} {value}")
+
+
+def step_of(log: TrainerLog) -> int | None:
+    """Return the optimiser step that a dictionary names."""
+    text = next((log[key] for key in _STEP if key in log), "")
+    done = text.partition("/")[0]
+    return int(done) if done.isdecimal() and len(done) < 16 else None
+
+
+def total_of(log: TrainerLog) -> int | None:
+    """Return the number of optimiser steps of the whole training, where a dictionary names it."""
+    text = next((log[key].partition("/")[2] for key in _STEP if "/" in log.get(key, "")), "")
+    text = text or log.get("total_steps", "")
+    return int(text) if text.isdecimal() and len(text) < 16 else None
+
+
+def _logged(log: TrainerLog, step: int | None, steps: int) -> Iterator[Hit]:
+    named = step_of(log)
+    # Ranks print the same reduced loss; the epoch alone is rounded, and shared by many steps.
+    copy = " ".join(f"{log.get(key)}" for key in ("loss", *sorted(_COMPANIONS))) + f" {named}"
+    step = step if named is None else named
+    for key, (metric, scope) in _LOGGED.items():
+        value = number(log[key]) if key in log else None
+        if value is not None:
+            yield Hit(metric, value, scope, step, steps=steps, once=copy)
+    if "num_input_tokens_seen" in log:
+        rate = number(log.get("train_tokens_per_second", ""))
+        if rate is not None:
+            yield Hit("tokens_per_second", rate, "global", step, once=copy)
+
+
+# Files of Hugging Face's Trainer: trainer_state.json, all_results.json, train_results.json.
+#
+# The entries of `log_history` are the Trainer's log entries, each with its step. The
+# result files contain the summary, one value per line. Units and scopes are the same as in the log.
+
+_HISTORY = '"log_history": ['
+_ENTRY = re.compile(r"\{[^{}]{0,16384}\}")
+_LONGEST = 1 << 15
+_RESULT = re.compile(
+    r'^ *"((?:train|eval)_(?:runtime|samples_per_second|tokens_per_second|accuracy))": '
+    r"([-+.\w]{1,40}),?$"
+)
+
+
+class HfState:
+    """Parser of the files; remembers the part of an entry that it has seen."""
+
+    title = "Hugging Face Trainer's trainer_state.json and *_results.json"
+    literals = (
+        _HISTORY.encode(),
+        b'"train_runtime": ',
+        b'"train_samples_per_second": ',
+        b'"train_tokens_per_second": ',
+        b'"eval_accuracy": ',
+    )
+    sample = (
+        '  "log_history": [\n    {\n      "epoch": 0.5,\n      "learning_rate": 5e-05,\n'
+        '      "loss": 2.41,\n      "step": 10\n    },\n    {\n      "epoch": 1.0,\n'
+        '      "step": 20,\n      "train_loss": 2.2,\n      "train_runtime": 38.7,\n'
+        '      "train_samples_per_second": 52.9\n    }\n  ],\n'
+    )
+
+    def __init__(self) -> None:
+        self.wants_next = False
+        self._open = ""
+        self._step = 0
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the values of the entries that end on this line, or the result on this line."""
+        text = line.text
+        if not self.wants_next:
+            start = text.find(_HISTORY)
+            if start < 0:
+                yield from _result(text)
+                return
+            self.wants_next, self._open, self._step = True, "", 0
+            text = text[start + len(_HISTORY) :]
+        self._open += text + " "
+        end = 0
+        for entry in _ENTRY.finditer(self._open):
+            end = entry.end()
+            yield from self._entry(entry[0])
+        self._open = self._open[end:].lstrip(" ,")
+        if self._open.startswith("]"):
+            self.wants_next = False
+        elif len(self._open) > _LONGEST:
+            self.wants_next = False
+            yield Unreadable()
+
+    def _entry(self, text: str) -> Iterator[Hit | Unreadable]:
+        try:
+            entry = json.loads(text, parse_int=str, parse_float=str, parse_constant=str)
+        except ValueError:
+            yield Unreadable()
+            return
+        log = {key: value for key, value in entry.items() if isinstance(value, str)}
+        step = step_of(log)
+        steps = max(1, (step or 0) - self._step) if "loss" in log else 1
+        if "loss" in log:
+            self._step = step or 0
+        yield from hits_of_log(log, step, steps)
+
+
+def _result(text: str) -> Iterator[Hit]:
+    result = _RESULT.match(text)
+    if result is not None:
+        log = {result[1]: result[2]}
+        yield from accuracy_hits(log) if "eval_accuracy" in log else summary_hits(log)
