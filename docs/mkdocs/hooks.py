@@ -19,11 +19,8 @@ from hpc_train.lint.rules import all_rules
 from hpc_train.model.record import UNITS
 from hpc_train.pipeline.site.show import list_sites, site_keys
 from hpc_train.records.collect import wanted
-from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.read_log import parsers_of
-from hpc_train.records.run_parsers import stated
-from hpc_train.records.signatures.base import PACKAGED
-from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.records.read_log import GUESSING, parsers_of, stated
+from hpc_train.records.signatures import PACKAGED, catalogue
 
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")
 _MARKED = re.compile(r"^(```\w+) .*$", re.MULTILINE)

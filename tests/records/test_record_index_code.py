@@ -10,14 +10,14 @@ import pytest
 
 from hpc_train.records import record_index
 from hpc_train.records.collect import logs_of, records_of, wanted
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 from hpc_train.records.record_index import Index
 
 # The number of records, whether the log was known, and the parsers that were imported.
 READ = """
 import sys
 from pathlib import Path
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.record_index import Index
 log, kept = map(Path, sys.argv[1:])

@@ -10,10 +10,9 @@ from hpc_train import registry
 from hpc_train.data_folders import data_file
 from hpc_train.model.record import UNITS
 from hpc_train.records import parsers
-from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.literal_positions import finder
+from hpc_train.records.line import finder
 from hpc_train.records.parsers.formats import FormatError, compiled, read_formats
-from hpc_train.records.run_parsers import maker, stated
+from hpc_train.records.read_log import GUESSING, maker, stated
 from tests.records.noise import noise
 from tests.records.parse_text import parse
 
