@@ -11,8 +11,8 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import JobEnd
 from hpc_train.records.collect import collect
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.find_logs import log_files
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.log_file import log_files
+from hpc_train.records.read_log import ParseStats
 from hpc_train.regularfile import is_there, open_regular, read_regular
 
 LINE = '@hpct {"event":"step","rank":0,"step":1,"step_time":0.1,"samples":8}\n'

@@ -19,10 +19,8 @@ from hpc_train.lint.rules import all_rules
 from hpc_train.model.record import UNITS
 from hpc_train.pipeline.site.show import list_sites, site_keys
 from hpc_train.records.collect import wanted
-from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.read_log import parsers_of
-from hpc_train.records.signatures.base import PACKAGED
-from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.records.read_log import GUESSING, parsers_of, stated
+from hpc_train.records.signatures import PACKAGED, catalogue
 
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")
 _MARKED = re.compile(r"^(```\w+) .*$", re.MULTILINE)
@@ -165,7 +163,7 @@ def _logs() -> str:
     parts = ["# Supported logs\n", "## Metrics\n", *_table(("metric", "unit"), UNITS.items())]
     parts.append("\n## Formats\n")
     for name, parser in (parsers_of(wanted("auto")) | parsers_of(wanted(GUESSING))).items():
-        states = ", ".join(f"`{metric}` {scope}" for metric, scope in parser.states.items())
+        states = ", ".join(f"`{metric}` {scope}" for metric, scope in stated(parser).items())
         parts.append(f"### {name}\n\n{parser.title}: {states}.\n")
         parts.append(f"```text\n{parser.sample}\n```\n")
     return "\n".join(parts)

@@ -20,16 +20,14 @@ from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.study_runs import indexed, study_runs
 from hpc_train.records.collect import apart_warnings, is_apart, packs_in, wanted
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
-from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.read_log import Log, Wanted, parsers_of
+from hpc_train.records.read_log import GUESSING, Log, ParseStats, Wanted, parsers_of, stated
 from hpc_train.records.record_file import csv_rows, json_lines
 from hpc_train.specs.option_pattern import own_patterns
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.records.parsing.log_parser import LogParser
+    from hpc_train.records.parsers.base import LogParser
 
 
 class Collection:
@@ -133,7 +131,9 @@ def formats_text(form: str = "auto") -> str:
 
 
 def _explained(name: str, parser: LogParser) -> str:
-    states = [f"    {metric} [{UNITS[metric]}]: {scope}" for metric, scope in parser.states.items()]
+    states = [
+        f"    {metric} [{UNITS[metric]}]: {scope}" for metric, scope in stated(parser).items()
+    ]
     sample = [f"    | {line}" for line in parser.sample.splitlines()]
     return "\n".join([f"{name}: {parser.title}", *states, *sample]) + "\n"
 

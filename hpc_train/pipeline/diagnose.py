@@ -21,14 +21,12 @@ from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.nccl_transport import run_network
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.diagnosis.flight_recorder import PATTERN, FlightDump, read_dump
-from hpc_train.records.find_logs import jobs_of, log_files, readable
+from hpc_train.records.diagnosis.waits import PATTERN, FlightDump, read_dump
 from hpc_train.records.foreign_logs_by_run import files_of, refuse_empty
-from hpc_train.records.log_file import unreadable_kind
-from hpc_train.records.nccl.read_transport import transport_in
-from hpc_train.records.nccl.tally import Tally
-from hpc_train.records.signatures.base import Signature
-from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.records.log_file import jobs_of, log_files, readable, unreadable_kind
+from hpc_train.records.nccl.read_nccl_lines import Tally
+from hpc_train.records.nccl.transport import transport_in
+from hpc_train.records.signatures import Signature, catalogue
 from hpc_train.regularfile import is_folder
 from hpc_train.runs.expected_runs import latest_attempts
 

@@ -14,10 +14,8 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.study_runs import deleted_logs, has_one_rank, run_records
 from hpc_train.records.collect import logs_of, wanted
-from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.pattern_suggestions import Suggestion, suggested_for
-from hpc_train.records.read_log import Log, Reading, extend
+from hpc_train.records.read_log import GUESSING, Log, ParseStats, Reading, extend
 from hpc_train.records.slow_ranks import slow_ranks
 from hpc_train.regularfile import is_regular, open_regular
 from hpc_train.runs.expected_runs import run_time_s

@@ -11,8 +11,7 @@ from hpc_train.json_files import to_json
 from hpc_train.model.run import Run
 from hpc_train.model.site_network import Network
 from hpc_train.model.transport import Transport
-from hpc_train.records.nccl.read_transport import transport_of
-from hpc_train.records.nccl.transport_verdict import verdict
+from hpc_train.records.nccl.transport import transport_of, verdict
 from hpc_train.regularfile import is_folder
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 

@@ -22,7 +22,7 @@ from hpc_train.model.study import Gates, Regression, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
-from hpc_train.records.find_logs import log_files, readable
+from hpc_train.records.log_file import log_files, readable
 from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import is_folder, is_regular, sha256_of
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows

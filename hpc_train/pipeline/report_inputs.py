@@ -42,13 +42,11 @@ from hpc_train.pipeline.nccl_transport import (
 )
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import apart_warnings, packs_in, wanted
-from hpc_train.records.find_logs import log_files, rank_of
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
-from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.mlperf_run import MlperfRun, mlperf_run, scaling_factor
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.log_file import log_files, rank_of
+from hpc_train.records.parsers.mlperf import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.records.pattern_suggestions import suggested_for
-from hpc_train.records.read_log import Log, Wanted
+from hpc_train.records.read_log import GUESSING, Log, ParseStats, Wanted
 from hpc_train.records.record_file import read_record_file
 from hpc_train.runs.run_conditions import conditions_of
 from hpc_train.runs.run_folders import homes, is_run, run_folders

@@ -16,10 +16,8 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.collect import each_once, logs_of, packs_in
-from hpc_train.records.find_logs import log_files
-from hpc_train.records.guessed_records import with_scope
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.read_log import Log, Wanted
+from hpc_train.records.log_file import log_files
+from hpc_train.records.read_log import Log, ParseStats, Wanted, with_scope
 from hpc_train.records.record_file import json_lines, read_record_file
 from hpc_train.records.record_index import Index
 from hpc_train.regularfile import is_folder, is_regular, read_regular

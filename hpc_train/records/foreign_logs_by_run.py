@@ -10,12 +10,18 @@ from pathlib import Path
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.records.collect import logs_of
 from hpc_train.records.event_file import is_event_file
-from hpc_train.records.find_logs import NAMES, event_files, log_files, rank_of, readable
-from hpc_train.records.log_file import first_bytes, open_log
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.wandb_chart import charted_runs
+from hpc_train.records.log_file import (
+    NAMES,
+    event_files,
+    first_bytes,
+    log_files,
+    open_log,
+    rank_of,
+    readable,
+)
+from hpc_train.records.parsers.metric_tables import charted_runs
 from hpc_train.records.pattern_suggestions import suggested_for
-from hpc_train.records.read_log import Log
+from hpc_train.records.read_log import Log, ParseStats
 
 _SHOWN = 8
 _NEAREST = 3

@@ -18,13 +18,11 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import UNITS
 from hpc_train.model.regex_parts import literal_of
-from hpc_train.records.find_logs import readable
 from hpc_train.records.line import Line
-from hpc_train.records.log_blocks import Block, blocks
-from hpc_train.records.log_file import open_log
-from hpc_train.records.parsing.printed_quantities import Quantity, quantities
-from hpc_train.records.parsing.times_and_rates import RATES, SECONDS, with_unit_of_key
-from hpc_train.records.parsing.user_pattern import UserPattern
+from hpc_train.records.line_dispatch import Block, blocks
+from hpc_train.records.log_file import open_log, readable
+from hpc_train.records.parsers.generic import RATES, SECONDS, Quantity, quantities, with_unit_of_key
+from hpc_train.records.parsers.pattern import UserPattern
 
 MOST_LINES = 50_000
 _MOST = 3

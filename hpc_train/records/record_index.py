@@ -16,11 +16,8 @@ from hpc_train import registry
 from hpc_train.data_folders import data_file
 from hpc_train.model import record as model
 from hpc_train.model.record import Pack
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.log_parser import LogParser
-from hpc_train.records.read_log import Log, Reading, Wanted, extend
-from hpc_train.records.record_codec import unpressed
-from hpc_train.records.run_parsers import maker
+from hpc_train.records.parsers.base import LogParser
+from hpc_train.records.read_log import Log, ParseStats, Reading, Wanted, extend, maker, unpressed
 from hpc_train.regularfile import open_regular
 from hpc_train.version import VERSION
 

@@ -10,13 +10,19 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.nccl_tests import NcclTests
-from hpc_train.records.parsing.log_parser import Hit
-from hpc_train.records.signatures.base import Sighting, Signature
-from hpc_train.records.signatures.catalogue import Catalogue, catalogue
-from hpc_train.records.torchrun_report import LITERALS as BOX
-from hpc_train.records.torchrun_report import FailedRank, TorchrunReport
-from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.nccl_benchmarks import NcclTests
+from hpc_train.records.signatures import Catalogue, Sighting, Signature, catalogue
+from hpc_train.records.tracebacks import (
+    INSIDE,
+    FailedRank,
+    Raised,
+    Speaker,
+    TorchrunReport,
+    Tracebacks,
+    speaker_of,
+)
+from hpc_train.records.tracebacks import LITERALS as BOX
 
 EXCEPTION = "python_exception"
 RANK_FAILED = "torchrun_child_failed_rank"

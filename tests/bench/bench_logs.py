@@ -36,7 +36,7 @@ PATTERN = "@hpct \\{|Worker [0-9]+ - Epoch"
 COLLECT = """
 import json, resource, sys, time
 from pathlib import Path
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.record_index import Index
 kept, look = Path(sys.argv[2]), wanted(sys.argv[4])
@@ -58,8 +58,8 @@ import json, resource, sys, time
 from pathlib import Path
 from hpc_train.model.diagnosis import JobEnd
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.nccl.read_transport import transport_in
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.nccl.transport import transport_in
+from hpc_train.records.nccl.read_nccl_lines import Tally
 tally, wall, cpu = Tally(), time.perf_counter(), time.process_time()
 found, _ = diagnose_logs([Path(sys.argv[1])], ["log"], JobEnd(), tally)
 transport_in(tally)

@@ -15,7 +15,7 @@ from hpc_train.model.log_selection import Search
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline.diagnose import Diagnosed, diagnose
 from hpc_train.pipeline.report_inputs import report_inputs
-from hpc_train.records.mlperf_run import MlperfRun, mlperf_run
+from hpc_train.records.parsers.mlperf import MlperfRun, mlperf_run
 from hpc_train.tables.parquet import records_frame
 from hpc_train.tables.runs import run_frame
 

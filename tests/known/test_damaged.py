@@ -12,7 +12,7 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.pipeline.diagnose import diagnose
 from hpc_train.records.collect import collect
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 from tests.known.folder import Row, rows
 from tests.known.stated import NOWHERE
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpc_train.model import record as record_module
 from hpc_train.model.record import Record, Scope, joined_packs, packs_of
-from hpc_train.records.record_codec import pressed, unpressed
+from hpc_train.records.read_log import pressed, unpressed
 
 SCOPES: tuple[Scope, ...] = ("global", "per_gpu", "per_rank")
 NUMBERS = st.integers(0, 2**63 - 1)

@@ -18,8 +18,9 @@ import msgspec
 import hpc_train
 from hpc_train.data_folders import data_file
 from hpc_train.lint.options import srun_value_forms
+from hpc_train.records.diagnosis.attempts import marks
 from hpc_train.records.parsers.formats import compiled, read_formats
-from hpc_train.records.signatures.catalogue import packaged
+from hpc_train.records.signatures import packaged
 
 ROOT = Path(hpc_train.__file__).parent
 _CALLS = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
@@ -41,8 +42,10 @@ def patterns() -> dict[re.Pattern[Any], str]:
                 found.setdefault(pattern, f"{module.__name__}.{name}")
         for line, pattern in _written(module):
             found.setdefault(pattern, f"{module.__name__}:{line}")
-    for signature in packaged():
-        found.setdefault(signature.compiled, f"signatures.{signature.id}")
+    in_data = [(one.compiled, one.id) for one in packaged()]
+    in_data += [(one.compiled, one.literals[0]) for one in (*marks().ends, *marks().starts)]
+    for pattern, name in in_data:
+        found.setdefault(pattern, f"data.{name}")
     formats = read_formats(data_file("formats.yaml"))
     for name in formats.value.formats:
         shapes, damaged = compiled(formats, name)

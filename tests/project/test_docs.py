@@ -13,7 +13,7 @@ import pytest
 from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.pipeline.site.check import check_site
-from hpc_train.records.signatures.catalogue import read_own
+from hpc_train.records.signatures import read_own
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job, is_study
 from hpc_train.specs.sizes_option import build_study

@@ -18,7 +18,7 @@ from hpc_train.cli.commands import COMMANDS
 from hpc_train.data_folders import profile_folder
 from hpc_train.lint.rules import all_rules
 from hpc_train.pipeline.site.show import site_keys
-from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.records.signatures import catalogue
 from hpc_train.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -12,9 +12,9 @@ from hpc_train.data_folders import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.options import value_forms
 from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
+from hpc_train.records.diagnosis.attempts import marks
 from hpc_train.records.parsers.formats import read_formats
-from hpc_train.records.signatures.catalogue import packaged
-from hpc_train.records.signatures.explain import is_crash
+from hpc_train.records.signatures import is_crash, packaged
 from hpc_train.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 from hpc_train.submissions.slurm.job_states import sentence
@@ -23,6 +23,7 @@ FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
     "exit_codes.yaml": lambda: is_crash("-9"),
     "formats.yaml": lambda: read_formats(data_file("formats.yaml")),
+    "log_marks.yaml": marks,
     "nccl_variables.yaml": nccl_variables,
     "signature_files.yaml": packaged,
     "slurm_options.yaml": lambda: (sbatch_grammar(), srun_grammar()),

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.records.signatures.catalogue import packaged
+from hpc_train.records.signatures import packaged
 from tests.project.compiled_patterns import patterns
 from tests.project.hostile_texts import Text, hostile_texts
 from tests.project.match_time import asked, seconds_of
@@ -59,9 +59,8 @@ def test_patterns_are_found_wherever_they_are_held() -> None:
     places = " ".join(place for _, place in found())
     for part in (
         "records.parsers",
-        "records.parsing",
         "lint.rules",
-        "end_markers",
+        "data.Training completed",
         "records.line._PREFIX",
         "sites",
     ):

@@ -7,9 +7,8 @@ from pathlib import Path
 
 from hpc_train.model.transport import Transport
 from hpc_train.records.line_dispatch import dispatch
-from hpc_train.records.nccl.read_nccl_lines import TransportReader
-from hpc_train.records.nccl.read_transport import facts, transport_of
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.nccl.read_nccl_lines import Tally, TransportReader
+from hpc_train.records.nccl.transport import facts, transport_of
 
 LOGS = Path(__file__).parents[1] / "logs" / "nccl"
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 import io
 
 from hpc_train import registry
-from hpc_train.records.guessed_records import GUESSING
 from hpc_train.records.line_dispatch import dispatch
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.log_parser import OF_LINE, Hit
-from hpc_train.records.run_parsers import hits_in, maker
+from hpc_train.records.parsers.base import OF_LINE, Hit
+from hpc_train.records.read_log import GUESSING, ParseStats, hits_in, maker
 
 Brief = tuple[str, float, str, int | None, int | None]
 

@@ -6,7 +6,7 @@ import io
 
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.signature_matcher import SymptomReader
-from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures import Sighting
 
 
 def sighted(text: str | bytes, rank: int | None = None) -> list[Sighting]:

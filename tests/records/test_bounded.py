@@ -18,7 +18,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import JobEnd
 from hpc_train.records.collect import collect
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.nccl.read_nccl_lines import Tally
 log, started = Path(sys.argv[1]), time.process_time()
 try:
     records = sum(1 for _ in collect("r", [log]))

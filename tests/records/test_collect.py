@@ -16,11 +16,11 @@ import zstandard
 from hpc_train.errors import LogParseError, UnknownNameError
 from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 
 EVENT = b'@hpct {"step":1,"step_time":0.5}\n'
 PLUG_IN = b"""
-from hpc_train.records.parsing.log_parser import Hit, Unreadable
+from hpc_train.records.parsers.base import Hit, Unreadable
 
 class Ours:
     title, sample, states = "ours", "ours 300 W", {"power": "per_rank"}

@@ -9,9 +9,8 @@ from collections.abc import Callable
 import pytest
 
 from hpc_train.records import line_dispatch
-from hpc_train.records.line_dispatch import Mark, dispatch
-from hpc_train.records.literal_positions import Find, finder, turns
-from hpc_train.records.log_blocks import Block, Stream, blocks
+from hpc_train.records.line import Find, finder, turns
+from hpc_train.records.line_dispatch import Block, Mark, Stream, blocks, dispatch
 
 TEXT = (
     b"head one\r\n\none two\rtwo bar\r\rtwo\n\x00\xff one\n" + b"x" * 300 + b"one\nrow\n\nlast two"

@@ -15,7 +15,7 @@ from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
 from hpc_train.records.event_file import EventLines, _masked, scalars
 from hpc_train.records.foreign_logs_by_run import foreign_runs
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 
 # Written by the package tensorboard 2.20: 2-nodes with simple_value, 4-nodes with tensors.
 WRITTEN = Path(__file__).parents[2] / "examples" / "tensorboard"

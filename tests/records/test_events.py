@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 from tests.records.parse_text import Brief, brief, parse
 
 

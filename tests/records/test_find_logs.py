@@ -10,9 +10,9 @@ import yaml
 
 from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
-from hpc_train.records.find_logs import jobs_of
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.log_parser import Hit
+from hpc_train.records.log_file import jobs_of
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.read_log import ParseStats
 from tests.records.parse_text import parse, values
 
 

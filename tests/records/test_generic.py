@@ -9,8 +9,7 @@ import pytest
 
 from hpc_train.model.record import UNITS
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.generic import Generic
-from hpc_train.records.parsing.printed_quantities import quantities
+from hpc_train.records.parsers.generic import Generic, quantities
 from tests.records.parse_text import Brief, brief
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "hand-written-lines.md"

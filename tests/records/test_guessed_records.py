@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records.collect import collect
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 
 EPOCHS = "Epoch 0 took 0.5s, 3800 images/sec\nEpoch 1 took 0.25s, 3900 images/sec\n"
 

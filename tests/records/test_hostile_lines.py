@@ -9,7 +9,7 @@ import time
 import pytest
 
 from hpc_train import registry
-from hpc_train.records.run_parsers import maker
+from hpc_train.records.read_log import maker
 from tests.records.parse_text import parse
 
 NAMES = tuple(registry.BUILT_IN["parsers"])

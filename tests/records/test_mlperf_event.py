@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hpc_train.records.parsers.base import Unreadable
 from hpc_train.records.parsers.mlperf import Event, events_in, sole_event
-from hpc_train.records.parsing.log_parser import Unreadable
 
 WORDS = st.text('ab_é"\\ \n', max_size=6)
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))

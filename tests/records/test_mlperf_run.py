@@ -9,10 +9,9 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.records.collect import collect
-from hpc_train.records.mlperf_run import mlperf_run, scaling_factor
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.mlperf import events_in
-from hpc_train.records.parsing.log_parser import Unreadable
+from hpc_train.records.parsers.base import Unreadable
+from hpc_train.records.parsers.mlperf import events_in, mlperf_run, scaling_factor
+from hpc_train.records.read_log import ParseStats
 
 LOGS = Path(__file__).parents[1] / "logs" / "mlperf"
 

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from hpc_train import registry
 from hpc_train.model.record import UNITS
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.run_parsers import maker
+from hpc_train.records.read_log import ParseStats, maker
 from tests.records.parse_text import parse
 
 NAMES = tuple(registry.BUILT_IN["parsers"])

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.literal_positions import finder
-from hpc_train.records.log_blocks import Block
+from hpc_train.records.line import finder
+from hpc_train.records.line_dispatch import Block
 from hpc_train.records.nccl.read_nccl_lines import TransportReader, lines_with
-from hpc_train.records.nccl.read_transport import facts, transport_of
+from hpc_train.records.nccl.transport import facts, transport_of
 from tests.records.nccl_lines import LOGS, channel, of_file, seen, tally
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.records.nccl.transport_verdict import verdict
+from hpc_train.records.nccl.transport import verdict
 from tests.records.nccl_lines import channel, seen
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.model.site_network import Network
 from hpc_train.model.transport import Adapter, Transport
-from hpc_train.records.nccl.transport_verdict import verdict
+from hpc_train.records.nccl.transport import verdict
 
 
 def two_nodes(*kinds: str, **more: Any) -> Transport:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.parse_stats import LineSample, ParseStats
-from hpc_train.records.parsing.printed_numbers import scaled
+from hpc_train.records.parsers.number import scaled
+from hpc_train.records.read_log import LineSample, ParseStats
 from hpc_train.records.signature_matcher import Clock
 from tests.records.parse_text import values
 

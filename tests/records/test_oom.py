@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.signatures.catalogue import catalogue
-from hpc_train.records.signatures.explain import explain, kind_of, size
+from hpc_train.records.signatures import catalogue, explain, kind_of, size
 from tests.cases import cases
 from tests.records.sighted import groups, ids, sighted
 

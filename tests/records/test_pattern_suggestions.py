@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.user_pattern import UserPattern
+from hpc_train.records.parsers.pattern import UserPattern
 from hpc_train.records.pattern_suggestions import suggested_for, suggestions
 from hpc_train.specs.option_pattern import own_patterns
 

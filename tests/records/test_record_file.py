@@ -18,10 +18,8 @@ from hpc_train.model.record import Record, packs_of
 from hpc_train.pipeline.collect import records_text
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.line import Line
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsing.log_parser import Hit
-from hpc_train.records.read_log import Wanted
-from hpc_train.records.record_codec import Packer
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.read_log import Packer, ParseStats, Wanted
 from hpc_train.records.record_file import csv_rows, is_record_file
 from hpc_train.records.record_index import Index
 

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.record import Pack, Record, packs_of
-from hpc_train.records import read_log, record_codec
+from hpc_train.records import read_log
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.log_file import open_log
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 from hpc_train.records.record_index import Index
 
 EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
@@ -23,7 +23,7 @@ EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
 MEASURE = """
 import sys
 from pathlib import Path
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.record_index import Index
 log, kept = map(Path, sys.argv[1:])
@@ -217,7 +217,7 @@ def test_records_come_while_the_file_is_read(log: Path, monkeypatch: pytest.Monk
 
 
 def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_codec, "LOT", 2)
+    monkeypatch.setattr(read_log, "LOT", 2)
     log.write_bytes(b"".join(EVENT % number for number in range(1, 6)))
     _, kept = collect(log)
     with log.open("ab") as file:
@@ -228,7 +228,7 @@ def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_half_read_growth_is_read_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_codec, "LOT", 1)
+    monkeypatch.setattr(read_log, "LOT", 1)
     look = wanted("auto")
     _, kept = collect(log)
     with log.open("ab") as file:

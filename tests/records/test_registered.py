@@ -10,14 +10,9 @@ from hpc_train import registry
 from hpc_train.data_folders import data_file
 from hpc_train.model.record import UNITS
 from hpc_train.records import parsers
-from hpc_train.records.guessed_records import GUESSING
-from hpc_train.records.literal_positions import finder
-from hpc_train.records.parsers import base as plugin_base
-from hpc_train.records.parsers import number as plugin_number
-from hpc_train.records.parsers import pattern as plugin_pattern
+from hpc_train.records.line import finder
 from hpc_train.records.parsers.formats import FormatError, compiled, read_formats
-from hpc_train.records.parsing import log_parser, printed_numbers, single_regex_parser
-from hpc_train.records.run_parsers import maker
+from hpc_train.records.read_log import GUESSING, maker, stated
 from tests.records.noise import noise
 from tests.records.parse_text import parse
 
@@ -30,7 +25,7 @@ NAMES = tuple(name for name in registry.BUILT_IN["parsers"] if name != GUESSING)
 def test_sample_states_what_the_parser_promises(name: str) -> None:
     parser = maker(name)()
     found = parse(parser.sample.encode(), name)
-    assert {hit.metric: hit.scope for _, hit, _ in found} == dict(parser.states)
+    assert {hit.metric: hit.scope for _, hit, _ in found} == stated(parser) != {}
     assert all(hit.unit or UNITS[hit.metric] for _, hit, _ in found)
 
 
@@ -75,13 +70,6 @@ def test_parsers_holds_registered_parsers_and_the_plugin_interface_only() -> Non
     registered = {target.partition(":")[0].rpartition(".")[2] for target in targets}
     assert modules - registered == {"base", "number", "pattern"}
     assert registered <= modules
-
-
-def test_plugins_get_the_types_that_the_reader_compares_with() -> None:
-    assert plugin_base.Hit is log_parser.Hit
-    assert plugin_base.Unreadable is log_parser.Unreadable
-    assert plugin_pattern.PatternParser is single_regex_parser.PatternParser
-    assert plugin_number.number is printed_numbers.number
 
 
 FORMAT = """\

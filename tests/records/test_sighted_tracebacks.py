@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.records.line import Line
 from hpc_train.records.signature_matcher import SymptomReader
-from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures import Sighting
 from tests.records.sighted import ids, sighted
 
 TRACEBACK = """\

@@ -13,10 +13,10 @@ from hpc_train import typed_values
 from hpc_train.data_folders import data_file
 from hpc_train.errors import SignatureError
 from hpc_train.records import signature_matcher
+from hpc_train.records import signatures as catalogues
 from hpc_train.records.line_dispatch import dispatch
-from hpc_train.records.signatures import catalogue as catalogues
-from hpc_train.records.signatures.base import PACKAGED
-from hpc_train.records.signatures.catalogue import (
+from hpc_train.records.signatures import (
+    PACKAGED,
     catalogue,
     check,
     packaged,

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.records.signatures.base import Sighting
-from hpc_train.records.signatures.catalogue import catalogue
-from hpc_train.records.signatures.explain import explain
+from hpc_train.records.signatures import Sighting, catalogue, explain
 from tests.records.sighted import ids, sighted
 
 BY_ID = catalogue().by_id

@@ -12,9 +12,7 @@ import yaml
 
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.signature_matcher import SymptomReader
-from hpc_train.records.signatures.base import Signature
-from hpc_train.records.signatures.catalogue import packaged
-from hpc_train.records.signatures.explain import explain
+from hpc_train.records.signatures import Signature, explain, packaged
 from tests.records.sighted import ids, sighted
 
 SIGNATURES = packaged()

@@ -10,11 +10,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records import collect as collecting
-from hpc_train.records import worker_processes as spreading
 from hpc_train.records.collect import collect, logs_of, records_of, wanted
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.read_log import Log, Reading, Wanted, whole
-from hpc_train.records.record_codec import unpressed
+from hpc_train.records.read_log import Log, ParseStats, Reading, Wanted, unpressed, whole
 from hpc_train.records.record_index import Index
 
 
@@ -34,8 +31,8 @@ def test_two_processes_read_what_one_reads(
     look, logs = wanted("auto"), logs_of("r", rank_files)
     one, two = ParseStats(), ParseStats()
     alone = list(records_of(logs, look, one))
-    monkeypatch.setattr(spreading, "_LOT", 9000)
-    readings = list(spreading.spread(logs, [5000] * len(logs), look))
+    monkeypatch.setattr(collecting, "_LOT", 9000)
+    readings = list(collecting.spread(logs, [5000] * len(logs), look))
     packs = [unpressed(pack) for reading in readings for pack in reading.packs]
     assert [record for pack in packs for record in pack.records()] == alone
     for reading in readings:
@@ -52,10 +49,11 @@ def test_files_that_the_index_does_not_know_are_read_by_two_processes(
     first = Index(look)
     list(records_of(logs[2:4], look, ParseStats(), first))
     spreads: list[list[Log]] = []
+    real = collecting.spread
 
     def spread(unread: list[Log], sizes: list[int], look: Wanted) -> Iterator[Reading]:
         spreads.append(unread)
-        return spreading.spread(unread, sizes, look)
+        return real(unread, sizes, look)
 
     monkeypatch.setattr(collecting, "worth_it", lambda sizes: len(sizes) > 1)
     monkeypatch.setattr(collecting, "spread", spread)
@@ -69,10 +67,10 @@ def test_files_that_the_index_does_not_know_are_read_by_two_processes(
 
 
 def test_two_processes_only_for_much() -> None:
-    assert not spreading.worth_it([])
-    assert not spreading.worth_it([100_000] * 100)
+    assert not collecting.worth_it([])
+    assert not collecting.worth_it([100_000] * 100)
     # One file is read by one process.
-    assert not spreading.worth_it([10**9, 1000])
+    assert not collecting.worth_it([10**9, 1000])
 
 
 def test_file_that_is_not_there_is_noted(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.records.collect import collect, wanted
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 
 TOOK = LogPattern(
     regex=r"rank (?P<rank>\d+) step (?P<step>\d+) took (?P<step_time>[\d.]+) ms, (?P<power>\d+) W",

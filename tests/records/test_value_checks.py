@@ -13,7 +13,7 @@ import pytest
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import LOT, UNITS, Record, packs_of
 from hpc_train.records.collect import collect, possible, wanted
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 
 
 def one(metric: str, value: float, unit: str = "", line: int = 1, **more: Any) -> Record:

@@ -9,8 +9,8 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.records.collect import collect
 from hpc_train.records.foreign_logs_by_run import foreign_runs, nothing
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.wandb_chart import charted_runs
+from hpc_train.records.parsers.metric_tables import charted_runs
+from hpc_train.records.read_log import ParseStats
 
 
 def column(run: str, metric: str) -> str:

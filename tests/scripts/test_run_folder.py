@@ -13,7 +13,7 @@ import pytest
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
-from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import ParseStats
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]

@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.diagnosis.flight_recorder import FlightDump, read_dump
-from hpc_train.records.diagnosis.flight_recorder_waits import explain_dumps
+from hpc_train.records.diagnosis.waits import FlightDump, explain_dumps, read_dump
 from tests.workload.launching import environment, meeting_point
 
 pytest.importorskip("torch")

@@ -16,7 +16,7 @@ from hpc_train.json_files import cannot_write, write_file
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
 from hpc_train.model.value import Value
-from hpc_train.records.nccl.read_transport import transport_of
+from hpc_train.records.nccl.transport import transport_of
 from hpc_train.regularfile import files_in, read_regular
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import layer_of

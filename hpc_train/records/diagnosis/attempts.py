@@ -5,40 +5,75 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
 from types import MappingProxyType
+from typing import Literal
 
 from msgspec.structs import replace
 
 from hpc_train.model.value import Value
-from hpc_train.records.diagnosis.collective_timeouts import Progress, Wait
-from hpc_train.records.diagnosis.end_markers import Ending
-from hpc_train.records.diagnosis.flight_recorder import FlightDump
 from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, cause_level
+from hpc_train.records.diagnosis.waits import FlightDump, Progress, Wait
 from hpc_train.records.line import Line
+from hpc_train.typed_values import load_data
 
+LONGEST = 500
 # The kind of a start that repeats one of the first lines of its log.
 AGAIN = "again"
-# Lines that one process of a job prints, or the program that starts all of them.
-_SURE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
-    (b"nohup: ignoring input", re.compile(r"^nohup: ignoring input")),
-    (b"will restart worker group", re.compile(r"attempts left; will restart worker group")),
-    # No job starts a thousand times; a damaged number would give as many attempts.
-    (b"hpctrain: restart", re.compile(r"\Ahpctrain: restart(?: (?P<number>\d{1,3}))?\s*\Z")),
-)
-_ONCE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
-    (b"using world size: ", re.compile(r"^using world size: ")),
-    (b"***** Running training *****", re.compile(r"\*{5} Running training \*{5}")),
-    (b"] cmd = ", re.compile(r"\[runner\.py:\d{1,5}:main\] cmd = ")),
-    (b"# nThread ", re.compile(r"^# nThread \d")),
-    (b"STARTING TIMING RUN AT", re.compile(r"^STARTING TIMING RUN AT")),
-    (b"run_start", re.compile(r":::MLP?.{0,200}\brun_start\b")),
-    (b"Started a local Ray instance", re.compile(r"Started a local Ray instance")),
-    (b"Starting job: ", re.compile(r"^\[?titan.{0,80}Starting job: ")),
-    (b"were not passed to `accelerate launch`", re.compile(r"values were not passed to `accel")),
-    (b"SLURM_JOB_ID", re.compile(r"^\W{0,4}SLURM_JOB_?ID\W{1,4}\d")),
-)
 # The last line of the report that LSF appends to the output of a job: the next job begins below it.
 _REPORT = b"The output (if any) is above this job summary."
+
+
+_STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
+EndingKind = Literal["success", "work", "bench", "part", "restart", "failure"]
+
+
+class _Mark(Value, frozen=True, kw_only=True, dict=True):
+    literals: tuple[str, ...]
+    pattern: str
+
+    @cached_property
+    def held(self) -> tuple[bytes, ...]:
+        return tuple(literal.encode() for literal in self.literals)
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def match(self, line: Line) -> re.Match[str] | None:
+        raw = line.raw
+        found = any(literal in raw for literal in self.held)
+        return self.compiled.search(line.text) if found else None
+
+
+class _End(_Mark, frozen=True, kw_only=True, dict=True):
+    kind: EndingKind
+
+
+class _Start(_Mark, frozen=True, kw_only=True, dict=True):
+    sure: bool = False
+
+
+class Marks(Value, frozen=True, kw_only=True):
+    """The lines by which attempts start and end, as they are written in the file."""
+
+    schema: Literal[1]
+    ends: tuple[_End, ...]
+    starts: tuple[_Start, ...]
+
+
+@cache
+def marks() -> Marks:
+    """Return those that come with the package."""
+    return load_data("log_marks.yaml", Marks)
+
+
+class Ending(Value, frozen=True, kw_only=True):
+    """A line that reports how the work ended; `restart` cancels the endings before it."""
+
+    kind: EndingKind
+    line: int
+    text: str
 
 
 class Start(Value, frozen=True, kw_only=True):
@@ -75,11 +110,34 @@ class Observed(Value, frozen=True, kw_only=True):
     dumps: tuple[FlightDump, ...] = ()
 
 
+class EndingReader:
+    """Finds the endings in one log."""
+
+    wants_next = False
+
+    def __init__(self) -> None:
+        self.literals = tuple(dict.fromkeys(one for end in marks().ends for one in end.held))
+
+    def read(self, line: Line) -> Iterator[Ending]:
+        """Yield the ending that the line reports."""
+        # A traced script contains the line only as a quotation.
+        if line.raw.lstrip().startswith(b"+"):
+            return
+        end = next((one for one in marks().ends if one.match(line)), None)
+        if end is not None:
+            # MLPerf's `run_stop` without the rest of its line.
+            found = _STATUS.search(line.text) if "run_stop" in end.literals else None
+            text = f"run_stop, {found[0]}" if found else line.text
+            yield Ending(kind=end.kind, line=line.number, text=text[:LONGEST])
+
+
 class StartReader:
     """Finds in one log the lines by which an attempt may begin."""
 
-    literals = (*(literal for literal, _ in (*_SURE, *_ONCE)), _REPORT)
     wants_next = False
+
+    def __init__(self) -> None:
+        self.literals = (*(one for start in marks().starts for one in start.held), _REPORT)
 
     def read(self, line: Line) -> Iterator[Start]:
         """Yield the start that a line reports."""
@@ -87,11 +145,10 @@ class StartReader:
             return
         if line.raw.strip() == _REPORT:
             yield Start(kind=_REPORT.decode(), line=line.number + 1, sure=True)
-        for literal, pattern in (*_SURE, *_ONCE):
-            if literal in line.raw and (match := pattern.search(line.text)):
+        for one in marks().starts:
+            if match := one.match(line):
                 number = int(match.groupdict().get("number") or 0)
-                sure = (literal, pattern) in _SURE
-                yield Start(kind=literal.decode(), line=line.number, sure=sure, number=number)
+                yield Start(kind=one.literals[0], line=line.number, sure=one.sure, number=number)
                 return
 
 

@@ -24,11 +24,7 @@ from hpc_train.model.diagnosis import (
 from hpc_train.model.finding import LogSeverity
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.records.diagnosis.attempts import Observed, attempts_of
-from hpc_train.records.diagnosis.end_markers import Ending, EndingKind
-from hpc_train.records.diagnosis.flight_recorder import FlightDump
-from hpc_train.records.diagnosis.flight_recorder_waits import explain_dumps
-from hpc_train.records.diagnosis.hang import explain_hang
+from hpc_train.records.diagnosis.attempts import Ending, EndingKind, Observed, attempts_of
 from hpc_train.records.diagnosis.root_cause import (
     CAUSE,
     ENDED,
@@ -45,13 +41,12 @@ from hpc_train.records.diagnosis.root_cause import (
     with_times,
 )
 from hpc_train.records.diagnosis.scan_logs import last_lines, scan
-from hpc_train.records.find_logs import rank_of
-from hpc_train.records.nccl.read_transport import transport_in
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.diagnosis.waits import FlightDump, explain_dumps, explain_hang
+from hpc_train.records.log_file import rank_of
+from hpc_train.records.nccl.read_nccl_lines import Tally
+from hpc_train.records.nccl.transport import transport_in
 from hpc_train.records.read_log import Log
-from hpc_train.records.signatures.base import Sighting
-from hpc_train.records.signatures.catalogue import catalogue
-from hpc_train.records.signatures.explain import explain
+from hpc_train.records.signatures import Sighting, catalogue, explain
 
 UNKNOWN = "unknown_failure"
 # Root causes that report how a rank ended, but not what it did: the end of its log shows that.

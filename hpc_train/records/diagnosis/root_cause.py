@@ -9,8 +9,7 @@ from msgspec.structs import replace
 
 from hpc_train.model.diagnosis import FirstFailure
 from hpc_train.model.value import Value
-from hpc_train.records.signatures.base import Sighting, Signature
-from hpc_train.records.signatures.explain import is_crash
+from hpc_train.records.signatures import Sighting, Signature, is_crash
 
 # Exit codes of ranks that torchrun, or the shell around a rank, terminated.
 _TERMINATED = (-15, 143)

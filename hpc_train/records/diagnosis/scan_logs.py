@@ -16,20 +16,24 @@ from msgspec.structs import replace
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
 from hpc_train.model.value import Value
-from hpc_train.records.diagnosis.attempts import AGAIN, Observed, Start, StartReader
-from hpc_train.records.diagnosis.collective_timeouts import CollectiveReader, Progress, Wait
-from hpc_train.records.diagnosis.end_markers import LONGEST, Ending, EndingKind, EndingReader
+from hpc_train.records.diagnosis.attempts import (
+    AGAIN,
+    LONGEST,
+    Ending,
+    EndingKind,
+    EndingReader,
+    Observed,
+    Start,
+    StartReader,
+)
 from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, cause_level
-from hpc_train.records.find_logs import rank_of
+from hpc_train.records.diagnosis.waits import CollectiveReader, Progress, Wait
 from hpc_train.records.line import Line
-from hpc_train.records.line_dispatch import dispatch
-from hpc_train.records.log_blocks import Block, blocks
-from hpc_train.records.log_file import open_log
-from hpc_train.records.nccl.read_nccl_lines import TransportReader
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.line_dispatch import Block, blocks, dispatch
+from hpc_train.records.log_file import open_log, rank_of
+from hpc_train.records.nccl.read_nccl_lines import Tally, TransportReader
 from hpc_train.records.signature_matcher import SymptomReader
-from hpc_train.records.signatures.base import Sighting
-from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.records.signatures import Sighting, catalogue
 
 _log = logging.getLogger(__name__)
 # A job of thousands of ranks repeats the same line thousands of times.

@@ -10,12 +10,11 @@ seconds of one iteration.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
-from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.log_parser import Hit, Unreadable
-from hpc_train.records.parsing.printed_numbers import (
+from hpc_train.records.parsers.base import Hit, RunningStep, Unreadable
+from hpc_train.records.parsers.number import (
     NUMBER,
     finite,
     number,
@@ -23,7 +22,6 @@ from hpc_train.records.parsing.printed_numbers import (
     scan_object,
     whole,
 )
-from hpc_train.records.parsing.step_counts import RunningStep
 
 # `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is the variant of AWS's examples for Neuron.
 _TEXT = re.compile(
@@ -83,12 +81,6 @@ class DlLogger:
         "train.total_ips : 2456.7 img/s train.lr : 0.1 None\n"
         'DLLL {"timestamp": "1715000000.0", "type": "LOG", "step": [0], "data": {"val.top1": 12.5}}'
     )
-    states: Mapping[str, Scope] = {
-        "loss": "global",
-        "samples_per_second": "global",
-        "learning_rate": "global",
-        "accuracy": "global",
-    }
     wants_next = False
 
     def __init__(self) -> None:

@@ -12,7 +12,7 @@ finite numbers are ignored.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -20,8 +20,8 @@ import msgspec
 from hpc_train.model.record import UNITS, Scope
 from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.records.line import Line, clean, peel
-from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.printed_numbers import finite, scan, whole
+from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsers.number import finite, scan, whole
 
 MOST_CONDITIONS = 50
 _LONGEST_CONDITION = 200
@@ -58,11 +58,6 @@ class Events:
     title = "`@hpct` events of hpctrain's workload, or of any script"
     literals = (b"@hpct {",)
     sample = '@hpct {"event": "step", "step": 10, "step_time": 0.12, "samples": 64, "loss": 1.93}'
-    states: Mapping[str, Scope] = {
-        "step_time": "per_rank",
-        "samples": "per_rank",
-        "loss": "per_rank",
-    }
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:

@@ -19,9 +19,8 @@ from hpc_train.errors import HpcTrainError, nearest
 from hpc_train.model.record import UNITS, Scope
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.printed_numbers import NUMBER, VALUE, number, scaled
-from hpc_train.records.parsing.step_counts import Intervals
+from hpc_train.records.parsers.base import OF_LINE, Hit, Intervals, Unreadable
+from hpc_train.records.parsers.number import NUMBER, VALUE, number, scaled
 from hpc_train.typed_values import decode
 from hpc_train.yamlfile import read
 
@@ -197,14 +196,6 @@ class FormatParser:
         self._step: int | None = None
         self._steps = 1
         self._intervals = Intervals()
-
-    @property
-    def states(self) -> Mapping[str, Scope]:
-        """The metrics of the sample, and their scopes."""
-        parser = FormatParser(self._name)
-        lines = map(Line, self.sample.encode().split(b"\n"))
-        found = [hit for line in lines for hit in parser.read(line)]
-        return {hit.metric: hit.scope for hit in found if isinstance(hit, Hit)}
 
     # Most of the formats are never needed for a log.
     @cached_property

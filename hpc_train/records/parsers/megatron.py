@@ -4,37 +4,22 @@ The fields of a line, their order and their spelling (`lm loss`, `lm-loss`, `lm_
 generation, so fields are read by name (`megatron_metrics`). They are printed by the last rank
 (GPT-NeoX, Megatron-DeepSpeed: rank 0) for the whole job: times [ms] and losses are global and the
 mean of the log interval; TFLOP/s and tokens/s are per GPU unless the key states another scope. Of
-a pair `now/mean` (Primus), the first value is used. Also read:
+a pair `now/mean` (Primus), the first value is used.
 
-| line | metric | scope |
-|---|---|---|
-| `world_size ..... 16` and the like, `using world size: 16, ...` | world_size, ... | global |
-| `validation loss at iteration n \\| lm loss value: ...` | loss, variant validation | global |
-| `[Rank r] (after n iterations) memory (MB) \\| ...` | memory, variant max_... | per rank |
-| `Step Time : 5.39s GPU utilization: 2347.0MODEL_TFLOP/s/GPU` (Bridge) | tflops | per GPU |
-| `time (ms) \\| name: ...`, `(min, max) time across ranks (ms):` | phase_time | both |
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.key_value_fields import Field, fields
-from hpc_train.records.parsing.log_parser import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.printed_numbers import NUMBER, number, scaled
-from hpc_train.records.parsing.step_counts import Intervals
+from hpc_train.records.parsers.base import OF_LINE, Field, Hit, Intervals, Unreadable, fields
+from hpc_train.records.parsers.number import COUNTABLE, NUMBER, number, scaled
 
 # Sizes that Megatron prints beside its iterations: of the job, the model and the memory.
-#
-# | line | metric | scope |
-# |---|---|---|
-# | `global_batch_size ..... 8` and other arguments and banners | the argument | global |
-# | ` > number of parameters on (tensor, pipeline) ... (0, 1): 5120` | parameters | per rank |
-# | `[Rank 3] (after 20 iterations) memory (MB) \| ...` | memory | per rank |
 #
 # Parameters: one line for each model-parallel rank, printed by rank 0 of its data-parallel group;
 # the variant is `tensor 0, pipeline 1`. Memory: once per run; the first releases name no rank. `MB`
@@ -149,15 +134,6 @@ class Megatron:
         " learning rate: 3.000E-04 | global batch size:    64 | lm loss: 7.512345E+00 |"
         " loss scale: 1.0 | grad norm: 1.250 | number of skipped iterations:   0 |\n"
     )
-    states: Mapping[str, Scope] = {
-        "world_size": "global",
-        "step_time": "global",
-        "tflops": "per_gpu",
-        "learning_rate": "global",
-        "global_batch_size": "global",
-        "loss": "global",
-        "grad_norm": "global",
-    }
 
     def __init__(self) -> None:
         self._intervals = Intervals()
@@ -370,3 +346,120 @@ def reading(text: str) -> FieldValue | None:
     if value is None or abs(value) > MOST:
         return FieldValue(None)
     return FieldValue(value * _PREFIXES.get(match["prefix"] or "", 1.0))
+
+
+# DeepSpeed's engines: the throughput timer, the pipeline engine, the optimiser's step.
+#
+# The running average covers the run without its first steps. Rates without a global_step come from
+# old versions, which did not count accumulated gradients: in runs with gradient accumulation, these
+# rates are omitted. Printed by rank 0. The configuration's world_size is the number of data
+# parallel ranks: it is ignored in runs with Megatron or a pipeline, which have further ranks.
+
+_RATES = {
+    "RunningAvgSamplesPerSec": "running_average",
+    "CurrSamplesPerSec": "",
+    "SamplesPerSec": "",
+}
+# The end of a line may be cut, which does not matter for a number with many digits.
+_TIMER = re.compile(
+    r"\b(?P<key>global_step|(?:RunningAvg|Curr)?SamplesPerSec|MaxMemAllocated)="
+    rf"(?P<value>{NUMBER}(?=,|GB)|\d{{1,15}}\.\d{{3,30}}$)"
+)
+_PIPELINE = re.compile(
+    r"\bsteps?: {1,12}(?P<step>\d{1,15})(?: / {1,12}\d{1,15})? "  # forks: `step: n / N`
+    rf"loss: (?P<loss>{NUMBER}|nan|inf)\s[^|]{{0,200}}?"
+    rf"\biter time \(s\): (?P<step_time>{NUMBER})"
+    r"(?: samples/sec: (?P<samples_per_second>\d{1,15}\.\d{3}\b))?"
+)
+_OPTIMISER = re.compile(rf"\bstep=(\d{{1,15}}), skipped=\d{{1,15}}, lr=\[({NUMBER})[],]")
+_DEEPSPEED_BATCH = re.compile(
+    r"\btrain_batch_size \.{3,60} (\d{1,12})(?:\.{0,60}(?:updated|default))?$"
+)
+_ACCUMULATED = re.compile(r"\bgradient_accumulation_steps \.{2,60} (\d{1,9})$")
+_DEEPSPEED_WORLD = re.compile(
+    r"\bdist_world_size=(\d{1,9})$|\bDiscovered MPI settings of .{1,80}? world_size=(\d{1,9}),"
+)
+_CONFIG_WORLD = re.compile(r"\[config\.py:\d{1,6}:\w{1,20}\] {1,8}world_size \.{3,60} (\d{1,9})$")
+# Megatron and its descendants state the number of ranks themselves.
+_PARALLEL = re.compile(r"ProcessCoord\(|_parallel_size \.|\busing world size: ")
+
+
+class DeepSpeed:
+    """Parser of DeepSpeed's lines."""
+
+    title = "DeepSpeed"
+    literals = (
+        b"SamplesPerSec=",
+        b" iter time (s): ",
+        b", lr=[",
+        *(b" train_batch_size ....", b" gradient_accumulation_steps ."),
+        *(b"dist_world_size=", b"Discovered MPI settings", b":print]   world_size "),
+        *(b"ProcessCoord(", b"_parallel_size .", b"using world size: "),
+    )
+    sample = (
+        "[2024-01-01 10:00:00,000] [INFO] [timer.py:260:stop] epoch=0/micro_step=20/"
+        "global_step=10, RunningAvgSamplesPerSec=61.5, CurrSamplesPerSec=62.25, "
+        "MemAllocated=4.1GB, MaxMemAllocated=12.75GB"
+    )
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._intervals = Intervals()
+        self._is_parallel = False
+        self._accumulated = 1
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the values that the engine prints."""
+        text = line.text
+        if "SamplesPerSec=" in text:
+            is_wrong = self._accumulated > 1 and "global_step=" not in text
+            yield from (hit for hit in _timer(text) if not (is_wrong and _is_rate(hit)))
+        elif accumulated := _ACCUMULATED.search(text):
+            self._accumulated = int(accumulated[1])
+        for match in _PIPELINE.finditer(text):
+            yield from self._pipeline(line, match)
+        for step, rate in _OPTIMISER.findall(text):
+            value = number(rate)
+            if value is not None:
+                yield Hit("learning_rate", value, "global", int(step))
+        for size in _DEEPSPEED_BATCH.findall(text):
+            yield Hit("global_batch_size", float(size), "global", once="global_batch_size")
+        yield from self._world(text)
+
+    def _world(self, text: str) -> Iterator[Hit]:
+        self._is_parallel = self._is_parallel or _PARALLEL.search(text) is not None
+        match = _DEEPSPEED_WORLD.search(text) or (
+            None if self._is_parallel else _CONFIG_WORLD.search(text)
+        )
+        if match is not None:
+            size = next(filter(None, match.groups()))
+            yield Hit("world_size", float(size), "global", once="world_size")
+
+    def _pipeline(self, line: Line, match: re.Match[str]) -> Iterator[Hit]:
+        step = int(match["step"])
+        steps = self._intervals.since(line, step)
+        for metric in ("loss", "step_time", "samples_per_second"):
+            value = number(match[metric] or "")
+            if value is not None:
+                yield Hit(metric, value, "global", step, steps=1 if metric == "loss" else steps)
+
+
+def _is_rate(hit: Hit | Unreadable) -> bool:
+    return isinstance(hit, Hit) and hit.metric == "samples_per_second"
+
+
+def _timer(text: str) -> Iterator[Hit | Unreadable]:
+    step, found = None, False
+    for match in _TIMER.finditer(text):
+        key, value = match["key"], number(match["value"])
+        if value is None:
+            continue
+        if key == "global_step":
+            step = int(value) if value < COUNTABLE else None
+        elif key in _RATES:
+            found = True
+            yield Hit("samples_per_second", value, "global", step, variant=_RATES[key])
+        else:
+            yield Hit("memory", value, "per_rank", step)
+    if not found:
+        yield Unreadable()

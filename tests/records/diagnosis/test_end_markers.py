@@ -8,10 +8,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from hpc_train.records.diagnosis.end_markers import EndingReader
+from hpc_train.records.diagnosis.attempts import EndingReader
 from hpc_train.records.diagnosis.scan_logs import EpochReader, StepReader
-from hpc_train.records.line_dispatch import dispatch
-from hpc_train.records.log_blocks import Block, blocks
+from hpc_train.records.line_dispatch import Block, blocks, dispatch
 
 ENDINGS = yaml.safe_load((Path(__file__).parent / "endings.yaml").read_bytes())
 

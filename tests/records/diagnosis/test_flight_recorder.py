@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.records.diagnosis.flight_recorder import FlightDump, read_dump
-from hpc_train.records.diagnosis.flight_recorder_waits import explain_dumps
+from hpc_train.records.diagnosis.waits import FlightDump, explain_dumps, read_dump
 
 ALL, PAIR = ("0", "default_pg"), ("7", "mesh_tp")
 

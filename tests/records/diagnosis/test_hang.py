@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
-from hpc_train.records.diagnosis.collective_timeouts import CollectiveReader, Progress, Wait
-from hpc_train.records.diagnosis.hang import Hang, explain_hang, listed
+from hpc_train.records.diagnosis.waits import (
+    CollectiveReader,
+    Hang,
+    Progress,
+    Wait,
+    explain_hang,
+    listed,
+)
 from hpc_train.records.line import Line
 
 WAIT = (

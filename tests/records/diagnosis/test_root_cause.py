@@ -21,8 +21,7 @@ from hpc_train.records.diagnosis.root_cause import (
     specific,
     with_times,
 )
-from hpc_train.records.signatures.base import Sighting
-from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.records.signatures import Sighting, catalogue
 
 SECOND = "2025-04-24T10:00:07"
 

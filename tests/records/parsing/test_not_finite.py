@@ -8,8 +8,7 @@ import pytest
 
 from hpc_train import registry
 from hpc_train.records.line_dispatch import dispatch
-from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.run_parsers import hits_in, maker
+from hpc_train.records.read_log import ParseStats, hits_in, maker
 
 
 def stated(text: bytes) -> list[tuple[int, str]]:
