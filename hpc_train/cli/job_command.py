@@ -75,7 +75,7 @@ def _of_sbatch(option: str, words: Sequence[str], known: Sequence[str]) -> tuple
     from hpc_train.slurm_options import directive_problem, sbatch_grammar
 
     grammar, name = sbatch_grammar(), option.lstrip("-").replace("_", "-")
-    is_letter = not name[1:]
+    is_letter = not name[1:] and not option.startswith("--")
     name = grammar.short.get(name, name) if is_letter else grammar.aliases.get(name, name)
     if name not in grammar.long:
         return "", False

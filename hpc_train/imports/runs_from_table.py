@@ -31,6 +31,7 @@ _T = TypeVar("_T")
 _LOST = "not_finite"
 _STARTED = ("started", "start_time", "start", "created", "timestamp")
 _MILLISECONDS = 1e11
+_PERCENT = 100
 # A row that sums up more is one value.
 _MOST_RUNS = 1000
 
@@ -140,6 +141,10 @@ def _without_results(
                 seen.setdefault(cells[place], set()).add(tuple(cells[one] for one in sizes))
         recurring = sum(len(where) > 1 for where in seen.values())
         is_number = all(_NUMBER.fullmatch(text) for text in seen)
+        if column.name == "accuracy" and column.factor == 1 and is_number:
+            # 76.1 can only be a percentage, and so are the others of its column.
+            if 1 < max(map(float, seen), default=0) <= _PERCENT:
+                found[place] = column._replace(factor=1 / _PERCENT, unit="percent")
         if column.kind == "axis" and is_number and len(seen) > 1 and 2 * recurring <= len(seen):
             found[place] = TableColumn("unused", column.name)
     return tuple(found)

@@ -39,7 +39,7 @@ UNUSED = frozenset({
     "experiment_id", "experiment_name", "artifact_uri", "lifecycle_stage", "run_uuid", "jobname",
     "job_name", "elapsed", "submit", "derivedexitcode", "source_name", "source_type", "version",
     "job_energy", "job_energy_j", "consumedenergy", "consumedenergyraw", "consumed_energy",
-    "consumed_energy_raw",
+    "consumed_energy_raw", "hostname", "host_name", "node_name", "nodename",
 })  # fmt: skip
 # Ambiguous names, and the names to use instead.
 AMBIGUOUS = {
@@ -162,7 +162,8 @@ _ALIASES = {
     "workers": "ranks", "num_workers": "ranks",
     **{f"{of}_loss": "loss" for of in ("val", "valid", "test", "eval", "validation")},
     **{f"{of}_{acc}": "accuracy" for of in ("val", "valid", "test", "eval", "validation")
-       for acc in ("acc", "accuracy")}, "acc": "accuracy",
+       for acc in ("acc", "accuracy")},
+    **dict.fromkeys(("acc", "acc1", "top1", "top_1"), "accuracy"),
     **{f"{name}_{unit.lower()}": name for name, unit in UNITS.items() if unit in ("GiB", "J")},
 }  # fmt: skip
 

@@ -61,6 +61,8 @@ _ANYWHERE = re.compile(
 )
 # Only as the last word: TOKEN_DIM is a number.
 _LAST = frozenset(("TOKEN", "TOKENS", "PASS", "PWD", "PAT", "AUTH"))
+# As options of their own.
+_ALONE = frozenset(("PASS", "PWD", "PAT", "AUTH", "BEARER"))
 # A word before the last one that gives it another meaning: tokens of a text, passes over data,
 # folders, switches.
 _HARMLESS = frozenset(
@@ -81,7 +83,7 @@ _FORMS = {
     "AKIA…": r"A[KS]IA[A-Z0-9]{16}",
     "xoxb-…": r"xox[abeprs]-[A-Za-z0-9-]{10,}",
     "Bearer …": r"Bearer\s+[A-Za-z0-9._~+/-]{16,}",
-    "login …": r"login\s+[0-9a-f]{40}\b",
+    "login …": r"login\s+(?:--?[\w-]+\s+)?(?:[0-9a-f]{40}\b|(?=\w{0,80}\d)\w{24,})",
     "AIza…": r"AIza[A-Za-z0-9_-]{30,}",
     "npm_…": r"npm_[A-Za-z0-9]{30,}",
     "pypi-…": r"pypi-(?:AgE[A-Za-z0-9_-]{16,}|[A-Za-z0-9_-]{50,})",
@@ -100,17 +102,19 @@ _FORM["a URL with user:password@"] = re.compile(
 _FORM["a URL with a signature"] = re.compile(r"[?&](?:sig|X-Amz-Signature)=[A-Za-z0-9%+/]{16,}")
 # Also Hydra's `+group.name=value`.
 _ASSIGNED = re.compile(
-    r"(?:^|[\s;&|(,{'\"])[+~]{0,2}(?P<name>[A-Za-z_][\w./@:-]*)="
+    r"(?:^|[\s;&?|(,{'\"])[+~]{0,2}(?P<name>[A-Za-z_][\w./@:-]*)="
     r"(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|),}]*)"
 )
 # JSON, YAML and Python, perhaps in the quotes of a shell.
 _KEYED = re.compile(
-    r"(?:^|[\s{,(])\\?['\"]?(?P<name>[A-Za-z_][\w.-]*)\\?['\"]?\s*:\s*"
+    r"(?:^|[\s{,(=])\\?['\"]?(?P<name>[A-Za-z_][\w.-]*)\\?['\"]?\s*:\s*"
     r"(?P<value>\\?'[^'\\]*|\\?\"[^\"\\]*|[^\s,;}'\"{\[]+)"
 )
 _FLAG = re.compile(
-    r"(?:^|\s)--?(?P<name>[A-Za-z][\w-]*)(?:=|\s+)(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|)]+)"
+    r"(?:^|\s)--?(?P<name>[A-Za-z][\w.-]*)(?:=|\s+)(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|)]+)"
 )
+# A key with dots, and its value as the next word: `--override wandb.api_key KEY`.
+_NEXT = re.compile(r"(?:^|\s)(?P<name>[A-Za-z_]\w*(?:\.[\w-]+)+)\s+(?P<value>[^\s;&|)-][^\s;&|)]*)")
 # From elsewhere: a variable, a command, a file.
 _ELSEWHERE = re.compile(r"[$`<]|^[~/.]")
 _KEY = re.compile(r"^(?=[^0-9]*[0-9])[A-Za-z0-9_+=-]{16,}")
@@ -156,10 +160,13 @@ def secret_form(text: str) -> str:
 
 def secret_set(text: str) -> str:
     """Return the variable or option that a text sets to a secret, or an empty text."""
-    for match in (found for form in (_ASSIGNED, _FLAG, _KEYED) for found in form.finditer(text)):
+    for match in (
+        found for form in (_ASSIGNED, _FLAG, _NEXT, _KEYED) for found in form.finditer(text)
+    ):
+        flag = match.re in (_FLAG, _NEXT)
         name, value = _last_part(match["name"]), match["value"].strip("'\"\\")
-        flag = match.re is _FLAG
-        if value and not _ELSEWHERE.search(value) and looks_secret(name, value):
+        alone = flag and name.upper() in _ALONE and any(map(str.isdigit, value))
+        if value and not _ELSEWHERE.search(value) and (alone or looks_secret(name, value)):
             # An option may have no value, and the next word may be unrelated.
             if not flag or (_not_plain("TOKEN", value) and not value.startswith("-")):
                 return match["name"]

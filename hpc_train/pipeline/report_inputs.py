@@ -238,7 +238,7 @@ def _with_durations(
     known = metrics_of(records)
     done = [run for run in study.runs if run.state == JobState.COMPLETED.value and run.wall_s]
     trains = all(known.get(run.run_id, set()) & _OF_TRAINING for run in done)
-    if not (done and study.scaling and trains) or any(own & _TIMED for own in known.values()):
+    if not (done and trains) or any(own & _TIMED for own in known.values()):
         return records, ""
     logs = next(log_files([run.folder.logs]) for run in own if run.folder.run_id == done[0].run_id)
     offered = suggested_for(logs)

@@ -39,7 +39,7 @@ _COUNTED = re.compile(rf"{_VALID}(?: set| loop| phase)?(?: (?:step|epoch|batch|i
 _COUNTER = re.compile(r"(?<![\d/.])(\d{1,9}) ?/ ?(\d{1,9})(?![\d/.])")
 # `loss: [2.5, 2.7]`: a value of each rank or head.
 _VECTOR = re.compile(
-    r"[\[(]\s{0,4}[-+\d.eE]{1,24}(?:\s{0,4},\s{0,4}[-+\d.eE]{1,24}){1,999}\s{0,4}[\])]"
+    r"[\[(]\s{0,4}[-+\d.eE]{1,24}(?:(?:\s{0,4},\s{0,4}|\s{1,4})[-+\d.eE]{1,24}){1,999}\s{0,4}[\])]"
 )
 # Thousands, or a decimal comma; of a rate or in ms the former.
 _AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
@@ -86,7 +86,7 @@ class Generic:
 
     def read(self, line: Line) -> list[Hit]:
         """Return the values of a line that are certain."""
-        text = _VECTOR.sub(" ", line.text) if "," in line.text else line.text
+        text = _VECTOR.sub(" ", line.text)
         if _OTHER.search(text) or self._counts_others(text):
             return []
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
