@@ -30,6 +30,7 @@ from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice
 from hpc_train.pipeline.render import Prepared, Request, prepare
+from hpc_train.regularfile import open_stream
 from hpc_train.scripts.source_map import at_origin
 from hpc_train.yamlfile import list_files, nearest_file
 
@@ -182,7 +183,7 @@ def _read(path: Path) -> bytes:
     try:
         if path.is_dir():
             raise SpecError(f"{path}: a folder, not a script", f"hpctrain lint {path}/*.sbatch")
-        with path.open("rb") as stream:
+        with open_stream(path) as stream:
             raw = stream.read(_LARGEST + 1)
     except OSError as failure:
         raise SpecError(

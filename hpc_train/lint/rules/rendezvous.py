@@ -134,6 +134,10 @@ def _addresses(script: JobScript) -> Iterator[tuple[int, str, str]]:
                 yield launch.starter_line, f"--{name}", host
 
 
+# An address, or the name of a node, which has a number.
+_HOST = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][A-Za-z-]*\d[\w.-]*")
+
+
 @rule(
     "HT306",
     "error",
@@ -163,6 +167,10 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
         if local or own or default:
             message = f"MASTER_ADDR={found.value} is a different host on every node"
             yield RuleHit(line=found.line, message=message)
+    yield from _fixed_hosts(script)
+
+
+def _fixed_hosts(script: JobScript) -> Iterator[RuleHit]:
     for launch in rank_launches(script):
         # A condition on the nodes, or on Slurm itself, decides whether it runs.
         if any(_NODES.search(block.condition) for block in script.around(launch.command)):
@@ -170,9 +178,13 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
         for name in ("master-addr", "rdzv-endpoint"):
             value = launch.flags.get(name) or ""
             host = value.partition(":")[0] if name == "rdzv-endpoint" else value
-            if host in ("localhost", "127.0.0.1") and launch.flags.get("nnodes") not in (None, "1"):
+            several = launch.flags.get("nnodes") not in (None, "1")
+            if several and host in ("localhost", "127.0.0.1"):
                 message = f"--{name} {value} is a different host on every node"
                 yield RuleHit(line=launch.starter_line, message=message)
+            elif several and _HOST.fullmatch(host) and not script.asked.has("nodelist"):
+                message = f"--{name} {value} is a fixed host, which the job may not get"
+                yield RuleHit(line=launch.starter_line, message=message, severity="warning")
 
 
 @rule(
