@@ -63,6 +63,9 @@ _MEMORY = re.compile(
 )
 # `Epoch 1/5 - loss: 1.0 - 12.5s`: a time without a word, behind a separator at the end.
 _LAST_TIME = re.compile(r"(?: [-|>\u2013]{1,2} |[,;|] ?|\t|  )\d[\d.,]{0,20} ?[a-z]{1,12}\s{0,8}\Z")
+# In a line with `412,5 ms`, 2.482 may be two thousand.
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(?:0,\d+|\d{1,9},(?:\d{1,2}|\d{4,9}))(?![\d,])")
+_GROUPED_BY_POINT = re.compile(r"[1-9]\d{0,2}\.\d{3}")
 _COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
 _LONGEST = 4096
 
@@ -92,6 +95,8 @@ class Generic:
         found = list(_json(text)) if text.startswith("{") else list(quantities(text))
         if found and not found[-1].words and found[-1].unit in SECONDS and _LAST_TIME.search(text):
             found[-1] = found[-1]._replace(words="time")
+        if _DECIMAL_COMMA.search(text):
+            found = [item for item in found if not _GROUPED_BY_POINT.fullmatch(item.text)]
         place, rank = place_of(found), _rank(line)
         if not text.startswith("{") and _names_validation(text, found):
             found = [item for item in found if _ACCURACY.fullmatch(item.words)]
