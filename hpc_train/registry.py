@@ -64,6 +64,8 @@ BUILT_IN: dict[PluginGroup, dict[str, str]] = {
         "nanotron": "hpc_train.records.parsers.formats:nanotron",
         "nccl_json": "hpc_train.records.parsers.nccl_benchmarks:NcclJson",
         "nccl_tests": "hpc_train.records.parsers.nccl_benchmarks:NcclTests",
+        "nemo_rl": "hpc_train.records.parsers.formats:nemo_rl",
+        "nnunet": "hpc_train.records.parsers.formats:nnunet",
         "olmo": "hpc_train.records.parsers.formats:olmo",
         "open_clip": "hpc_train.records.parsers.vision:OpenClip",
         "osu": "hpc_train.records.parsers.cluster_benchmarks:Osu",
