@@ -101,7 +101,7 @@ _COMMENT = ("# ", "##", "#,", "#;", "#\t", "#|")
 _SEP = re.compile(r'\ufeff?"?sep="?[,;\t|]?"?[,;\t| ]*[\r\n]*', re.IGNORECASE)
 _NUMBER_OF = re.compile(r"# of (?:gpus|nodes|ranks|tasks)\b", re.IGNORECASE)
 # The line below the header of a Markdown table, as JUBE prints one, too.
-_RULE = re.compile(r"\s*\|?\s*:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+\|?\s*\n?")
+_RULE = re.compile(r"^\s*(?:\|\s*)?:?-{2,}:?\s*(?:\|\s*:?-{2,}:?\s*)+(?:\|\s*)?")
 # Lines before it.
 _BEFORE = 200
 EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"

@@ -143,7 +143,11 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
         LogParseError: the prefix is invalid, or has other groups.
     """
     _check_prefix(prefix)
-    names = known_formats() if parser == "auto" else (parser,)
+    names = (
+        tuple(n for n in registry.names("parsers") if n != GUESSING)
+        if parser == "auto"
+        else (parser,)
+    )
     if patterns and parser == "pattern":
         names = ()
     elif parser != "auto":
@@ -151,11 +155,6 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
     usual = parser == "auto" and not prefix and not patterns
     guessing = GUESSING if parser == "auto" else ""
     return Wanted(names, prefix, tuple(patterns), usual, guessing)
-
-
-def known_formats() -> tuple[str, ...]:
-    """Return the names of all parsers but the one that guesses."""
-    return tuple(name for name in registry.names("parsers") if name != GUESSING)
 
 
 def _check_prefix(pattern: str) -> None:
@@ -202,14 +201,9 @@ def each_once(
     """Yield records as `packs_in` does; damage is counted, without warnings."""
     packs = _once(logs, wanted, census, index)
     if any(is_live(log.path) for log in logs):
-        packs = _until_a_pause(packs)
+        # A value is compared with values that arrived together.
+        packs = (pack for lot in lots(packs, LOT) for pack in joined_packs(lot))
     yield from possible(packs, census)
-
-
-def _until_a_pause(packs: Iterator[Pack]) -> Iterator[Pack]:
-    """Join the packs of a live pipe: a value is compared with values that arrived together."""
-    for lot in lots(packs, LOT):
-        yield from joined_packs(lot)
 
 
 def _once(
@@ -366,7 +360,7 @@ def _far_above(pack: Pack, wrong: Container[int], before: dict[_Key, list[float]
     for key, places in _rates(pack, wrong).items():
         last = before.get(key, [])
         values = [*last, *[pack.value[place] for place in places]]
-        rate = _steps_per_second if key[0][0] == "step_time" else float
+        rate = (lambda took: 1 / max(took, 1 / _MOST)) if key[0][0] == "step_time" else float
         ends = [rate(min(values)), rate(max(values))]
         if max(ends) > _FACTOR * min(ends):
             high = _too_high([rate(value) for value in values], len(last))
@@ -402,10 +396,6 @@ def _check(metric: str, unit: str) -> _Check:
     if unit in _TIMES or is_rate:
         return _Check(0.0, _MOST, "is negative or not finite", is_rate)
     return _ANY
-
-
-def _steps_per_second(step_time: float) -> float:
-    return 1 / max(step_time, 1 / _MOST)
 
 
 def _too_high(values: Sequence[float], first: int) -> set[int]:

@@ -148,9 +148,10 @@ class Line(msgspec.Struct, gc=False):
             return None
         return self.prefix.host
 
-    def peel(self, site: TimedPattern) -> None:
+    def peel(self, site: TimedPattern) -> Line:
         """Remove the prefixes; `site` matches a prefix that only this site uses."""
         self._prefix = peel(clean(self.raw), site)
+        return self
 
     @property
     def prefix(self) -> Prefix:

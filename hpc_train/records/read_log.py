@@ -24,7 +24,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import LOT, UNITS, Pack, Record, Scope
 from hpc_train.records.line import Line
-from hpc_train.records.line_dispatch import Asked, Mark, dispatch
+from hpc_train.records.line_dispatch import Mark, dispatch
 from hpc_train.records.log_file import is_plain, open_log, rank_of, readable, unreadable_kind
 from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
 from hpc_train.records.parsers.pattern import UserPatterns
@@ -341,7 +341,7 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
             lines = dispatch(stream, readers, rank_of(log.path), mark)
             site = TimedPattern(prefix) if prefix else None
             if site is not None:
-                lines = _without_prefix(lines, site)
+                lines = ((line.peel(site), asked) for line, asked in lines)
             for name, line, hits in hits_in(lines, parsers, log.source, census):
                 packer.add(name, line, hits)
                 if packer.is_full or live:
@@ -381,15 +381,13 @@ def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
     for pack in read(log, parsers, wanted.prefix, census, mark):
         reading.packs.append(pressed(pack))
         yield pack
-    resumable = mark.end == mark.offset and _remember_nothing(parsers, wanted)
-    reading.resumable = resumable and not census.failed and is_plain(log.path)
-    reading.offset, reading.line = mark.offset, mark.line
-
-
-def _remember_nothing(parsers: Parsers, wanted: Wanted) -> bool:
-    """Whether new parsers would continue as these would."""
+    # New parsers would continue as these would.
     fresh = parsers_of(wanted)
-    return all(_same(parsers[name], fresh[name]) for name in parsers)
+    same = all(_same(parsers[name], fresh[name]) for name in parsers)
+    reading.resumable = (
+        mark.end == mark.offset and same and not census.failed and is_plain(log.path)
+    )
+    reading.offset, reading.line = mark.offset, mark.line
 
 
 def _same(one: object, other: object) -> bool:
@@ -403,12 +401,6 @@ def _same(one: object, other: object) -> bool:
         return False
     others = vars(other)
     return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
-
-
-def _without_prefix(lines: Iterator[Asked], site: TimedPattern) -> Iterator[Asked]:
-    for line, asked in lines:
-        line.peel(site)
-        yield line, asked
 
 
 # Logs of a run in which no parser found a measurement -> what the generic parser reads in them.

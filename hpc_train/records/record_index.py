@@ -48,7 +48,9 @@ class Index:
     def __init__(self, wanted: Wanted, kept: bytes = b"") -> None:
         """Load the result of `content`; it is ignored if damaged or written by other parsers."""
         self._wanted = wanted
-        self._made_by = _fingerprint(wanted)
+        # Changes with the version, the set of parsers, and each parser.
+        parts = [VERSION, wanted.prefix, repr(wanted.patterns), _code_of(wanted.parsers)]
+        self._made_by = hashlib.sha256("\n".join(parts).encode()).digest()
         self._old = self._entries(kept)
         self._new: dict[str, _Entry] = {}
         self._changed = False
@@ -129,12 +131,6 @@ def _tail(path: Path, offset: int) -> bytes:
             return hashlib.sha256(file.read(offset - start)).digest()
     except OSError:
         return b""
-
-
-def _fingerprint(wanted: Wanted) -> bytes:
-    """Return a key that changes with the version, the set of parsers, and each parser."""
-    parts = [VERSION, wanted.prefix, repr(wanted.patterns), _code_of(wanted.parsers)]
-    return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
 @functools.cache

@@ -252,7 +252,10 @@ def _finding(
     signature = chief.signature
     explanation = explain(signature, chief.sighting)
     alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
-    shown = _one_of_each_rank([chief, *alike])[:_SHOWN]
+    of_ranks: dict[tuple[int | None, str], OrderedSighting] = {}
+    for one in (chief, *alike):
+        of_ranks.setdefault((one.sighting.rank, one.sighting.source), one)
+    shown = [*of_ranks.values()][:_SHOWN]
     return LogFinding(
         id=signature.id,
         group=signature.group,
@@ -276,13 +279,6 @@ def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> 
     # A job that was stopped from outside did not fail.
     stopped = outcome == "unknown" and signature.severity == "fatal"
     return "info" if stopped else signature.severity
-
-
-def _one_of_each_rank(several: Iterable[OrderedSighting]) -> list[OrderedSighting]:
-    first: dict[tuple[int | None, str], OrderedSighting] = {}
-    for one in several:
-        first.setdefault((one.sighting.rank, one.sighting.source), one)
-    return list(first.values())
 
 
 def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:

@@ -95,7 +95,7 @@ def cause_level(seen: OrderedSighting) -> int:
     signature = seen.signature
     if signature.kind == "stop":
         return ENDED
-    if signature.kind in ("echo", "kill") or _crashed(seen):
+    if signature.kind in ("echo", "kill") or (seen.fatal and is_crash(exit_code_of(seen))):
         return ECHO
     if _RAISED.search(seen.sighting.text):
         return RAISED_AGAIN
@@ -114,10 +114,6 @@ def tells_end(seen: OrderedSighting) -> bool:
 def exit_code_of(seen: OrderedSighting) -> str:
     """Return the exit code that a launcher reports, or an empty string."""
     return dict(seen.sighting.groups).get("exitcode", "")
-
-
-def _crashed(seen: OrderedSighting) -> bool:
-    return seen.fatal and is_crash(exit_code_of(seen))
 
 
 def _is_echo(sighting: Sighting) -> bool:

@@ -11,7 +11,7 @@ import json
 import pickle
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -295,7 +295,10 @@ def explain_hang(
 
     `ranks` is the number of ranks of the job, if known.
     """
-    first = _first_waits(waits)
+    # Later waits of a rank repeat the first one, or belong to another group.
+    first: dict[int, Wait] = {}
+    for wait in waits:
+        first.setdefault(-1 if wait.rank is None else wait.rank, wait)
     if not first:
         return None
     chief = min(first.values(), key=lambda wait: (wait.number is None, wait.number or 0))
@@ -309,14 +312,6 @@ def explain_hang(
         or _absent(first, group, ranks, waited)
         or _everyone(chief, set(first), group, ranks, waited)
     )
-
-
-def _first_waits(waits: Iterable[Wait]) -> dict[int, Wait]:
-    """Return the first wait of each rank: later ones repeat it, or belong to another group."""
-    first: dict[int, Wait] = {}
-    for wait in waits:
-        first.setdefault(-1 if wait.rank is None else wait.rank, wait)
-    return first
 
 
 def _group_of(chief: Wait, progress: Sequence[Progress]) -> str:
@@ -444,7 +439,8 @@ def _everyone(
     most = max((one.completed for one in group), default=None)
     started = chief.number is not None and chief.number > _FIRST
     if ranks is not None and len(heard) < ranks:
-        where = f"only {len(heard)} of {ranks} ranks {_are(heard)} in these logs, "
+        verb = "is" if len(heard) == 1 else "are"
+        where = f"only {len(heard)} of {ranks} ranks {verb} in these logs, "
         where += "so who did not come is not known; "
     else:
         where = "all ranks wait in the same collective; "
@@ -465,10 +461,6 @@ def _everyone(
         "TORCH_NCCL_DUMP_ON_TIMEOUT=1), for dead nodes (sacct, dmesg) and link errors; raise the "
         "timeout of init_process_group only for work that is known to be long",
     )
-
-
-def _are(ranks: Collection[int]) -> str:
-    return "is" if len(ranks) == 1 else "are"
 
 
 def listed(ranks: Sequence[int]) -> str:
@@ -535,7 +527,9 @@ def stuck_in(dumps: Sequence[FlightDump]) -> Stuck | None:
 def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
     for group in dict.fromkeys(name for one in dumps for name in one.enqueued):
         members = [
-            one for one in dumps if group in one.enqueued or one.rank in _dumped_ranks(one, group)
+            one
+            for one in dumps
+            if group in one.enqueued or one.rank in one.groups.get(group, ("", ()))[1]
         ]
         reached = {one.rank: one.enqueued.get(group, 0) for one in members}
         every = min(reached.values())
@@ -546,10 +540,6 @@ def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
         if waiting:
             late = tuple(sorted(set(reached) - set(waiting)))
             yield Stuck(group=group, number=number, waiting=waiting, late=late)
-
-
-def _dumped_ranks(dump: FlightDump, group: str) -> tuple[int, ...]:
-    return dump.groups[group][1] if group in dump.groups else ()
 
 
 def _open(dumps: Sequence[FlightDump], group: str) -> Iterator[int]:

@@ -328,7 +328,11 @@ class TransportReader:
     def read_block(self, block: Block, number: int) -> None:
         """Count the lines of a block; interleaved lines count as several."""
         thin = self._thin
-        filtered = lines_with(finder(self.literals), block) if thin else all_lines(block)
+        filtered = (
+            lines_with(finder(self.literals), block)
+            if thin
+            else FilteredLines(bytes(memoryview(block.data)[: block.end]))
+        )
         text = filtered.joined
         if _VIA in text:
             text = _CHANNEL.sub(b" Channel : ", text)
@@ -454,11 +458,6 @@ def lines_with(find: Find, block: Block) -> FilteredLines:
             lines.append(text[start:stop])
             starts.append(start)
     return FilteredLines(b"\n".join(lines), starts)
-
-
-def all_lines(block: Block) -> FilteredLines:
-    """Return all lines of a block."""
-    return FilteredLines(bytes(memoryview(block.data)[: block.end]))
 
 
 class _LineNumbers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple, Protocol
 
@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.number import NUMBER
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 
 # The rank in the prefix of the line or in the file name.
 OF_LINE = -1
@@ -71,27 +71,45 @@ class LogParser(Protocol):
         ...
 
 
-class TableState:
-    """True from the header of a table to its end, or until too many unrelated lines follow."""
+class TableParser:
+    """Requests each line from the header of a table to its end.
+
+    A table also ends if too many lines follow that do not belong to it.
+    """
 
     def __init__(self) -> None:
-        self.wanted = False
+        self.wants_next = False
         self._others = 0
 
     def begin(self) -> None:
         """Note the head of a table, or one of its rows."""
-        self.wanted = True
-        self._others = 0
+        self.wants_next, self._others = True, 0
 
     def end(self) -> None:
         """Note the end of the table."""
-        self.wanted = False
+        self.wants_next = False
 
     def other(self) -> None:
         """Note a line that does not belong to the table."""
         self._others += 1
         if self._others > _PATIENCE:
-            self.wanted = False
+            self.wants_next = False
+
+
+# The metric, variant and factor of a column.
+Column = tuple[str, str, float]
+
+
+def row_hits(
+    columns: Sequence[Column | None], words: Sequence[str], scope: Scope, size: int | None
+) -> Iterator[Hit]:
+    """Yield the numbers of a row; `size` is the size of the message."""
+    for column, word in zip(columns, words, strict=True):
+        value = number(word) if column else None
+        if column and value is not None:
+            metric, variant, scale = column
+            value = scaled(value, scale)
+            yield Hit(metric, value, scope, message_size=size, variant=variant)
 
 
 # Step numbers: within the run for programs that count per epoch, and steps between log lines.

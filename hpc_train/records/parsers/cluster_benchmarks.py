@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, TableState, Unreadable
+from hpc_train.records.parsers.base import Column, Hit, TableParser, Unreadable, row_hits
 from hpc_train.records.parsers.number import number, scaled
 
 # Tables of the OSU micro-benchmarks, versions 2 to 7: `# OSU MPI Bandwidth Test v5.6.2`.
@@ -32,7 +32,7 @@ _WORD = re.compile(r"\d[\d,]{0,20}(?:\.\d{0,10})?(?:[eE][-+]?\d{1,3})?|-?nan|-?i
 _SIZE = re.compile(r"\d{1,15}")
 
 
-class Osu:
+class Osu(TableParser):
     """Parser of successive tables."""
 
     title = "OSU micro-benchmarks"
@@ -47,29 +47,26 @@ class Osu:
 """
 
     def __init__(self) -> None:
-        self._table = TableState()
-        self._columns: tuple[tuple[str, str, float] | None, ...] = ()
+        super().__init__()
+        self._columns: tuple[Column | None, ...] = ()
         self._sized = True
         self._both = ""
         self._size = -1
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether rows may follow."""
-        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of a row."""
         text = line.text.strip()
         if title := _TITLE.search(text):
-            self._table.begin()
-            self._both, self._columns = _directions(title[0]), ()
+            self.begin()
+            two = "Bi-Dir" in title[0] or "Bi-dir" in title[0]
+            pairs = "pairs" if "Multiple Bandwidth" in title[0] else ""
+            self._both, self._columns = "bidirectional" if two else pairs, ()
         elif self._head(text):
-            self._table.begin()
+            self.begin()
         elif self._columns and text[:1].isdigit():
             yield from self._row(text.split())
         else:
-            self._table.other()
+            self.other()
 
     def _head(self, text: str) -> bool:
         if not _HEAD.match(text):
@@ -85,39 +82,28 @@ class Osu:
         if self._sized and (not _SIZE.fullmatch(words[0]) or int(words[0]) < self._size):
             # Sizes increase, so this is not a row of the table.
             self._columns = ()
-            self._table.end()
+            self.end()
             return
         if len(words) != len(self._columns) or not all(map(_WORD.fullmatch, words)):
-            self._table.other()
+            self.other()
             if len(words) > 1 and _WORD.fullmatch(words[1]):
                 yield Unreadable()
             return
-        self._table.begin()
+        self.begin()
         size = int(words[0]) if self._sized else None
         if size is not None and size == self._size:
             return
         self._size = -1 if size is None else size
-        for column, word in zip(self._columns, words, strict=True):
-            value = number(word) if column else None
-            if column and value is not None:
-                metric, variant, factor = column
-                value = scaled(value, factor)
-                yield Hit(metric, value, "global", message_size=size, variant=variant)
+        yield from row_hits(self._columns, words, "global", size)
 
 
-def _directions(title: str) -> str:
-    if "Bi-Dir" in title or "Bi-dir" in title:
-        return "bidirectional"
-    return "pairs" if "Multiple Bandwidth" in title else ""
-
-
-def _column(name: str, both: str) -> tuple[str, str, float] | None:
+def _column(name: str, both: str) -> Column | None:
     named = _NAMED.match(name)
     if named is None or "%" in name:
         return None
     kind = (named["tail"] or named["kind"] or "").lower()
     if "MB/s" in name:
-        return "algbw", "_".join(part for part in (both, kind) if part), 1e-3
+        return "algbw", "_".join(filter(None, (both, kind))), 1e-3
     if named["plain"] in ("Comm", "(us)") and not kind:
         return None
     return "latency", kind, 1.0
@@ -155,7 +141,7 @@ _CLEAR = 0.01
 _LEAST_RATE, _LEAST_TIME = 5.0, 1.0
 
 
-class Imb:
+class Imb(TableParser):
     """Parser of successive tables."""
 
     title = "Intel MPI Benchmarks"
@@ -168,15 +154,10 @@ class Imb:
 """
 
     def __init__(self) -> None:
-        self._table = TableState()
+        super().__init__()
         self._columns: list[str] = []
         self._name = ""
         self._mega: float | None = None
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether rows may follow."""
-        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of a row, or the number of processes."""
@@ -188,19 +169,19 @@ class Imb:
             yield Hit("world_size", float(count), "global", variant=self._name)
         elif _IMB_HEAD.match(text):
             self._columns = _IMB_COLUMN.findall(text)
-            self._table.begin()
+            self.begin()
         elif self._columns and text[:1].isdigit():
             yield from self._row(text.split())
         else:
-            self._table.other()
+            self.other()
 
     def _row(self, words: list[str]) -> Iterator[Hit | Unreadable]:
         if len(words) != len(self._columns) or not all(map(_NUMBER.fullmatch, words)):
-            self._table.other()
+            self.other()
             if len(words) > 1:
                 yield Unreadable()
             return
-        self._table.begin()
+        self.begin()
         row = dict(zip(self._columns, words, strict=True))
         size = int(row["#bytes"]) if row.get("#bytes", "").isdecimal() else None
         for column, variant in _LATENCIES.items():
@@ -258,7 +239,7 @@ _PERFTEST_WORD = re.compile(r"\d{1,20}(?:\.\d{0,10})?|-?nan|-?inf|N/A")
 _PERFTEST_SIZE = re.compile(r"\d{1,15}")
 
 
-class Perftest:
+class Perftest(TableParser):
     """Parser of successive tables."""
 
     title = "perftest (ib_write_bw, ib_read_lat and the like)"
@@ -271,14 +252,9 @@ class Perftest:
 """
 
     def __init__(self) -> None:
-        self._table = TableState()
-        self._columns: tuple[tuple[str, str, float] | None, ...] = ()
+        super().__init__()
+        self._columns: tuple[Column | None, ...] = ()
         self._both = ""
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether rows may follow."""
-        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of a row."""
@@ -288,36 +264,27 @@ class Perftest:
         if title := _PERFTEST_TITLE.search(text):
             self._both = "bidirectional" if title["both"] else ""
         elif head:
-            self._columns = tuple(
-                map(_perftest_column, _PERFTEST_COLUMN.findall(text, head.start()))
-            )
-            self._table.begin()
+            names = _PERFTEST_COLUMN.findall(text, head.start())
+            self._columns = tuple(_perftest_column(name, self._both) for name in names)
+            self.begin()
         elif not self.wants_next or not words or not _PERFTEST_SIZE.fullmatch(words[0]):
-            self._table.other()
+            self.other()
         elif len(words) == len(self._columns) and all(map(_PERFTEST_WORD.fullmatch, words)):
-            self._table.begin()
-            yield from self._row(words)
+            self.begin()
+            hits = row_hits(self._columns, words, "per_rank", int(words[0]))
+            yield from (hit for hit in hits if hit.value or not hit.variant.endswith("peak"))
         elif all(map(_PERFTEST_WORD.fullmatch, words)):
-            self._table.other()
+            self.other()
             yield Unreadable()
 
-    def _row(self, words: list[str]) -> Iterator[Hit]:
-        for column, word in zip(self._columns, words, strict=True):
-            value = number(word) if column else None
-            if column and value is not None and (value or column[1] != "peak"):
-                metric, variant, scale = column
-                size = int(words[0])
-                value = scaled(value, scale)
-                variant = "_".join(part for part in (self._both, variant) if part)
-                yield Hit(metric, value, "per_rank", message_size=size, variant=variant)
 
-
-def _perftest_column(name: str) -> tuple[str, str, float] | None:
+def _perftest_column(name: str, both: str) -> Column | None:
     title, _, unit = name.removesuffix("]").partition("[")
     if unit == "usec" and title in _PERFTEST_LATENCIES:
-        return "latency", _PERFTEST_LATENCIES[title], 1.0
+        return "latency", "_".join(filter(None, (both, _PERFTEST_LATENCIES[title]))), 1.0
     if unit in _GBS and title in ("BW peak", "BW average"):
-        return "algbw", "peak" if title == "BW peak" else "", _GBS[unit]
+        peak = "peak" if title == "BW peak" else ""
+        return "algbw", "_".join(filter(None, (both, peak))), _GBS[unit]
     return None
 
 

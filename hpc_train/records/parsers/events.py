@@ -119,7 +119,7 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     key, scope = _KINDS.get(kind, _FREE) if isinstance(kind, str) else _FREE
     step, node = whole(event.get(key)) if key else None, host_name(event.get("node"))
     if "scope" in event:
-        scope = _stated_scope(event["scope"]) or scope
+        scope = _SCOPES.get(stated) or scope if isinstance(stated := event["scope"], str) else scope
     # In an event with a kind, `epoch` is its position in the run.
     metrics = _FREE_METRICS if kind is None else _METRICS
     size = whole(event.get("message_size"))
@@ -128,7 +128,7 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
         Hit(
             metric,
             value,
-            scope or _free_scope(metric, step),
+            scope or ("per_rank" if metric in _RANKS_OWN and step is not None else "global"),
             step,
             rank,
             message_size=size if metric in _OF_A_SIZE else None,
@@ -137,14 +137,6 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
         for metric, raw in event.items()
         if metric in metrics and (value := finite(raw)) is not None
     ]
-
-
-def _stated_scope(raw: object) -> Scope | None:
-    return _SCOPES.get(raw) if isinstance(raw, str) else None
-
-
-def _free_scope(metric: str, step: int | None) -> Scope:
-    return "per_rank" if metric in _RANKS_OWN and step is not None else "global"
 
 
 class StepEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -210,7 +202,7 @@ def condition_hits(stated: object, rank: int | None) -> list[Hit]:
         for name, value in stated.items()
         if _CONDITION_NAME.fullmatch(name)
         and (text := _condition_text(value))
-        and not _is_secret(name, text)
+        and not (looks_secret(name, text) or secret_form(text))
     ]
     return [
         Hit("condition", 1.0, "global", rank=rank, variant=variant, once=variant)
@@ -225,7 +217,3 @@ def _condition_text(value: object) -> str:
         return ""
     words = " ".join(str(value).split())
     return "".join(letter for letter in words if letter.isprintable())[:_LONGEST_CONDITION].strip()
-
-
-def _is_secret(name: str, text: str) -> bool:
-    return looks_secret(name, text) or bool(secret_form(text))

@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from functools import cache, cached_property, partial
-from math import isfinite
+from math import ceil, floor, isfinite
 from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
@@ -32,7 +33,8 @@ class Measure(Value, frozen=True, kw_only=True):
     """What a group or key states; `metric` is its own name unless given.
 
     `mean`: over the steps since the last line, or since the start. `nonzero`: 0 is no measurement.
-    `beside`, `unless`: another key that the line has to hold, or must not hold.
+    `beside`, `unless`: another key that the line has to hold, or must not hold. `by`: stated is
+    the only whole number by which the value can be that of another group, as both are rounded.
     """
 
     scope: Scope
@@ -44,6 +46,7 @@ class Measure(Value, frozen=True, kw_only=True):
     nonzero: bool = False
     beside: str = ""
     unless: str = ""
+    by: str = ""
 
 
 class LineEntry(Value, frozen=True, kw_only=True):
@@ -122,6 +125,7 @@ class _Shape:
         self.step_named, self.counted = "step" in groups, "done" in groups
         self.placed = entry.opens or self.step_named or self.counted
         self.in_epoch, self.anchored = "epoch" in groups, pattern.pattern.startswith("^")
+        self.by = {here[name]: here[one.by] for name, one in entry.values.items() if one.by}
         self.facts = {}
         for name, one in entry.values.items():
             rules = one if one.nonzero or one.beside or one.unless else None
@@ -161,6 +165,12 @@ class _Shape:
                 texts = [next(filter(None, column), None) for column in zip(*found, strict=True)]
                 if not texts:
                     return []
+            for group, under in self.by.items():
+                texts = [
+                    *texts[: group - 1],
+                    _times(texts[group - 1], texts[under - 1]),
+                    *texts[group:],
+                ]
             return [(fact, text) for fact in facts.values() if (text := texts[fact.group])]
         if self.each is None:
             pairs = {match["key"]: match["value"]}
@@ -180,6 +190,20 @@ def _applies(rules: Measure | None, text: str, pairs: Mapping[str, str]) -> bool
     if rules.unless in pairs or (rules.nonzero and not number(text)):
         return False
     return not rules.beside or rules.beside in pairs
+
+
+def _times(text: str | None, other: str | None) -> str:
+    """Return the only whole number by which one rounded value may be that of another."""
+    if not text or not other:
+        return ""
+    over, under = Decimal(text), Decimal(other)
+    half, half_under = (
+        Decimal(1).scaleb(int(one.as_tuple().exponent)) / 2 for one in (over, under)
+    )
+    if under <= half_under:
+        return ""
+    least = ceil((over - half) / (under + half_under))
+    return f"{least}" if least == floor((over + half) / (under - half_under)) else ""
 
 
 class FormatParser:

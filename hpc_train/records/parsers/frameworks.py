@@ -166,10 +166,6 @@ class PaddleNlp:
     )
     wants_next = False
 
-    def __call__(self) -> PaddleNlp:
-        """Return itself: it has no state."""
-        return self
-
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields that end with a comma."""
         head = _HEAD.search(line.text)
@@ -189,9 +185,6 @@ class PaddleNlp:
                 mean = steps if field.mean else 1
                 yield Hit(field.metric, value, field.scope, step, steps=mean, variant=field.variant)
         yield Hit("step_time", scaled(took, 1 / steps), "global", step, steps=steps)
-
-
-PARSER = PaddleNlp()
 
 
 # Keras fit: `1875/1875 [====] - 4s 2ms/step - loss: 0.29 - accuracy: 0.91 - val_loss: 0.2`.

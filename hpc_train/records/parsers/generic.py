@@ -370,12 +370,8 @@ def _named_before(item: Quantity, place: dict[str, int], line: list[Quantity]) -
         return ""
     if _TIME.fullmatch(item.words):
         return "step_time" if place.keys() == {"step"} else ""
-    before = line[: _position(item, line)]
+    before = line[: next((n for n, one in enumerate(line) if one[1:3] == item[1:3]), 0)]
     return "step_time" if before and "step" in place_of(before[-1:]) else ""
-
-
-def _position(item: Quantity, line: list[Quantity]) -> int:
-    return next((n for n, one in enumerate(line) if one[1:3] == item[1:3]), 0)
 
 
 def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Iterator[Found]:

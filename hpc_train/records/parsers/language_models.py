@@ -224,10 +224,6 @@ class LitGpt:
     sample = "iter 10: loss 9.1234, time: 250.50ms, speed: 8176 toks/s/device"
     wants_next = False
 
-    def __call__(self) -> LitGpt:
-        """Return itself: it has no state."""
-        return self
-
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the values of the first match."""
         match = _LINE.search(line.text)
@@ -247,9 +243,6 @@ class LitGpt:
             )
         if speed is not None:
             yield Hit("tokens_per_second", speed, "per_gpu", step)
-
-
-PARSER = LitGpt()
 
 
 # MaxText and MaxDiffusion: `completed step: n, seconds: .., TFLOP/s/device: .., .., loss: ..`.

@@ -413,7 +413,11 @@ class DeepSpeed:
         text = line.text
         if "SamplesPerSec=" in text:
             is_wrong = self._accumulated > 1 and "global_step=" not in text
-            yield from (hit for hit in _timer(text) if not (is_wrong and _is_rate(hit)))
+            yield from (
+                hit
+                for hit in _timer(text)
+                if not is_wrong or getattr(hit, "metric", "") != "samples_per_second"
+            )
         elif accumulated := _ACCUMULATED.search(text):
             self._accumulated = int(accumulated[1])
         for match in _PIPELINE.finditer(text):
@@ -442,10 +446,6 @@ class DeepSpeed:
             value = number(match[metric] or "")
             if value is not None:
                 yield Hit(metric, value, "global", step, steps=1 if metric == "loss" else steps)
-
-
-def _is_rate(hit: Hit | Unreadable) -> bool:
-    return isinstance(hit, Hit) and hit.metric == "samples_per_second"
 
 
 def _timer(text: str) -> Iterator[Hit | Unreadable]:

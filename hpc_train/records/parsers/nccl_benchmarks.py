@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, TableState, Unreadable
+from hpc_train.records.parsers.base import Column, Hit, TableParser, Unreadable, row_hits
 from hpc_train.records.parsers.number import NUMBER, countable, number, scaled
 
 # Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.
@@ -36,7 +36,7 @@ _NCCL = re.compile(
 )
 
 
-class NcclTests:
+class NcclTests(TableParser):
     """Parser of the tables; one process prints them or, in a wrong setup, each prints its own."""
 
     title = "nccl-tests and rccl-tests"
@@ -57,13 +57,8 @@ class NcclTests:
 """
 
     def __init__(self) -> None:
-        self._table = TableState()
+        super().__init__()
         self._tables: dict[int | None, _Table] = {}
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether rows may follow."""
-        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of a header, a row or a footer; device lines are only counted."""
@@ -74,19 +69,19 @@ class NcclTests:
         if device := _DEVICE.search(text):
             table.note(device)
         elif columns := layout(text):
-            self._table.begin()
+            self.begin()
             yield from table.head(columns)
         elif foot := _FOOT.search(text):
             table.layout = None
             if all(other.layout is None for other in self._tables.values()):
-                self._table.end()
+                self.end()
             yield from _foot(foot)
         elif found := table.row(text):
-            self._table.begin()
+            self.begin()
             yield from found
         # NCCL may print thousands of lines before the first row.
         elif b"NCCL" not in line.raw:
-            self._table.other()
+            self.other()
 
 
 class _Table:
@@ -133,7 +128,7 @@ class _Table:
         found: list[Hit | Unreadable] = []
         if begins is not None:
             found = [Unreadable()] if self._begun else []
-        elif self._begun and are_values(words):
+        elif self._begun and words and all(map(_VALUE.fullmatch, _undated(words))):
             words = [*self._begun, *words]
         else:
             return []
@@ -176,7 +171,7 @@ class RowLayout(NamedTuple):
     """The columns of a table: the names before the first time, what each later one states."""
 
     lead: tuple[str, ...]
-    columns: tuple[tuple[str, str] | None, ...]
+    columns: tuple[Column | None, ...]
 
     def hits(self, words: Sequence[str]) -> Iterator[Hit] | None:
         """Return the values of a complete row; None if a word is missing, extra or not a value."""
@@ -186,7 +181,7 @@ class RowLayout(NamedTuple):
             return None
         if not all(map(_VALUE.fullmatch, words[lead:])):
             return None
-        return self._hits(int(words[0]), words[lead:])
+        return row_hits(self.columns, words[lead:], "global", int(words[0]))
 
     def _whole(self, words: Sequence[str]) -> bool:
         names = self.lead
@@ -196,13 +191,6 @@ class RowLayout(NamedTuple):
         if len(words) != len(names) or not starts_row(words):
             return False
         return "root" not in names or bool(_ROOT.fullmatch(words[-1]))
-
-    def _hits(self, size: int, words: Sequence[str]) -> Iterator[Hit]:
-        for column, word in zip(self.columns, words, strict=True):
-            value = number(word) if column else None
-            if column and value is not None:
-                metric, variant = column
-                yield Hit(metric, value, "global", message_size=size, variant=variant)
 
 
 def layout(text: str) -> RowLayout | None:
@@ -216,11 +204,16 @@ def layout(text: str) -> RowLayout | None:
     if names[-1] == "timestamp":
         names.pop()
     first = next(position for position, name in enumerate(names) if name in _TIMES)
-    columns: list[tuple[str, str] | None] = []
+    columns: list[Column | None] = []
     placement = -1
     for name in names[first:]:
         placement += name in _TIMES
-        columns.append(_column(name, _PLACEMENTS[min(placement, 1)]))
+        place = _PLACEMENTS[min(placement, 1)]
+        if name in _ITERATIONS:
+            columns.append(("latency", f"{place}_{_ITERATIONS[name]}", 1.0))
+        else:
+            metric = _METRICS.get(name)
+            columns.append((metric, place, 1.0) if metric else None)
     return RowLayout(tuple(names[:first]), tuple(columns))
 
 
@@ -231,18 +224,6 @@ def starts_row(words: Sequence[str]) -> bool:
         and all(map(_WHOLE.fullmatch, words[:2]))
         and bool(_TYPE.fullmatch(words[2]))
     )
-
-
-def are_values(words: Sequence[str]) -> bool:
-    """Return whether all words could be the rest of a row."""
-    return bool(words) and all(map(_VALUE.fullmatch, _undated(words)))
-
-
-def _column(name: str, placement: str) -> tuple[str, str] | None:
-    if name in _ITERATIONS:
-        return "latency", f"{placement}_{_ITERATIONS[name]}"
-    metric = _METRICS.get(name)
-    return (metric, placement) if metric else None
 
 
 def _undated(words: Sequence[str]) -> Sequence[str]:
@@ -274,7 +255,7 @@ _KEY = re.compile(
 _LETTER = re.compile(r"[^\W\d_]")
 
 
-class NcclJson:
+class NcclJson(TableParser):
     """Parser of one file; remembers the current key."""
 
     title = "JSON files of nccl-tests and rccl-tests"
@@ -288,17 +269,12 @@ class NcclJson:
     )
 
     def __init__(self) -> None:
-        self._table = TableState()
+        super().__init__()
         self._size: int | None = None
         self._within = ""
         self._per_process = {"nthreads": 1, "ngpus": 1}
         self._processes: list[int | None] = []
         self._groups: list[int | None] = []
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether the file continues: only if it was formatted to many lines."""
-        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the values of the keys on a line."""
@@ -309,12 +285,12 @@ class NcclJson:
             ended = match[1] == "end_time"
             yield from self._key(match[1], None if match[2] is None else number(match[2]))
         if found:
-            self._table.begin()
+            self.begin()
         # The times of all iterations are lines with one number each.
         elif _LETTER.search(line.text):
-            self._table.other()
+            self.other()
         if ended:
-            self._table.end()
+            self.end()
 
     def _key(self, key: str, value: float | None) -> Iterator[Hit]:
         if key == "size":
@@ -387,7 +363,7 @@ _COLUMNS = {
 _NAMED = re.compile(r"([a-z_]{3,24}) (busbw|median)")
 
 
-class TorchDistBench:
+class TorchDistBench(TableParser):
     """Parser of successive tables."""
 
     title = "torch-dist-bench.py of *Machine Learning Engineering*"
@@ -405,35 +381,30 @@ The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 war
 """
 
     def __init__(self) -> None:
-        self._table = TableState()
+        super().__init__()
         self._names: list[str] = []
         self._size: int | None = None
-
-    @property
-    def wants_next(self) -> bool:
-        """Whether rows may follow."""
-        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the values of a title or a row."""
         text = line.text
         if title := _TITLE.search(text):
-            self._table.begin()
+            self.begin()
             self._names, self._size = [], _bytes(title["payload"] or "")
             yield Hit("world_size", float(title["ranks"]), "global")
         elif head := _TORCH_HEAD.search(text):
-            self._table.begin()
+            self.begin()
             self._names = _cells(text[head.start() :])
         elif self._names and "|" in text and self.wants_next:
             yield from self._row(_cells(text[text.index("|") :]))
         else:
-            self._table.other()
+            self.other()
 
     def _row(self, cells: list[str]) -> Iterator[Hit]:
         if len(cells) != len(self._names):
-            self._table.other()
+            self.other()
             return
-        self._table.begin()
+        self.begin()
         size = _bytes(cells[0]) if self._names[0] == "payload" else self._size
         for name, cell in zip(self._names, cells, strict=True):
             column, found = _torch_column(name), _CELL.fullmatch(cell)

@@ -56,16 +56,13 @@ class Bar(NamedTuple):
 
 def bar_of(text: str) -> Bar | None:
     """Return the first complete bar on a line that has begun to move, else the first."""
-    bars = (_bars(pattern, text) for pattern in (_TQDM, _ENDLESS, _RICH))
-    found = next(filter(None, bars), [])
+    found: list[Bar] = []
+    for pattern in (_TQDM, _ENDLESS, _RICH):
+        for match in pattern.finditer(text):
+            found.append(_bar(match, found[-1].end if found else 0))
+        if found:
+            break
     return next((bar for bar in found if bar.done), found[0] if found else None)
-
-
-def _bars(pattern: re.Pattern[str], text: str) -> list[Bar]:
-    bars: list[Bar] = []
-    for match in pattern.finditer(text):
-        bars.append(_bar(match, bars[-1].end if bars else 0))
-    return bars
 
 
 def _bar(match: re.Match[str], free: int) -> Bar:
