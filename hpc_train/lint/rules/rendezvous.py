@@ -135,7 +135,7 @@ def _addresses(script: JobScript) -> Iterator[tuple[int, str, str]]:
 
 
 # An address, or the name of a node, which has a number.
-_HOST = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][A-Za-z-]*\d[\w.-]*")
+_HOST = re.compile(r"(?:\d{1,3}\.){3}\d{1,3}|[A-Za-z][A-Za-z-]{0,60}\d[\w.-]{0,200}")
 
 
 @rule(
