@@ -25,11 +25,9 @@ from hpc_train.tables.group_reductions import (
     counts,
     known,
     last_of,
-    mean,
     per_run,
     positive,
     starts,
-    total,
     usable,
 )
 from hpc_train.tables.measurements import (
@@ -304,7 +302,7 @@ def startup_s(steps: StepSummary, first_step_s: Floats) -> Floats:
     rows, runs = steps.left_out, len(first_step_s)
     first = starts(rows.run)
     beyond = (rows.value - steps.step_time_s[rows.run]) * rows.steps
-    spent = per_run(total, beyond, rows.run, runs)
+    spent = per_run("sum", beyond, rows.run, runs)
     one = np.full(runs, NAN)
     one[rows.run[first]] = beyond[first]
     init = first_step_s - steps.step_time_s
@@ -483,8 +481,8 @@ def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:
 def _power_w(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     """Return the power of all ranks: as stated of the run, else the mean of the measured steps."""
     stepwise = _measured_steps(step_totals(rows, ranks), warmup)
-    seconds = per_run(total, stepwise.steps.astype(float), stepwise.run, len(ranks))
-    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
+    seconds = per_run("sum", stepwise.steps.astype(float), stepwise.run, len(ranks))
+    summed = per_run("sum", stepwise.value * stepwise.steps, stepwise.run, len(ranks))
     stated_values = _of_all_ranks(rows, ranks)
     return positive(np.where(np.isnan(stated_values), _ratio(summed, seconds), stated_values))
 
@@ -494,15 +492,15 @@ def _power_per_rank_w(rows: Rows, warmup: Warmup, runs: int) -> Floats:
     own = rows.take(rows.scope != GLOBAL)
     kept = means_after_warmup(own, warmup.steps)
     last = of_last(own.take(~own.stepped))
-    stated_values = per_run(mean, last.value, last.run, runs)
-    by_steps = per_run(mean, kept.value, kept.run, runs)
+    stated_values = per_run("mean", last.value, last.run, runs)
+    by_steps = per_run("mean", kept.value, kept.run, runs)
     return positive(np.where(np.isnan(stated_values), by_steps, stated_values))
 
 
 def _energy_j(rows: Rows, ranks: Floats) -> Floats:
     """Return the energy of the run: as stated, else the sum over its steps and ranks."""
     stepwise = step_totals(rows, ranks)
-    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
+    summed = per_run("sum", stepwise.value * stepwise.steps, stepwise.run, len(ranks))
     stated_values = _of_all_ranks(rows, ranks)
     return positive(np.where(np.isnan(stated_values), summed, stated_values))
 
@@ -510,8 +508,8 @@ def _energy_j(rows: Rows, ranks: Floats) -> Floats:
 def _energy_of_step_j(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     """Return the mean energy of a measured step."""
     kept = _measured_steps(step_totals(rows, ranks), warmup)
-    summed = per_run(total, kept.value * kept.steps, kept.run, len(ranks))
-    steps = per_run(total, kept.steps.astype(float), kept.run, len(ranks))
+    summed = per_run("sum", kept.value * kept.steps, kept.run, len(ranks))
+    steps = per_run("sum", kept.steps.astype(float), kept.run, len(ranks))
     return positive(_ratio(summed, steps))
 
 
@@ -520,10 +518,10 @@ def _of_all_ranks(rows: Rows, ranks: Floats) -> Floats:
     runs, rows = len(ranks), rows.take(~rows.stepped)
     whole = rows.take(rows.scope == GLOBAL)
     own = of_last(rows.take(rows.scope == PER_RANK))
-    summed = per_run(total, own.value, own.run, runs)
+    summed = per_run("sum", own.value, own.run, runs)
     summed[counts(own.run, runs) != ranks] = np.nan
     gpus = of_last(rows.take(rows.scope == PER_GPU))
-    scaled = per_run(mean, gpus.value, gpus.run, runs) * ranks
+    scaled = per_run("mean", gpus.value, gpus.run, runs) * ranks
     found = last_of(whole.value, whole.run, runs)
     for other in (summed, scaled):
         found = np.where(np.isnan(found), other, found)
