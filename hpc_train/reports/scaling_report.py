@@ -10,7 +10,7 @@ from hpc_train.model.operations import wrong_numbers
 from hpc_train.model.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportTable
 from hpc_train.model.study import Warmup
 from hpc_train.reports.answer import answer_lines, cost_lines
-from hpc_train.reports.caveats import flag_caveats, implausible_caveats
+from hpc_train.reports.caveats import flag_caveats
 from hpc_train.reports.fastest_series_table import MOST_NAMED, SIZES, fastest_notes, fastest_table
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
@@ -221,7 +221,7 @@ def summary_lines(
         *_rate_question(study, runs),
         *_looks_weak(study, points),
         *(_without_result(runs, points) or answer_lines(points, fastest, study.gates)),
-        *implausible_caveats(points),
+        *flag_caveats(points, implausible=True),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",
         *cost_lines(points, fastest, study),

@@ -442,12 +442,18 @@ def use_of_hardware(
     """
     runs = len(sizes.ranks)
     power, energy = rows_of(rest, "power", runs), rows_of(rest, "energy", runs)
-    power_w = _power_w(power, warmup, sizes.ranks)
-    energy_j = _energy_j(energy, sizes.ranks)
-    per_step = _energy_of_step_j(energy, warmup, sizes.ranks)
+    # As stated of the run, else of its steps; power and energy of a step are of the measured ones.
+    used = _sums(_measured_steps(step_totals(power, sizes.ranks), warmup), runs)
+    power_w = positive(_either(_of_all_ranks(power, sizes.ranks), _ratio(*used)))
+    whole = _sums(step_totals(energy, sizes.ranks), runs)[0]
+    energy_j = positive(_either(_of_all_ranks(energy, sizes.ranks), whole))
+    used = _sums(_measured_steps(step_totals(energy, sizes.ranks), warmup), runs)
+    per_step = positive(_ratio(*used))
     by_step = _ratio(per_step, found["global_batch"])
     by_run = _ratio(energy_j, found["samples_seen"])
-    per_sample = positive(np.where(np.isnan(by_step), by_run, by_step))
+    per_sample = positive(_either(by_step, by_run))
+    by_sample = _ratio(per_sample, tokens)
+    by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
     return {
         "tflops_per_gpu": _tflops_per_gpu(rows_of(rest, "tflops", runs), warmup, sizes),
         "power_w": power_w,
@@ -456,7 +462,7 @@ def use_of_hardware(
         ),
         "energy_j": energy_j,
         "energy_per_sample_j": per_sample,
-        "energy_per_token_j": _per_token(per_sample, per_step, tokens, found),
+        "energy_per_token_j": positive(_either(by_sample, by_step)),
         "power_per_rate_j": _ratio(power_w, found["samples_per_second"]),
     }
 
@@ -478,15 +484,6 @@ def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:
     return positive(np.where(np.isnan(each), _ratio(whole, gpus), each))
 
 
-def _power_w(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
-    """Return the power of all ranks: as stated of the run, else the mean of the measured steps."""
-    stepwise = _measured_steps(step_totals(rows, ranks), warmup)
-    seconds = per_run("sum", stepwise.steps.astype(float), stepwise.run, len(ranks))
-    summed = per_run("sum", stepwise.value * stepwise.steps, stepwise.run, len(ranks))
-    stated_values = _of_all_ranks(rows, ranks)
-    return positive(np.where(np.isnan(stated_values), _ratio(summed, seconds), stated_values))
-
-
 def _power_per_rank_w(rows: Rows, warmup: Warmup, runs: int) -> Floats:
     """Return the mean over the ranks that printed their power."""
     own = rows.take(rows.scope != GLOBAL)
@@ -497,20 +494,12 @@ def _power_per_rank_w(rows: Rows, warmup: Warmup, runs: int) -> Floats:
     return positive(np.where(np.isnan(stated_values), by_steps, stated_values))
 
 
-def _energy_j(rows: Rows, ranks: Floats) -> Floats:
-    """Return the energy of the run: as stated, else the sum over its steps and ranks."""
-    stepwise = step_totals(rows, ranks)
-    summed = per_run("sum", stepwise.value * stepwise.steps, stepwise.run, len(ranks))
-    stated_values = _of_all_ranks(rows, ranks)
-    return positive(np.where(np.isnan(stated_values), summed, stated_values))
-
-
-def _energy_of_step_j(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
-    """Return the mean energy of a measured step."""
-    kept = _measured_steps(step_totals(rows, ranks), warmup)
-    summed = per_run("sum", kept.value * kept.steps, kept.run, len(ranks))
-    steps = per_run("sum", kept.steps.astype(float), kept.run, len(ranks))
-    return positive(_ratio(summed, steps))
+def _sums(stepwise: Rows, runs: int) -> tuple[Floats, Floats]:
+    """Return the sum of the values of each run over its steps, and the number of steps."""
+    return (
+        per_run("sum", stepwise.value * stepwise.steps, stepwise.run, runs),
+        per_run("sum", stepwise.steps.astype(float), stepwise.run, runs),
+    )
 
 
 def _of_all_ranks(rows: Rows, ranks: Floats) -> Floats:
@@ -533,14 +522,6 @@ def _measured_steps(stepwise: Rows, warmup: Warmup) -> Rows:
     return stepwise.take(
         measured(stepwise.run, stepwise.step, stepwise.value * 0, stepwise.steps, by_steps)
     )
-
-
-def _per_token(
-    per_sample: Floats, per_step: Floats, tokens: Floats, found: Mapping[str, Any]
-) -> Floats:
-    by_sample = _ratio(per_sample, tokens)
-    by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
-    return positive(np.where(np.isnan(by_sample), by_step, by_sample))
 
 
 @bounded
