@@ -216,11 +216,16 @@ def summary_lines(
     guessed = (f"{CAVEATS}{study.guessed}.",) if study.guessed else ()
     if not points:
         return ("No point to compare.", *guessed)
+    asked = [text for text in runs["problem"] if text.endswith(OF_WHICH)]
+    reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
+    nothing: tuple[str, ...] = ()
+    if reasons and not any(row["n_ok"] for row in points):
+        nothing = (f"No run has a result: {reasons[0]}.",)
     measured = [_regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
-        *_rate_question(study, runs),
+        *(f"{one} hpctrain report {study.asked} --rates job, or --rates rank" for one in asked[:1]),
         *_looks_weak(study, points),
-        *(_without_result(runs, points) or answer_lines(points, fastest, study.gates)),
+        *(nothing or answer_lines(points, fastest, study.gates)),
         *flag_caveats(points, implausible=True),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",
@@ -243,21 +248,6 @@ def _unknown(runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
     lacking += ["nodes"] * (not runs["node_list"].map(bool).any())
     if lacking:
         yield f"{NOT_KNOWN}{', '.join(lacking)}."
-
-
-def _rate_question(study: ExpectedStudy, runs: pd.DataFrame) -> Iterator[str]:
-    """Yield what a person has to say of a rate, and how."""
-    asked = [one for one in runs["problem"] if one.endswith(OF_WHICH)]
-    if asked:
-        yield f"{asked[0]} hpctrain report {study.asked} --rates job, or --rates rank"
-
-
-def _without_result(runs: pd.DataFrame, points: Sequence[Row]) -> tuple[str, ...]:
-    """Return why no run has a result, of the first that has none."""
-    reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
-    if any(row["n_ok"] for row in points) or not reasons:
-        return ()
-    return (f"No run has a result: {reasons[0]}.",)
 
 
 def _looks_weak(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[str]:

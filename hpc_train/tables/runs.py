@@ -13,7 +13,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedRun, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_tflops
-from hpc_train.model.quality_flag import Flag, FlagCode
+from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup, axis_name, series_label, size_of
 from hpc_train.model.submission import JobState
@@ -42,7 +42,7 @@ from hpc_train.tables.measurements import (
     stated,
 )
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, packed, record_arrays
-from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
+from hpc_train.tables.run_flags import problems, run_flags, without_final_loss
 from hpc_train.tables.run_level_records import marks_of, rate_questions, refuse_copies
 from hpc_train.tables.run_values import (
     accuracy,
@@ -144,7 +144,8 @@ def run_frame(
     # A table states the steps behind its one time.
     total = np.nan_to_num(found["optimiser_steps"]).astype(np.int64)
     counted = np.where(steps.seen > 0, steps.steps, total)
-    flags = with_lost(run_flags(study.runs, rows, odd, counted, sizes.ranks), lost)
+    flags = run_flags(study.runs, rows, odd, counted, sizes.ranks)
+    flags = [(*own, LOSS_LOST) if run in lost else own for run, own in enumerate(flags)]
     conditions = with_programs(printed, conditions_of(rest, study.runs))
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
     found |= computed_operations(found, sizes)
