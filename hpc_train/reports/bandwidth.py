@@ -57,9 +57,12 @@ def bandwidth_report(
     kind = "bandwidth" if metrics != ["latency"] else "latency"
     shown = [line for line in lines if (line.metric == "latency") is (kind == "latency")]
     title = f"{study.name}: {kind} against message size"
+    said = tuple(map(_sentence, lines[:_SENTENCES]))
+    if len(lines) > len(said):
+        said = (*said, f"And {len(lines) - len(said)} more tables.")
     report = Report(
         title=title,
-        summary=tuple(_sentences(lines)) or ("No log has a result.",),
+        summary=said or ("No log has a result.",),
         tables=(_table(lines), runs_table(runs)),
         notes=(*study.notes, *(_MEANING[metric] for metric in metrics)),
         name=study.name,
@@ -92,12 +95,6 @@ def sizes_of_jobs(runs: pd.DataFrame) -> dict[str, str]:
         shown = place({"nodes": row["nodes"], "gpus": gpus, "ranks": row["ranks"]})
         sizes[row["run_id"]] = "" if shown == UNKNOWN else shown
     return sizes
-
-
-def _sentences(lines: Sequence[BandwidthTable]) -> list[str]:
-    said = [_sentence(line) for line in lines[:_SENTENCES]]
-    more = len(lines) - len(said)
-    return [*said, f"And {more} more tables."] if more else said
 
 
 def _sentence(line: BandwidthTable) -> str:

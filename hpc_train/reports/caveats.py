@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -115,19 +115,9 @@ def _few(nodes: Sequence[str]) -> str:
     return ", ".join(nodes[:NAMED]) + more
 
 
-def implausible_caveats(points: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kind of implausible value, with its points."""
-    kinds: dict[str, Marks] = {}
-    for row in points:
-        for flag in row["flags"]:
-            if flag.code in IMPLAUSIBLE:
-                kinds.setdefault(MEANING[flag.code], []).append((row, flag.detail))
-    yield from _lines(kinds, points)
-
-
 def implausible_of_side(points: Sequence[Row]) -> Iterator[str]:
-    """Yield the lines of `implausible_caveats` as parts of a sentence about one of two sides."""
-    for line in implausible_caveats(points):
+    """Yield the lines on implausible values as parts of a sentence about one of two sides."""
+    for line in flag_caveats(points, implausible=True):
         # The tables of two sides have no such column.
         yield line.removeprefix(CAVEATS).removesuffix(".").replace(" (column flags)", "")
 
@@ -140,22 +130,17 @@ def implausible_ratios(points: Sequence[Row]) -> Iterator[tuple[Row, float]]:
             yield row, ratio
 
 
-def flag_caveats(points: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each other kind of flag, and one for runs that are not ok."""
+def flag_caveats(points: Sequence[Row], *, implausible: bool = False) -> Iterator[str]:
+    """Yield a line for each kind of implausible value, or of other flag and for runs not ok."""
     kinds: dict[str, Marks] = {}
     for row in points:
-        if row["not_ok"]:
+        if not implausible and row["not_ok"]:
             found = f"{row['n_ok']} of {row['n_submitted']}: {row['not_ok']}"
             kinds.setdefault(NOT_OK, []).append((row, found))
         for flag in row["flags"]:
-            if flag.code in IMPLAUSIBLE:
-                continue
-            detail = "" if flag.code in SAID else flag.detail
-            kinds.setdefault(MEANING[flag.code], []).append((row, detail))
-    yield from _lines(kinds, points)
-
-
-def _lines(kinds: Mapping[str, Marks], points: Sequence[Row]) -> Iterator[str]:
+            if (flag.code in IMPLAUSIBLE) == implausible:
+                detail = "" if flag.code in SAID else flag.detail
+                kinds.setdefault(MEANING[flag.code], []).append((row, detail))
     for meaning, marks in kinds.items():
         yield f"{CAVEATS}{meaning}{_points(marks, points)}."
 

@@ -63,7 +63,10 @@ def comparison_report(found: ComparisonInput) -> Report:
             *sides_apart(found.apart, lambda row: _name(row, points), points),
             *_caveats(points),
             *_answers(points),
-            *_sides(found),
+            *(
+                f"{side} is {name}: {int((runs['state'] == OK).sum())} of {len(runs)} runs ok."
+                for side, name, runs in zip("AB", found.names, found.runs, strict=True)
+            ),
         ),
         tables=(points_table(points, found), differences_table(found), runs_table(found)),
         notes=(*_methods(points, found), *found.notes),
@@ -144,12 +147,6 @@ def _at(own: Sequence[Row], of: Sequence[Row]) -> str:
 
 def _name(row: Row, points: Sequence[Row]) -> str:
     return f"{size(row, points)}{under(row['series'])}"
-
-
-def _sides(found: ComparisonInput) -> Iterator[str]:
-    for side, name, runs in zip("AB", found.names, found.runs, strict=True):
-        done = int((runs["state"] == OK).sum())
-        yield f"{side} is {name}: {done} of {len(runs)} runs ok."
 
 
 def _caveats(points: Sequence[Row]) -> Iterator[str]:

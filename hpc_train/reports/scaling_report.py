@@ -10,7 +10,7 @@ from hpc_train.model.operations import wrong_numbers
 from hpc_train.model.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportTable
 from hpc_train.model.study import Warmup
 from hpc_train.reports.answer import answer_lines, cost_lines
-from hpc_train.reports.caveats import flag_caveats, implausible_caveats
+from hpc_train.reports.caveats import flag_caveats
 from hpc_train.reports.fastest_series_table import MOST_NAMED, SIZES, fastest_notes, fastest_table
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
@@ -216,12 +216,17 @@ def summary_lines(
     guessed = (f"{CAVEATS}{study.guessed}.",) if study.guessed else ()
     if not points:
         return ("No point to compare.", *guessed)
+    asked = [text for text in runs["problem"] if text.endswith(OF_WHICH)]
+    reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
+    nothing: tuple[str, ...] = ()
+    if reasons and not any(row["n_ok"] for row in points):
+        nothing = (f"No run has a result: {reasons[0]}.",)
     measured = [_regime(study, points), constants(points), _warmup(study, runs, points)]
     return (
-        *_rate_question(study, runs),
+        *(f"{one} hpctrain report {study.asked} --rates job, or --rates rank" for one in asked[:1]),
         *_looks_weak(study, points),
-        *(_without_result(runs, points) or answer_lines(points, fastest, study.gates)),
-        *implausible_caveats(points),
+        *(nothing or answer_lines(points, fastest, study.gates)),
+        *flag_caveats(points, implausible=True),
         *guessed,
         f"{MEASURED}{'; '.join(part for part in measured if part)}.",
         *cost_lines(points, fastest, study),
@@ -243,21 +248,6 @@ def _unknown(runs: pd.DataFrame, points: Sequence[Row]) -> Iterator[str]:
     lacking += ["nodes"] * (not runs["node_list"].map(bool).any())
     if lacking:
         yield f"{NOT_KNOWN}{', '.join(lacking)}."
-
-
-def _rate_question(study: ExpectedStudy, runs: pd.DataFrame) -> Iterator[str]:
-    """Yield what a person has to say of a rate, and how."""
-    asked = [one for one in runs["problem"] if one.endswith(OF_WHICH)]
-    if asked:
-        yield f"{asked[0]} hpctrain report {study.asked} --rates job, or --rates rank"
-
-
-def _without_result(runs: pd.DataFrame, points: Sequence[Row]) -> tuple[str, ...]:
-    """Return why no run has a result, of the first that has none."""
-    reasons = [text for text in runs["problem"] if text and not text.endswith(OF_WHICH)]
-    if any(row["n_ok"] for row in points) or not reasons:
-        return ()
-    return (f"No run has a result: {reasons[0]}.",)
 
 
 def _looks_weak(study: ExpectedStudy, points: Sequence[Row]) -> Iterator[str]:

@@ -187,17 +187,13 @@ def refused(
             continue
         if series not in reasons:
             reasons[series] = (
-                _mixed(groups.runs[groups.series == series])
+                "no speedup: batch and size change together: the global batch is "
+                + batches(groups.runs[groups.series == series])
                 if mixed
                 else _without(groups.runs[groups.point == point[own]], columns["basis"][own])
             )
         point[own], notes[own] = -1, reasons[series]
     return Baselines(point, notes)
-
-
-def _mixed(own: pd.DataFrame) -> str:
-    shown = batches(own)
-    return f"no speedup: batch and size change together: the global batch is {shown}"
 
 
 def _without(own: pd.DataFrame, basis: str) -> str:

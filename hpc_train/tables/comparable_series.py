@@ -14,7 +14,7 @@ from hpc_train.tables.comparison import MUST_MATCH
 from hpc_train.tables.condition_differences import difference
 from hpc_train.tables.group_reductions import Floats, levels_of, most, numbers
 from hpc_train.tables.points import Grouped, sizes_of
-from hpc_train.tables.record_arrays import Ints, Mask, packed
+from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.scaling_regime import ROUNDED
 
 _AXIS = "axis."
@@ -108,16 +108,11 @@ def _recorded(groups: Grouped, fields: Sequence[str]) -> list[dict[str, str]]:
     for column in map(str, groups.runs):
         field = column.rpartition(".")[2]
         if column.startswith(_AXIS) and field in fields and field != _BATCH:
-            last = len(groups.series) - 1 - _first_of(groups.series[::-1])
+            last = np.flatnonzero(~pd.Series(groups.series).duplicated(keep="last"))
             values = groups.runs[column].iloc[last]
             for series, value in zip(groups.series[last].tolist(), values, strict=True):
                 found[series][field] = str(value)
     return found
-
-
-def _first_of(*keys: Ints) -> Ints:
-    """Return the place of the first run with each combination of keys, in order."""
-    return np.flatnonzero(~pd.Series(packed(*keys)).duplicated().to_numpy())
 
 
 def _per_series(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import wraps
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, Literal, NamedTuple, TypeVar, cast
 
 import numpy as np
 import pandas as pd
@@ -53,7 +53,6 @@ Floats = NDArray[np.float64]
 NAN = float("nan")
 # Computed batches and rates agree to fewer digits than counted ones.
 SAME = 1e-6
-Rowwise = Callable[[Floats], Floats]
 
 
 def starts(*keys: NDArray[Any]) -> Ints:
@@ -72,24 +71,16 @@ def lengths(first: Ints, size: int) -> Ints:
     return np.diff(first, append=size)
 
 
-def per_run(function: Rowwise, values: Floats, run: Ints, runs: int) -> Floats:
-    """Apply `function` to the values of each run along axis 1; NaN without values.
-
-    `run` is sorted. Runs with the same number of values are passed to `function` together.
-    """
-    found = np.full(runs, np.nan)
-    first = starts(run)
-    for which, places in _by_length(first, len(run)):
-        found[run[first[which]]] = function(values[places])
-    return found
-
-
-def within_runs(function: Rowwise, values: Floats, run: Ints) -> Floats:
-    """Apply `function` to the values of each run; it returns one value for each of them."""
-    found = np.empty(len(values))
-    for _, places in _by_length(starts(run), len(run)):
-        found[places] = function(values[places])
-    return found
+def per_run(
+    how: Literal["mean", "median", "sum"] | float, values: Floats, run: Ints, runs: int
+) -> Floats:
+    """Return the mean, the median, the sum or a quantile of the values of each run; NaN without."""
+    groups = pd.Series(values, dtype=np.float64).groupby(run)
+    if isinstance(how, float):
+        found = groups.quantile(how)
+    else:
+        found = groups.sum(min_count=1) if how == "sum" else groups.agg(how)
+    return found.reindex(range(runs)).to_numpy(dtype=np.float64, copy=True)
 
 
 def counts(run: Ints, runs: int) -> Ints:
@@ -117,29 +108,6 @@ def highest(values: Floats, run: Ints, runs: int) -> Floats:
     if len(first):
         found[run[first]] = np.maximum.reduceat(values, first)
     return found
-
-
-def total(rows: Floats) -> Floats:
-    """Return the sum of each row."""
-    return np.asarray(rows.sum(axis=1))
-
-
-def mean(rows: Floats) -> Floats:
-    """Return the mean of each row."""
-    return np.asarray(rows.mean(axis=1))
-
-
-def median(rows: Floats) -> Floats:
-    """Return the median of each row."""
-    return np.asarray(np.median(rows, axis=1))
-
-
-def _by_length(first: Ints, size: int) -> Iterator[tuple[Ints, Ints]]:
-    """Yield groups of one length at a time, with the places of their elements as rows."""
-    length = lengths(first, size)
-    order = np.argsort(length, kind="stable")
-    for which in np.split(order, starts(length[order])[1:]) if len(order) else ():
-        yield which, first[which][:, None] + np.arange(length[which[0]])
 
 
 class Moments(NamedTuple):

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.metrics import METRICS
-from hpc_train.tables.group_reductions import Floats, any_of, lengths, starts
+from hpc_train.tables.group_reductions import Floats, any_of
 from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays, packed
 
 GLOBAL, PER_RANK, PER_GPU = range(3)
@@ -170,21 +170,11 @@ def _ordinal(step: Ints) -> Ints:
 def _of_one_parser(rows: Rows) -> Rows:
     if not len(rows.parser) or (rows.parser == rows.parser[0]).all():
         return rows
-    group = packed(rows.kind, rows.run)
-    first = starts(group)
-    mixed = np.minimum.reduceat(rows.parser, first) != np.maximum.reduceat(rows.parser, first)
-    if not mixed.any():
-        return rows
-    several = np.repeat(mixed, lengths(first, len(group)))
-    own = rows.take(several)
-    order = np.argsort(packed(own.kind, own.run, own.parser), kind="stable")
-    own = own.take(order)
-    begin = starts(own.kind, own.run, own.parser)
-    count, seen = lengths(begin, len(own.run)), np.minimum.reduceat(own.place, begin)
-    each = own.take(begin)
+    own = pd.DataFrame({name: getattr(rows, name) for name in ("kind", "run", "parser", "place")})
+    each = own.groupby(["kind", "run", "parser"])["place"].agg(["size", "min"]).reset_index()
     # If both print it equally often, the first one.
-    ranked = np.lexsort((seen, -count, each.run, each.kind))
-    lost = np.ones(len(begin), dtype=bool)
-    lost[ranked[starts(each.kind[ranked], each.run[ranked])]] = False
-    gone = own.place[np.repeat(lost, count)]
-    return rows.take(~np.isin(rows.place, gone))
+    best = each.sort_values(["size", "min"], ascending=[False, True]).drop_duplicates(
+        ["kind", "run"]
+    )
+    chosen = own.merge(best[["kind", "run", "parser"]].assign(best=True), how="left")["best"]
+    return rows.take(chosen.notna().to_numpy(dtype=bool))

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, state_sizes
 from hpc_train.model.metrics import RATE_RECORDS
-from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import Floats, counts, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
@@ -46,12 +46,6 @@ def run_flags(
     return [tuple(flags.get(run, ())) for run in range(runs)]
 
 
-def with_lost(flags: Sequence[tuple[Flag, ...]], lost: Ints) -> list[tuple[Flag, ...]]:
-    """Return the flags, with one more for runs that ended without a finite loss."""
-    without = set(lost.tolist())
-    return [(*own, LOSS_LOST) if run in without else own for run, own in enumerate(flags)]
-
-
 def _contradictions(rows: Rows, metric: str) -> dict[int, tuple[float, ...]]:
     """Return the contradicting values of a metric that can have only one value, by run."""
     own = rows.named(metric)
@@ -83,19 +77,19 @@ def _left_out(odd: Rows) -> Flag:
     return Flag(FlagCode.NOT_FINITE, f"{names} left out")
 
 
-def without_final_loss(fields: RecordArrays, runs: int) -> Ints:
+def without_final_loss(fields: RecordArrays, runs: int) -> set[int]:
     """Return the runs whose last loss in the log is NaN or infinite.
 
     A loss that is finite again does not count: mixed precision skips steps that overflow.
     """
     lost = (fields.metric.among(["not_finite"]) == 0) & (fields.variant.among(["loss"]) == 0)
     if not lost.any():
-        return np.array([], dtype=np.int64)
+        return set()
     stated = (fields.metric.among(["loss"]) == 0) & (fields.variant.among([""]) == 0)
     places = np.flatnonzero((lost | stated) & (fields.run.codes < runs))
     key = pd.Series(packed(fields.run.codes[places], fields.source.codes[places]))
     last = places[~key.duplicated(keep="last").to_numpy()]
-    return np.unique(fields.run.codes[last[lost[last]]].astype(np.int64))
+    return set(fields.run.codes[last[lost[last]]].tolist())
 
 
 def problems(

@@ -17,8 +17,6 @@ from hpc_train.tables.group_reductions import (
     counts,
     highest,
     last_of,
-    mean,
-    median,
     per_run,
     positive,
     starts,
@@ -92,7 +90,7 @@ def time_shares(rest: RecordArrays, warmup: Warmup, step_time_s: Floats) -> dict
         most = np.full(runs, NAN)
         for rows in _phases(rest, runs, words):
             kept = means_after_warmup(rows, warmup.steps)
-            most = np.fmax(most, per_run(mean, kept.value, kept.run, runs))
+            most = np.fmax(most, per_run("mean", kept.value, kept.run, runs))
         share = most / step_time_s
         found[name] = np.where(share <= 1, share, NAN)
     return found
@@ -118,7 +116,7 @@ def accuracy(rows: Rows, runs: int) -> Floats:
     stated_values = last_of(whole.value, whole.run, runs)
     each = of_last(own.take(own.scope != GLOBAL))
     return np.where(
-        np.isnan(stated_values), per_run(mean, each.value, each.run, runs), stated_values
+        np.isnan(stated_values), per_run("mean", each.value, each.run, runs), stated_values
     )
 
 
@@ -138,7 +136,7 @@ def epoch_time_s(rows: Rows, runs: int) -> Floats:
     begun = starts(run)
     kept = np.ones(len(run), dtype=bool)
     kept[begun] = counts(run, runs)[run[begun]] == 1
-    return per_run(mean, times[kept], run[kept], runs)
+    return per_run("mean", times[kept], run[kept], runs)
 
 
 def whole_seconds(rows: Rows, runs: int) -> Mask:
@@ -164,9 +162,9 @@ def typical(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     runs = len(ranks)
     kept = means_after_warmup(rows, warmup.steps)
     last = of_last(rows.take(~rows.stepped))
-    stated_values = per_run(mean, last.value, last.run, runs)
+    stated_values = per_run("mean", last.value, last.run, runs)
     return np.where(
-        np.isnan(stated_values), per_run(median, kept.value, kept.run, runs), stated_values
+        np.isnan(stated_values), per_run("median", kept.value, kept.run, runs), stated_values
     )
 
 

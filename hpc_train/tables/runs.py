@@ -13,7 +13,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedRun, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.operations import FLOPS, PARAMETERS, PEAK, number_of, peak_tflops
-from hpc_train.model.quality_flag import Flag, FlagCode
+from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup, axis_name, series_label, size_of
 from hpc_train.model.submission import JobState
@@ -25,11 +25,9 @@ from hpc_train.tables.group_reductions import (
     counts,
     known,
     last_of,
-    mean,
     per_run,
     positive,
     starts,
-    total,
     usable,
 )
 from hpc_train.tables.measurements import (
@@ -44,7 +42,7 @@ from hpc_train.tables.measurements import (
     stated,
 )
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, packed, record_arrays
-from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
+from hpc_train.tables.run_flags import problems, run_flags, without_final_loss
 from hpc_train.tables.run_level_records import marks_of, rate_questions, refuse_copies
 from hpc_train.tables.run_values import (
     accuracy,
@@ -146,7 +144,8 @@ def run_frame(
     # A table states the steps behind its one time.
     total = np.nan_to_num(found["optimiser_steps"]).astype(np.int64)
     counted = np.where(steps.seen > 0, steps.steps, total)
-    flags = with_lost(run_flags(study.runs, rows, odd, counted, sizes.ranks), lost)
+    flags = run_flags(study.runs, rows, odd, counted, sizes.ranks)
+    flags = [(*own, LOSS_LOST) if run in lost else own for run, own in enumerate(flags)]
     conditions = with_programs(printed, conditions_of(rest, study.runs))
     found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
     found |= computed_operations(found, sizes)
@@ -304,7 +303,7 @@ def startup_s(steps: StepSummary, first_step_s: Floats) -> Floats:
     rows, runs = steps.left_out, len(first_step_s)
     first = starts(rows.run)
     beyond = (rows.value - steps.step_time_s[rows.run]) * rows.steps
-    spent = per_run(total, beyond, rows.run, runs)
+    spent = per_run("sum", beyond, rows.run, runs)
     one = np.full(runs, NAN)
     one[rows.run[first]] = beyond[first]
     init = first_step_s - steps.step_time_s
@@ -444,12 +443,18 @@ def use_of_hardware(
     """
     runs = len(sizes.ranks)
     power, energy = rows_of(rest, "power", runs), rows_of(rest, "energy", runs)
-    power_w = _power_w(power, warmup, sizes.ranks)
-    energy_j = _energy_j(energy, sizes.ranks)
-    per_step = _energy_of_step_j(energy, warmup, sizes.ranks)
+    # As stated of the run, else of its steps; power and energy of a step are of the measured ones.
+    used = _sums(_measured_steps(step_totals(power, sizes.ranks), warmup), runs)
+    power_w = positive(_either(_of_all_ranks(power, sizes.ranks), _ratio(*used)))
+    whole = _sums(step_totals(energy, sizes.ranks), runs)[0]
+    energy_j = positive(_either(_of_all_ranks(energy, sizes.ranks), whole))
+    used = _sums(_measured_steps(step_totals(energy, sizes.ranks), warmup), runs)
+    per_step = positive(_ratio(*used))
     by_step = _ratio(per_step, found["global_batch"])
     by_run = _ratio(energy_j, found["samples_seen"])
-    per_sample = positive(np.where(np.isnan(by_step), by_run, by_step))
+    per_sample = positive(_either(by_step, by_run))
+    by_sample = _ratio(per_sample, tokens)
+    by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
     return {
         "tflops_per_gpu": _tflops_per_gpu(rows_of(rest, "tflops", runs), warmup, sizes),
         "power_w": power_w,
@@ -458,7 +463,7 @@ def use_of_hardware(
         ),
         "energy_j": energy_j,
         "energy_per_sample_j": per_sample,
-        "energy_per_token_j": _per_token(per_sample, per_step, tokens, found),
+        "energy_per_token_j": positive(_either(by_sample, by_step)),
         "power_per_rate_j": _ratio(power_w, found["samples_per_second"]),
     }
 
@@ -480,39 +485,22 @@ def _tflops_per_gpu(rows: Rows, warmup: Warmup, sizes: Sizes) -> Floats:
     return positive(np.where(np.isnan(each), _ratio(whole, gpus), each))
 
 
-def _power_w(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
-    """Return the power of all ranks: as stated of the run, else the mean of the measured steps."""
-    stepwise = _measured_steps(step_totals(rows, ranks), warmup)
-    seconds = per_run(total, stepwise.steps.astype(float), stepwise.run, len(ranks))
-    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
-    stated_values = _of_all_ranks(rows, ranks)
-    return positive(np.where(np.isnan(stated_values), _ratio(summed, seconds), stated_values))
-
-
 def _power_per_rank_w(rows: Rows, warmup: Warmup, runs: int) -> Floats:
     """Return the mean over the ranks that printed their power."""
     own = rows.take(rows.scope != GLOBAL)
     kept = means_after_warmup(own, warmup.steps)
     last = of_last(own.take(~own.stepped))
-    stated_values = per_run(mean, last.value, last.run, runs)
-    by_steps = per_run(mean, kept.value, kept.run, runs)
+    stated_values = per_run("mean", last.value, last.run, runs)
+    by_steps = per_run("mean", kept.value, kept.run, runs)
     return positive(np.where(np.isnan(stated_values), by_steps, stated_values))
 
 
-def _energy_j(rows: Rows, ranks: Floats) -> Floats:
-    """Return the energy of the run: as stated, else the sum over its steps and ranks."""
-    stepwise = step_totals(rows, ranks)
-    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
-    stated_values = _of_all_ranks(rows, ranks)
-    return positive(np.where(np.isnan(stated_values), summed, stated_values))
-
-
-def _energy_of_step_j(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
-    """Return the mean energy of a measured step."""
-    kept = _measured_steps(step_totals(rows, ranks), warmup)
-    summed = per_run(total, kept.value * kept.steps, kept.run, len(ranks))
-    steps = per_run(total, kept.steps.astype(float), kept.run, len(ranks))
-    return positive(_ratio(summed, steps))
+def _sums(stepwise: Rows, runs: int) -> tuple[Floats, Floats]:
+    """Return the sum of the values of each run over its steps, and the number of steps."""
+    return (
+        per_run("sum", stepwise.value * stepwise.steps, stepwise.run, runs),
+        per_run("sum", stepwise.steps.astype(float), stepwise.run, runs),
+    )
 
 
 def _of_all_ranks(rows: Rows, ranks: Floats) -> Floats:
@@ -520,10 +508,10 @@ def _of_all_ranks(rows: Rows, ranks: Floats) -> Floats:
     runs, rows = len(ranks), rows.take(~rows.stepped)
     whole = rows.take(rows.scope == GLOBAL)
     own = of_last(rows.take(rows.scope == PER_RANK))
-    summed = per_run(total, own.value, own.run, runs)
+    summed = per_run("sum", own.value, own.run, runs)
     summed[counts(own.run, runs) != ranks] = np.nan
     gpus = of_last(rows.take(rows.scope == PER_GPU))
-    scaled = per_run(mean, gpus.value, gpus.run, runs) * ranks
+    scaled = per_run("mean", gpus.value, gpus.run, runs) * ranks
     found = last_of(whole.value, whole.run, runs)
     for other in (summed, scaled):
         found = np.where(np.isnan(found), other, found)
@@ -535,14 +523,6 @@ def _measured_steps(stepwise: Rows, warmup: Warmup) -> Rows:
     return stepwise.take(
         measured(stepwise.run, stepwise.step, stepwise.value * 0, stepwise.steps, by_steps)
     )
-
-
-def _per_token(
-    per_sample: Floats, per_step: Floats, tokens: Floats, found: Mapping[str, Any]
-) -> Floats:
-    by_sample = _ratio(per_sample, tokens)
-    by_step = _ratio(per_step, found["tokens_per_second"] * found["step_time_mean_s"])
-    return positive(np.where(np.isnan(by_sample), by_step, by_sample))
 
 
 @bounded

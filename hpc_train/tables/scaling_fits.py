@@ -64,7 +64,8 @@ def fits(
     """
     reach = _reach(forecast, force=force)
     weak = set(points["series"][points["regime"] == "weak"])
-    usable = with_size_and_speedup(points[points["regime"] != "mixed"])
+    usable = points[points["regime"] != "mixed"]
+    usable = usable[_countable(usable["ideal"]) & _countable(usable["speedup"])]
     places = usable.groupby("series", sort=False).indices
     q, value, low, high = (
         numbers(usable, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
@@ -91,19 +92,15 @@ def fits(
         each = []
         for law in laws:
             if count < LEAST_SIZES[law]:
-                each.append(_too_few(str(series), law, len(own.q), count))
-            elif own.above.any():
-                refused = SUPERLINEAR
+                refused = f"needs {LEAST_SIZES[law]} sizes, there are {count}"
+            else:
+                refused = SUPERLINEAR if own.above.any() else ""
+            if refused:
                 each.append(Fit(series=str(series), law=law, points=len(own.q), refused=refused))
             else:
                 each.append(_fit(str(series), law, own, reach))
         found += selected(tuple(each))
     return tuple(found)
-
-
-def _too_few(series: str, law: Law, points: int, sizes: int) -> Fit:
-    refused = f"needs {LEAST_SIZES[law]} sizes, there are {sizes}"
-    return Fit(series=series, law=law, points=points, refused=refused)
 
 
 def _reach(forecast: float | None, *, force: bool) -> float:
@@ -248,12 +245,6 @@ class FittedSizes(NamedTuple):
     def at(self, places: Ints) -> FittedSizes:
         """Return some of the points."""
         return FittedSizes._make(column[places] for column in self)
-
-
-def with_size_and_speedup(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the points with a size and a speedup that can be computed with."""
-    found: pd.DataFrame = points.loc[_countable(points["ideal"]) & _countable(points["speedup"])]
-    return found
 
 
 def _countable(sizes: pd.Series[float]) -> Mask:

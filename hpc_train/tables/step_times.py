@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_reductions import (
@@ -15,12 +16,8 @@ from hpc_train.tables.group_reductions import (
     highest,
     last_of,
     lengths,
-    mean,
-    median,
     per_run,
     starts,
-    total,
-    within_runs,
 )
 from hpc_train.tables.measurements import GLOBAL, PER_GPU, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, Mask, packed
@@ -62,12 +59,11 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
     samples = step_totals(rows.named("samples"), ranks)
     keep = measured(times.run, times.step, times.value, times.steps, warmup)
     kept = times.take(keep)
-    seconds = per_run(total, kept.value * kept.steps, kept.run, runs)
-    work = per_run(median, _samples(kept, samples, global_batch), kept.run, runs)
+    seconds = per_run("sum", kept.value * kept.steps, kept.run, runs)
+    work = per_run("median", _samples(kept, samples, global_batch), kept.run, runs)
     steps = _steps_of(kept, runs)
     none = ~(seconds > 0)
-    step_time_s = _unless(none, per_run(median, kept.value, kept.run, runs))
-    ordered = within_runs(lambda rows: np.sort(rows, axis=1), kept.value, kept.run)
+    step_time_s = _unless(none, per_run("median", kept.value, kept.run, runs))
     return StepSummary(
         seen=_steps_of(times, runs),
         warmup_steps=_steps_of(times.take(~keep), runs),
@@ -75,11 +71,11 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
         step_time_s=step_time_s,
         mean=_unless(none, seconds / np.maximum(steps, 1)),
         quantiles={
-            name: _unless(none, _quantile(ordered, kept.run, runs, share))
+            name: _unless(none, per_run(share, kept.value, kept.run, runs))
             for name, share in QUANTILES.items()
         },
         samples_per_second=work / np.where(step_time_s > 0, step_time_s, NAN),
-        samples_per_step=per_run(median, samples.value, samples.run, runs),
+        samples_per_step=per_run("median", samples.value, samples.run, runs),
         left_out=times.take(~keep),
     )
 
@@ -115,7 +111,7 @@ def measured(run: Ints, step: Ints, value: Floats, steps: Ints, warmup: Warmup) 
         since = np.diff(step, prepend=0)
         since[first] = 0
         spent = value * np.maximum(steps, since)
-        passed = within_runs(lambda rows: rows.cumsum(axis=1), spent, run)
+        passed = pd.Series(spent).groupby(run).cumsum().to_numpy()
         kept &= passed - spent >= warmup.seconds * (1 - ROUNDING)
     return kept
 
@@ -166,13 +162,13 @@ def reported_rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     kept = stepwise.take(measured(stepwise.run, stepwise.step, values, stepwise.steps, by_steps))
     positive = ~any_of(~(kept.value > 0), kept.run, runs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        typical = 1 / per_run(median, 1 / kept.value, kept.run, runs)
+        typical = 1 / per_run("median", 1 / kept.value, kept.run, runs)
     whole = rows.take(rows.scope == GLOBAL)
     stated = last_of(whole.value, whole.run, runs)
     gpus = of_last(rows.take(rows.scope == PER_GPU))
-    each = per_run(mean, gpus.value, gpus.run, runs) * ranks
+    each = per_run("mean", gpus.value, gpus.run, runs) * ranks
     own = of_last(rows.take(rows.scope == PER_RANK))
-    summed = per_run(total, own.value, own.run, runs)
+    summed = per_run("sum", own.value, own.run, runs)
     summed[counts(own.run, runs) != ranks] = NAN
     alone = any_of(rows.scope == PER_GPU, rows.run, runs)
     unstated = np.where(np.isnan(stated), np.where(alone, each, summed), stated)
@@ -196,17 +192,6 @@ def _samples(kept: Rows, samples: Rows, global_batch: Floats) -> Floats:
         found = np.where(known[at] == own, samples.value[at], NAN)
     lacking = any_of(np.isnan(found), kept.run, len(global_batch))
     return np.where(lacking[kept.run], global_batch[kept.run], found)
-
-
-def _quantile(ordered: Floats, run: Ints, runs: int, share: float) -> Floats:
-    """Return a quantile of each run's values, which are sorted; linear between two of them."""
-    found = np.full(runs, NAN)
-    first = starts(run)
-    place = (lengths(first, len(run)) - 1) * share
-    below = np.floor(place).astype(np.int64)
-    low, high = ordered[first + below], ordered[first + np.ceil(place).astype(np.int64)]
-    found[run[first]] = low + (high - low) * (place - below)
-    return found
 
 
 def _steps_of(some: Rows, runs: int) -> Ints:
