@@ -168,7 +168,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "large": (f"{ROW}1e101\n", "1e101 is too large for a measurement; at most 1e+100"),
     "unit": (f"{ROW}12 img/s\n", "'12 img/s' has the unit 'img/s'"),
     "percent": (f"{HEAD},accuracy\n1,8,8,512,9,81%\n", ":2: accuracy: '81%' is in percent"),
-    "fraction": (f"{HEAD},accuracy\n1,8,8,512,9,76.3\n", "76.3 must be a fraction"),
+    "fraction": (f"{HEAD},accuracy\n1,8,8,512,9,176.3\n", "176.3 must be a fraction"),
     "two lines": (f'{HEAD},model\n1,8,8,512,fast,"a\nb"\n', ":2: samples_per_second: 'fast' is"),
     "word": (f"{ROW}fast\n", "'fast' is not a number"),
     "underscore": (f"{ROW}1_000\n", "has thousands separators"),
