@@ -14,16 +14,16 @@ MODULE_LINES, FUNCTION_LINES = 700, 80
 # An entry may be this much above what is measured.
 SLACK = 0.02
 BUDGET: dict[str, float] = {
-    "modules": 679,
-    "lines of modules": 94_047,
-    "modules with a single importer": 151,
-    "per cent of lines that are imports": 8.0,
-    "imports inside functions": 433,
-    "value classes": 533,
-    "lines of tests": 69_999,
-    "test files": 467,
-    "words of docs": 66_902,
-    "lines of templates": 1_780,
+    "modules": 522,
+    "lines of modules": 92_473,
+    "modules with a single importer": 114,
+    "per cent of lines that are imports": 7.2,
+    "imports inside functions": 425,
+    "value classes": 523,
+    "lines of tests": 69_927,
+    "test files": 466,
+    "words of docs": 66_899,
+    "lines of templates": 1_771,
 }
 VALUE_BASES = {"NamedTuple", "TypedDict", "Struct"}
 Function = ast.FunctionDef | ast.AsyncFunctionDef
