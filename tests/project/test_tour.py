@@ -50,7 +50,8 @@ def walk(study: str, folder: Path, typed: Typed, sizes: str) -> None:
     way, name = WAYS["studies"][study], study.split()[0]
     (folder / f"{name}.py").write_text(HEAD + WAYS["scripts"][name])
     own, other = ("strong", "weak") if way["scaling"] == "strong" else ("weak", "strong")
-    words = f"submit {name}.py --cpus-per-task 1 {sizes} --set repetitions=1 --set scaling={own}"
+    words = f"submit {name}.py --cpus-per-task 1 {sizes} --set repetitions=1"
+    words += "" if way.get("assumed") else f" --set scaling={own}"
     ended = typed(*f"{words} --wait -- {way['arguments']}".split())
     answer = ended.stderr.rpartition("COMPLETED")[2]
     assert len(answer.splitlines()) <= 5
