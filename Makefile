@@ -63,6 +63,8 @@ quick: $(VENV)/.dev-installed ## run the tests that need no other process: make 
 test: $(VENV)/.dev-installed system ## check style, types and contracts; quick, the net, one session of a lab
 	@$(call with_lint,$(PYTEST) -n $(WORKERS) -m "($(CHECKS)) or net or gate")
 
+# Its tests wait longer than those of `make test`.
+test-all: WORKERS = 4
 test-all: $(VENV)/.dev-installed system machine lowest ## run every test except make long
 	@$(call with_lint,$(PYTEST) -n $(WORKERS) -m "not long")
 

@@ -240,9 +240,8 @@ def test_line_numbers_across_blocks(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("order", ["le", "be"])
 def test_a_log_in_utf_16_is_text(tmp_path: Path, order: str) -> None:
-    path = tmp_path / "a.log"
     text = "\ufeff" + "".join(f"step {n} loss 2.5 ✓\n" for n in range(1, 40_001))
-    path.write_bytes(text.encode(f"utf-16-{order}"))
+    path = write(tmp_path / "a.log", text.encode(f"utf-16-{order}"))
     found = list(collect("r", [path], root=tmp_path))
     assert (len(found), found[-1].step, found[-1].value) == (40_000, 40_000, 2.5)
 
