@@ -38,7 +38,7 @@ NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
 .PHONY: help demo quick test test-all long net machine lowest tour portable gpu lint bench docs man clean system
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
 
 demo: export PATH := $(CURDIR)/$(BIN):$(PATH)
 demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and report it
