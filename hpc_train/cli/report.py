@@ -139,6 +139,10 @@ def report(
     from hpc_train.pipeline.write_report import check_format, write_checks
 
     check_format(form, output)
+    beside = (".md", ".csv", ".svg", ".png") if output and output.suffix == ".md" else ()
+    written = {output, *(output.with_suffix(end) for end in beside)} if output else set()
+    if lost := next((word for word in words if Path(word) in written), ""):
+        raise click.UsageError(f"-o {output} would overwrite {lost}, which is read; name another")
     show_warnings()
     search = _search(results, options)
     report_options = _report_options(output, form, search, options)

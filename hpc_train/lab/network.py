@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.lab.settings import CONTROLLER, Node, Settings, nodes_of
+from hpc_train.lab.settings import CONTROLLER, CONTROLLER_PART, HOST_PART, Node, Settings, nodes_of
 
 Argv = tuple[str, ...]
 
@@ -38,7 +38,7 @@ def _controller(settings: Settings) -> Iterator[Argv]:
     for network in ("eth0", "ib0"):
         yield (*inside, "link", "add", network, "type", "bridge")
         yield (*inside, "link", "set", network, "up")
-    yield (*inside, "addr", "add", f"{settings.controller_address}/16", "dev", "eth0")
+    yield (*inside, "addr", "add", f"{settings.address(CONTROLLER_PART)}/16", "dev", "eth0")
 
 
 def _host(settings: Settings) -> Iterator[Argv]:
@@ -46,7 +46,7 @@ def _host(settings: Settings) -> Iterator[Argv]:
     controller, link = namespace(settings.number, CONTROLLER), settings.host_link
     yield _link(("ip",), link, "login-eth0", controller)
     yield ("ip", "-n", controller, "link", "set", "login-eth0", "master", "eth0", "up")
-    yield ("ip", "addr", "add", f"{settings.host_address}/16", "dev", link)
+    yield ("ip", "addr", "add", f"{settings.address(HOST_PART)}/16", "dev", link)
     yield ("ip", "link", "set", link, "up")
 
 

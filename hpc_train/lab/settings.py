@@ -11,6 +11,8 @@ from hpc_train.model.value import Value
 
 DEFAULT_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
 CONTROLLER = "labctl"
+# The last parts of their addresses.
+CONTROLLER_PART, HOST_PART = 253, 254
 MOST_NODES = 200
 MOST_LABS = 8
 
@@ -58,16 +60,6 @@ class Settings(Value, frozen=True, kw_only=True):
     def address(self, last: int, network: int = 0) -> str:
         """Return an address of eth0, or with 1 of ib0."""
         return self.subnets[network].replace(".0.0/16", f".0.{last}")
-
-    @property
-    def controller_address(self) -> str:
-        """The address of the controller on eth0."""
-        return self.address(253)
-
-    @property
-    def host_address(self) -> str:
-        """The address of the machine itself on eth0."""
-        return self.address(254)
 
 
 class Node(Value, frozen=True, kw_only=True):
