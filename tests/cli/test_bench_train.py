@@ -9,6 +9,7 @@ import pytest
 from msgspec.structs import replace
 
 from hpc_train.cli.bench_train import run_study, train
+from hpc_train.cli.group import cli
 from hpc_train.data_folders import strategies_study
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.bench_train import train_overrides
@@ -34,7 +35,9 @@ def test_what_has_not_ended_in_time_is_cancelled(
     own = train_overrides(results, ("single", "ddp"), 10, Machine(cpus=2, gpus=0))
     request = request_of(strategies_study(), (), "local", {}, ('setup=["sleep 900"]',))
     prepared = prepare(replace(request, overrides=(*own, *request.overrides), starts=True))
-    with click.Context(train), pytest.raises(SystemExit) as ended:
+    # Click keeps the options of help that `report` was asked for first.
+    root = click.Context(cli, **cli.context_settings)
+    with click.Context(train, parent=root), pytest.raises(SystemExit) as ended:
         run_study(prepared, results, seconds=1.0)
     runs = runs_below(results / "bench-train")
     assert len(runs) == 3
