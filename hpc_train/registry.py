@@ -8,13 +8,12 @@ group `hpctrain.<group>`; plug-ins are searched for a name that is not built in,
 from __future__ import annotations
 
 import importlib
-from functools import cache
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, Literal
 
 from hpc_train.errors import HpcTrainError, UnknownNameError
 
 if TYPE_CHECKING:
-    from hpc_train.model.batch_system import BatchSystem
+    pass
 
 PluginGroup = Literal["launchers", "parsers", "executors", "batch_systems", "formats"]
 
@@ -155,28 +154,6 @@ def load(group: PluginGroup, name: str) -> object:
         return resolve(plugins[name][0])
     except _BROKEN as error:
         raise PluginError(_broken(group, name, plugins[name], error)) from error
-
-
-@cache
-def find_batch_system(name: str) -> BatchSystem:
-    """Return what the scheduler of that name gives inside a job.
-
-    If a package registers an executor and no batch system, its jobs have what those of this machine
-    have, except that they may run elsewhere.
-
-    Raises:
-        PluginError: the plug-in cannot be loaded.
-    """
-    # `hpctrain --help` reads names without msgspec.
-    from msgspec.structs import replace
-
-    from hpc_train.model.batch_system import LOCAL, nothing_instead
-
-    try:
-        found = cast("BatchSystem", load("batch_systems", name))
-    except UnknownNameError:
-        found = replace(LOCAL, this_machine=False, instead=nothing_instead())
-    return replace(found, name=name)
 
 
 def names(group: PluginGroup) -> tuple[str, ...]:

@@ -8,9 +8,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.run import JobStatus, Run, RunName
 from hpc_train.model.submission import JobState
-from hpc_train.registry import find_batch_system
 from hpc_train.restart_table import json_rows, restarted
 
 HEADS = ("run", "state", "job", "nodes", "time", "problem")

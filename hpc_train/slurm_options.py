@@ -11,10 +11,18 @@ from typing import Literal
 from msgspec.structs import replace
 
 from hpc_train.errors import nearest
-from hpc_train.model.plan import DIRECTIVE_VALUE
-from hpc_train.model.slurm_answer import Refusal
 from hpc_train.model.value import Value
 from hpc_train.typed_values import load_data
+
+# gpu, gpu:4, gpu:a100:4(S:0-1), gpu:1g.10gb:7, gres/gpu=2, nvme:1600G, craynetwork:4
+_GRES = re.compile(
+    r"^(?:gres/)?(?P<name>[^:=,]+)(?::(?P<kind>(?!\d+$)[\w.-]+))?(?:[:=](?P<count>[0-9]{1,9}))?"
+)
+
+_SOCKETS = re.compile(r"\([^()]*\)")
+
+# A value of an sbatch option cannot be quoted and ends at a blank.
+DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 # How a profile says whether a plug-in's option takes a value -> its kind in a grammar.
 KINDS = {"value": "=", "optional": "?", "none": ""}
@@ -208,6 +216,19 @@ _LETTER = re.compile(r"(?:requires an argument|invalid option) -- '(\w)'")
 _HELP = re.compile(r"(?<!\S)\S{0,64} ?--help\S{0,64}|--\w{1,64}=help")
 
 
+class Refusal(Value, frozen=True, kw_only=True):
+    """A known refusal: its meaning, the next command, and the options of sbatch that it is about.
+
+    `same` are beginnings of ids of lint rules: an error of one of them on the same line states the
+    same problem.
+    """
+
+    meaning: str
+    advice: str = ""
+    options: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
+
+
 class _Refusals(Value, frozen=True, kw_only=True):
     schema: Literal[1]
     refusals: dict[str, Refusal]
@@ -242,3 +263,24 @@ def advice(message: str) -> str:
     """Return the next command, or an empty text for an unknown message."""
     found = refusal_of(message)
     return found.advice if found else ""
+
+
+class Gres(Value, frozen=True, kw_only=True):
+    """Generic resources of a node: `gpu:a100:4` is name, kind and count."""
+
+    name: str
+    kind: str
+    count: int
+
+
+def gres(text: str) -> tuple[Gres, ...]:
+    """Read a list of generic resources, of a node or of `--gres`.
+
+    Without a number GPUs count once, and sizes with a unit, such as disks, are left out.
+    """
+    found = map(_GRES.fullmatch, (part.strip() for part in _SOCKETS.sub("", text).split(",")))
+    return tuple(
+        Gres(name=match["name"], kind=match["kind"] or "", count=int(match["count"] or 1))
+        for match in found
+        if match and (match["count"] or match["name"] == "gpu")
+    )

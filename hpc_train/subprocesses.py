@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import selectors
+import shutil
 import subprocess
+import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -208,3 +210,11 @@ def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
         if name in _KEPT or not (name.startswith(_LEAKS) or name in _LEAKED_NAMES)
         if not (kernel and (name.startswith("JPY_") or name in _OF_A_KERNEL))
     }
+
+
+def python_command() -> str:
+    """Return the interpreter that has hpctrain: `python` if the shell starts the same one."""
+    found = shutil.which("python")
+    # The interpreters of two environments may be links to one file, so their folders count.
+    same = found is not None and Path(found).parent.samefile(Path(sys.executable).parent)
+    return "python" if same else sys.executable

@@ -16,7 +16,7 @@ import hpc_train
 from hpc_train.cli.group import cli
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.rules import all_rules
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import UNITS
 from hpc_train.pipeline.site.show import list_sites, site_keys
 from hpc_train.records.collect import wanted
 from hpc_train.records.read_log import GUESSING, parsers_of, stated

@@ -20,7 +20,7 @@ def collect(
 
     Columns: run, source (file), line, parser, metric, value, unit, scope (`global`, `per_gpu`,
     `per_rank`), step, rank, node, steps (of how many the value is the mean), message_size [B] and
-    variant. Units are those of `hpc_train.model.record.UNITS`: seconds, samples or tokens a second,
+    variant. Units are those of `hpc_train.model.metrics.UNITS`: seconds, samples or tokens per s,
     GiB, GB/s (10^9), fractions for accuracy and MFU. `form` names one parser instead of all,
     `results` the folder of all results. `frame.attrs["unreadable"]` lists files with errors.
 

@@ -10,7 +10,7 @@ import msgspec
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.csv_table import ResultTable, plain_headings, step_column
 from hpc_train.model.expected_study import ExpectedRun
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import UNITS
 from hpc_train.model.result_columns import (
     AMBIGUOUS,
     CONDITIONS,

@@ -20,8 +20,8 @@ from hpc_train.imports.csv_table import ResultTable, is_prefixed
 from hpc_train.imports.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.model.metrics import RATE_RECORDS
-from hpc_train.model.record import UNITS, Record, Scope
+from hpc_train.model.metrics import RATE_RECORDS, UNITS
+from hpc_train.model.record import Record, Scope
 from hpc_train.model.result_columns import BATCH, PER_GPU, RATES_PER_GPU, RESULTS, complete_sizes
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState

@@ -11,7 +11,8 @@ import msgspec
 from hpc_train.errors import LogParseError
 from hpc_train.imports.points_file import Points, by_run
 from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.record import Record
 from hpc_train.model.result_columns import BATCH, Stated, complete_sizes
 
 # As in the run table: the log contradicts the stated value.

@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from hpc_train.lint.options import Option, is_template_line, read_options, without_blanks
 from hpc_train.lint.shell import Word
-from hpc_train.model.live_cluster import gres
 from hpc_train.model.value import Value
-from hpc_train.slurm_options import Grammar
+from hpc_train.slurm_options import Grammar, gres
 
 MARKER = "#SBATCH"
 

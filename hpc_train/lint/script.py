@@ -8,7 +8,6 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from hpc_train.errors import PlanError
 from hpc_train.lint.directives import (
     Directive,
     RequestedResources,
@@ -38,7 +37,6 @@ from hpc_train.lint.shell import (
     read_commands,
     repeats,
 )
-from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import sbatch_grammar, srun_grammar
@@ -288,32 +286,3 @@ def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
     if "nproc-per-node" in launch.flags:
         return flag_number(launch, script, "nproc-per-node")
     return None if script.sets("PET_NPROC_PER_NODE") or launch.hides else 1
-
-
-def check_setup(plan: LaunchPlan) -> None:
-    """Refuse setup lines with an open quote, parenthesis or here-document.
-
-    The lines of a job and those of a profile are separate texts; one of them may span lines.
-
-    Raises:
-        PlanError: with the line of the job file or of the profile.
-    """
-    lines = [
-        (str(setting.value), setting.origin)
-        for key, setting in plan.settings.items()
-        if key.startswith("setup.")
-    ]
-    files: dict[str, list[tuple[str, str]]] = {}
-    for text, origin in lines:
-        files.setdefault(origin.rpartition(":")[0] or origin, []).append((text, origin))
-    for texts in files.values():
-        unclosed = read_commands("\n".join(text for text, _ in texts)).unclosed
-        before = 0
-        for text, origin in texts if unclosed else ():
-            before += text.count("\n") + 1
-            if unclosed[0].line <= before:
-                opening = unclosed[0].opening
-                raise PlanError(
-                    f"{origin}: setup: the {opening} is never closed: {text[:80]}",
-                    f"close the {opening}; bash would read the rest of the script as text",
-                )

@@ -1,8 +1,13 @@
 """What each scheduler gives inside a job, and what it does with a job."""
 
+from functools import cache
+from typing import cast
+
 import msgspec
 
+from hpc_train.errors import UnknownNameError
 from hpc_train.model.value import Value
+from hpc_train.registry import load
 
 # What some schedulers do with a job and others do not: the keys of `BatchSystem.instead`.
 ABILITIES = {
@@ -333,3 +338,20 @@ SAGEMAKER = BatchSystem(
         "--exclude-failed-nodes": "AWS chooses the hosts of each job",
     },
 )
+
+
+@cache
+def find_batch_system(name: str) -> BatchSystem:
+    """Return what the scheduler of that name gives inside a job.
+
+    If a package registers an executor and no batch system, its jobs have what those of this machine
+    have, except that they may run elsewhere.
+
+    Raises:
+        PluginError: the plug-in cannot be loaded.
+    """
+    try:
+        found = cast("BatchSystem", load("batch_systems", name))
+    except UnknownNameError:
+        found = msgspec.structs.replace(LOCAL, this_machine=False, instead=nothing_instead())
+    return msgspec.structs.replace(found, name=name)

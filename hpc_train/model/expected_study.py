@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.model.study import Gates, RefusedPoint, Scaling, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value

@@ -225,3 +225,17 @@ class Defaults(Value, frozen=True, kw_only=True):
     sites: Annotated[
         dict[str, SiteDefaults], Meta(description="Name of a site -> what its jobs leave out.")
     ] = {}
+
+
+class Topology(Value, frozen=True, kw_only=True):
+    """nodes x tasks x GPUs; `cpus_per_task` cores and threads a rank; None: counted in the job."""
+
+    nodes: int
+    tasks_per_node: int
+    gpus_per_node: int
+    cpus_per_task: int | None
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks of the whole job."""
+        return self.nodes * self.tasks_per_node

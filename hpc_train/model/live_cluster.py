@@ -1,39 +1,11 @@
 """Cluster: partitions, nodes, launchers and limits of a live Slurm."""
 
-import re
-
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
-
-# gpu, gpu:4, gpu:a100:4(S:0-1), gpu:1g.10gb:7, gres/gpu=2, nvme:1600G, craynetwork:4
-_GRES = re.compile(
-    r"^(?:gres/)?(?P<name>[^:=,]+)(?::(?P<kind>(?!\d+$)[\w.-]+))?(?:[:=](?P<count>[0-9]{1,9}))?"
-)
-_SOCKETS = re.compile(r"\([^()]*\)")
+from hpc_train.slurm_options import Gres
 
 # Modes of preemption that end the job.
 _ENDED = {"REQUEUE", "CANCEL"}
-
-
-class Gres(Value, frozen=True, kw_only=True):
-    """Generic resources of a node: `gpu:a100:4` is name, kind and count."""
-
-    name: str
-    kind: str
-    count: int
-
-
-def gres(text: str) -> tuple[Gres, ...]:
-    """Read a list of generic resources, of a node or of `--gres`.
-
-    Without a number GPUs count once, and sizes with a unit, such as disks, are left out.
-    """
-    found = map(_GRES.fullmatch, (part.strip() for part in _SOCKETS.sub("", text).split(",")))
-    return tuple(
-        Gres(name=match["name"], kind=match["kind"] or "", count=int(match["count"] or 1))
-        for match in found
-        if match and (match["count"] or match["name"] == "gpu")
-    )
 
 
 class LiveNode(Value, frozen=True, kw_only=True):

@@ -270,3 +270,35 @@ def in_text_order() -> tuple[Metric, ...]:
             keys = [one.key for one in shown]
             shown.insert(keys.index(metric.text.after) + 1, metric)
     return tuple(shown)
+
+
+# Those that become metrics of runs, and those that stay what one line says.
+UNITS: dict[str, str] = {
+    **{metric.record: metric.unit for metric in METRICS if metric.record},
+    "global_batch_size": "1",
+    "phase_time": "s",
+    "compute_time": "s",
+    "iteration_time": "s",
+    "not_finite": "1",
+    "grad_norm": "1",
+    "gflops": "GFLOP/s",
+    "solve_time": "s",
+    "residual": "1",
+    "algbw": "GB/s",
+    "busbw": "GB/s",
+    "message_size": "B",
+    "latency": "us",
+    "wrong_values": "1",
+    "batch_size": "1",
+    "sequence_length": "1",
+    "world_size": "1",
+    "examples": "1",
+    "parameters": "1",
+    "state_memory": "GiB",
+    "sent_bytes": "B",
+    "exposed_communication": "1",
+    "epoch": "1",
+    "seed": "1",
+    "threads": "1",
+    "condition": "1",
+}

@@ -3,6 +3,8 @@
 import re
 from itertools import product
 
+_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
+
 # A name with parts in brackets, between commas: `a[01-04,7]`, `r1c[2-3]n[1-4]`, `lab1`.
 _NAME = re.compile(r"(?:[^\[\],\s]|\[[0-9,-]{1,20000}\]){1,200}")
 _PART = re.compile(r"[^\[\]]{1,200}|\[[0-9,-]{1,20000}\]")
@@ -50,3 +52,9 @@ def _alternatives(part: str) -> list[str]:
             return []
         found += [f"{number:0{len(match['low'])}}" for number in range(low, high + 1)]
     return found
+
+
+def host_name(stated: object) -> str:
+    """Return the short name of the host that an event states; empty if that is none."""
+    found = _HOST.match(stated) if isinstance(stated, str) else None
+    return found[0] if found else ""

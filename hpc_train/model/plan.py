@@ -1,19 +1,15 @@
 """LaunchPlan: all resolved values, each with its origin and reason."""
 
-import re
 from typing import Any
 
 import msgspec
 
 from hpc_train.model.batch_system import BatchSystem
-from hpc_train.model.job import Elastic, JobLifecycle
+from hpc_train.model.job import Elastic, JobLifecycle, Topology
 from hpc_train.model.launchers_and_preflight import PluginCheck, Rendezvous
 from hpc_train.model.site_facilities import HostList
 from hpc_train.model.site_network import EnvScope, Mode, Separator
 from hpc_train.model.value import Value
-
-# A value of an sbatch option cannot be quoted and ends at a blank.
-DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 class Setting(Value, frozen=True, kw_only=True):
@@ -71,20 +67,6 @@ class Secret(Value, frozen=True, kw_only=True):
 
     name: str
     file: str | None
-
-
-class Topology(Value, frozen=True, kw_only=True):
-    """nodes x tasks x GPUs; `cpus_per_task` cores and threads a rank; None: counted in the job."""
-
-    nodes: int
-    tasks_per_node: int
-    gpus_per_node: int
-    cpus_per_task: int | None
-
-    @property
-    def world_size(self) -> int:
-        """Number of ranks of the whole job."""
-        return self.nodes * self.tasks_per_node
 
 
 class ContainerPlan(Value, frozen=True, kw_only=True):
@@ -258,3 +240,20 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     plugin_argv: tuple[Token, ...] = ()
     lifecycle: JobLifecycle | None = None
     host_list: HostList | None = None
+
+
+class NestedRun(Value, frozen=True, kw_only=True):
+    """A run in a shared allocation, with a time limit of `time_s` seconds."""
+
+    run_id: str
+    time_s: int | None
+
+
+class Allocation(Value, frozen=True, kw_only=True):
+    """One allocation, and the runs that use it one after the other."""
+
+    name: str
+    site: str
+    directives: tuple[tuple[str, str], ...]
+    turns: tuple[NestedRun, ...]
+    warnings: tuple[str, ...]

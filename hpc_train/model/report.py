@@ -144,26 +144,3 @@ class GateResult(Value, frozen=True, kw_only=True):
     low: float | None = None
     high: float | None = None
     limit: float | None = None
-
-
-# What a benchmark of a network states, the most important first.
-BANDWIDTHS = ("busbw", "algbw", "latency")
-
-
-class BandwidthTable(Value, frozen=True, kw_only=True):
-    """One table of a log: metric -> values by message size; `size` is that of the job."""
-
-    run: str
-    name: str
-    size: str
-    values: dict[str, dict[int, float]]
-
-    @property
-    def metric(self) -> str:
-        """The most important metric that the table states."""
-        return next(name for name in BANDWIDTHS if name in self.values)
-
-    @property
-    def label(self) -> str:
-        """The name of the log, and the size if it is known."""
-        return f"{self.name}, {self.size}" if self.size else self.name

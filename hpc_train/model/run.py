@@ -6,8 +6,9 @@ from typing import Annotated, Any
 
 from msgspec import Meta
 
-from hpc_train.model.job import RESUBMIT, JobSpec
+from hpc_train.model.job import RESUBMIT, JobSpec, Topology
 from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.study import RefusedPoint, StudySpec
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
 
@@ -228,3 +229,21 @@ class Run(Value, frozen=True, kw_only=True):
     earlier: JobStatus | None = None
     starts: tuple[JobStart, ...] = ()
     newer: bool = False
+
+
+class StudyPoint(Value, frozen=True, kw_only=True):
+    """A point as it was submitted; run ids are `<stem>-r<repetition>`."""
+
+    axes: dict[str, Any]
+    topology: Topology
+    stem: str
+
+
+class StudyManifest(Value, frozen=True, kw_only=True):
+    """study.json: all requested runs of a study, so that missing ones can be named."""
+
+    schema: ManifestSchema
+    spec: StudySpec
+    baseline: dict[str, Any]
+    points: tuple[StudyPoint, ...]
+    refused: tuple[RefusedPoint, ...] = ()

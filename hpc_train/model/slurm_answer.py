@@ -4,19 +4,7 @@ from typing import Literal
 
 from hpc_train.model.live_cluster import Association, LiveNode, LivePartition, LiveQos
 from hpc_train.model.value import Value
-
-
-class Refusal(Value, frozen=True, kw_only=True):
-    """A known refusal: its meaning, the next command, and the options of sbatch that it is about.
-
-    `same` are beginnings of ids of lint rules: an error of one of them on the same line states the
-    same problem.
-    """
-
-    meaning: str
-    advice: str = ""
-    options: tuple[str, ...] = ()
-    same: tuple[str, ...] = ()
+from hpc_train.slurm_options import Refusal
 
 
 class ShellVariable(Value, frozen=True, kw_only=True):

@@ -7,8 +7,6 @@ from msgspec import Meta
 
 from hpc_train.model.job import Name, SourcedJob
 from hpc_train.model.log_selection import LogPattern
-from hpc_train.model.plan import Topology
-from hpc_train.model.run import ManifestSchema
 from hpc_train.model.value import Value
 
 Scalar = str | int | float | bool
@@ -177,24 +175,6 @@ class Study(Value, frozen=True, kw_only=True):
     spec: StudySpec
     points: tuple[Point, ...]
     baseline: dict[str, Any]
-
-
-class StudyPoint(Value, frozen=True, kw_only=True):
-    """A point as it was submitted; run ids are `<stem>-r<repetition>`."""
-
-    axes: dict[str, Any]
-    topology: Topology
-    stem: str
-
-
-class StudyManifest(Value, frozen=True, kw_only=True):
-    """study.json: all requested runs of a study, so that missing ones can be named."""
-
-    schema: ManifestSchema
-    spec: StudySpec
-    baseline: dict[str, Any]
-    points: tuple[StudyPoint, ...]
-    refused: tuple[RefusedPoint, ...] = ()
 
 
 # The only axis that is no key of the job: names or files of site profiles.

@@ -30,23 +30,6 @@ class Script(Value, frozen=True, kw_only=True):
     templates: tuple[TemplateFile, ...] = ()
 
 
-class NestedRun(Value, frozen=True, kw_only=True):
-    """A run in a shared allocation, with a time limit of `time_s` seconds."""
-
-    run_id: str
-    time_s: int | None
-
-
-class Allocation(Value, frozen=True, kw_only=True):
-    """One allocation, and the runs that use it one after the other."""
-
-    name: str
-    site: str
-    directives: tuple[tuple[str, str], ...]
-    turns: tuple[NestedRun, ...]
-    warnings: tuple[str, ...]
-
-
 class JobState(str, Enum):
     """States of a run, with Slurm's names where possible; UNKNOWN is not final."""
 

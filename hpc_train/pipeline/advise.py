@@ -22,6 +22,7 @@ from hpc_train.advice.verdicts import advise
 from hpc_train.errors import HpcTrainError, PlanError, SpecError
 from hpc_train.extras import need
 from hpc_train.model.advice import Advice, MeasuredStep
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.machine_size import MOST_RANKS, MachineSize
 from hpc_train.model.operations import FLOPS, PARAMETERS
@@ -33,10 +34,8 @@ from hpc_train.model.site import SourcedSite
 from hpc_train.model.study import SITE_AXIS, Study
 from hpc_train.model.value import Value
 from hpc_train.model.value_range import Range
-from hpc_train.pipeline.bench import python_command
 from hpc_train.pipeline.detection.default_site import choose_site, load_choice, site_names
 from hpc_train.pipeline.render import Prepared, Request, prepare
-from hpc_train.registry import find_batch_system
 from hpc_train.reports.advice_report import advice_report
 from hpc_train.sites.machine_of_site import machine_of
 from hpc_train.specs.deadline_and_budget import budget_gpu_hours, deadline_s
@@ -44,7 +43,7 @@ from hpc_train.specs.job import site_name
 from hpc_train.specs.override import Override
 from hpc_train.specs.points_of_file import points_of
 from hpc_train.specs.program_of_job import completed, parse_condition, program_identity, program_of
-from hpc_train.subprocesses import run
+from hpc_train.subprocesses import python_command, run
 from hpc_train.yamlfile import nearest_file
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.lint.script import read_script
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.live_cluster import Association
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.slurm_answer import SlurmAnswer, SlurmFacts
@@ -20,7 +21,6 @@ from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.pipeline.submit import cluster_of
 from hpc_train.probe.parse_slurm_output import associations, nodes, partitions
 from hpc_train.probe.scontrol_fields import settings, word
-from hpc_train.registry import find_batch_system
 from hpc_train.submissions.slurm.sbatch import answer_of, ask_sbatch, shell_variables
 from hpc_train.submissions.slurm.slurm_commands import call_slurm
 from hpc_train.subprocesses import Finished

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.collectives import COLLECTIVES, message_of, message_sizes, parse_size
@@ -14,6 +11,7 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Prepared
 from hpc_train.records.collect import logs_of
 from hpc_train.specs.override import Override, option_override
+from hpc_train.subprocesses import python_command
 
 MODULE = "hpc_train.workload.collectives"
 _ORIGIN = "hpctrain bench"
@@ -74,14 +72,6 @@ def bench_overrides(options: BenchOptions, ranks: str | None = None) -> tuple[Ov
     if ranks is None:
         return tuple(own)
     return (*own, option_override("tasks_per_node", ranks, "--ranks"))
-
-
-def python_command() -> str:
-    """Return the interpreter that has hpctrain: `python` if the shell starts the same one."""
-    found = shutil.which("python")
-    # The interpreters of two environments may be links to one file, so their folders count.
-    same = found is not None and Path(found).parent.samefile(Path(sys.executable).parent)
-    return "python" if same else sys.executable
 
 
 def _arguments(options: BenchOptions) -> Iterator[str]:

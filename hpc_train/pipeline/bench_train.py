@@ -11,11 +11,10 @@ from pathlib import Path
 from hpc_train.errors import PlanError
 from hpc_train.model.training_strategies import ONE_PROCESS, STRATEGIES
 from hpc_train.model.value import Value
-from hpc_train.pipeline.bench import python_command
 from hpc_train.pipeline.render import Prepared
 from hpc_train.sites.load import Machine, this_machine
 from hpc_train.specs.override import Override
-from hpc_train.subprocesses import run
+from hpc_train.subprocesses import python_command, run
 
 NAME = "bench-train"
 MOST_RANKS = 8

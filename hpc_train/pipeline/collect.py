@@ -15,7 +15,8 @@ from hpc_train.errors import LogParseError, StoreError
 from hpc_train.extras import need
 from hpc_train.json_files import write_file
 from hpc_train.model.log_selection import Search, StatedScope
-from hpc_train.model.record import UNITS, Pack, Record
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.record import Pack, Record
 from hpc_train.pipeline.classify_inputs import classify
 from hpc_train.pipeline.study_runs import indexed, study_runs
 from hpc_train.records.collect import apart_warnings, is_apart, packs_in, wanted

@@ -8,13 +8,12 @@ from typing import Any, Literal
 
 from msgspec.structs import replace
 
-from hpc_train.model.batch_system import ABILITIES
+from hpc_train.model.batch_system import ABILITIES, find_batch_system
 from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
 from hpc_train.plans.launchers.base import Program, find_launcher
-from hpc_train.registry import find_batch_system
 from hpc_train.sites.cited_sources import source_of
 
 Kind = Literal["setting", "directive", "variable", "argument", "missing", "node"]

@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 from hpc_train.errors import HpcTrainError, StoreError
 from hpc_train.json_files import read_json
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Manifest, RunFolder
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Sourced
 from hpc_train.pipeline.explain import Explained, explain
-from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import sha256_of
 from hpc_train.runs.node_list import nodes_of
 from hpc_train.runs.run_folders import find, is_run, read_run, read_study, run_folders

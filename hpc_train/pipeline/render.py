@@ -12,8 +12,8 @@ import msgspec
 
 from hpc_train.data_folders import template_path
 from hpc_train.errors import HpcTrainError, PlanError, SpecError, StrategyError, UnknownNameError
-from hpc_train.lint.script import check_setup
-from hpc_train.model.batch_system import BatchSystem
+from hpc_train.lint.shell import read_commands
+from hpc_train.model.batch_system import BatchSystem, find_batch_system
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
@@ -29,7 +29,7 @@ from hpc_train.pipeline.detection.default_site import (
 )
 from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.registry import find_batch_system, resolve
+from hpc_train.registry import resolve
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.defaults import fill, read_defaults
@@ -387,3 +387,32 @@ def schema(kind: Literal["job", "study", "defaults"]) -> bytes:
     from hpc_train.specs.json_schema_and_keys import json_schema
 
     return json_schema(kind)
+
+
+def check_setup(plan: LaunchPlan) -> None:
+    """Refuse setup lines with an open quote, parenthesis or here-document.
+
+    The lines of a job and those of a profile are separate texts; one of them may span lines.
+
+    Raises:
+        PlanError: with the line of the job file or of the profile.
+    """
+    lines = [
+        (str(setting.value), setting.origin)
+        for key, setting in plan.settings.items()
+        if key.startswith("setup.")
+    ]
+    files: dict[str, list[tuple[str, str]]] = {}
+    for text, origin in lines:
+        files.setdefault(origin.rpartition(":")[0] or origin, []).append((text, origin))
+    for texts in files.values():
+        unclosed = read_commands("\n".join(text for text, _ in texts)).unclosed
+        before = 0
+        for text, origin in texts if unclosed else ():
+            before += text.count("\n") + 1
+            if unclosed[0].line <= before:
+                opening = unclosed[0].opening
+                raise PlanError(
+                    f"{origin}: setup: the {opening} is never closed: {text[:80]}",
+                    f"close the {opening}; bash would read the rest of the script as text",
+                )

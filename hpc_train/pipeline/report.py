@@ -13,6 +13,7 @@ import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.json_files import to_json
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.report import Fact, Report
@@ -23,7 +24,6 @@ from hpc_train.model.submission import JobState
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.records.log_file import log_files, readable
-from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import is_folder, is_regular, sha256_of
 from hpc_train.reports.formats.csv_table import flat_row, flat_rows
 from hpc_train.reports.gates import OF_RUN, REFERENCE, GateInputs, gated

@@ -25,8 +25,9 @@ from hpc_train.imports.table_file import read_table
 from hpc_train.imports.workbook import sheet_of
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.log_selection import Search
+from hpc_train.model.metrics import UNITS
 from hpc_train.model.queue_limits import partition_named
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.record import Record
 from hpc_train.model.result_columns import RESULTS
 from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup

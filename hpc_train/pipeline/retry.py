@@ -15,8 +15,18 @@ import msgspec
 from hpc_train.data_folders import template_path
 from hpc_train.errors import SpecError, StoreError
 from hpc_train.json_files import exclusive
-from hpc_train.model.run import PROFILE, RESUMES_FROM, RETRY_OF, Manifest, Run, RunFolder, RunName
-from hpc_train.model.study import Point, StudyManifest
+from hpc_train.model.batch_system import find_batch_system
+from hpc_train.model.run import (
+    PROFILE,
+    RESUMES_FROM,
+    RETRY_OF,
+    Manifest,
+    Run,
+    RunFolder,
+    RunName,
+    StudyManifest,
+)
+from hpc_train.model.study import Point
 from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value, encode_unit
 from hpc_train.pipeline.failure_causes import explain
@@ -34,7 +44,6 @@ from hpc_train.pipeline.submit import (
     submission_notices,
     submit_batches,
 )
-from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import read_regular
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.node_faults import bad_nodes, node_faults

@@ -14,11 +14,12 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.job_state import has_ended, is_settled
 from hpc_train.json_files import read_json, read_submission
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
 from hpc_train.records.slow_ranks import SlowRank, slow_ranks
-from hpc_train.registry import find_batch_system, load
+from hpc_train.registry import load
 from hpc_train.regularfile import is_there
 from hpc_train.runs.expected_runs import missing_runs
 from hpc_train.runs.node_faults import NodeFault, bad_nodes, node_faults

@@ -14,6 +14,7 @@ import msgspec
 from hpc_train.data_folders import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.json_files import check_version, exclusive, write_file
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import (
     MANIFEST_SCHEMA,
@@ -23,9 +24,10 @@ from hpc_train.model.run import (
     Run,
     RunFolder,
     RunName,
+    StudyManifest,
+    StudyPoint,
 )
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState, Script, SlurmEndpoint
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.render import Prepared, PreparedPoint, randomised_blocks
@@ -38,7 +40,6 @@ from hpc_train.pipeline.submission_checks import (
 )
 from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.registry import find_batch_system
 from hpc_train.regularfile import is_regular, is_there, read_regular, sha256_of
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance

@@ -9,15 +9,8 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hpc_train.model.plan import (
-    Binding,
-    EnvChange,
-    Launch,
-    LaunchRequest,
-    Setting,
-    Text,
-    Topology,
-)
+from hpc_train.model.job import Topology
+from hpc_train.model.plan import Binding, EnvChange, Launch, LaunchRequest, Setting, Text
 from hpc_train.model.site_network import Vendor
 from hpc_train.plans.context import Context, takes_whole_nodes
 from hpc_train.plans.explanations import LOCAL_RANK

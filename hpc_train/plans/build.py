@@ -9,19 +9,10 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from hpc_train.model.job import SourcedJob
+from hpc_train.model.job import SourcedJob, Topology
 from hpc_train.model.launchers_and_preflight import PluginCheck
 from hpc_train.model.partition import Preemption
-from hpc_train.model.plan import (
-    Checks,
-    JobVar,
-    Launch,
-    LaunchPlan,
-    LaunchRequest,
-    Setting,
-    Token,
-    Topology,
-)
+from hpc_train.model.plan import Checks, JobVar, Launch, LaunchPlan, LaunchRequest, Setting, Token
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
 from hpc_train.model.value import Value, encode_unit

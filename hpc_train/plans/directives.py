@@ -6,18 +6,17 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from hpc_train.errors import PlanError
-from hpc_train.model.batch_system import BatchSystem
-from hpc_train.model.job import SourcedJob
-from hpc_train.model.live_cluster import gres
-from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
+from hpc_train.model.batch_system import BatchSystem, find_batch_system
+from hpc_train.model.job import SourcedJob, Topology
+from hpc_train.model.plan import Launch, Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
 from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
-from hpc_train.registry import find_batch_system, resolve
-from hpc_train.slurm_options import directive_text
+from hpc_train.registry import resolve
+from hpc_train.slurm_options import DIRECTIVE_VALUE, directive_text, gres
 from hpc_train.slurm_versions import missing_option
 
 # Prefix of the settings of options that job and site add.

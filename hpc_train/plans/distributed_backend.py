@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
-from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.job import SourcedJob, Topology
+from hpc_train.model.plan import Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import Network
 from hpc_train.plans.context import Context, rule

@@ -10,9 +10,9 @@ import msgspec
 
 from hpc_train.errors import PlanError
 from hpc_train.model.batch_system import BatchSystem
-from hpc_train.model.job import SourcedJob
+from hpc_train.model.job import SourcedJob, Topology
 from hpc_train.model.launchers_and_preflight import PluginCheck
-from hpc_train.model.plan import EnvChange, JobVar, Secret, Setting, Topology
+from hpc_train.model.plan import EnvChange, JobVar, Secret, Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_network import EnvBlock, When
 from hpc_train.model.value import Value

@@ -8,15 +8,8 @@ from collections.abc import Iterable, Iterator
 from msgspec.structs import replace
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import (
-    Binding,
-    EnvChange,
-    Launch,
-    LaunchRequest,
-    Text,
-    Token,
-    Topology,
-)
+from hpc_train.model.job import Topology
+from hpc_train.model.plan import Binding, EnvChange, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.containers.resolve import check_starter, resolve_container
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import PlanError
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.plan import JobVar, Setting
 from hpc_train.model.site import SourcedSite
@@ -13,7 +14,6 @@ from hpc_train.plans.context import Context, from_job, rule
 from hpc_train.plans.directives import refused_option
 from hpc_train.plans.other_launchers import other_launchers
 from hpc_train.plans.storage import CHECKPOINTS, check_checkpoint_folder
-from hpc_train.registry import find_batch_system
 
 # Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535

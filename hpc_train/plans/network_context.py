@@ -7,7 +7,7 @@ import re
 import msgspec
 
 from hpc_train.model.batch_system import BatchSystem
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.model.site_network import Network, Runtime, Vendor
 from hpc_train.model.value import Value
 from hpc_train.model.version_ranges import Parts, parts

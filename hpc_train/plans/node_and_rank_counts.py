@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from hpc_train.model.job import Topology
 from hpc_train.model.partition import Partition
-from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.plan import Setting
 from hpc_train.plans.context import Context, default, from_job, rule, takes_whole_nodes
 from hpc_train.plans.launchers.base import Launcher
 

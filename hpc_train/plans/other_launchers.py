@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 

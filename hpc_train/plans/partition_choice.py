@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from hpc_train.errors import PlanError, UnknownNameError, nearest
+from hpc_train.model.job import Topology
 from hpc_train.model.partition import ANY
-from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.plan import Setting
 from hpc_train.model.queue_limits import SizeName, limits_on
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value

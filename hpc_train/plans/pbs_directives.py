@@ -8,7 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Launch, Setting, Topology
+from hpc_train.model.job import Topology
+from hpc_train.model.plan import Launch, Setting
 from hpc_train.model.queue_limits import partition_named
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.site_facilities import PbsDialect

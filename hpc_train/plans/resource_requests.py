@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 
 from hpc_train.errors import PlanError
+from hpc_train.model.job import Topology
 from hpc_train.model.partition import ANY, Select
-from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.plan import Setting
 from hpc_train.model.units import Memory
 from hpc_train.plans.context import Context, asked_at, default, from_job, from_site
 from hpc_train.plans.storage import storage_settings

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.model.queue_limits import JobQueue, limits_on, queue_named
 from hpc_train.model.site import SourcedSite
-from hpc_train.model.submission import Allocation, NestedRun
 from hpc_train.model.units import Duration, Memory
 from hpc_train.plans.directives import EXTRA, Size, sbatch_options
 from hpc_train.plans.explanations import setting_of

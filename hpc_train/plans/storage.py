@@ -7,11 +7,12 @@ from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
 from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
+from hpc_train.model.plan import Setting
 from hpc_train.model.site import SourcedSite
 from hpc_train.plans.context import Context
-from hpc_train.registry import find_batch_system
+from hpc_train.slurm_options import DIRECTIVE_VALUE
 
 CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 _CHECKPOINTS_KEY = f"env.{CHECKPOINTS}"

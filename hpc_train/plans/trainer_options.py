@@ -8,8 +8,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from hpc_train.errors import PlanError, StrategyError
-from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import SourcedJob, Topology
 from hpc_train.model.strategy_checks import batch_problem, strategy_problem
 from hpc_train.model.trainer_keys import TrainerOptions
 from hpc_train.model.training_strategies import TrainingRequest, unprofiled

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 
-from hpc_train.model.live_cluster import Cluster, Gres, LiveNode, LivePartition
+from hpc_train.model.live_cluster import Cluster, LiveNode, LivePartition
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value
+from hpc_train.slurm_options import Gres
 
 NodeShape = tuple[str, int, int, Memory | None, tuple[Gres, ...]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.model.live_cluster import Association, LiveNode, LivePartition, LiveQos, gres
+from hpc_train.model.live_cluster import Association, LiveNode, LivePartition, LiveQos
 from hpc_train.model.units import Duration
 from hpc_train.probe.scontrol_fields import (
     Fields,
@@ -17,6 +17,7 @@ from hpc_train.probe.scontrol_fields import (
     word,
     words,
 )
+from hpc_train.slurm_options import gres
 
 # Lines of `srun --mpi=list`.
 _NAME = re.compile(r"^(?:srun: )?\s*([a-z][a-z0-9_]*)\s*$")

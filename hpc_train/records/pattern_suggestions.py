@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import LogPattern
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import UNITS
 from hpc_train.model.regex_parts import literal_of
 from hpc_train.records.line import Line
 from hpc_train.records.line_dispatch import Block, blocks

@@ -22,7 +22,8 @@ import zstandard
 from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import LogPattern
-from hpc_train.model.record import LOT, UNITS, Pack, Record, Scope
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.record import LOT, Pack, Record, Scope
 from hpc_train.records.line import Line
 from hpc_train.records.line_dispatch import Mark, dispatch
 from hpc_train.records.log_file import is_plain, open_log, rank_of, readable, unreadable_kind

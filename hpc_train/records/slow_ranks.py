@@ -10,8 +10,8 @@ from statistics import median
 
 import msgspec
 
+from hpc_train.model.node_names import host_name
 from hpc_train.model.value import Value
-from hpc_train.records.parsers.events import host_name
 from hpc_train.regularfile import files_in, open_regular
 
 # About 40 events of each rank, the last 10 of which count.

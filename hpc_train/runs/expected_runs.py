@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.errors import StoreError
 from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.model.run import JobStart, JobStatus, Run, RunName
-from hpc_train.model.study import StudyManifest
+from hpc_train.model.run import JobStart, JobStatus, Run, RunName, StudyManifest
 from hpc_train.runs.node_list import nodes_of
 from hpc_train.runs.run_folders import read_study
 

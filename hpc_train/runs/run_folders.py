@@ -23,8 +23,7 @@ from hpc_train.json_files import (
     to_json,
     write_file,
 )
-from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder, Seconds
-from hpc_train.model.study import StudyManifest
+from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder, Seconds, StudyManifest
 from hpc_train.model.submission import Script, Submission
 from hpc_train.model.value import Value
 from hpc_train.regularfile import is_full, is_there, read_regular

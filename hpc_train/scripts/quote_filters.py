@@ -6,16 +6,8 @@ import shlex
 from collections.abc import Iterator, Sequence
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import (
-    DIRECTIVE_VALUE,
-    FirstOf,
-    JobVar,
-    JobWords,
-    Joined,
-    Setting,
-    Text,
-    Token,
-)
+from hpc_train.model.plan import FirstOf, JobVar, JobWords, Joined, Setting, Text, Token
+from hpc_train.slurm_options import DIRECTIVE_VALUE
 
 WIDTH = 96
 # Their first option stays beside them.

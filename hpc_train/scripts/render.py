@@ -9,10 +9,10 @@ from pathlib import Path
 
 from hpc_train.data_folders import template_folder
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import LaunchPlan, Setting
-from hpc_train.model.submission import Allocation, Script
+from hpc_train.model.batch_system import find_batch_system
+from hpc_train.model.plan import Allocation, LaunchPlan, Setting
+from hpc_train.model.submission import Script
 from hpc_train.model.value import Value
-from hpc_train.registry import find_batch_system
 from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.jinja_environment import TemplateEnvironment
 from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks, current

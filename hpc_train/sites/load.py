@@ -11,6 +11,7 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from hpc_train.errors import SiteProfileError, nearest
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.launchers_and_preflight import HOST_METHOD
 from hpc_train.model.partition import ANY, Partition, Qos
 from hpc_train.model.site import SiteProfile, SourcedSite
@@ -26,7 +27,7 @@ from hpc_train.model.variable_names_and_secrets import (
     why_not_empty,
 )
 from hpc_train.model.version_ranges import parts, within
-from hpc_train.registry import BUILT_IN, find_batch_system, names, resolve
+from hpc_train.registry import BUILT_IN, names, resolve
 from hpc_train.sites.inheritance import read_profile
 from hpc_train.sites.merge import Part, locked_keys
 from hpc_train.sites.search import find_profile

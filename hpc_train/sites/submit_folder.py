@@ -6,8 +6,8 @@ import os
 from pathlib import Path
 
 from hpc_train.errors import PlanError
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.site import SourcedSite
-from hpc_train.registry import find_batch_system
 
 
 def wrong_place(site: SourcedSite) -> str:

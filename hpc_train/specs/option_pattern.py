@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_selection import PLACES, LogPattern, StatedScope
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import UNITS
 from hpc_train.model.result_columns import FACTORS, heading
 from hpc_train.specs.validate_log_pattern import check_pattern
 

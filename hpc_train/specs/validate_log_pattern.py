@@ -7,7 +7,7 @@ import re
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_selection import PLACES, LogPattern
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import UNITS
 from hpc_train.model.regex_parts import literal_of
 from hpc_train.timed_regex import TimedPattern
 

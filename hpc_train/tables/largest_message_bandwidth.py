@@ -10,7 +10,10 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.record import Record
-from hpc_train.model.report import BANDWIDTHS, BandwidthTable
+from hpc_train.model.value import Value
+
+# What a benchmark of a network states, the most important first.
+BANDWIDTHS = ("busbw", "algbw", "latency")
 
 if TYPE_CHECKING:
     from hpc_train.tables.record_arrays import RecordArrays
@@ -130,3 +133,22 @@ def _best(metric: str, found: dict[int, list[float]], several: bool) -> dict[int
         better = min if metric == "latency" else max
         return {size: better(found[size]) for size in sorted(found)}
     return {size: sum(own) / len(own) for size, own in found.items()}
+
+
+class BandwidthTable(Value, frozen=True, kw_only=True):
+    """One table of a log: metric -> values by message size; `size` is that of the job."""
+
+    run: str
+    name: str
+    size: str
+    values: dict[str, dict[int, float]]
+
+    @property
+    def metric(self) -> str:
+        """The most important metric that the table states."""
+        return next(name for name in BANDWIDTHS if name in self.values)
+
+    @property
+    def label(self) -> str:
+        """The name of the log, and the size if it is known."""
+        return f"{self.name}, {self.size}" if self.size else self.name

@@ -11,7 +11,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
-from hpc_train.model.record import UNITS, Pack, Record, packs_of
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.record import Pack, Record, packs_of
 
 Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]

@@ -11,8 +11,9 @@ import pytest
 from hpc_train.errors import SiteProfileError
 from hpc_train.lint.rule import LintContext
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.slurm_answer import Refusal, ShellVariable, SlurmAnswer
+from hpc_train.model.slurm_answer import ShellVariable, SlurmAnswer
 from hpc_train.model.version_ranges import Version
+from hpc_train.slurm_options import Refusal
 from hpc_train.typed_values import decode
 
 SITE = {

@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.core_binding import bound_cores, far_ranks
-from hpc_train.model.live_cluster import gres
 from hpc_train.model.partition import Partition
 from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.model.transport import Transport
+from hpc_train.slurm_options import gres
 
 TREE = """\
 SwitchName=leaf1 Level=0 LinkSpeed=1 Nodes=n[01-02]

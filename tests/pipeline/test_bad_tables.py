@@ -16,8 +16,8 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.model.job import Topology
 from hpc_train.model.log_selection import Search
-from hpc_train.model.plan import Topology
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import JobStart, JobStatus, Run
 from hpc_train.model.submission import JobState

@@ -10,11 +10,12 @@ import pytest
 
 from hpc_train.errors import NewerVersionError, StoreError, UnknownNameError
 from hpc_train.json_files import to_json
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.pipeline.explain import Explained, explain
 from hpc_train.pipeline.explain_run import explain_run, find_run
 from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.pipeline.submit import profile_facts
-from hpc_train.registry import find_batch_system, names
+from hpc_train.registry import names
 from hpc_train.runs.run_folders import create_runs
 from hpc_train.specs.override import parse_setting
 from tests.pipeline.runs_of import manifest, written

@@ -15,8 +15,7 @@ import pytest
 
 from hpc_train.imports.header import kind_of
 from hpc_train.model.log_selection import Search
-from hpc_train.model.metrics import METRICS
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import METRICS, UNITS
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.collect import collection, write_records

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import LaunchPlan, Topology
+from hpc_train.model.job import Topology
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import Reporting
 from hpc_train.plans.cost import Cost, check_budget, cost_line, cost_of
 from hpc_train.plans.shared_allocation import TURN_S

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from hpc_train.errors import PlanError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import JobSpec, Topology
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan

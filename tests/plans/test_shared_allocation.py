@@ -10,9 +10,8 @@ import pytest
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.submission import Allocation, NestedRun
 from hpc_train.model.value import Sourced, encode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.shared_allocation import TURN_S, allocate

@@ -12,7 +12,6 @@ from hpc_train.model.live_cluster import (
     Association,
     Bounds,
     Cluster,
-    Gres,
     LiveNode,
     LivePartition,
     LiveQos,
@@ -20,6 +19,7 @@ from hpc_train.model.live_cluster import (
 from hpc_train.model.switch_topology import SwitchTopology
 from hpc_train.model.units import Duration, Memory
 from hpc_train.probe.draft_profile import partition_lines, qos_lines
+from hpc_train.slurm_options import Gres
 
 NODE = LiveNode(
     name="n1", arch="x86_64", cpus=64, all_cpus=64, threads=1, memory=Memory(1000),

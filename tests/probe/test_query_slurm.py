@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.errors import ProbeError
-from hpc_train.model.live_cluster import Gres
 from hpc_train.model.units import Duration, Memory
 from hpc_train.probe.node_kinds import kinds
 from hpc_train.probe.parse_slurm_output import mpi_plugins
 from hpc_train.probe.query_slurm import read_cluster, read_switches
 from hpc_train.probe.scontrol_fields import settings
+from hpc_train.slurm_options import Gres
 from tests.probe.machines import Slurm, fixture
 
 

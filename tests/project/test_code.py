@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from hpc_train.model.batch_system import LOCAL
-from hpc_train.registry import BUILT_IN, find_batch_system
+from hpc_train.model.batch_system import LOCAL, find_batch_system
+from hpc_train.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "hpc_train"

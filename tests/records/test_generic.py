@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import UNITS
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.generic import Generic, quantities
 from tests.records.parse_text import Brief, brief

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train import registry
 from hpc_train.data_folders import data_file
-from hpc_train.model.record import UNITS
+from hpc_train.model.metrics import UNITS
 from hpc_train.records import parsers
 from hpc_train.records.line import finder
 from hpc_train.records.parsers.formats import FormatError, compiled, read_formats

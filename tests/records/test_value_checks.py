@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from hpc_train.model.log_selection import LogPattern
-from hpc_train.model.record import LOT, UNITS, Record, packs_of
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.record import LOT, Record, packs_of
 from hpc_train.records.collect import collect, possible, wanted
 from hpc_train.records.read_log import ParseStats
 

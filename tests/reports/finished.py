@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.study import Gates, Warmup

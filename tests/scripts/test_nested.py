@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpc_train.model.plan import Allocation, NestedRun
 from hpc_train.model.run import JobStatus
-from hpc_train.model.submission import Allocation, NestedRun
 from hpc_train.scripts.render import render_allocation
 from tests.pipeline.waiting import wait_for
 

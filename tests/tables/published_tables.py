@@ -11,7 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.study import Scaling
 from tests.cases import cases

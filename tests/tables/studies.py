@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.study import Gates, Scaling, Warmup
 

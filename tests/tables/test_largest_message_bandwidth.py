@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.record import Record
 from hpc_train.tables.largest_message_bandwidth import headline, largest_busbw, share_of_link
 from hpc_train.tables.record_arrays import record_arrays
 

@@ -10,7 +10,7 @@ import msgspec
 import pandas as pd
 import pytest
 
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.runs import run_frame

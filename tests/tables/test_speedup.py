@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.expected_study import ExpectedRun
-from hpc_train.model.plan import Topology
+from hpc_train.model.job import Topology
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.record import Record
 from hpc_train.tables.runs import run_frame

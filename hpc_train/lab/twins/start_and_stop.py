@@ -52,12 +52,12 @@ from hpc_train.lab.twins.slurm_conf import (
     slurmdbd_conf,
 )
 from hpc_train.lab.twins.state_file import RECORDS, Twin, locked, read_all
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.partition import ANY, Bound, Partition, Qos
 from hpc_train.model.regex_parts import Atom, atoms
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
-from hpc_train.registry import find_batch_system
 
 FOLDERS = "/var/tmp/hpctrain-twins"  # noqa: S108 - root's own folder, checked before use
 # A socket path is limited to 107 bytes.

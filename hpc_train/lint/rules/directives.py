@@ -19,11 +19,10 @@ from hpc_train.lint.options import (
 )
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.model.finding import Severity
-from hpc_train.model.live_cluster import gres
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import slurm_seconds
 from hpc_train.model.version_ranges import older
-from hpc_train.slurm_options import Grammar, sbatch_grammar
+from hpc_train.slurm_options import Grammar, gres, sbatch_grammar
 from hpc_train.slurm_versions import missing_option, unavailable_value
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")

@@ -16,8 +16,8 @@ from hpc_train.lint.script import (
     torchruns,
 )
 from hpc_train.lint.shell import depends, repeats
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.finding import Severity
-from hpc_train.registry import find_batch_system
 
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")

@@ -14,7 +14,7 @@ from hpc_train.lint.script import (
     tasks_of,
 )
 from hpc_train.model.finding import Severity
-from hpc_train.model.live_cluster import gres
+from hpc_train.slurm_options import gres
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 

@@ -13,12 +13,12 @@ from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.options import Option, is_placeholder
 from hpc_train.lint.pbs import PbsRequest
 from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.finding import Severity
 from hpc_train.model.partition import ANY, Partition, Select
 from hpc_train.model.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import slurm_memory, slurm_seconds
-from hpc_train.registry import find_batch_system
 from hpc_train.timed_regex import whole_match
 
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")

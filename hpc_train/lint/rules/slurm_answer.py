@@ -11,10 +11,11 @@ from hpc_train.lint.options import Option
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
 from hpc_train.model.finding import LintFinding
-from hpc_train.model.live_cluster import LiveNode, LivePartition, gres
+from hpc_train.model.live_cluster import LiveNode, LivePartition
 from hpc_train.model.slurm_answer import SlurmAnswer
 from hpc_train.model.units import slurm_memory, slurm_seconds
 from hpc_train.model.value import Value
+from hpc_train.slurm_options import gres
 
 REFUSED = "HT801"
 _NAME = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")

@@ -31,9 +31,8 @@ from hpc_train.lint.script import (
 from hpc_train.lint.shell import Command, Word
 from hpc_train.model.core_binding import bound_cores, far_ranks
 from hpc_train.model.finding import Severity
-from hpc_train.model.live_cluster import gres
 from hpc_train.model.units import slurm_seconds
-from hpc_train.slurm_options import srun_grammar
+from hpc_train.slurm_options import gres, srun_grammar
 from hpc_train.slurm_versions import slurm_versions
 
 _MPI_PROGRAM = re.compile(r"\b(?:mpi4py|horovod|backend[= ]mpi)\b", re.IGNORECASE)

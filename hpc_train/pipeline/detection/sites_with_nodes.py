@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.site import SiteProfile
 from hpc_train.pipeline.detection.detection_cache import found_here
-from hpc_train.registry import find_batch_system
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile, layer_of, profile_files
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from hpc_train.data_folders import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.lint_script import lint_script
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.finding import Finding
 from hpc_train.model.job import JobSpec, SourcedJob
 from hpc_train.model.queue_limits import partition_named
@@ -26,7 +27,6 @@ from hpc_train.plans.sample_jobs import (
     sample,
     sample_jobs,
 )
-from hpc_train.registry import find_batch_system
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.cited_sources import unknown_covers
 from hpc_train.sites.load import load_site

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hpc_train.errors import SiteProfileError
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.live_cluster import Cluster
 from hpc_train.model.live_pbs import LivePbs
 from hpc_train.probe.query_pbs import read_pbs
 from hpc_train.probe.query_slurm import read_cluster
-from hpc_train.registry import find_batch_system
 from hpc_train.sites.drift import Drift, compare
 from hpc_train.sites.load import load_site
 from hpc_train.sites.pbs_drift import compare_pbs

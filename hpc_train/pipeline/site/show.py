@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import msgspec
 
 from hpc_train.errors import HpcTrainError, SiteProfileError
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.site import Confidence, SiteProfile, Source, SourcedSite
 from hpc_train.model.value import Value, encode_unit
-from hpc_train.registry import find_batch_system
 from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from hpc_train.errors import HpcTrainError, PlanError
+from hpc_train.model.batch_system import find_batch_system
 from hpc_train.model.job import SourcedJob
 from hpc_train.model.partition import ANY
 from hpc_train.model.site import SiteProfile, SourcedSite
@@ -15,7 +16,6 @@ from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import QueueSlot, is_for_one_node, queue_slots, sample
 from hpc_train.probe import yaml_text
-from hpc_train.registry import find_batch_system
 from hpc_train.sites.load import load_site
 
 _NODES = 2

@@ -8,8 +8,8 @@ from typing import Literal
 
 from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
-from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import ContainerPlan, JobVar, Joined, Setting, Text, Token, Topology
+from hpc_train.model.job import SourcedJob, Topology
+from hpc_train.model.plan import ContainerPlan, JobVar, Joined, Setting, Text, Token
 from hpc_train.model.site import SourcedSite
 from hpc_train.model.value import Value
 from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS

@@ -10,16 +10,8 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import (
-    FirstOf,
-    JobVar,
-    Joined,
-    Launch,
-    LaunchRequest,
-    Text,
-    Token,
-    Topology,
-)
+from hpc_train.model.job import Topology
+from hpc_train.model.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Text, Token
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.gpu_request import step_gpus

@@ -17,7 +17,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from hpc_train.model.record import UNITS, Scope
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.node_names import host_name
+from hpc_train.model.record import Scope
 from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.records.line import Line, clean, peel
 from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
@@ -34,7 +36,6 @@ _LONGEST = 16_384
 _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
 _BODY = len(b"@hpct ")
 _SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
-_HOST = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,62}")
 _RANKS_OWN = frozenset({"step_time", "samples", "compute_time"})
 _FREE_METRICS = frozenset(UNITS) - {"condition"}
 # Measured with messages of one size.
@@ -181,12 +182,6 @@ def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
     if (alone := event.compute_time) is not None:
         hits.append(Hit("compute_time", alone, "per_rank", step, rank, node=node))
     return hits
-
-
-def host_name(stated: object) -> str:
-    """Return the short name of the host that an event states; empty if that is none."""
-    found = _HOST.match(stated) if isinstance(stated, str) else None
-    return found[0] if found else ""
 
 
 def condition_hits(stated: object, rank: int | None) -> list[Hit]:

@@ -17,7 +17,8 @@ from msgspec import Meta, field
 
 from hpc_train.data_folders import data_file
 from hpc_train.errors import HpcTrainError, nearest
-from hpc_train.model.record import UNITS, Scope
+from hpc_train.model.metrics import UNITS
+from hpc_train.model.record import Scope
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit, Intervals, Unreadable
