@@ -9,7 +9,7 @@ MAKEFLAGS += --no-builtin-rules
 VENV := .venv
 LOWEST := build/lowest
 # Where the versions of libraries show.
-LOWEST_TESTS := tests/imports tests/tables tests/reports tests/scripts tests/specs tests/sites
+LOWEST_TESTS := tests/foreign tests/scaling tests/reports tests/scripts tests/jobs tests/sites
 BIN := $(VENV)/bin
 # Errors are printed; warnings, of which an index may have one for each package, are not.
 PIP := $(BIN)/python -m pip --disable-pip-version-check install -qq --constraint constraints.txt
@@ -32,7 +32,7 @@ export HPCTRAIN_REQUIRE_SLURM := $(REQUIRE_SLURM)
 unexport PYTHONDONTWRITEBYTECODE
 
 # Tests of what is computed; `make portable` runs them without the newer instructions of a processor.
-NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
+NUMERIC := tests/scaling tests/reports tests/logs tests/known tests/trainer \
     tests/project/test_results.py tests/project/test_statistics_page.py
 
 .PHONY: help demo quick test test-all long net machine lowest tour portable gpu lint bench docs man clean system

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from hpc_train.api.run import SubmittedRun, run
     from hpc_train.api.study import SubmittedStudy, study
     from hpc_train.api.submit import submit
-    from hpc_train.errors import HpcTrainError
+    from hpc_train.base.errors import HpcTrainError
 
 # pip refuses an older Python; a checkout, or a folder of PYTHONPATH, comes as far as here.
 if sys.version_info < (3, 10):  # noqa: UP036
@@ -61,7 +61,7 @@ _MODULES = {
     "AdviceReport": "api.advise",
     "Comparison": "api.compare",
     "DiagnosedJobs": "api.diagnose",
-    "HpcTrainError": "errors",
+    "HpcTrainError": "base.errors",
     "ScalingReport": "api.report",
     "SubmittedRun": "api.run",
     "SubmittedStudy": "api.study",

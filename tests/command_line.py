@@ -20,7 +20,7 @@ from pathlib import Path
 from unittest import mock
 
 from hpc_train.cli.main import main
-from hpc_train.pipeline import ask_slurm
+from hpc_train.lint import ask_slurm
 
 _ROOT = Path(__file__).resolve().parents[1]
 _START = """

@@ -13,14 +13,14 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 import hpc_train
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.metrics import UNITS
 from hpc_train.cli.group import cli
-from hpc_train.errors import HpcTrainError
+from hpc_train.diagnosis.signatures import PACKAGED, catalogue
 from hpc_train.lint.rules import all_rules
-from hpc_train.model.metrics import UNITS
-from hpc_train.pipeline.site.show import list_sites, site_keys
-from hpc_train.records.collect import wanted
-from hpc_train.records.read_log import GUESSING, parsers_of, stated
-from hpc_train.records.signatures import PACKAGED, catalogue
+from hpc_train.logs.collect import wanted
+from hpc_train.logs.read_log import GUESSING, parsers_of, stated
+from hpc_train.machine.show_sites import list_sites, site_keys
 
 _OUTSIDE = re.compile(r"\[([^][]+)\]\(\.\./[^)]*\)")
 _MARKED = re.compile(r"^(```\w+) .*$", re.MULTILINE)

@@ -12,7 +12,7 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-from hpc_train.workload import checkpoint
+from hpc_train.trainer import checkpoint
 
 
 def make_data() -> TensorDataset:

@@ -11,10 +11,10 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+from hpc_train.advice.advice import AdviceRow, MeasuredStep, StepForecast
+from hpc_train.advice.program_size import ProgramSize
 from hpc_train.advice.question import DATA_PARALLEL, Question
-from hpc_train.model.advice import AdviceRow, MeasuredStep, StepForecast
-from hpc_train.model.program_size import ProgramSize
-from hpc_train.model.value_range import Range
+from hpc_train.base.value_range import Range
 
 # A batch that is divided among ranks is rounded.
 _SAME = 1e-6

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import math
 
-from hpc_train.model.advice import MeasuredStep
-from hpc_train.model.machine_size import MachineSize
-from hpc_train.model.operations import dtype_of
-from hpc_train.model.program_size import ProgramSize
-from hpc_train.model.value_range import Range
+from hpc_train.advice.advice import MeasuredStep
+from hpc_train.advice.machine_size import MachineSize
+from hpc_train.advice.program_size import ProgramSize
+from hpc_train.base.value_range import Range
+from hpc_train.jobs.operations import dtype_of
 
 TERA = 1e12
 _SEVERAL, _DOUBLING = 0.05, 0.02

@@ -11,16 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from hpc_train.advice.advice import Advice, AdviceRow, RankMemory
+from hpc_train.advice.machine_size import MOST_RANKS, MachineSize
 from hpc_train.advice.measured_curve import forecast_refusals
+from hpc_train.advice.program_size import ProgramSize
 from hpc_train.advice.question import DATA_PARALLEL, Question, request_of
 from hpc_train.advice.rank_memory import rank_memory
 from hpc_train.advice.rows import CHECKPOINTED, DATA_KEEPS_UP, fits, make_rows
 from hpc_train.advice.step_time import compute_time, model_flops_utilisation
-from hpc_train.model.advice import Advice, AdviceRow, RankMemory
-from hpc_train.model.machine_size import MOST_RANKS, MachineSize
-from hpc_train.model.program_size import ProgramSize
-from hpc_train.model.quantity_text import TIME, hours_of, quantity_text, range_text
-from hpc_train.model.value_range import Range
+from hpc_train.base.quantity_text import TIME, hours_of, quantity_text, range_text
+from hpc_train.base.value_range import Range
 
 FITS = "fits"
 # Below this efficiency the added GPUs are not worth it: the gate of most centres.

@@ -15,11 +15,11 @@ from hpc_train.api.arguments import (
     texts_of,
 )
 from hpc_train.api.written_report import WrittenReport
-from hpc_train.pipeline.advise import AdviceOptions, advice_of
+from hpc_train.reports.advise import AdviceOptions, advice_of
 
 if TYPE_CHECKING:
-    from hpc_train.model.advice import Advice, AdviceRow
-    from hpc_train.model.report import Report
+    from hpc_train.advice.advice import Advice, AdviceRow
+    from hpc_train.reports.report import Report
 
 
 class AdviceReport(WrittenReport):

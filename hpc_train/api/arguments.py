@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, SupportsFloat, TypeVar
 
-from hpc_train.errors import ArgumentError, nearest
-from hpc_train.json_files import default_results
+from hpc_train.base.errors import ArgumentError, nearest
+from hpc_train.runs.json_files import default_results
 
 Word = TypeVar("Word")
 AnyPath = str | os.PathLike[str]

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpc_train.plain_text import plain
+from hpc_train.base.plain_text import plain
 
 
 class Title(NamedTuple):

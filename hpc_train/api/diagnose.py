@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from hpc_train.api.arguments import AnyPath, flag_of, results_of, texts_of
 from hpc_train.api.blocks import Block, Verbatim
 from hpc_train.api.display import Displayed, ShownText
-from hpc_train.diagnosis_text import diagnosis_lines, transport_lines
-from hpc_train.pipeline.diagnose import Diagnosed
-from hpc_train.pipeline.diagnose import diagnose as diagnose_words
+from hpc_train.diagnosis.diagnose_runs import Diagnosed
+from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
+from hpc_train.diagnosis.diagnosis_text import diagnosis_lines, transport_lines
 
 if TYPE_CHECKING:
-    from hpc_train.model.diagnosis import DiagnosedOutcome, LogFinding
+    from hpc_train.diagnosis.diagnosis import DiagnosedOutcome, LogFinding
 
 
 class DiagnosedJobs(Displayed):

@@ -23,18 +23,18 @@ from hpc_train.api.arguments import (
 from hpc_train.api.blocks import Block, Picture, as_bundle
 from hpc_train.api.display import Displayed
 from hpc_train.api.written_report import WrittenReport
-from hpc_train.errors import ArgumentError
-from hpc_train.extras import need
-from hpc_train.model.log_selection import Search
-from hpc_train.model.report_options import ReportOptions
-from hpc_train.pipeline.report import build_report, open_checks, target_of, without_result
-from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs, sizes_in_order
-from hpc_train.pipeline.write_report import default_options
+from hpc_train.base.errors import ArgumentError
+from hpc_train.base.extras import need
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report, open_checks, target_of, without_result
+from hpc_train.reports.report_inputs import ReportInputs, report_inputs, sizes_in_order
+from hpc_train.reports.write_report import default_options
+from hpc_train.scaling.report_options import ReportOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.model.report import Figure, Report
+    from hpc_train.reports.report import Figure, Report
 
 _SCREEN = ("svg", "png", "pdf")
 
@@ -50,7 +50,7 @@ class ScalingReport(WrittenReport):
     @property
     def runs(self) -> pd.DataFrame:
         """One row per requested run, also of failed and missing ones, with `state`, `problem`."""
-        from hpc_train.pipeline.report import runs_frame
+        from hpc_train.reports.build import runs_frame
 
         return runs_frame(self._report)
 

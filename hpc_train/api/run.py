@@ -11,13 +11,13 @@ from hpc_train.api.arguments import AnyPath, count_of, number_of, results_of, te
 from hpc_train.api.blocks import Block, Rows, Sentences, Title, Verbatim
 from hpc_train.api.display import ShownText, shown_path, updated_cell
 from hpc_train.api.submitted_runs import SubmittedRuns
-from hpc_train.errors import StoreError
-from hpc_train.model.run import Run
-from hpc_train.model.submission import JobState
-from hpc_train.pipeline.logs import RunLogs, one_run
-from hpc_train.pipeline.run_states import folder_of
-from hpc_train.regularfile import read_regular
-from hpc_train.run_table import HEADS, row, rows, why
+from hpc_train.base.errors import StoreError
+from hpc_train.base.regularfile import read_regular
+from hpc_train.runs.run import Run
+from hpc_train.runs.run_states import folder_of
+from hpc_train.runs.run_table import HEADS, row, rows, why
+from hpc_train.runs.submission import JobState
+from hpc_train.submissions.follow_logs import RunLogs, one_run
 
 _LAST_LINES = 8
 

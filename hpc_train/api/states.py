@@ -6,9 +6,9 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from hpc_train.errors import StoreError, WaitTimeoutError
-from hpc_train.model.run import Run
-from hpc_train.pipeline.run_states import Watch
+from hpc_train.base.errors import StoreError, WaitTimeoutError
+from hpc_train.runs.run import Run
+from hpc_train.runs.run_states import Watch
 
 _PAUSE_S = 0.3
 

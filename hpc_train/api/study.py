@@ -11,10 +11,10 @@ from hpc_train.api.blocks import Block, Rows, Sentences, Title
 from hpc_train.api.display import updated_cell
 from hpc_train.api.run import SubmittedRun
 from hpc_train.api.submitted_runs import SubmittedRuns
-from hpc_train.errors import StoreError
-from hpc_train.model.run import Run
-from hpc_train.pipeline.run_states import folder_of, is_run_folder, missing_below
-from hpc_train.run_table import HEADS, counts, earlier, rows
+from hpc_train.base.errors import StoreError
+from hpc_train.runs.run import Run
+from hpc_train.runs.run_states import folder_of, is_run_folder, missing_below
+from hpc_train.runs.run_table import HEADS, counts, earlier, rows
 
 _MOST_ROWS = 200
 

@@ -17,19 +17,19 @@ from hpc_train.api.arguments import (
     text_of,
     words_of,
 )
+from hpc_train.api.keyword_request import keyword_request
 from hpc_train.api.run import SubmittedRun
 from hpc_train.api.states import RunStatesOfFolder
 from hpc_train.api.study import SubmittedStudy
-from hpc_train.pipeline.keyword_request import keyword_request
-from hpc_train.pipeline.render import prepare
-from hpc_train.pipeline.submit import submit as submit_prepared
+from hpc_train.scripts.prepare import prepare
+from hpc_train.submissions.submit import submit as submit_prepared
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from hpc_train.api.job_keys import JobKeys
-    from hpc_train.pipeline.render import Prepared, Request
-    from hpc_train.pipeline.submit import Submitted
+    from hpc_train.scripts.prepare import Prepared, Request
+    from hpc_train.submissions.submit import Submitted
 
 
 def submit(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from hpc_train.api.display import Displayed, shown_path
 from hpc_train.api.states import RunStatesOfFolder
-from hpc_train.errors import SubmitError
-from hpc_train.pipeline.run_states import cancel as cancel_runs
+from hpc_train.base.errors import SubmitError
+from hpc_train.runs.run_states import cancel as cancel_runs
 
 if TYPE_CHECKING:
     from hpc_train.api.diagnose import DiagnosedJobs

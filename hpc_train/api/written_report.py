@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from hpc_train.api.arguments import AnyPath, path_of, text_of
 from hpc_train.api.blocks import Block, Rows, Sentences, Title
 from hpc_train.api.display import Displayed, ShownText
-from hpc_train.pipeline.write_report import check_format, render_report, write_report
+from hpc_train.reports.write_report import check_format, render_report, write_report
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.model.report import Report, ReportTable
+    from hpc_train.reports.report import Report, ReportTable
 
 
 class WrittenReport(Displayed):
@@ -40,7 +40,7 @@ class WrittenReport(Displayed):
         A ratio has three columns: `speedup`, `speedup_low`, `speedup_high`. Times in seconds; units
         and meaning of each column are in docs/reading-a-report.md.
         """
-        from hpc_train.pipeline.report import points_frame
+        from hpc_train.reports.build import points_frame
 
         return points_frame(self._report)
 

@@ -63,8 +63,8 @@ def advise(
     --calibrate nothing is submitted.
     """
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.advise import AdviceOptions, advice_on
-    from hpc_train.pipeline.write_report import check_format
+    from hpc_train.reports.advise import AdviceOptions, advice_on
+    from hpc_train.reports.write_report import check_format
 
     form = "json" if as_json else form
     check_format(form, output)
@@ -82,8 +82,8 @@ def _calibrate(file: Path, site: str | None, conditions: tuple[str, ...], result
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say
     from hpc_train.cli.submit import announce
-    from hpc_train.pipeline.advise import calibration
-    from hpc_train.pipeline.submit import submit
+    from hpc_train.reports.advise import calibration
+    from hpc_train.submissions.submit import submit
 
     prepared = calibration(file, site, conditions)
     with busy("submitting"):

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.base.errors import nearest
 from hpc_train.cli.options import prepare_and_warn, results_option, setting_options, site_option
-from hpc_train.errors import nearest
-from hpc_train.model.collectives import COLLECTIVES, DTYPES, collective_name
+from hpc_train.jobs.collectives import COLLECTIVES, DTYPES, collective_name
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.scripts.prepare import Prepared
 
 _BACKENDS = ("auto", "gloo", "nccl", "mpi")
 
@@ -109,7 +109,7 @@ def _bench(
     ranks: str | None,
     **given: Any,
 ) -> None:
-    from hpc_train.pipeline.bench import BenchOptions, bench_overrides, check_ranks
+    from hpc_train.submissions.bench import BenchOptions, bench_overrides, check_ranks
 
     names = [key for key in BenchOptions.__struct_fields__ if key != "collective"]
     options = BenchOptions(collective=collective, **{key: given.pop(key) for key in names})
@@ -136,8 +136,8 @@ def _submit(prepared: Prepared, results: Path, *, wait: bool | None) -> None:
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce
-    from hpc_train.pipeline.bench import bench_table
-    from hpc_train.pipeline.submit import submit
+    from hpc_train.submissions.bench import bench_table
+    from hpc_train.submissions.submit import submit
 
     show_warnings()
     with busy("submitting"):

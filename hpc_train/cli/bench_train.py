@@ -17,10 +17,10 @@ from hpc_train.cli.options import (
     setting_options,
     site_option,
 )
-from hpc_train.model.training_strategies import STRATEGIES
+from hpc_train.jobs.training_strategies import STRATEGIES
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.scripts.prepare import Prepared
 
 
 # A month; with more than 292 years a timer of Python fails.
@@ -80,11 +80,11 @@ def train(
     """
     from msgspec.structs import replace
 
+    from hpc_train.base.data_folders import strategies_study
+    from hpc_train.base.extras import need
     from hpc_train.cli.output import say
-    from hpc_train.data_folders import strategies_study
-    from hpc_train.extras import need
-    from hpc_train.pipeline.bench_train import FEWEST_STEPS, probe, steps_in, train_overrides
-    from hpc_train.pipeline.render import prepare, request_of
+    from hpc_train.scripts.prepare import prepare, request_of
+    from hpc_train.submissions.bench_train import FEWEST_STEPS, probe, steps_in, train_overrides
 
     need("hpctrain bench train", "report")
     own = train_overrides(results, strategies, FEWEST_STEPS)
@@ -120,7 +120,7 @@ def run_study(prepared: Prepared, results: Path, seconds: float) -> None:
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.report import report
-    from hpc_train.pipeline.submit import submit
+    from hpc_train.submissions.submit import submit
 
     show_warnings()
     done = submit(prepared, results, sys.argv, say)
@@ -139,8 +139,8 @@ def run_study(prepared: Prepared, results: Path, seconds: float) -> None:
 
 
 def _stop(home: Path) -> None:
-    from hpc_train.errors import HpcTrainError
-    from hpc_train.pipeline.run_states import cancel
+    from hpc_train.base.errors import HpcTrainError
+    from hpc_train.runs.run_states import cancel
 
     try:
         count = len(cancel(home, "cancelled as its time was over").runs)

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-from hpc_train.plain_text import plain
+from hpc_train.base.plain_text import plain
 
 # Start of the line, and deletion up to its end.
 CLEAR = "\r\x1b[K"

@@ -17,8 +17,8 @@ from hpc_train.cli.options import results_option
 def cancel(word: str, results: Path) -> None:
     """Cancel the unfinished runs of a job or study."""
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.run_states import cancel as cancel_runs
-    from hpc_train.pipeline.run_states import folder_of
+    from hpc_train.runs.run_states import cancel as cancel_runs
+    from hpc_train.runs.run_states import folder_of
 
     with busy("ending runs"):
         done = cancel_runs(folder_of(word, results))

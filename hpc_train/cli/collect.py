@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Literal
 
 import click
 
+from hpc_train.base.plain_text import plain, plain_json
 from hpc_train.cli.complete import log_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
-from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
-    from hpc_train.model.log_selection import StatedScope
-    from hpc_train.pipeline.collect import Collection
+    from hpc_train.jobs.log_selection import StatedScope
+    from hpc_train.reports.collect import Collection
 
 
 @click.command()
@@ -62,8 +62,8 @@ def collect(
     Exit code 3 when some of the files cannot be read.
     """
     from hpc_train.cli.busy import busy
-    from hpc_train.model.log_selection import Search
-    from hpc_train.pipeline.collect import check_ending, collection, formats_text, with_patterns
+    from hpc_train.jobs.log_selection import Search
+    from hpc_train.reports.collect import check_ending, collection, formats_text, with_patterns
 
     if listing:
         click.echo(formats_text(former or form), nl=False)
@@ -82,7 +82,7 @@ def collect(
 def _print(collection: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.collect import records_text, write_records
+    from hpc_train.reports.collect import records_text, write_records
 
     show_warnings()
     is_silent = output is not None or _prints_to_file()

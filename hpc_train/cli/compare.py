@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.base.plain_text import plain
 from hpc_train.cli.complete import runs_or_files
 from hpc_train.cli.options import path_option, results_option
 from hpc_train.cli.show_report import show_report
-from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.compare import ComparedReport
+    from hpc_train.reports.compare import ComparedReport
 
 
 @click.command()
@@ -58,15 +58,15 @@ def compare(
     value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse or a value is
     implausible; 3 if a run of either side has no result. Verdicts: hpctrain help compare.
     """
+    from hpc_train.base.extras import need
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import show_warnings
-    from hpc_train.extras import need
 
     need("hpctrain compare", "report")
-    from hpc_train.model.log_selection import Search
-    from hpc_train.pipeline.compare import CompareOptions
-    from hpc_train.pipeline.compare import compare as compared
-    from hpc_train.pipeline.write_report import check_format
+    from hpc_train.jobs.log_selection import Search
+    from hpc_train.reports.compare import CompareOptions
+    from hpc_train.reports.compare import compare as compared
+    from hpc_train.reports.write_report import check_format
 
     check_format(form, output)
     show_warnings()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def sites(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the profiles that begin so, and the files."""
-    from hpc_train.pipeline.completion_words import site_names
+    from hpc_train.cli.completion_words import site_names
 
     return _items(site_names(), begun, files="*.yaml")
 
@@ -32,28 +32,28 @@ def runs_or_files(context: click.Context, _: click.Parameter, begun: str) -> lis
 
 def launchers(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the launchers that begin so."""
-    from hpc_train.pipeline.completion_words import launcher_names
+    from hpc_train.cli.completion_words import launcher_names
 
     return _items(launcher_names(), begun)
 
 
 def log_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the formats of logs that begin so."""
-    from hpc_train.pipeline.completion_words import log_formats as formats
+    from hpc_train.cli.completion_words import log_formats as formats
 
     return _items(formats(), begun)
 
 
 def report_formats(_: click.Context, __: click.Parameter, begun: str) -> list[CompletionItem]:
     """Return the formats of reports that begin so."""
-    from hpc_train.pipeline.completion_words import report_formats as formats
+    from hpc_train.cli.completion_words import report_formats as formats
 
     return _items(formats(), begun)
 
 
 def _names(context: click.Context) -> Iterable[str]:
-    from hpc_train.json_files import default_results
-    from hpc_train.pipeline.completion_words import study_and_run_names
+    from hpc_train.cli.completion_words import study_and_run_names
+    from hpc_train.runs.json_files import default_results
 
     given: Any = context.params.get("results")
     return study_and_run_names(Path(given) if given else default_results())

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.base.plain_text import plain, plain_json
 from hpc_train.cli.complete import runs_or_files
 from hpc_train.cli.options import results_option
-from hpc_train.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
-    from hpc_train.model.diagnosis import Diagnosis, LogFinding
-    from hpc_train.pipeline.diagnose import Diagnosed
+    from hpc_train.diagnosis.diagnose_runs import Diagnosed
+    from hpc_train.diagnosis.diagnosis import Diagnosis, LogFinding
 
 
 @click.command()
@@ -46,7 +46,7 @@ def diagnose(
     """
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.diagnose import diagnose as diagnose_words
+    from hpc_train.diagnosis.diagnose_runs import diagnose as diagnose_words
 
     if as_list:
         return _print_failures(words, as_json)
@@ -64,7 +64,7 @@ def diagnose(
 
 
 def _print_text(diagnosed: Sequence[Diagnosed], *, benign: bool) -> None:
-    from hpc_train.diagnosis_text import diagnosis_lines, transport_lines
+    from hpc_train.diagnosis.diagnosis_text import diagnosis_lines, transport_lines
 
     for number, one in enumerate(diagnosed):
         if len(diagnosed) > 1:
@@ -128,7 +128,7 @@ def _print_failures(ids: tuple[str, ...], as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.diagnose import failures
+    from hpc_train.diagnosis.diagnose_runs import failures
 
     known = failures(ids)
     if as_json:

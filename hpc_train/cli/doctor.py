@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hpc_train.registry import BUILT_IN
+from hpc_train.base.registry import BUILT_IN
 
 if TYPE_CHECKING:
-    from hpc_train.model.finding import Finding
-    from hpc_train.model.hardware import Hardware
-    from hpc_train.model.live_cluster import Cluster
-    from hpc_train.model.live_pbs import LivePbs
-    from hpc_train.pipeline.doctor import Examined
+    from hpc_train.base.finding import Finding
+    from hpc_train.machine.doctor import Examined
+    from hpc_train.machine.hardware import Hardware
+    from hpc_train.pbs.live_pbs import LivePbs
+    from hpc_train.slurm.live_cluster import Cluster
 
 Line = tuple[str, str]
 
@@ -33,7 +33,7 @@ Line = tuple[str, str]
 def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
     """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.doctor import SECTIONS, examine
+    from hpc_train.machine.doctor import SECTIONS, examine
 
     if only_topology:
         if reach is not None:
@@ -44,7 +44,7 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
     if as_json:
         import msgspec
 
-        from hpc_train.model.value import encode_unit
+        from hpc_train.base.value import encode_unit
 
         click.echo(msgspec.json.encode(_json(found), enc_hook=encode_unit))
         return int(found.failed)
@@ -57,7 +57,7 @@ def doctor(*, as_json: bool, reach: str | None, only_topology: bool) -> int:
 
 def _topology(*, as_json: bool) -> int:
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.doctor import show_topology
+    from hpc_train.machine.doctor import show_topology
 
     with busy("reading the topology"):
         shown = show_topology()
@@ -178,7 +178,7 @@ def _torch(hardware: Hardware) -> Iterator[Line]:
 
 
 def _gpus(hardware: Hardware) -> Iterator[Line]:
-    from hpc_train.pipeline.doctor import affinity
+    from hpc_train.machine.doctor import affinity
 
     order, nics = affinity(hardware)
     near = {one.gpu: one for one in hardware.topology.gpus}
@@ -194,7 +194,7 @@ def _gpus(hardware: Hardware) -> Iterator[Line]:
 
 
 def _network(hardware: Hardware) -> Iterator[Line]:
-    from hpc_train.pipeline.doctor import network_of
+    from hpc_train.machine.doctor import network_of
 
     for link in hardware.links:
         if link.kind != "loopback" and not link.virtual:

@@ -15,7 +15,7 @@ from hpc_train.cli.output import echo_table, say
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from hpc_train.pipeline.explain import Explained
+    from hpc_train.scripts.explain import Explained
 
 
 @click.command(cls=JobCommand)
@@ -36,7 +36,7 @@ def explain(
     by the name of its job or study. Of a study, the first point is explained; of a job, its last
     run.
     """
-    from hpc_train.pipeline.explain_run import explain_run, find_run
+    from hpc_train.submissions.explain_run import explain_run, find_run
 
     folder = None if arguments else find_run(file, results)
     if folder is None:
@@ -60,7 +60,7 @@ def _of_file(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> list[tuple[str, Sequence[Explained]]]:
     """Explain the job, or the first point of a study at each site."""
-    from hpc_train.pipeline.explain import explain as explain_plan
+    from hpc_train.scripts.explain import explain as explain_plan
 
     prepared = prepare_and_warn(file, arguments, site, given)
     parts: list[tuple[str, Sequence[Explained]]] = []
@@ -83,7 +83,7 @@ def _refuse_options(site: str | None, given: dict[str, Any]) -> None:
 
 
 def _print(title: str, items: Sequence[Explained]) -> None:
-    from hpc_train.pipeline.explain import text_of
+    from hpc_train.scripts.explain import text_of
 
     if title:
         click.echo(title)
@@ -107,7 +107,7 @@ def _why(item: Explained) -> str:
 def _json(items: Sequence[Explained]) -> bytes:
     import msgspec
 
-    from hpc_train.model.value import encode_unit
+    from hpc_train.base.value import encode_unit
 
     rows = [
         {

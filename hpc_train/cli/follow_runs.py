@@ -11,12 +11,12 @@ from typing import IO, TYPE_CHECKING
 
 import click
 
+from hpc_train.base.extras import is_installed
+from hpc_train.base.plain_text import plain
 from hpc_train.cli.output import table, tail
-from hpc_train.extras import is_installed
-from hpc_train.model.run import Run
-from hpc_train.model.submission import JobState
-from hpc_train.plain_text import plain
-from hpc_train.run_table import HEADS, counts, explained, rows
+from hpc_train.runs.run import Run
+from hpc_train.runs.run_table import HEADS, counts, explained, rows
+from hpc_train.runs.submission import JobState
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -33,8 +33,8 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
 
     States in `known` are not printed again. Ctrl-C ends the command, not the runs.
     """
-    from hpc_train.pipeline.last_measurement import Progress
-    from hpc_train.pipeline.run_states import Watch
+    from hpc_train.runs.run_states import Watch
+    from hpc_train.submissions.last_measurement import Progress
 
     states = dict(known)
     on_terminal = sys.stderr.isatty()
@@ -68,7 +68,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
 
 def print_next_step(home: Path, runs: Sequence[Run]) -> None:
     """Print the command that explains the failures, if there are any."""
-    from hpc_train.pipeline.failure_causes import next_step
+    from hpc_train.diagnosis.failure_causes import next_step
 
     if step := next_step(runs, home):
         click.echo(step, err=True)
@@ -79,7 +79,7 @@ def print_unmeasured(home: Path, runs: Sequence[Run]) -> None:
     # A login node may have the core alone, which reads no logs.
     if not is_installed("report"):
         return
-    from hpc_train.pipeline.last_measurement import unmeasured
+    from hpc_train.submissions.last_measurement import unmeasured
 
     for line in unmeasured(home, runs):
         click.echo(plain(line), err=True)
@@ -94,8 +94,8 @@ def _exit_code(runs: Sequence[Run]) -> int:
 
 def _print_change(run: Run, states: dict[str, JobState]) -> None:
     """Print the end of a run, the last lines of a failed rank, and findings on the network."""
-    from hpc_train.pipeline.failure_causes import causes
-    from hpc_train.pipeline.nccl_transport import run_transport, transport_warnings
+    from hpc_train.diagnosis.failure_causes import causes
+    from hpc_train.nccl.transport_of_run import run_transport, transport_warnings
 
     before = states.get(run.folder.run_id)
     states[run.folder.run_id] = run.state

@@ -8,9 +8,9 @@ import shlex
 
 import click
 
+from hpc_train.base.errors import nearest
+from hpc_train.base.registry import BUILT_IN
 from hpc_train.cli.commands import COMMANDS, EXAMPLES, examples_text, help_page
-from hpc_train.errors import nearest
-from hpc_train.registry import BUILT_IN
 from hpc_train.version import VERSION
 
 _ALIKE = 0.75

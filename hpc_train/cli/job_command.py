@@ -9,7 +9,7 @@ from pathlib import Path
 
 import click
 
-from hpc_train.pipeline.typed_command import in_our_words
+from hpc_train.submissions.typed_command import in_our_words
 
 _ALIKE = 0.75
 # Long options of sbatch that programs have as well.
@@ -72,7 +72,7 @@ class JobCommand(click.Command):
 
 def _of_sbatch(option: str, words: Sequence[str], known: Sequence[str]) -> tuple[str, bool]:
     """Return how a job states an option of sbatch, and whether no program has one of that name."""
-    from hpc_train.slurm_options import directive_problem, sbatch_grammar
+    from hpc_train.base.slurm_options import directive_problem, sbatch_grammar
 
     grammar, name = sbatch_grammar(), option.lstrip("-").replace("_", "-")
     is_letter = not name[1:] and not option.startswith("--")

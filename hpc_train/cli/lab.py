@@ -54,7 +54,7 @@ def up(**options: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.lab import start_lab
+    from hpc_train.lab.lab import start_lab
 
     begin = time.monotonic()
     with busy("starting the lab"):
@@ -71,7 +71,7 @@ def up(**options: Any) -> None:
 def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.lab import stop_lab
+    from hpc_train.lab.lab import stop_lab
 
     with busy("stopping the lab"):
         gone = stop_lab(folder)
@@ -83,7 +83,7 @@ def down(folder: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(folder: str | None, as_json: bool) -> None:
     """Print the lab's nodes and jobs, how to use it, and the running twins of sites."""
-    from hpc_train.pipeline.lab import lab_states, twins
+    from hpc_train.lab.lab import lab_states, twins
 
     labs, running = lab_states(folder), twins()
     if as_json:
@@ -115,7 +115,7 @@ def twin(site: str | None, ends: bool) -> None:
 
     Without SITE, list the running twins.
     """
-    from hpc_train.pipeline.lab import twins
+    from hpc_train.lab.lab import twins
 
     if ends:
         _end_twins((site,) if site else tuple(twins()))
@@ -131,7 +131,7 @@ def twin(site: str | None, ends: bool) -> None:
 
 def _start_twin(site: str) -> None:
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.lab import start_twin
+    from hpc_train.lab.lab import start_twin
 
     begin = time.monotonic()
     with busy("starting the twin"):
@@ -152,7 +152,7 @@ def _echo_assumptions(found: tuple[str, ...]) -> None:
 
 def _end_twins(names: tuple[str, ...]) -> None:
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.lab import stop_twin
+    from hpc_train.lab.lab import stop_twin
 
     for name in names:
         with busy("stopping the twin"):

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from hpc_train.base.finding import LintFinding
+    from hpc_train.lint.lint_file import Checked, Linter
     from hpc_train.lint.rule import LintRule
-    from hpc_train.model.finding import LintFinding
-    from hpc_train.pipeline.lint import Checked, Linter
 
 
 @click.command()
@@ -47,7 +47,7 @@ def lint(
     FILE is a script, a job file, or - for stdin. Exit code 0: no warnings or errors; 1: warnings or
     errors; 2: a file cannot be read.
     """
-    from hpc_train.pipeline.lint import LintOptions, make_linter, rules
+    from hpc_train.lint.lint_file import LintOptions, make_linter, rules
 
     if as_list:
         return _print_rules(rules(select, ignore), as_json, bool(select))
@@ -70,10 +70,10 @@ def _has_problems(checked: dict[Path, Checked]) -> bool:
 
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
     """Check each file; a file that cannot be read is reported, and the others are checked."""
+    from hpc_train.base.errors import HpcTrainError
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
-    from hpc_train.errors import HpcTrainError
-    from hpc_train.pipeline.lint import lint_file
+    from hpc_train.lint.lint_file import lint_file
 
     checked: dict[Path, Checked] = {}
     failed = False
@@ -91,8 +91,8 @@ def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked]
 
 
 def _check_stdin(linter: Linter) -> Checked:
-    from hpc_train.errors import SpecError
-    from hpc_train.pipeline.lint import lint_bytes
+    from hpc_train.base.errors import SpecError
+    from hpc_train.lint.lint_file import lint_bytes
 
     if linter.fix:
         raise SpecError("-: --fix changes files, not stdin")

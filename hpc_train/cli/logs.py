@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.base.plain_text import shown as shown_text
 from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
-from hpc_train.plain_text import shown as shown_text
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.logs import RunLogs
+    from hpc_train.submissions.follow_logs import RunLogs
 
 _PAUSE_S = 0.3
 
@@ -27,7 +27,7 @@ _PAUSE_S = 0.3
 def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | None) -> None:
     """Print a run's logs, rank by rank; those of a failed run begin with the rank that failed."""
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.logs import RunLogs
+    from hpc_train.submissions.follow_logs import RunLogs
 
     run_logs = RunLogs(run, results, rank=rank, lines=lines)
     if run_logs.empty and not follow:

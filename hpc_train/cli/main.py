@@ -9,9 +9,9 @@ import re
 import signal
 import sys
 
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.plain_text import plain
 from hpc_train.cli.commands import help_page
-from hpc_train.errors import HpcTrainError
-from hpc_train.plain_text import plain
 
 # Longer than any path or list of allowed words.
 _LONG = re.compile(r"\S{5000,}")
@@ -91,7 +91,7 @@ def _run_command() -> object:
 
 def _missing(failure: ModuleNotFoundError) -> int:
     """Name the extra of a package that is not installed; any other missing module is a bug."""
-    from hpc_train.extras import lacking
+    from hpc_train.base.extras import lacking
 
     error = lacking(failure)
     if error is None:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hpc_train.registry import BUILT_IN
+from hpc_train.base.registry import BUILT_IN
 
 if TYPE_CHECKING:
-    from hpc_train.model.study import Study
-    from hpc_train.pipeline.render import Prepared
-    from hpc_train.specs.override import Override
+    from hpc_train.jobs.override import Override
+    from hpc_train.jobs.study import Study
+    from hpc_train.scripts.prepare import Prepared
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -86,7 +86,7 @@ def _as_sbatch_reads(
     context: click.Context, option: click.Parameter, text: str | None
 ) -> str | None:
     """Return 30 and 1-0, which a job file may not say, as times of one meaning."""
-    from hpc_train.model.units import Duration, slurm_seconds
+    from hpc_train.base.units import Duration, slurm_seconds
 
     if text is None or option.name != "time":
         if text == "0":
@@ -113,7 +113,7 @@ def job_options(command: F, metavar: str = "FILE") -> F:
 
 
 def _default_results() -> Path:
-    from hpc_train.json_files import default_results
+    from hpc_train.runs.json_files import default_results
 
     return default_results()
 
@@ -191,7 +191,7 @@ def prepare_and_warn(
     """
     from msgspec.structs import replace
 
-    from hpc_train.pipeline.render import prepare, request_of
+    from hpc_train.scripts.prepare import prepare, request_of
 
     request = request_of(file, arguments, site, job_keys(given), given.get("settings", ()))
     overrides = (*own, *request.overrides)

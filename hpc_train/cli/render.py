@@ -11,7 +11,7 @@ from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, path_option, prepare_and_warn
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared
+    from hpc_train.scripts.prepare import Prepared
 
 
 @click.command(cls=JobCommand)
@@ -68,7 +68,7 @@ def render(
 
 def _warn_of_place(prepared: Prepared) -> None:
     """Warn about a folder that `submit` refuses; the script may be copied elsewhere."""
-    from hpc_train.pipeline.render import place_problem
+    from hpc_train.scripts.prepare import place_problem
 
     problem = place_problem(prepared)
     if problem:
@@ -85,7 +85,7 @@ def echo_scripts(prepared: Prepared) -> None:
             click.echo(f"# ==== {point.stem} ====")
         click.echo(point.script.text, nl=False)
         if point.request is not None:
-            from hpc_train.json_files import to_json
+            from hpc_train.runs.json_files import to_json
 
             click.echo("# ==== request ====")
             click.echo(to_json(point.request).decode(), nl=False)
@@ -104,8 +104,8 @@ def _echo_templates(prepared: Prepared) -> None:
 def _write_scripts(prepared: Prepared, output: Path) -> None:
     import shutil
 
-    from hpc_train.errors import StoreError
-    from hpc_train.json_files import cannot_write, write_file
+    from hpc_train.base.errors import StoreError
+    from hpc_train.runs.json_files import cannot_write, write_file
 
     if prepared.study is None:
         write_file(output, prepared.points[0].script.text.encode())
@@ -129,7 +129,7 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
 def _print_schema(ctx: click.Context, kind: Literal["job", "study", "defaults"] | None) -> None:
     if kind is None:
         return
-    from hpc_train.pipeline.render import schema
+    from hpc_train.scripts.prepare import schema
 
     click.echo(schema(kind))
     ctx.exit()

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.base.errors import SpecError
+from hpc_train.base.plain_text import plain
 from hpc_train.cli.complete import log_formats, report_formats, runs_or_files
 from hpc_train.cli.options import path_option, pattern_options, results_option
 from hpc_train.cli.show_report import WIDTH, columns, show_report
-from hpc_train.errors import SpecError
-from hpc_train.plain_text import plain
 
 if TYPE_CHECKING:
-    from hpc_train.model.log_selection import Search
-    from hpc_train.model.report import Report
-    from hpc_train.model.report_options import ReportOptions
+    from hpc_train.jobs.log_selection import Search
+    from hpc_train.reports.report import Report
+    from hpc_train.scaling.report_options import ReportOptions
 
 _SETTINGS = {"global_batch_size": "batch", "scaling": "scaling"}
 NO_FIGURES = "--width and --no-title are for figures, and this output has none"
@@ -129,14 +129,14 @@ def report(
     requested run has no result, or a log cannot be read. Columns, flags and files:
     hpctrain help reading-a-report.
     """
+    from hpc_train.base.extras import need
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.extras import need
 
     need("hpctrain report", "report")
     from hpc_train.cli.busy import busy
-    from hpc_train.pipeline.report import build_report, without_result
-    from hpc_train.pipeline.report_inputs import report_inputs
-    from hpc_train.pipeline.write_report import check_format, write_checks
+    from hpc_train.reports.build import build_report, without_result
+    from hpc_train.reports.report_inputs import report_inputs
+    from hpc_train.reports.write_report import check_format, write_checks
 
     check_format(form, output)
     beside = (".md", ".csv", ".svg", ".png") if output and output.suffix == ".md" else ()
@@ -165,8 +165,8 @@ def report(
 def _search(results: Path, options: Mapping[str, Any]) -> Search:
     import msgspec
 
-    from hpc_train.pipeline.collect import with_patterns
-    from hpc_train.pipeline.report_inputs import selection, sizes_in_order
+    from hpc_train.reports.collect import with_patterns
+    from hpc_train.reports.report_inputs import selection, sizes_in_order
 
     search = selection(
         results,
@@ -204,10 +204,10 @@ def _report_options(
 ) -> ReportOptions:
     import msgspec
 
-    from hpc_train.errors import StoreError
-    from hpc_train.model.report_options import SCREEN
-    from hpc_train.pipeline.report import paper_of, target_of
-    from hpc_train.pipeline.write_report import default_options
+    from hpc_train.base.errors import StoreError
+    from hpc_train.reports.build import paper_of, target_of
+    from hpc_train.reports.write_report import default_options
+    from hpc_train.scaling.report_options import SCREEN
 
     names = ("wide", "allow_mixed", "bands", "forecast", "force", "against")
     report_options = default_options(output, form)
@@ -225,7 +225,7 @@ def _report_options(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.pipeline.report import check_lines, unreadable_gates
+    from hpc_train.reports.build import check_lines, unreadable_gates
 
     for line in check_lines(built):
         click.echo(plain(f"check: {line}"), err=True)

@@ -42,8 +42,8 @@ def retry(
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce, wait_for
-    from hpc_train.pipeline.retry import retry as retry_runs
-    from hpc_train.pipeline.run_states import folder_of
+    from hpc_train.runs.run_states import folder_of
+    from hpc_train.submissions.retry import retry as retry_runs
 
     show_warnings()
     with busy("submitting"):

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hpc_train.plain_text import plain, plain_json
+from hpc_train.base.plain_text import plain, plain_json
 
 if TYPE_CHECKING:
-    from hpc_train.model.report import Report
+    from hpc_train.reports.report import Report
 
 
 def show_report(
@@ -20,7 +20,7 @@ def show_report(
 
     `first_screen` leaves notes, provenance and further tables out of text on stdout.
     """
-    from hpc_train.pipeline.write_report import render_report, write_report
+    from hpc_train.reports.write_report import render_report, write_report
 
     if output is None:
         safe = plain_json if form == "json" else plain

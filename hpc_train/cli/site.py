@@ -13,17 +13,17 @@ from hpc_train.cli.complete import sites
 from hpc_train.cli.options import path_option, prepare_and_warn, results_option, setting_options
 
 if TYPE_CHECKING:
-    from hpc_train.model.detected import Found
-    from hpc_train.model.live_cluster import Cluster
-    from hpc_train.model.live_pbs import LivePbs
-    from hpc_train.model.run import RunFolder
-    from hpc_train.pipeline.detection.default_site import SiteChoice
-    from hpc_train.pipeline.detection.detect import Detection
-    from hpc_train.pipeline.render import Prepared
-    from hpc_train.pipeline.site.check import ProfileCheck, ProfileFinding
-    from hpc_train.pipeline.site.init import Drafted, InitOptions
-    from hpc_train.pipeline.site.show import ProfileValue
-    from hpc_train.pipeline.site.smoke_job import Smoke
+    from hpc_train.machine.check_site import ProfileCheck, ProfileFinding
+    from hpc_train.machine.init_site import Drafted, InitOptions
+    from hpc_train.machine.show_sites import ProfileValue
+    from hpc_train.machine.smoke_job import Smoke
+    from hpc_train.pbs.live_pbs import LivePbs
+    from hpc_train.runs.run import RunFolder
+    from hpc_train.scripts.prepare import Prepared
+    from hpc_train.sites.default_site import SiteChoice
+    from hpc_train.sites.detect import Detection
+    from hpc_train.sites.detected import Found
+    from hpc_train.slurm.live_cluster import Cluster
 
 # Exit code of --live if Slurm, or a part of its answers, could not be read.
 _UNREAD = 3
@@ -44,9 +44,9 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
 
     import msgspec
 
+    from hpc_train.base.finding import has_errors
     from hpc_train.cli.busy import busy
-    from hpc_train.model.finding import has_errors
-    from hpc_train.pipeline.site.check import check_site
+    from hpc_train.machine.check_site import check_site
 
     if live:
         _check_live(names, as_json=as_json)
@@ -88,10 +88,10 @@ def _row(finding: ProfileFinding) -> dict[str, str]:
 def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     import msgspec
 
+    from hpc_train.base.errors import ProbeError
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import echo_table, say
-    from hpc_train.errors import ProbeError
-    from hpc_train.pipeline.site.live_check import check_live
+    from hpc_train.machine.live_check import check_live
 
     if len(names) != 1:
         raise click.UsageError("--live compares one profile with the local cluster")
@@ -147,7 +147,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
 
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.site.smoke_job import (
+    from hpc_train.machine.smoke_job import (
         read_smoke,
         same_kind,
         save_result,
@@ -172,7 +172,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
 
 def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
     """Prepare the job; its file is temporary, so messages do not name it."""
-    from hpc_train.errors import HpcTrainError
+    from hpc_train.base.errors import HpcTrainError
 
     try:
         return prepare_and_warn(file, (), site, given)
@@ -186,7 +186,7 @@ def _run(prepared: Prepared, results: Path) -> RunFolder:
     from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.submit import submit
+    from hpc_train.submissions.submit import submit
 
     show_warnings()
     with busy("submitting"):
@@ -238,7 +238,7 @@ def init_site_profile(
     reach: str | None,
 ) -> None:
     """Write a draft of a profile: of the local Slurm or PBS, of hosts, or of an account of AWS."""
-    from hpc_train.pipeline.site.init import InitOptions
+    from hpc_train.machine.init_site import InitOptions
 
     if sagemaker and (hosts is not None or probe):
         raise click.UsageError("--sagemaker asks AWS; leave out --hosts and --probe")
@@ -264,18 +264,18 @@ def _draft(wanted: InitOptions, hosts: str | None, *, sagemaker: bool) -> Drafte
     from hpc_train.cli.busy import busy
 
     if sagemaker:
-        from hpc_train.pipeline.site.init_sagemaker import init_sagemaker
+        from hpc_train.machine.init_sagemaker import init_sagemaker
 
         with busy("asking AWS"):
             return init_sagemaker(wanted)
     if hosts:
-        from hpc_train.pipeline.site.init_hosts import init_hosts
+        from hpc_train.machine.init_hosts import init_hosts
 
         names = tuple(filter(None, (name.strip() for name in hosts.split(","))))
         with busy("asking the hosts"):
             return init_hosts(wanted, names)
-    from hpc_train.pipeline.site.init import init_site
-    from hpc_train.pipeline.site.init_pbs import init_pbs, is_pbs
+    from hpc_train.machine.init_pbs import init_pbs, is_pbs
+    from hpc_train.machine.init_site import init_site
 
     if is_pbs():
         if wanted.probe:
@@ -309,9 +309,9 @@ def list_sites(*, as_json: bool) -> None:
     """List the profiles that --site finds."""
     import msgspec
 
+    from hpc_train.base.errors import HpcTrainError
     from hpc_train.cli.output import echo_table, say
-    from hpc_train.errors import HpcTrainError
-    from hpc_train.pipeline.site import show as listing
+    from hpc_train.machine import show_sites as listing
 
     rows: list[listing.ProfileSummary] = []
     for found in listing.list_sites():
@@ -346,16 +346,16 @@ def show(name: str, *, origin: bool, job: bool, as_json: bool) -> None:
     import msgspec
 
     if job:
-        from hpc_train.pipeline.site.starter_job import starter_job
+        from hpc_train.machine.starter_job import starter_job
 
         if origin or as_json:
             raise click.UsageError("--job prints a job file; leave out --origin and --json")
         click.echo(starter_job(name), nl=False)
         return
 
+    from hpc_train.base.value import encode_unit
     from hpc_train.cli.output import echo_table
-    from hpc_train.model.value import encode_unit
-    from hpc_train.pipeline.site.show import show_profile
+    from hpc_train.machine.show_sites import show_profile
 
     rows, sources, unknown = show_profile(name, defaults=origin)
     if as_json:
@@ -382,8 +382,8 @@ def detect(*, as_json: bool) -> None:
     """
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.detection.default_site import choose_site
-    from hpc_train.pipeline.detection.detection_cache import examine_here
+    from hpc_train.sites.default_site import choose_site
+    from hpc_train.sites.detection_cache import examine_here
 
     with busy("examining this machine"):
         detection, found = examine_here()
@@ -424,7 +424,7 @@ def _detected_json(detection: Detection, found: Found, choice: SiteChoice) -> by
 def schema(*, keys: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.site.show import site_keys, site_schema
+    from hpc_train.machine.show_sites import site_keys, site_schema
 
     if keys:
         echo_table(("key", "allowed", "default", "meaning"), site_keys())

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.base.errors import StoreError
+from hpc_train.base.plain_text import plain
 from hpc_train.cli.complete import runs
 from hpc_train.cli.options import results_option
-from hpc_train.errors import StoreError
-from hpc_train.model.run import Run
-from hpc_train.plain_text import plain
+from hpc_train.runs.run import Run
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.run_states import RunStates
+    from hpc_train.runs.run_states import RunStates
 
 _PAUSE_S = 1.0
 
@@ -44,7 +44,7 @@ def status(
     from hpc_train.cli.busy import busy
     from hpc_train.cli.follow_runs import print_next_step, print_unmeasured
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.run_states import states
+    from hpc_train.runs.run_states import states
 
     show_warnings()
     click.get_current_context().color = {"always": True, "never": False}.get(color)
@@ -83,9 +83,9 @@ def status(
 def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
-    from hpc_train.pipeline.failure_causes import causes
-    from hpc_train.pipeline.run_states import slow_ranks_of
-    from hpc_train.run_table import row
+    from hpc_train.diagnosis.failure_causes import causes
+    from hpc_train.runs.run_states import slow_ranks_of
+    from hpc_train.runs.run_table import row
 
     runs = [run for one in found.values() for run in one.runs]
     why = causes(runs)
@@ -102,7 +102,7 @@ def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.run_states import faults_of_nodes
+    from hpc_train.runs.run_states import faults_of_nodes
 
     faults, bad = faults_of_nodes(found)
     if as_json:
@@ -131,11 +131,11 @@ def _print_nodes(found: dict[Path, RunStates], as_json: bool) -> None:
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.failure_causes import causes
-    from hpc_train.pipeline.run_states import slow_ranks_of
-    from hpc_train.restart_table import HEADS as RESTART_HEADS
-    from hpc_train.restart_table import rows as restart_rows
-    from hpc_train.run_table import HEADS, counts, rows
+    from hpc_train.diagnosis.failure_causes import causes
+    from hpc_train.runs.restart_table import HEADS as RESTART_HEADS
+    from hpc_train.runs.restart_table import rows as restart_rows
+    from hpc_train.runs.run_states import slow_ranks_of
+    from hpc_train.runs.run_table import HEADS, counts, rows
 
     click.echo(counts(runs, missing))
     echo_table(HEADS, rows(runs, missing, causes(runs)))
@@ -152,8 +152,8 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
 def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
     from hpc_train.cli.follow_runs import PRINTED_S, SHOWN_S, live_table
-    from hpc_train.pipeline.last_measurement import RunProgress
-    from hpc_train.pipeline.run_states import Watch, folder_of
+    from hpc_train.runs.run_states import Watch, folder_of
+    from hpc_train.submissions.last_measurement import RunProgress
 
     watch = Watch(folder_of(word, results))
     progress = RunProgress(SHOWN_S if sys.stdout.isatty() else PRINTED_S)
@@ -171,7 +171,7 @@ def _watch(word: str, results: Path) -> None:
 
 def _print_folders(found: dict[Path, RunStates], root: Path) -> None:
     from hpc_train.cli.output import echo_table
-    from hpc_train.run_table import counts
+    from hpc_train.runs.run_table import counts
 
     if not found:
         click.echo(f"no runs below {root}; start with: hpctrain submit FILE", err=True)

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
+from hpc_train.base.extras import is_installed
+from hpc_train.base.plain_text import plain
 from hpc_train.cli.job_command import JobCommand
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
-from hpc_train.extras import is_installed
-from hpc_train.json_files import default_results
-from hpc_train.plain_text import plain
+from hpc_train.runs.json_files import default_results
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared
-    from hpc_train.pipeline.submit import Submitted
+    from hpc_train.scripts.prepare import Prepared
+    from hpc_train.submissions.submit import Submitted
 
 
 @click.command(cls=JobCommand)
@@ -48,7 +48,7 @@ def submit(
     """
     from hpc_train.cli.busy import busy
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.submit import submit as submit_prepared
+    from hpc_train.submissions.submit import submit as submit_prepared
 
     prepared = prepare_and_warn(file, arguments, site, given, starts=True)
     if dry_run:
@@ -73,7 +73,7 @@ def _dry_run(prepared: Prepared, results: Path, max_gpu_hours: float | None) -> 
     """Print the scripts, and on stderr the messages of a submission and the output of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
-    from hpc_train.pipeline.submit import dry_run
+    from hpc_train.submissions.submit import dry_run
 
     # A script that would be refused is no answer.
     answers = [*dry_run(prepared, results, max_gpu_hours)]
@@ -90,7 +90,7 @@ def wait_for(done: Submitted) -> NoReturn:
     code = follow(done.home, {run.run_id for run in done.new} | set(known), known)
     # A login node may have the core alone.
     if code != 1 and is_installed("report"):
-        from hpc_train.pipeline.report import headline
+        from hpc_train.reports.build import headline
 
         paths = [done.home] if _is_study(done) else [run.path for run in done.new]
         usual = done.home.parent == default_results()

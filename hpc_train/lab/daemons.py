@@ -12,12 +12,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
+from hpc_train.base.subprocesses import start
+from hpc_train.base.value import Value
 from hpc_train.lab.network import namespace
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_programs import Place, search_path
-from hpc_train.model.value import Value
-from hpc_train.subprocesses import start
 
 # A host of the lab has a host name, an /etc/hosts, and its own shared memory.
 # `ip netns exec` would mount a new /sys, without the cgroups that slurmd needs.

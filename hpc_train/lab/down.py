@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import end, is_alive, members
 from hpc_train.lab.lab_status import check_within_reach

@@ -10,14 +10,14 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
+from hpc_train.base.value import Value
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import is_alive, members
 from hpc_train.lab.run_program import ask
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_programs import slurm
 from hpc_train.lab.state_file import Lab
-from hpc_train.model.value import Value
 
 
 def made_from() -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.data_folders import LAB_FOLDER
+from hpc_train.base.data_folders import LAB_FOLDER
+from hpc_train.base.value import Value
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_programs import path_line
-from hpc_train.model.value import Value
 
 MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
 

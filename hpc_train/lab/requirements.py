@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
 from hpc_train.lab.run_program import ask, installed, must
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_conf import MARK

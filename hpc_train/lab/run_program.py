@@ -5,9 +5,9 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
+from hpc_train.base.subprocesses import Finished, run
 from hpc_train.lab.slurm_programs import search_path
-from hpc_train.subprocesses import Finished, run
 
 _PATIENCE_S = 30.0
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.errors import HpcTrainError, LabError
+from hpc_train.base.errors import HpcTrainError, LabError
+from hpc_train.base.units import Memory
+from hpc_train.base.value import Value
 from hpc_train.lab.slurm_programs import VARIABLE
-from hpc_train.model.units import Memory
-from hpc_train.model.value import Value
 
 DEFAULT_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
 CONTROLLER = "labctl"

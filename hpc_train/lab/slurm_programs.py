@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Protocol
 
-from hpc_train.errors import LabError
-from hpc_train.subprocesses import run
+from hpc_train.base.errors import LabError
+from hpc_train.base.subprocesses import run
 
 VARIABLE = "HPCTRAIN_SLURM_PREFIX"
 # Daemons and network tools are in folders that the PATH of users, and of su, does not contain.

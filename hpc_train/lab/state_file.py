@@ -9,12 +9,12 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.atomicfile import write_atomic
-from hpc_train.errors import LabError
+from hpc_train.base.atomicfile import write_atomic
+from hpc_train.base.errors import LabError
+from hpc_train.base.value import Value, decode_unit, encode_unit
 from hpc_train.lab.daemons import NETNS, Daemon, is_alive
 from hpc_train.lab.network import namespace, namespaces
 from hpc_train.lab.settings import MOST_LABS, Settings
-from hpc_train.model.value import Value, decode_unit, encode_unit
 
 RECORDS = Path("/run")
 

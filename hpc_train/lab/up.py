@@ -14,7 +14,8 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
+from hpc_train.base.value import Value
 from hpc_train.lab import state_file
 from hpc_train.lab.accounting import start_accounting
 from hpc_train.lab.daemons import (
@@ -49,7 +50,6 @@ from hpc_train.lab.settings import (
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf, topology_conf
 from hpc_train.lab.slurm_programs import shell_lines, slurm, version_of
 from hpc_train.lab.state_file import Lab
-from hpc_train.model.value import Value
 
 Say = Callable[[str], None]
 

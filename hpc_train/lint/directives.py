@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from hpc_train.base.shell import Word
+from hpc_train.base.slurm_options import Grammar, gres
+from hpc_train.base.value import Value
 from hpc_train.lint.options import Option, is_template_line, read_options, without_blanks
-from hpc_train.lint.shell import Word
-from hpc_train.model.value import Value
-from hpc_train.slurm_options import Grammar, gres
 
 MARKER = "#SBATCH"
 

@@ -9,15 +9,15 @@ from shlex import quote
 
 from msgspec.structs import replace
 
-from hpc_train.errors import UnknownNameError
+from hpc_train.base.errors import UnknownNameError
+from hpc_train.base.finding import LintFinding
+from hpc_train.base.slurm_options import sbatch_grammar
+from hpc_train.base.value import Value
 from hpc_train.lint.options import read_options
 from hpc_train.lint.rule import Edit, LintContext, LintRule, Subject
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.rules.header import other_system
 from hpc_train.lint.script import JobScript, read_script
-from hpc_train.model.finding import LintFinding
-from hpc_train.model.value import Value
-from hpc_train.slurm_options import sbatch_grammar
 
 # Each round of edits may enable a fix of another rule; no script needs many.
 _ROUNDS = 5

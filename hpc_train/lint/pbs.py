@@ -10,8 +10,8 @@ import re
 import shlex
 from collections.abc import Iterator
 
+from hpc_train.base.value import Value
 from hpc_train.lint.options import is_template_line, without_blanks
-from hpc_train.model.value import Value
 
 _MARKER = re.compile(r"#PBS(?=[\s-])")
 _CONTINUED = re.compile(r"\\\s*\Z")

@@ -8,6 +8,19 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from hpc_train.base.shell import (
+    Blocks,
+    Command,
+    HereDocument,
+    ShellText,
+    Unclosed,
+    depends,
+    read_blocks,
+    read_commands,
+    repeats,
+)
+from hpc_train.base.slurm_options import sbatch_grammar, srun_grammar
+from hpc_train.base.value import Value
 from hpc_train.lint.directives import (
     Directive,
     RequestedResources,
@@ -26,20 +39,7 @@ from hpc_train.lint.launches import (
 )
 from hpc_train.lint.options import with_plugins
 from hpc_train.lint.pbs import PbsRequest, joined_lines, read_pbs_directives, read_pbs_request
-from hpc_train.lint.shell import (
-    Blocks,
-    Command,
-    HereDocument,
-    ShellText,
-    Unclosed,
-    depends,
-    read_blocks,
-    read_commands,
-    repeats,
-)
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Value
-from hpc_train.slurm_options import sbatch_grammar, srun_grammar
+from hpc_train.sites.site import SiteProfile
 
 _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
 

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from hpc_train.model.job import Topology
-from hpc_train.model.plan import Binding, EnvChange, Launch, LaunchRequest, Setting, Text
-from hpc_train.model.site_network import Vendor
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, takes_whole_nodes
 from hpc_train.plans.explanations import LOCAL_RANK
+from hpc_train.plans.plan import Binding, EnvChange, Launch, LaunchRequest, Setting, Text
+from hpc_train.sites.network import Vendor
 
 # With what separates the cores of two ranks: of srun, and of Cray PALS's mpiexec.
 _LISTS = {"mask_cpu": ",", "map_cpu": ",", "mask_ldom": ",", "map_ldom": ",", "list": ":"}
@@ -56,7 +56,7 @@ def binding_warnings(
     if not (word and context.partition.numa_cpus):
         return
     # Few profiles state where the cores of a node are.
-    from hpc_train.model.core_binding import far_ranks
+    from hpc_train.plans.core_binding import far_ranks
 
     cores = _rank_cores(context, request.binding, launch)
     gpus = _rank_gpus(context, request.binding, len(cores), changes)
@@ -169,7 +169,7 @@ def _rank_cores(context: Context, binding: Binding, launch: Launch) -> tuple[fro
     """Return the cores of each local rank, as far as an option of the launcher names them."""
     if not binding.cpus or not _names_cores(binding, launch):
         return ()
-    from hpc_train.model.core_binding import bound_cores
+    from hpc_train.plans.core_binding import bound_cores
 
     return bound_cores(binding.cpus, context.partition.numa_cpus)
 
@@ -210,7 +210,7 @@ def _parts(context: Context, gpu: int | None, cores: frozenset[int]) -> Iterator
     if gpu is not None:
         yield f"GPU {gpu}"
     if cores:
-        from hpc_train.model.node_topology import cpu_list
+        from hpc_train.plans.node_topology import cpu_list
 
         yield f"cores {cpu_list(cores)}"
     if gpu is not None and facts.gpu_numa:

@@ -9,14 +9,9 @@ from collections.abc import Iterator, Mapping
 
 import msgspec
 
-from hpc_train.model.job import SourcedJob, Topology
-from hpc_train.model.launchers_and_preflight import PluginCheck
-from hpc_train.model.partition import Preemption
-from hpc_train.model.plan import Checks, JobVar, Launch, LaunchPlan, LaunchRequest, Setting, Token
-from hpc_train.model.site import SourcedSite
-from hpc_train.model.site_network import Network
-from hpc_train.model.value import Value, encode_unit
-from hpc_train.model.version_ranges import at_least
+from hpc_train.base.value import Value, encode_unit
+from hpc_train.base.version_ranges import at_least
+from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.binding import binding_warnings, place_settings, resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import container_settings, container_setup
 from hpc_train.plans.context import (
@@ -65,6 +60,7 @@ from hpc_train.plans.partition_choice import (
     choose_partition,
     partition_warnings,
 )
+from hpc_train.plans.plan import Checks, JobVar, Launch, LaunchPlan, LaunchRequest, Setting, Token
 from hpc_train.plans.rendezvous import (
     check_elastic,
     elastic_directives,
@@ -74,6 +70,10 @@ from hpc_train.plans.rendezvous import (
 )
 from hpc_train.plans.resource_requests import memory_warnings, request_settings
 from hpc_train.plans.storage import with_storage
+from hpc_train.sites.launchers_and_preflight import PluginCheck
+from hpc_train.sites.network import Network
+from hpc_train.sites.partition import Preemption
+from hpc_train.sites.site import SourcedSite
 
 
 def make_plan(

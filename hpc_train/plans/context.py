@@ -9,17 +9,17 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.batch_system import BatchSystem, find_batch_system
-from hpc_train.model.job import SourcedJob, Topology
-from hpc_train.model.partition import ANY, Partition
-from hpc_train.model.plan import Setting
-from hpc_train.model.queue_limits import JobQueue, partition_named, qos_named
-from hpc_train.model.site import SiteProfile, SourcedSite
-from hpc_train.model.site_facilities import HostList
-from hpc_train.model.value import Value
+from hpc_train.base.errors import PlanError, UnknownNameError
+from hpc_train.base.registry import names
+from hpc_train.base.value import Value
+from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.launchers.base import Launcher, find_launcher
-from hpc_train.registry import names
+from hpc_train.plans.plan import Setting
+from hpc_train.plans.queue_limits import JobQueue, partition_named, qos_named
+from hpc_train.sites.batch_system import BatchSystem, find_batch_system
+from hpc_train.sites.facilities import HostList
+from hpc_train.sites.partition import ANY, Partition
+from hpc_train.sites.site import SiteProfile, SourcedSite
 
 
 class Context(Value, frozen=True, kw_only=True):

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from hpc_train.errors import PlanError
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import Reporting, SiteProfile, SourcedSite
-from hpc_train.model.study import Study
-from hpc_train.model.value import Value
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Value
+from hpc_train.jobs.study import Study
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import TURN_S
+from hpc_train.sites.site import Reporting, SiteProfile, SourcedSite
 
 
 class Cost(Value, frozen=True, kw_only=True):

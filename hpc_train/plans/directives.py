@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
-from hpc_train.errors import PlanError
-from hpc_train.model.batch_system import BatchSystem, find_batch_system
-from hpc_train.model.job import SourcedJob, Topology
-from hpc_train.model.plan import Launch, Setting
-from hpc_train.model.site import SourcedSite
-from hpc_train.model.units import Duration, Memory
-from hpc_train.model.value import Value
+from hpc_train.base.errors import PlanError
+from hpc_train.base.registry import resolve
+from hpc_train.base.slurm_options import DIRECTIVE_VALUE, directive_text, gres
+from hpc_train.base.units import Duration, Memory
+from hpc_train.base.value import Value
+from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
+from hpc_train.plans.plan import Launch, Setting
 from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
-from hpc_train.registry import resolve
-from hpc_train.slurm_options import DIRECTIVE_VALUE, directive_text, gres
-from hpc_train.slurm_versions import missing_option
+from hpc_train.plans.slurm_versions import missing_option
+from hpc_train.sites.batch_system import BatchSystem, find_batch_system
+from hpc_train.sites.site import SourcedSite
 
 # Prefix of the settings of options that job and site add.
 EXTRA = "directives."

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import SourcedJob, Topology
-from hpc_train.model.plan import Setting
-from hpc_train.model.site import SourcedSite
-from hpc_train.model.site_network import Network
+from hpc_train.base.errors import PlanError
+from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.context import Context, rule
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.other_launchers import other_launchers
+from hpc_train.plans.plan import Setting
+from hpc_train.sites.network import Network
+from hpc_train.sites.site import SourcedSite
 
 VARIABLE = "HPCTRAIN_BACKEND"
 _SOURCE = "PyTorch, torch.distributed: which backend to use"

@@ -8,16 +8,11 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.errors import PlanError
-from hpc_train.model.batch_system import BatchSystem
-from hpc_train.model.job import SourcedJob, Topology
-from hpc_train.model.launchers_and_preflight import PluginCheck
-from hpc_train.model.plan import EnvChange, JobVar, Secret, Setting
-from hpc_train.model.site import SourcedSite
-from hpc_train.model.site_network import EnvBlock, When
-from hpc_train.model.value import Value
-from hpc_train.model.variable_names_and_secrets import ENV
-from hpc_train.model.version_ranges import within
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Value
+from hpc_train.base.variable_names_and_secrets import ENV
+from hpc_train.base.version_ranges import within
+from hpc_train.jobs.job import SourcedJob, Topology
 from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, rule
 from hpc_train.plans.distributed_backend import resolve_backend
@@ -32,6 +27,11 @@ from hpc_train.plans.network_variables import (
     network_warnings,
     script_of,
 )
+from hpc_train.plans.plan import EnvChange, JobVar, Secret, Setting
+from hpc_train.sites.batch_system import BatchSystem
+from hpc_train.sites.launchers_and_preflight import PluginCheck
+from hpc_train.sites.network import EnvBlock, When
+from hpc_train.sites.site import SourcedSite
 
 # Networks of NCCL itself, and its word for no plug-in.
 _BUILT_IN = ("IB", "Socket", "none")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from hpc_train.model.batch_system import BatchSystem
-from hpc_train.model.plan import Setting
-from hpc_train.model.value import Value
+from hpc_train.base.value import Value
+from hpc_train.plans.plan import Setting
+from hpc_train.sites.batch_system import BatchSystem
 
 
 class Reason(Value, frozen=True, kw_only=True):

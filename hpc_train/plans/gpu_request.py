@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hpc_train.errors import PlanError
-from hpc_train.model.plan import LaunchRequest, Setting
-from hpc_train.model.value import Value
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Value
+from hpc_train.plans.plan import LaunchRequest, Setting
 
 
 class GpuRequest(Value, frozen=True, kw_only=True):

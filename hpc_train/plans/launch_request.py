@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Topology
-from hpc_train.model.plan import Binding, EnvChange, Launch, LaunchRequest, Text, Token
+from hpc_train.base.errors import PlanError
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.containers.resolve import check_starter, resolve_container
 from hpc_train.plans.context import Context
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.launchers.base import RANK_WRAPPER
 from hpc_train.plans.lifecycle import lifecycle_variables
 from hpc_train.plans.other_launchers import check_launcher, other_launchers
+from hpc_train.plans.plan import Binding, EnvChange, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.rendezvous import resolve_elastic
 from hpc_train.plans.resource_requests import type_settings
 

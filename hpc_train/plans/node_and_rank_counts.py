@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from hpc_train.model.job import Topology
-from hpc_train.model.partition import Partition
-from hpc_train.model.plan import Setting
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, default, from_job, rule, takes_whole_nodes
 from hpc_train.plans.launchers.base import Launcher
+from hpc_train.plans.plan import Setting
+from hpc_train.sites.partition import Partition
 
 
 def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Topology
+from hpc_train.base.errors import PlanError
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import Launcher, find_launcher
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from hpc_train.errors import PlanError, UnknownNameError, nearest
-from hpc_train.model.job import Topology
-from hpc_train.model.partition import ANY
-from hpc_train.model.plan import Setting
-from hpc_train.model.queue_limits import SizeName, limits_on
-from hpc_train.model.units import Memory
-from hpc_train.model.value import Value
+from hpc_train.base.errors import PlanError, UnknownNameError, nearest
+from hpc_train.base.units import Memory
+from hpc_train.base.value import Value
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, asked_at, from_job, on_partition, with_qos
 from hpc_train.plans.node_and_rank_counts import resolve_topology
+from hpc_train.plans.plan import Setting
+from hpc_train.plans.queue_limits import SizeName, limits_on
+from hpc_train.sites.partition import ANY
 
 
 class Choice(NamedTuple):

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Topology
-from hpc_train.model.plan import Launch, Setting
-from hpc_train.model.queue_limits import partition_named
-from hpc_train.model.site import SourcedSite
-from hpc_train.model.site_facilities import PbsDialect
-from hpc_train.model.units import Memory
+from hpc_train.base.errors import PlanError
+from hpc_train.base.units import Memory
+from hpc_train.jobs.job import Topology
+from hpc_train.plans.plan import Launch, Setting
+from hpc_train.plans.queue_limits import partition_named
 from hpc_train.plans.resource_requests import written
+from hpc_train.sites.facilities import PbsDialect
+from hpc_train.sites.site import SourcedSite
 
 # Options of jobs that PBS does not have.
 _OF_SLURM = ("qos", "constraint", "network")

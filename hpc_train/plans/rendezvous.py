@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Elastic, SourcedJob
-from hpc_train.model.launchers_and_preflight import Rendezvous
-from hpc_train.model.plan import Setting
-from hpc_train.model.site import SourcedSite
+from hpc_train.base.errors import PlanError
+from hpc_train.jobs.job import Elastic, SourcedJob
 from hpc_train.plans.context import Context
 from hpc_train.plans.other_launchers import other_launchers
+from hpc_train.plans.plan import Setting
+from hpc_train.sites.launchers_and_preflight import Rendezvous
+from hpc_train.sites.site import SourcedSite
 
 # net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
 _EPHEMERAL = range(32768, 61000)

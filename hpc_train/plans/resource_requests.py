@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Topology
-from hpc_train.model.partition import ANY, Select
-from hpc_train.model.plan import Setting
-from hpc_train.model.units import Memory
+from hpc_train.base.errors import PlanError
+from hpc_train.base.timed_regex import whole_match
+from hpc_train.base.units import Memory
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.context import Context, asked_at, default, from_job, from_site
+from hpc_train.plans.plan import Setting
 from hpc_train.plans.storage import storage_settings
-from hpc_train.timed_regex import whole_match
+from hpc_train.sites.partition import ANY, Select
 
 QUEUE_OPTIONS = ("partition", "account", "qos", "constraint")
 

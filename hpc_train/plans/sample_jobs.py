@@ -7,15 +7,15 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.errors import HpcTrainError
-from hpc_train.model.job import JobSpec, Resources, SourcedJob
-from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.queue_limits import JobQueue, SizeName, limits_on, queue_named
-from hpc_train.model.site import SiteProfile, SourcedSite
-from hpc_train.model.site_facilities import sample_account
-from hpc_train.model.units import Duration, Memory
-from hpc_train.model.value import Sourced, Value
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.units import Duration, Memory
+from hpc_train.base.value import Sourced, Value
+from hpc_train.jobs.job import JobSpec, Resources, SourcedJob
 from hpc_train.plans.launchers.base import Launcher, find_launcher
+from hpc_train.plans.queue_limits import JobQueue, SizeName, limits_on, queue_named
+from hpc_train.sites.facilities import sample_account
+from hpc_train.sites.partition import ANY, Partition, Qos
+from hpc_train.sites.site import SiteProfile, SourcedSite
 
 _SHORT = Duration.parse("5m")
 _MEMORY = Memory.parse("1G")

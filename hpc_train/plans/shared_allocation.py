@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpc_train.errors import PlanError
-from hpc_train.model.plan import Allocation, LaunchPlan, NestedRun
-from hpc_train.model.queue_limits import JobQueue, limits_on, queue_named
-from hpc_train.model.site import SourcedSite
-from hpc_train.model.units import Duration, Memory
+from hpc_train.base.errors import PlanError
+from hpc_train.base.units import Duration, Memory
 from hpc_train.plans.directives import EXTRA, Size, sbatch_options
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import request_of
 from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
+from hpc_train.plans.queue_limits import JobQueue, limits_on, queue_named
 from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS
 from hpc_train.plans.storage import needed_options
+from hpc_train.sites.site import SourcedSite
 
 # A run takes longer than its limit: it is started, and gets 30 s to end after TERM.
 TURN_S = 30

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import PurePosixPath
 
-from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.job import SourcedJob
-from hpc_train.model.plan import Setting
-from hpc_train.model.site import SourcedSite
+from hpc_train.base.errors import PlanError, UnknownNameError
+from hpc_train.base.slurm_options import DIRECTIVE_VALUE
+from hpc_train.jobs.job import SourcedJob
 from hpc_train.plans.context import Context
-from hpc_train.slurm_options import DIRECTIVE_VALUE
+from hpc_train.plans.plan import Setting
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.site import SourcedSite
 
 CHECKPOINTS = "HPCTRAIN_CHECKPOINTS"
 _CHECKPOINTS_KEY = f"env.{CHECKPOINTS}"

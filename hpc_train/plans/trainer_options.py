@@ -7,15 +7,15 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from hpc_train.errors import PlanError, StrategyError
-from hpc_train.model.job import SourcedJob, Topology
-from hpc_train.model.strategy_checks import batch_problem, strategy_problem
-from hpc_train.model.trainer_keys import TrainerOptions
-from hpc_train.model.training_strategies import TrainingRequest, unprofiled
-from hpc_train.model.value import Sourced
-from hpc_train.typed_values import keys_of
+from hpc_train.base.errors import PlanError, StrategyError
+from hpc_train.base.typed_values import keys_of
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import SourcedJob, Topology
+from hpc_train.jobs.strategy_checks import batch_problem, strategy_problem
+from hpc_train.jobs.trainer_keys import TrainerOptions
+from hpc_train.jobs.training_strategies import TrainingRequest, unprofiled
 
-PROGRAM = "hpc_train.workload.train"
+PROGRAM = "hpc_train.trainer.train"
 # Options of a command with which the trainer itself decides what can run.
 _DECIDING = frozenset(TrainingRequest.__dataclass_fields__) & {*keys_of(TrainerOptions)}
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Any
 
-from hpc_train.model.advice import Advice, AdviceRow, MeasuredStep
-from hpc_train.model.machine_size import MachineSize
-from hpc_train.model.program_size import ProgramSize
-from hpc_train.model.quantity_text import (
+from hpc_train.advice.advice import Advice, AdviceRow, MeasuredStep
+from hpc_train.advice.machine_size import MachineSize
+from hpc_train.advice.program_size import ProgramSize
+from hpc_train.base.quantity_text import (
     BYTES,
     NUMBER,
     TIME,
@@ -18,8 +18,8 @@ from hpc_train.model.quantity_text import (
     quantity_text,
     range_text,
 )
-from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.model.value_range import Range
+from hpc_train.base.value_range import Range
+from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.value_format import ABSENT, significant
 
 _GIB = 2.0**30

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpc_train.model.expected_study import ExpectedStudy, state_sizes
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.model.report import COST
-from hpc_train.model.study import ALONE, Gates
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS
+from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.fastest_series_table import FASTER, NO_SPREAD, ONE_RUN, SIZES, together
 from hpc_train.reports.point_and_series_names import (
     UNKNOWN,
@@ -23,7 +21,9 @@ from hpc_train.reports.point_and_series_names import (
     sizes,
     under,
 )
+from hpc_train.reports.report import COST
 from hpc_train.reports.value_format import Row, fixed, significant, with_limits
+from hpc_train.runs.expected_study import ExpectedStudy, state_sizes
 
 # Series with a line of their own; of more, the fastest one and the range of the others.
 MOST = 4

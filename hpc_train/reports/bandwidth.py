@@ -13,23 +13,23 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.model.report_options import ReportOptions
 from hpc_train.reports.figures import draw_all
 from hpc_train.reports.figures.axes import plain_axis, value_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.series_styles import COLOURS, DASHES, MARKERS
 from hpc_train.reports.figures.titles_and_legend import draw_title
 from hpc_train.reports.point_and_series_names import UNKNOWN, place
+from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.study_tables import OK, runs_table
 from hpc_train.reports.value_format import ABSENT, one_line, plain_rows
-from hpc_train.tables.largest_message_bandwidth import BandwidthTable
+from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.scaling.largest_message_bandwidth import BandwidthTable
+from hpc_train.scaling.report_options import ReportOptions
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.model.report_options import Paper
+    from hpc_train.scaling.report_options import Paper
 
 # In order of importance: heading, unit and name of each metric.
 METRICS = {

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from hpc_train.model.quality_flag import IMPLAUSIBLE, FlagCode
-from hpc_train.model.report import CAVEATS, Report
 from hpc_train.reports.point_and_series_names import counted, names, size, under
+from hpc_train.reports.report import CAVEATS, Report
 from hpc_train.reports.value_format import Row, plain_rows
+from hpc_train.scaling.quality_flag import IMPLAUSIBLE, FlagCode
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.tables.caveats import ApartPoints, SlowRun
+    from hpc_train.scaling.caveats import ApartPoints, SlowRun
 
 Marks = list[tuple[Row, str]]
 # Number of points named in a line; the column `flags` of the table has all.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from hpc_train.model.quality_flag import FlagCode
-from hpc_train.model.report import CAVEATS, Report
 from hpc_train.reports.caveats import MEANING, implausible_of_side, implausible_ratios, sides_apart
 from hpc_train.reports.comparison_tables import (
     OK,
@@ -16,6 +14,7 @@ from hpc_train.reports.comparison_tables import (
 )
 from hpc_train.reports.gates import quality_lost
 from hpc_train.reports.point_and_series_names import size, under
+from hpc_train.reports.report import CAVEATS, Report
 from hpc_train.reports.value_format import (
     Row,
     level_word,
@@ -24,6 +23,7 @@ from hpc_train.reports.value_format import (
     significant,
     with_limits,
 )
+from hpc_train.scaling.quality_flag import FlagCode
 
 BETTER, WORSE, NOT_IN_B = "B better", "B worse", "not in B"
 UNDECIDED = {

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from hpc_train.model.metrics import BASES
-from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.base.metrics import BASES
 from hpc_train.reports.fastest_series_table import ratio_record
 from hpc_train.reports.point_and_series_names import series_heading, short_series
 from hpc_train.reports.point_columns import PointColumn
+from hpc_train.reports.report import Cell, Column, ReportTable
 from hpc_train.reports.value_format import (
     ABSENT,
     Row,
@@ -24,7 +24,7 @@ from hpc_train.reports.value_format import (
 if TYPE_CHECKING:
     import pandas as pd
 
-    from hpc_train.tables.caveats import ApartPoints
+    from hpc_train.scaling.caveats import ApartPoints
 
 OK = "COMPLETED"
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hpc_train.model.metrics import BASES
-from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.base.metrics import BASES
 from hpc_train.reports.point_and_series_names import series_heading, short_series, size_unit
+from hpc_train.reports.report import Cell, Column, ReportTable
 from hpc_train.reports.study_tables import follow_from_unit
 from hpc_train.reports.value_format import (
     ABSENT,

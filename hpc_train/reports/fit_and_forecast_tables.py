@@ -8,9 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.model.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
-from hpc_train.model.study import ALONE
+from hpc_train.jobs.study import ALONE
 from hpc_train.reports.point_and_series_names import (
     SizeUnit,
     by_series,
@@ -19,8 +17,10 @@ from hpc_train.reports.point_and_series_names import (
     size_unit,
     under,
 )
+from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.study_tables import before_runs
 from hpc_train.reports.value_format import ABSENT, Row, significant, whole
+from hpc_train.scaling.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Parameter
 
 LEAST_PLAIN = 1e-3
 NOT_SHOWN = "Laws that are not shown: "

@@ -11,13 +11,13 @@ from xml.etree import ElementTree as Xml
 
 import msgspec
 
-from hpc_train.model.expected_study import CONTRADICTED, EXCLUDED
-from hpc_train.model.quality_flag import IMPLAUSIBLE, LOSS_LOST, FlagCode
-from hpc_train.model.report import Cell, Column, GateOutcome, GateResult, Report, ReportTable
-from hpc_train.model.study import ALONE, Gates
+from hpc_train.jobs.study import ALONE, Gates
 from hpc_train.reports.caveats import MEANING, NAMED, implausible_ratios
 from hpc_train.reports.point_and_series_names import names
+from hpc_train.reports.report import Cell, Column, GateOutcome, GateResult, Report, ReportTable
 from hpc_train.reports.value_format import ABSENT, Row, one_line, significant
+from hpc_train.runs.expected_study import CONTRADICTED, EXCLUDED
+from hpc_train.scaling.quality_flag import IMPLAUSIBLE, LOSS_LOST, FlagCode
 
 # 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
 
-from hpc_train.model.expected_study import MISSING, ExpectedStudy
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.model.study import ALONE
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS
+from hpc_train.jobs.study import ALONE
 from hpc_train.reports.value_format import Row, whole
+from hpc_train.runs.expected_study import MISSING, ExpectedStudy
 
 
 class SizeUnit(NamedTuple):

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple
 
-from hpc_train.model.metric import Metric, TextColumn
-from hpc_train.model.metrics import BASES, in_text_order
-from hpc_train.model.report import Column
+from hpc_train.base.metric import Metric, TextColumn
+from hpc_train.base.metrics import BASES, in_text_order
 from hpc_train.reports.point_and_series_names import has_own_baselines, series_heading, short_series
+from hpc_train.reports.report import Column
 from hpc_train.reports.value_format import ABSENT, Row, fixed, level_word, whole, with_limits
 
 TextOfRow = Callable[[Row], str]

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.expected_study import OF_WHICH, ExpectedStudy
-from hpc_train.model.operations import wrong_numbers
-from hpc_train.model.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportTable
-from hpc_train.model.study import Warmup
+from hpc_train.jobs.operations import wrong_numbers
+from hpc_train.jobs.study import Warmup
 from hpc_train.reports.answer import answer_lines, cost_lines
 from hpc_train.reports.caveats import flag_caveats
 from hpc_train.reports.fastest_series_table import MOST_NAMED, SIZES, fastest_notes, fastest_table
@@ -23,6 +21,7 @@ from hpc_train.reports.point_and_series_names import (
     series_with,
     sizes,
 )
+from hpc_train.reports.report import CAVEATS, MEASURED, NOT_KNOWN, Report, ReportTable
 from hpc_train.reports.study_tables import (
     LESS,
     OK,
@@ -33,6 +32,7 @@ from hpc_train.reports.study_tables import (
     runs_table,
 )
 from hpc_train.reports.value_format import Row, level_word, plain_rows, significant, whole
+from hpc_train.runs.expected_study import OF_WHICH, ExpectedStudy
 
 if TYPE_CHECKING:
     import pandas as pd

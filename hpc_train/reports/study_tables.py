@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
-from hpc_train.model.report import Cell, Column, Report, ReportTable
-from hpc_train.model.report_options import Target
-from hpc_train.model.study import ALONE
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS
+from hpc_train.jobs.study import ALONE
 from hpc_train.reports.point_and_series_names import (
     counted,
     has_own_baselines,
@@ -25,6 +23,7 @@ from hpc_train.reports.point_columns import (
     table_width,
     wide_columns,
 )
+from hpc_train.reports.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.value_format import (
     ABSENT,
     Row,
@@ -35,6 +34,7 @@ from hpc_train.reports.value_format import (
     significant,
     whole,
 )
+from hpc_train.scaling.report_options import Target
 
 if TYPE_CHECKING:
     import pandas as pd

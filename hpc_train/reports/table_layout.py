@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpc_train.model.report import Column, Report, ReportTable
+from hpc_train.reports.report import Column, Report, ReportTable
 from hpc_train.reports.value_format import one_line
 
 Measure = Callable[[str], float]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterator, Sequence
 
-from hpc_train.model.node_topology import GpuPlace, NodeTopology, meaning, nearest_nics
+from hpc_train.plans.node_topology import GpuPlace, NodeTopology, meaning, nearest_nics
 
 WIDTH = 80
 _MOST_COLUMNS = 10

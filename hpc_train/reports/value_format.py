@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from math import floor, isfinite, log10
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.metrics import POINT_METRICS
+from hpc_train.base.metrics import POINT_METRICS
 
 if TYPE_CHECKING:
     import pandas as pd

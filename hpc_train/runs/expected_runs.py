@@ -9,10 +9,10 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpc_train.errors import StoreError
-from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy, undeclared
-from hpc_train.model.run import JobStart, JobStatus, Run, RunName, StudyManifest
+from hpc_train.base.errors import StoreError
+from hpc_train.runs.expected_study import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.runs.node_list import nodes_of
+from hpc_train.runs.run import JobStart, JobStatus, Run, RunName, StudyManifest
 from hpc_train.runs.run_folders import read_study
 
 
@@ -269,7 +269,7 @@ def time_lost_s(starts: Sequence[JobStart], status: JobStatus) -> float | None:
     They are the work that is repeated, the wait in the queue, and the start of the ranks; 0 without
     a restart. A start that saved nothing is lost from its resume on. None if a start left no line
     or the time of its checkpoint is not known. The time of a resume is that of
-    `hpc_train.workload.checkpoint`; without it, the start begins with the script.
+    `hpc_train.trainer.checkpoint`; without it, the start begins with the script.
     """
     if [start.restart for start in starts[: status.restart_count]] != [
         *range(status.restart_count)

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import msgspec
 
-from hpc_train.atomicfile import remove_stale
-from hpc_train.errors import LogParseError, StoreError
-from hpc_train.json_files import write_file
-from hpc_train.regularfile import is_regular, is_there, read_regular
+from hpc_train.base.atomicfile import remove_stale
+from hpc_train.base.errors import LogParseError, StoreError
+from hpc_train.base.regularfile import is_regular, is_there, read_regular
+from hpc_train.runs.json_files import write_file
 
 T = TypeVar("T")
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
-from hpc_train.model.job import RESUBMIT
-from hpc_train.model.run import Run
-from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.model.value import Value
+from hpc_train.base.value import Value
+from hpc_train.jobs.job import RESUBMIT
+from hpc_train.runs.run import Run
+from hpc_train.runs.submission import SlurmEndpoint
 
 _DEFAULT = SlurmEndpoint()
 # A program fails on any node: one failure is no evidence against its node.

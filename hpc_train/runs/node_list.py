@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.model.run import Run
+from hpc_train.runs.run import Run
 
 
 def recorded_nodes(run: Run) -> str:
@@ -19,7 +19,7 @@ def nodes_of(run: Run | None) -> tuple[str, ...]:
     run on a part of its allocation.
     """
     # Commands that read no runs need no names.
-    from hpc_train.model.node_names import node_names
+    from hpc_train.base.node_names import node_names
 
     manifest = run.manifest if run else None
     if run is None or manifest is None:

@@ -13,12 +13,12 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Manifest, Run
-from hpc_train.model.transport import Transport
-from hpc_train.model.value import encode_unit
+from hpc_train.base.subprocesses import run
+from hpc_train.base.value import encode_unit
+from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.node_list import recorded_nodes
+from hpc_train.runs.run import PROFILE, PROFILE_DIGEST, Manifest, Run
 from hpc_train.runs.run_conditions import FABRIC, commit_of, cut, variables_of
-from hpc_train.subprocesses import run
 from hpc_train.version import VERSION
 
 _PACKAGES = ("torch", "numpy", "submitit")

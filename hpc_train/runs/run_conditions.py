@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import Manifest, Run
-from hpc_train.model.transport import Transport
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.nccl_transport import Transport
+from hpc_train.runs.run import Manifest, Run
+from hpc_train.sites.batch_system import find_batch_system
 
 # Variables that change data transfers between GPUs, or the library that does them.
 FABRIC = re.compile(r"^(?:R?NCCL|UCX|FI|OFI|GLOO|TORCH_NCCL|TORCH_DIST|MPICH|OMPI_MCA)_")

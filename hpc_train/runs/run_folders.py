@@ -14,8 +14,10 @@ from typing import TypeVar
 
 import msgspec
 
-from hpc_train.errors import NewerVersionError, StoreError, UnknownNameError
-from hpc_train.json_files import (
+from hpc_train.base.errors import NewerVersionError, StoreError, UnknownNameError
+from hpc_train.base.regularfile import is_full, is_there, read_regular
+from hpc_train.base.value import Value
+from hpc_train.runs.json_files import (
     cannot_write,
     check_version,
     read_json,
@@ -23,10 +25,8 @@ from hpc_train.json_files import (
     to_json,
     write_file,
 )
-from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder, Seconds, StudyManifest
-from hpc_train.model.submission import Script, Submission
-from hpc_train.model.value import Value
-from hpc_train.regularfile import is_full, is_there, read_regular
+from hpc_train.runs.run import JobStart, JobStatus, Manifest, RunFolder, Seconds, StudyManifest
+from hpc_train.runs.submission import Script, Submission
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"

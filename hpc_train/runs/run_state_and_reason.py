@@ -7,13 +7,13 @@ from datetime import datetime
 
 import msgspec
 
-from hpc_train.job_state import current, decide, has_ended
-from hpc_train.model.job import RESUBMIT
-from hpc_train.model.run import Failure, JobStatus, Run
-from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.regularfile import is_full, is_there, read_regular
-from hpc_train.restart_table import signal_of
+from hpc_train.base.regularfile import is_full, is_there, read_regular
+from hpc_train.jobs.job import RESUBMIT
+from hpc_train.runs.job_state import current, decide, has_ended
+from hpc_train.runs.restart_table import signal_of
+from hpc_train.runs.run import Failure, JobStatus, Run
 from hpc_train.runs.run_folders import RunFiles
+from hpc_train.runs.submission import JobReport, JobState, Submission
 
 _SENTENCES = {
     JobState.LOST: "it was started or queued, and no process of it is left",

@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.run import Manifest, Run
-from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form, secret_set
+from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form, secret_set
+from hpc_train.runs.run import Manifest, Run
+from hpc_train.sites.batch_system import find_batch_system
 
 _LONGEST = 60
 _SHOWN = 3

@@ -9,8 +9,8 @@ from typing import Any
 import jinja2
 from jinja2.utils import missing
 
-from hpc_train.errors import RenderError, nearest
-from hpc_train.model.value import Value
+from hpc_train.base.errors import RenderError, nearest
+from hpc_train.base.value import Value
 from hpc_train.scripts.template_blocks import current
 
 # Exceptions of expressions in a template, for example the sum of a number and a text.

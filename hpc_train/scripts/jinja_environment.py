@@ -9,9 +9,9 @@ import jinja2
 from jinja2.filters import FILTERS
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from hpc_train.errors import RenderError
-from hpc_train.model.plan import JobVar, LaunchPlan, Setting
-from hpc_train.model.value import Value
+from hpc_train.base.errors import RenderError
+from hpc_train.base.value import Value
+from hpc_train.plans.plan import JobVar, LaunchPlan, Setting
 from hpc_train.scripts import quote_filters
 from hpc_train.scripts.errors import PlanUndefined
 from hpc_train.scripts.quote_filters import WIDTH, note, sh, token

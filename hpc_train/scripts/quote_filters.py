@@ -5,9 +5,9 @@ from __future__ import annotations
 import shlex
 from collections.abc import Iterator, Sequence
 
-from hpc_train.errors import RenderError
-from hpc_train.model.plan import FirstOf, JobVar, JobWords, Joined, Setting, Text, Token
-from hpc_train.slurm_options import DIRECTIVE_VALUE
+from hpc_train.base.errors import RenderError
+from hpc_train.base.slurm_options import DIRECTIVE_VALUE
+from hpc_train.plans.plan import FirstOf, JobVar, JobWords, Joined, Setting, Text, Token
 
 WIDTH = 96
 # Their first option stays beside them.

@@ -7,16 +7,16 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-from hpc_train.data_folders import template_folder
-from hpc_train.errors import RenderError
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.plan import Allocation, LaunchPlan, Setting
-from hpc_train.model.submission import Script
-from hpc_train.model.value import Value
+from hpc_train.base.data_folders import template_folder
+from hpc_train.base.errors import RenderError
+from hpc_train.base.value import Value
+from hpc_train.plans.plan import Allocation, LaunchPlan, Setting
+from hpc_train.runs.submission import Script
 from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.jinja_environment import TemplateEnvironment
 from hpc_train.scripts.template_blocks import EXTENDED, Rendering, check_blocks, current
 from hpc_train.scripts.template_loader import TemplateLoader
+from hpc_train.sites.batch_system import find_batch_system
 
 ALLOCATION = "nested.sbatch.j2"
 _WHOLE = dict.fromkeys(("slurm.sbatch.j2", "pbs.sh.j2", "local.sh.j2"), "plain.sbatch.j2")

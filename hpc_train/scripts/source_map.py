@@ -6,9 +6,9 @@ import re
 
 from msgspec.structs import replace
 
-from hpc_train.model.finding import LintFinding
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.submission import Script
+from hpc_train.base.finding import LintFinding
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.submission import Script
 
 _DIRECTIVE = re.compile(r"#SBATCH --([a-z-]+)")
 _EXPORT = re.compile(r"export (\w+)=")

@@ -9,8 +9,8 @@ import jinja2
 from jinja2 import nodes
 from jinja2.runtime import Context
 
-from hpc_train.errors import nearest
-from hpc_train.model.value import Value
+from hpc_train.base.errors import nearest
+from hpc_train.base.value import Value
 
 
 class Rendering:

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from hpc_train.errors import SiteProfileError, nearest, newer_version
-from hpc_train.model.site import SCHEMA
+from hpc_train.base.errors import SiteProfileError, nearest, newer_version
+from hpc_train.base.yamlfile import read
 from hpc_train.sites.merge import Part, check_locks, overlay
 from hpc_train.sites.search import (
     files_named,
@@ -18,7 +18,7 @@ from hpc_train.sites.search import (
     system_files,
     without_links,
 )
-from hpc_train.yamlfile import read
+from hpc_train.sites.site import SCHEMA
 
 LONGEST = 8
 

@@ -10,14 +10,13 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
-from hpc_train.errors import SiteProfileError, nearest
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.launchers_and_preflight import HOST_METHOD
-from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.site import SiteProfile, SourcedSite
-from hpc_train.model.site_network import EnvBlock, Network
-from hpc_train.model.value import Sourced, Value
-from hpc_train.model.variable_names_and_secrets import (
+from hpc_train.base.errors import SiteProfileError, nearest
+from hpc_train.base.registry import BUILT_IN, names, resolve
+from hpc_train.base.slurm_options import directive_problem, sbatch_grammar
+from hpc_train.base.timed_regex import whole_match
+from hpc_train.base.typed_values import decode
+from hpc_train.base.value import Sourced, Value
+from hpc_train.base.variable_names_and_secrets import (
     KEPT,
     is_reserved,
     is_variable,
@@ -26,14 +25,15 @@ from hpc_train.model.variable_names_and_secrets import (
     secret_in,
     why_not_empty,
 )
-from hpc_train.model.version_ranges import parts, within
-from hpc_train.registry import BUILT_IN, names, resolve
+from hpc_train.base.version_ranges import parts, within
+from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.inheritance import read_profile
+from hpc_train.sites.launchers_and_preflight import HOST_METHOD
 from hpc_train.sites.merge import Part, locked_keys
+from hpc_train.sites.network import EnvBlock, Network
+from hpc_train.sites.partition import ANY, Partition, Qos
 from hpc_train.sites.search import find_profile
-from hpc_train.slurm_options import directive_problem, sbatch_grammar
-from hpc_train.timed_regex import whole_match
-from hpc_train.typed_values import decode
+from hpc_train.sites.site import SiteProfile, SourcedSite
 
 _OF_HOSTS = frozenset(("hosts", "shared", "workdir"))
 

@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from msgspec import inspect as kinds
 
-from hpc_train.errors import SiteProfileError
-from hpc_train.model.site import SiteProfile
-from hpc_train.yamlfile import join, lookup
+from hpc_train.base.errors import SiteProfileError
+from hpc_train.base.yamlfile import join, lookup
+from hpc_train.sites.site import SiteProfile
 
 BY_NAME = ("partitions", "qos")
 APPENDED = ("env_blocks", "sources")

@@ -12,16 +12,16 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from hpc_train.data_folders import (
+from hpc_train.base.data_folders import (
     DEFAULTS_FILE,
     LAB_FOLDER,
     profile_folder,
     site_folders,
     system_folder,
 )
-from hpc_train.errors import SiteProfileError, UnknownNameError
-from hpc_train.regularfile import read_regular
-from hpc_train.yamlfile import list_files, lookup, nearest_file, read
+from hpc_train.base.errors import SiteProfileError, UnknownNameError
+from hpc_train.base.regularfile import read_regular
+from hpc_train.base.yamlfile import list_files, lookup, nearest_file, read
 
 _EXTENDS = re.compile(rb"\bextends\W{1,8}([\w.-]{1,256})")
 FAMILIES = "families"

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hpc_train.errors import PlanError
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.site import SourcedSite
+from hpc_train.base.errors import PlanError
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.site import SourcedSite
 
 
 def wrong_place(site: SourcedSite) -> str:

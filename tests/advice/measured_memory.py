@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from hpc_train.advice.program_size import ProgramSize, gpt_parameters
 from hpc_train.advice.rank_memory import GIB, rank_memory
-from hpc_train.model.program_size import ProgramSize, gpt_parameters
-from hpc_train.model.training_strategies import GPT_SHAPES, ModelName, TrainingRequest
-from hpc_train.model.value_range import Range
+from hpc_train.base.value_range import Range
+from hpc_train.jobs.training_strategies import GPT_SHAPES, ModelName, TrainingRequest
 
 MODEL: ModelName = "gpt-124m"
 

@@ -1,6 +1,6 @@
 """Published curves, of which the first points forecast the last one, two and four times as large.
 
-Sources of the tables: `tests.tables.published_tables`. The rule that refuses a forecast without
+Sources of the tables: `tests.scaling.published_tables`. The rule that refuses a forecast without
 enough sizes is applied separately.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from hpc_train.advice.measured_curve import RateForecast, SizeRate, forecast_rate, refusal
-from tests.tables.published_tables import rows_of
+from tests.scaling.published_tables import rows_of
 
 _DDP = [f"ddp_{name}" for name in ("resnet50", "resnet101", "resnext50", "resnext101")]
 CURVES = (

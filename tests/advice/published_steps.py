@@ -1,6 +1,6 @@
 """Published steps beside the bounds that a measured step of fewer GPUs gives.
 
-Sources of the tables: `tests.tables.published_tables`. Parameters: torchvision's models and BERT
+Sources of the tables: `tests.scaling.published_tables`. Parameters: torchvision's models and BERT
 base. Networks: DGX A100 eight adapters of 200 Gbit/s, DLPerf 100 Gbit/s a node, PyTorch's DDP
 benchmark four adapters of 100 Gbit/s; both have NVLink of V100s, 150 GB/s.
 """
@@ -12,13 +12,13 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from hpc_train.advice.advice import MeasuredStep
+from hpc_train.advice.machine_size import MachineSize
+from hpc_train.advice.program_size import ProgramSize
 from hpc_train.advice.rows import make_rows
-from hpc_train.model.advice import MeasuredStep
-from hpc_train.model.machine_size import MachineSize
-from hpc_train.model.program_size import ProgramSize
-from hpc_train.model.value_range import Range
+from hpc_train.base.value_range import Range
 from tests.advice.questions import ask
-from tests.tables.published_tables import rows_of
+from tests.scaling.published_tables import rows_of
 
 DLPERF = MachineSize(
     site="published", partition="V100", gpus_per_node=8, ranks_per_node=8, gpu="V100",

@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
+from hpc_train.advice.machine_size import MOST_RANKS
 from hpc_train.advice.rank_memory import GIB, rank_memory
 from hpc_train.advice.rows import communication_time
 from hpc_train.advice.step_time import (
@@ -16,9 +17,8 @@ from hpc_train.advice.step_time import (
     slowest_rank,
     step_time,
 )
-from hpc_train.model.machine_size import MOST_RANKS
-from hpc_train.model.training_strategies import TrainingRequest
-from hpc_train.model.value_range import Range, exactly
+from hpc_train.base.value_range import Range, exactly
+from hpc_train.jobs.training_strategies import TrainingRequest
 from tests.advice.questions import A100, CPUS, gpt, other, step
 
 

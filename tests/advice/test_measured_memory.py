@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.advice.advice import MeasuredStep
+from hpc_train.advice.program_size import ProgramSize
 from hpc_train.advice.verdicts import advise
-from hpc_train.model.advice import MeasuredStep
-from hpc_train.model.program_size import ProgramSize
 from tests.advice.measured_memory import PEAKS, RETURNED_PEAKS, Peak, predicted
 from tests.advice.questions import A100, ask, gpt, other, row_of, step
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
+from hpc_train.advice.advice import MeasuredStep
 from hpc_train.advice.measured_curve import batch_of
 from hpc_train.advice.verdicts import advise
-from hpc_train.model.advice import MeasuredStep
 from tests.advice.questions import A100, V100, ask, gpt, other, row_of, step
 
 

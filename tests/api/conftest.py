@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import run_command
-from tests.pipeline.conftest import desk
+from tests.submissions.conftest import desk
 
 __all__ = ["desk"]
 

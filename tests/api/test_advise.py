@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 import hpc_train
-from hpc_train.errors import ArgumentError, HpcTrainError
+from hpc_train.base.errors import ArgumentError, HpcTrainError
 
 advise: Callable[..., Any] = hpc_train.advise
 JOB = """\
 name: gpt
-command: [python, -m, hpc_train.workload.train, --global-batch-size, "64", --steps, "1000"]
+command: [python, -m, hpc_train.trainer.train, --global-batch-size, "64", --steps, "1000"]
 trainer: {model: gpt-124m, precision: bf16}
 resources: {nodes: 1, gpus_per_node: 4, time: 5m}
 """

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import hpc_train
-from hpc_train.errors import HpcTrainError
+from hpc_train.base.errors import HpcTrainError
 
 submit: Callable[..., Any] = hpc_train.submit
 run: Callable[..., Any] = hpc_train.run

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import hpc_train
-from hpc_train.errors import HpcTrainError
+from hpc_train.base.errors import HpcTrainError
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = ROOT / "examples" / "logs"

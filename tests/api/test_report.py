@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 import hpc_train
-from hpc_train.errors import HpcTrainError
-from hpc_train.pipeline.report import points_frame
-from hpc_train.tables.run_selection import row_frame
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.reports.build import points_frame
+from hpc_train.scaling.run_selection import row_frame
 
 ROOT = Path(__file__).resolve().parents[2]
 LOGS = [ROOT / "examples" / "logs" / f"gpt-{ranks}.log" for ranks in (8, 16)]

@@ -10,9 +10,9 @@ import pytest
 
 import hpc_train
 from hpc_train.api.job_keys import JobKeys
-from hpc_train.errors import HpcTrainError, WaitTimeoutError
-from hpc_train.model.job import JobSpec, Resources
-from hpc_train.typed_values import keys_of
+from hpc_train.base.errors import HpcTrainError, WaitTimeoutError
+from hpc_train.base.typed_values import keys_of
+from hpc_train.jobs.job import JobSpec, Resources
 
 LIMIT_S = 240.0
 

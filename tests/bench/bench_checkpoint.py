@@ -21,9 +21,9 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from hpc_train.workload import checkpoint
-from hpc_train.workload.emit import emit
-from hpc_train.workload.trainer_options import parse_options
+from hpc_train.trainer import checkpoint
+from hpc_train.trainer.emit import emit
+from hpc_train.trainer.trainer_options import parse_options
 
 STEPS, ROUNDS = 20, 9
 Row = tuple[str, str, str]

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpc_train.tables.confidence_intervals import welch
-from hpc_train.tables.group_reductions import Floats, Moments
-from hpc_train.tables.record_arrays import Ints
+from hpc_train.scaling.confidence_intervals import welch
+from hpc_train.scaling.group_reductions import Floats, Moments
+from hpc_train.scaling.record_arrays import Ints
 
 STUDIES, SIZES, NOISE, LEVEL, SEED = 3000, 4, 0.02, 0.95, 20261125
 KINDS = (

@@ -36,9 +36,9 @@ PATTERN = "@hpct \\{|Worker [0-9]+ - Epoch"
 COLLECT = """
 import json, resource, sys, time
 from pathlib import Path
-from hpc_train.records.read_log import ParseStats
-from hpc_train.records.collect import logs_of, records_of, wanted
-from hpc_train.records.record_index import Index
+from hpc_train.logs.read_log import ParseStats
+from hpc_train.logs.collect import logs_of, records_of, wanted
+from hpc_train.logs.record_index import Index
 kept, look = Path(sys.argv[2]), wanted(sys.argv[4])
 wall, cpu = time.perf_counter(), time.process_time()
 index = None
@@ -56,10 +56,10 @@ print(json.dumps({"wall": time.perf_counter() - wall, "cpu": time.process_time()
 DIAGNOSE = """
 import json, resource, sys, time
 from pathlib import Path
-from hpc_train.model.diagnosis import JobEnd
-from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.nccl.transport import transport_in
-from hpc_train.records.nccl.read_nccl_lines import Tally
+from hpc_train.diagnosis.diagnosis import JobEnd
+from hpc_train.diagnosis.diagnose import diagnose_logs
+from hpc_train.nccl.transport import transport_in
+from hpc_train.nccl.read_nccl_lines import Tally
 tally, wall, cpu = Tally(), time.perf_counter(), time.process_time()
 found, _ = diagnose_logs([Path(sys.argv[1])], ["log"], JobEnd(), tally)
 transport_in(tally)

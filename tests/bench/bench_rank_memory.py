@@ -50,7 +50,7 @@ def main() -> None:
 def measured(strategy: str, ranks: int, batch: int) -> float:
     """Train with a global batch of so many samples; return the largest peak of a rank [GiB]."""
     torchrun = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-    trainer = ["-m", "hpc_train.workload.train", "--model", MODEL, "--strategy", strategy]
+    trainer = ["-m", "hpc_train.trainer.train", "--model", MODEL, "--strategy", strategy]
     size = ["--global-batch-size", str(batch), "--steps", str(STEPS), "--optimizer", "adamw"]
     command = [sys.executable, *torchrun, *trainer, *size, "--no-accuracy"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.pipeline.run_states import cancel, runs_below
+from hpc_train.runs.run_states import cancel, runs_below
 from tests.command_line import run_command
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]

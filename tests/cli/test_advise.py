@@ -12,7 +12,7 @@ from tests.cli.conftest import Hpctrain
 
 JOB = """\
 name: gpt
-command: [python, -m, hpc_train.workload.train, --global-batch-size, "512", --steps, "10000"]
+command: [python, -m, hpc_train.trainer.train, --global-batch-size, "512", --steps, "10000"]
 trainer: {model: gpt-124m, precision: bf16}
 resources: {nodes: 1, gpus_per_node: 4, time: 5m}
 """
@@ -43,7 +43,7 @@ def test_the_profile_alone_gives_bounds(hpctrain: Hpctrain, job: str) -> None:
 
 @pytest.mark.long
 def test_a_calibration_is_run_and_used(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    trainer = "python, -m, hpc_train.workload.train, --steps, '12', --global-batch-size, '32'"
+    trainer = "python, -m, hpc_train.trainer.train, --steps, '12', --global-batch-size, '32'"
     (tmp_path / "job.yaml").write_text(
         f"name: mine\ncommand: [{trainer}]\n"
         "resources: {nodes: 1, tasks_per_node: 2, cpus_per_task: 1, time: 5m}\n"

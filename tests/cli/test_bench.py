@@ -9,10 +9,10 @@ import click
 import pytest
 
 from hpc_train.cli.bench import bench
-from hpc_train.model.collectives import parse_size
-from hpc_train.workload.collectives.benchmark import parse_options
+from hpc_train.jobs.collectives import parse_size
+from hpc_train.trainer.collectives.benchmark import parse_options
 from tests.cli.conftest import Hpctrain
-from tests.records.parse_text import parse
+from tests.logs.parse_text import parse
 
 SIZES = ("--smallest", "64K", "--largest", "256K", "--iterations", "2")
 
@@ -56,7 +56,7 @@ def test_a_job_of_a_cluster_has_the_options_of_submit(hpctrain: Hpctrain) -> Non
     script = " ".join(done.stdout.replace("\\\n", " ").split())
     assert "#SBATCH --nodes=2" in script
     assert "#SBATCH --time=00:30:00" in script
-    assert "-m hpc_train.workload.collectives allgather --smallest 1K --largest 8G" in script
+    assert "-m hpc_train.trainer.collectives allgather --smallest 1K --largest 8G" in script
     assert "--dtype bfloat16" in script
     assert "export NCCL_DEBUG=INFO" in script
 

@@ -16,8 +16,8 @@ import msgspec
 import pytest
 
 from hpc_train.cli.main import main
-from tests.pipeline.runs_of import written
-from tests.submissions.slurm.fake_slurm import programs
+from tests.slurm.fake_slurm import programs
+from tests.submissions.runs_of import written
 
 STEPS = "".join(
     f'@hpct {{"v":1,"event":"step","rank":0,"step":{n},"step_time":{X},"samples":8,"loss":1.0}}\n'

@@ -11,17 +11,18 @@ from pathlib import Path
 
 import pytest
 
-from tests.pipeline.waiting import finished
+from tests.submissions.waiting import finished
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 
-# Ctrl-C in the first function of the pipeline that a command calls. Class bodies are no functions.
+# Ctrl-C in the first function behind a command. Class bodies are no functions.
 INTERRUPTED = """
 import inspect, os, signal, sys
 def interrupt(frame, event, argument):
     name = frame.f_globals.get("__name__", "")
     is_function = frame.f_code.co_flags & inspect.CO_OPTIMIZED
-    if event == "call" and is_function and name.startswith("hpc_train.pipeline."):
+    inner = name.startswith("hpc_train.") and name.split(".")[1] not in ("cli", "base")
+    if event == "call" and is_function and inner:
         sys.setprofile(None)
         os.kill(os.getpid(), signal.SIGINT)
 sys.setprofile(interrupt)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.data_folders import profile_folder
+from hpc_train.base.data_folders import profile_folder
 from tests.cli.conftest import Hpctrain
 
 JOB = "name: train\ncommand: [python, train.py]\nresources: {nodes: 2, gpus_per_node: 4}\n"

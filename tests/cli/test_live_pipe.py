@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from tests.pipeline.waiting import LIMIT_S
+from tests.submissions.waiting import LIMIT_S
 
 COLLECT = [sys.executable, "-m", "hpc_train", "collect", "-"]
 

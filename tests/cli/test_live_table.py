@@ -12,11 +12,11 @@ import msgspec
 import pytest
 
 from hpc_train.cli.follow_runs import live_table
-from hpc_train.json_files import to_json
-from hpc_train.model.run import Failure, Run, RunFolder
-from hpc_train.model.submission import JobState
+from hpc_train.runs.json_files import to_json
+from hpc_train.runs.run import Failure, Run, RunFolder
+from hpc_train.runs.submission import JobState
 from tests.cli.conftest import Hpctrain
-from tests.pipeline.runs_of import written
+from tests.submissions.runs_of import written
 
 PROGRESS = (
     "step 120, 0.25 s a step, 320 samples/s, loss 1.3, 2 min to step 600, 41 min to the time "

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hpc_train.cli.group import cli
-from tests.pipeline.runs_of import written
+from tests.submissions.runs_of import written
 
 
 def test_the_log_of_a_run_of_unknown_state_is_followed(

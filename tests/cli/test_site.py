@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Hpctrain
-from tests.probe.machines import fixture
+from tests.machine.machines import fixture
 
 HEAD = """\
 schema: 1

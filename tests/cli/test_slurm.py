@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.submissions.slurm.fake_slurm import FakeSlurm, programs
+from tests.slurm.fake_slurm import FakeSlurm, programs
 
 pytestmark = pytest.mark.process
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.run import MANIFEST_SCHEMA
+from hpc_train.runs.run import MANIFEST_SCHEMA
 from tests.cli.conftest import Hpctrain
 
 STORED = Path(__file__).parents[1] / "stored"

@@ -15,7 +15,7 @@ import pytest
 from hpc_train.cli.busy import CLEAR
 from tests.cli.conftest import Hpctrain
 from tests.cli.pseudo_terminal import read_to_end
-from tests.pipeline.runs_of import written
+from tests.submissions.runs_of import written
 
 pytestmark = pytest.mark.process
 

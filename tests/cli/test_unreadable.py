@@ -17,7 +17,7 @@ import pytest
 import zstandard
 
 import hpc_train
-from hpc_train.errors import HpcTrainError
+from hpc_train.base.errors import HpcTrainError
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 STEP = b"iter 1: loss 2.0, time 100.0ms, mfu 30%\n"

@@ -14,7 +14,7 @@ from tests.conftest import Hpctrain, Slurm, pointed_at, refuse
 from tests.end_to_end.host_user import mine, ssh_lab, two_hosts
 from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User, user_of
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 __all__ = ["mine", "ssh_lab", "two_hosts"]
 

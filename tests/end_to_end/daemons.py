@@ -15,7 +15,7 @@ from hpc_train.lab.daemons import is_alive, members
 from hpc_train.lab.network import namespace
 from hpc_train.lab.settings import CONTROLLER
 from hpc_train.lab.state_file import Lab
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTROLLER_DAEMON, ACCOUNTING_DAEMON = "slurmctld", "slurmdbd"

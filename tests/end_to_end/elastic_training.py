@@ -10,9 +10,9 @@ from pathlib import Path
 import torch
 from torch import distributed
 
-from hpc_train.workload.emit import write_line
-from hpc_train.workload.process_group import any_rank
-from hpc_train.workload.spawn_ranks import leave
+from hpc_train.trainer.emit import write_line
+from hpc_train.trainer.process_group import any_rank
+from hpc_train.trainer.spawn_ranks import leave
 
 
 def main(folder: Path) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from tests.conftest import Slurm
 from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
-from tests.workload.launching import events, finish, meeting_point, start
+from tests.submissions.waiting import wait_for
+from tests.trainer.launching import events, finish, meeting_point, start
 
 # Not by its path: Python would take queue.py beside it for the module of the standard library.
 PROGRAM = ("-m", "tests.end_to_end.gated_training")

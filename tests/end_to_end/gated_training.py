@@ -18,10 +18,10 @@ from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DistributedSampler
 
-from hpc_train.workload import checkpoint
-from hpc_train.workload.emit import emit
-from hpc_train.workload.process_group import any_rank
-from hpc_train.workload.spawn_ranks import leave
+from hpc_train.trainer import checkpoint
+from hpc_train.trainer.emit import emit
+from hpc_train.trainer.process_group import any_rank
+from hpc_train.trainer.spawn_ranks import leave
 
 SAMPLES, BATCH = 64, 4
 NODE = os.environ.get("SLURMD_NODENAME", "")

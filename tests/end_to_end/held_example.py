@@ -8,9 +8,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from hpc_train.workload import checkpoint
-from hpc_train.workload.emit import emit
-from hpc_train.workload.process_group import any_rank
+from hpc_train.trainer import checkpoint
+from hpc_train.trainer.emit import emit
+from hpc_train.trainer.process_group import any_rank
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "examples" / "restart"))

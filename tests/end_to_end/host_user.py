@@ -13,8 +13,8 @@ import pytest
 
 from tests.conftest import refuse
 from tests.end_to_end.user import Row, User, user_of
-from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.servers.hosts import SITE, SshHosts, running_hosts
+from tests.submissions.waiting import LIMIT_S, wait_for
 
 # A rank that writes a word, and waits for the end of the test.
 WAIT = 'echo here on node "$NODE_RANK"; sleep 600'
@@ -76,9 +76,7 @@ class HostsUser:
         """Return the process that watches the runs of a job."""
         home = str(self.user.folder / "results" / name)
         found = [
-            pid
-            for pid in _pids()
-            if {"hpc_train.submissions.hosts.queue_runner:run_one", home} <= _words(pid)
+            pid for pid in _pids() if {"hpc_train.hosts.queue_runner:run_one", home} <= _words(pid)
         ]
         (pid,) = found
         return pid

@@ -26,7 +26,7 @@ from tests.end_to_end.machine_faults import (
     slurmd_killed,
     slurmd_lost,
 )
-from tests.pipeline.waiting import ended, wait_for
+from tests.submissions.waiting import ended, wait_for
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from tests.end_to_end import daemons
 from tests.end_to_end.gated import Training
-from tests.pipeline.waiting import ended, wait_for
+from tests.submissions.waiting import ended, wait_for
 
 WHOLE = "checkpoints/step-*[0-9]"
 PAGE = 4096

@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.job import JobSpec
-from hpc_train.model.partition import ANY, Partition
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.units import Duration, Memory
-from hpc_train.model.value import Sourced, Value
+from hpc_train.base.units import Duration, Memory
+from hpc_train.base.value import Sourced, Value
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.sample_jobs import QueueSlot, known_launcher, qualities, queue_slots, sample
+from hpc_train.sites.partition import ANY, Partition
+from hpc_train.sites.site import SiteProfile
 
 _HOUR = 3600
 _MOST_MEMORY = Memory.parse("1024T")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from datetime import datetime
 
 from tests.conftest import Slurm
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 # Credentials have whole seconds; the node hears of the end a moment after the controller.
 _REVOKED_S = 3.0

@@ -12,7 +12,7 @@ from hpc_train.lab.state_file import Lab
 from tests.conftest import Slurm
 from tests.end_to_end.queue import starts_again
 from tests.end_to_end.user import User, user_of
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.end_to_end import daemons
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import ended, wait_for
+from tests.submissions.waiting import ended, wait_for
 
 pytestmark = [pytest.mark.long, pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 STARTED = re.compile(r"rank (\d) of (\d) on (lab\d), process (\d+)")

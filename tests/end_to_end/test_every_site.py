@@ -15,10 +15,10 @@ import pytest
 from hpc_train.lab.state_file import Lab
 from tests.conftest import ROOT, Slurm
 from tests.end_to_end.user import Row, User, user_of
-from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.servers.hosts import SshHosts
 from tests.servers.pbs import RunningPbs, pbs
 from tests.servers.sagemaker import PROFILE, TrainingService, serving
+from tests.submissions.waiting import LIMIT_S, wait_for
 
 __all__ = ["pbs"]
 

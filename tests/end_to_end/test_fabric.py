@@ -16,7 +16,7 @@ OPTIONS = ("--global-batch-size", "2", "--width", "192", "--steps", "8", "--no-a
 # Bytes that the two ranks send in 8 steps, at the least.
 GRADIENTS = 2 * 8 * 8_000_000
 JOB = {
-    "command": [sys.executable, "-m", "hpc_train.workload.train", *OPTIONS],
+    "command": [sys.executable, "-m", "hpc_train.trainer.train", *OPTIONS],
     "launcher": "srun",
     "resources": {
         "nodes": 2,

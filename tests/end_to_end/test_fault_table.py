@@ -33,7 +33,7 @@ from tests.end_to_end.injected_faults import (
     steps,
 )
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import ended
+from tests.submissions.waiting import ended
 
 pytestmark = [pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 

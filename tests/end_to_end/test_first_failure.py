@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [
     pytest.mark.slurm,

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Slurm
 from tests.end_to_end.queue import starts_again
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
 WAIT = "echo attempt ${SLURM_RESTART_COUNT:-0}; until [ -e go ]; do sleep 0.1; done; echo over"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.data_folders import data_file
+from hpc_train.base.data_folders import data_file
 from hpc_train.sites.load import load_site
 from tests.end_to_end.host_user import WAIT, HostsUser
 

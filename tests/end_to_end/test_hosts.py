@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.end_to_end.host_user import WAIT, HostsUser
-from tests.pipeline.waiting import LIMIT_S, wait_for
+from tests.submissions.waiting import LIMIT_S, wait_for
 
 pytestmark = [pytest.mark.ssh]
 

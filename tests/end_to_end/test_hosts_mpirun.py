@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.end_to_end.host_user import WAIT, HostsUser
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.ssh]
 

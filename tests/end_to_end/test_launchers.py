@@ -23,7 +23,7 @@ def job(nodes: int, tasks_per_node: int) -> dict[str, object]:
     options = ("--global-batch-size", "32", "--steps", str(STEPS), *model)
     return {
         "name": "train",
-        "command": [sys.executable, "-m", "hpc_train.workload.train", *options],
+        "command": [sys.executable, "-m", "hpc_train.trainer.train", *options],
         "resources": {
             "nodes": nodes,
             "tasks_per_node": tasks_per_node,

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.run import RunFolder
+from hpc_train.runs.run import RunFolder
 from tests.end_to_end.user import ROOT, User
-from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.servers.pbs import RunningPbs, pbs
+from tests.submissions.waiting import LIMIT_S, wait_for
 
 pytestmark = pytest.mark.process
 RANKS = """\

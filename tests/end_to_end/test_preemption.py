@@ -20,7 +20,7 @@ from tests.end_to_end import gated
 from tests.end_to_end.gated import Training
 from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 USER_SIGNAL = "SlurmctldParameters=preempt_send_user_signal\n"

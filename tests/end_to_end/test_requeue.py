@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import Slurm
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
 

@@ -13,7 +13,7 @@ from tests.end_to_end import gated
 from tests.end_to_end.gated import Training
 from tests.end_to_end.injected_faults import SAVED, rank_killed, requeued, signalled
 from tests.end_to_end.user import User
-from tests.workload.launching import environment
+from tests.trainer.launching import environment
 
 pytestmark = [pytest.mark.long, pytest.mark.slurm, pytest.mark.usefixtures("torch")]
 PROGRAM = ("-m", "tests.end_to_end.held_example")

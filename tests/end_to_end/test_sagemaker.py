@@ -14,8 +14,8 @@ import pytest
 
 from tests.conftest import ROOT, refuse
 from tests.end_to_end.user import commands
-from tests.pipeline.waiting import wait_for
 from tests.servers.sagemaker import PROFILE, TrainingService, serving
+from tests.submissions.waiting import wait_for
 
 pytestmark = pytest.mark.process
 JOB: dict[str, Any] = {
@@ -81,7 +81,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
 
 def test_two_hosts_train_and_a_report_reads_their_logs(desk: Desk, torch: None) -> None:
     options = ["--data", "digits", "--global-batch-size", "128", "--epochs", "1"]
-    done = desk.submit("python", "-m", "hpc_train.workload.train", *options)
+    done = desk.submit("python", "-m", "hpc_train.trainer.train", *options)
     assert done.returncode == 0, done.stderr
     run = desk.end()
     assert (run["state"], run["nodes"]) == ("COMPLETED", "algo-1,algo-2")

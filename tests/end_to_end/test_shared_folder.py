@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import Slurm
 from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
 ADVICE = "the results must be on a file system that all nodes share (--results DIR)"

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import HpcTrainError
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.lab.twins.partitions import queues
 from hpc_train.lab.twins.start_and_stop import stop
 from hpc_train.lab.twins.state_file import Twin, read
-from hpc_train.model.job import JobSpec
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
+from hpc_train.sites.site import SiteProfile
 from tests.conftest import ROOT, Hpctrain, refuse
 from tests.end_to_end.over_limit_jobs import OverLimitJob, jobs_beyond
 

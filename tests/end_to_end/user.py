@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.lab.state_file import Lab
-from hpc_train.model.submission import JobState
+from hpc_train.runs.submission import JobState
 from tests.cli.preloaded import LIBRARIES, Preloaded
-from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.servers.hosts import SshHosts
+from tests.submissions.waiting import LIMIT_S, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 Done = subprocess.CompletedProcess[str]

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from statistics import median
 from typing import Any
 
-from hpc_train.records.parsers.mlperf import mlperf_run, scaling_factor
-from hpc_train.tables.time_to_accuracy_by_point import score
+from hpc_train.logs.formats.mlperf import mlperf_run, scaling_factor
+from hpc_train.scaling.time_to_accuracy_by_point import score
 from tests.known.near import same_count, same_minutes, same_value, same_values
 from tests.known.stated import Stated
 from tests.known.training import Check

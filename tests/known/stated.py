@@ -9,15 +9,15 @@ from typing import Any
 import pandas as pd
 
 import hpc_train
-from hpc_train.errors import LogParseError
-from hpc_train.model.diagnosis import LogFinding
-from hpc_train.model.log_selection import Search
-from hpc_train.model.transport import Transport
-from hpc_train.pipeline.diagnose import Diagnosed, diagnose
-from hpc_train.pipeline.report_inputs import report_inputs
-from hpc_train.records.parsers.mlperf import MlperfRun, mlperf_run
-from hpc_train.tables.parquet import records_frame
-from hpc_train.tables.runs import run_frame
+from hpc_train.base.errors import LogParseError
+from hpc_train.diagnosis.diagnose_runs import Diagnosed, diagnose
+from hpc_train.diagnosis.diagnosis import LogFinding
+from hpc_train.foreign.parquet import records_frame
+from hpc_train.jobs.log_selection import Search
+from hpc_train.logs.formats.mlperf import MlperfRun, mlperf_run
+from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.runs.nccl_transport import Transport
+from hpc_train.scaling.runs import run_frame
 
 NOWHERE = Path("/nowhere")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import LogParseError
-from hpc_train.pipeline.diagnose import diagnose
-from hpc_train.records.collect import collect
-from hpc_train.records.read_log import ParseStats
+from hpc_train.base.errors import LogParseError
+from hpc_train.diagnosis.diagnose_runs import diagnose
+from hpc_train.logs.collect import collect
+from hpc_train.logs.read_log import ParseStats
 from tests.known.folder import Row, rows
 from tests.known.stated import NOWHERE
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.log_selection import Search
-from hpc_train.model.report import Report
-from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report import Report
+from hpc_train.reports.report_inputs import report_inputs
 from tests.known.folder import FOLDER, rows
 from tests.known.stated import NOWHERE
 

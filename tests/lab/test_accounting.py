@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.lab.state_file import Lab
 from tests.lab.conftest import Slurm
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
 

@@ -7,7 +7,7 @@ import subprocess
 import msgspec
 
 from hpc_train.lab.daemons import Daemon, boot_id, end, is_alive, members, start_time
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 
 def test_a_process_is_more_than_its_id() -> None:

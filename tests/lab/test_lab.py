@@ -12,14 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.data_folders import LAB_FOLDER
+from hpc_train.base.data_folders import LAB_FOLDER
 from hpc_train.lab import state_file
 from hpc_train.lab.daemons import start_time
 from hpc_train.lab.slurm_programs import shell_lines
 from hpc_train.lab.state_file import Lab
 from hpc_train.sites.load import load_site
 from tests.lab.conftest import Hpctrain, Slurm
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm]
 

@@ -22,7 +22,7 @@ from hpc_train.lab.lab_status import is_live, made_from, munge_answers
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.state_file import Lab
 from tests.lab.conftest import Hpctrain
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 real = pytest.mark.slurm
 ELSEWHERE = "/var/tmp/hpctrain-other-lab"  # noqa: S108 - never made

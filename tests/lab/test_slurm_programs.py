@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
 from hpc_train.lab.requirements import check_twin_programs
 from hpc_train.lab.settings import Settings, differences
 from hpc_train.lab.slurm_conf import slurm_conf, slurmdbd_conf

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import HpcTrainError, LabError
+from hpc_train.base.errors import HpcTrainError, LabError
+from hpc_train.base.units import Memory
 from hpc_train.lab.network import build, namespaces
 from hpc_train.lab.profile import MpiPrograms, profile_text
 from hpc_train.lab.requirements import overlap
 from hpc_train.lab.settings import Settings, check, differences, memory, nodes_of
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
-from hpc_train.model.units import Memory
 from hpc_train.sites.load import load_site
 
 SMALL = Settings(nodes=2, gpus=1, gpu_type="h100", mem=Memory(2048), cpus=4)

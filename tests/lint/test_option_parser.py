@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from hpc_train.base.shell import Word
+from hpc_train.base.slurm_options import sbatch_grammar, srun_grammar
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.options import (
     full_name,
@@ -13,8 +15,6 @@ from hpc_train.lint.options import (
     value_forms,
 )
 from hpc_train.lint.rules.torchrun import OPTIONS
-from hpc_train.lint.shell import Word
-from hpc_train.slurm_options import sbatch_grammar, srun_grammar
 
 
 @pytest.mark.parametrize(

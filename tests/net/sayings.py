@@ -237,7 +237,7 @@ def _inputs(*tops: str) -> Iterator[str]:
 
 def logs() -> Iterator[tuple[str, Say]]:
     """Yield records, diagnosis and report of each log."""
-    for name in _inputs("tests/logs", "examples/logs", "logs"):
+    for name in _inputs("tests/log_files", "examples/logs", "logs"):
         for words in (("collect", "--json"), ("diagnose",), ("report",), ("report", "-f", "json")):
             verb, *options = words
             yield " ".join((verb, name, *options)), _say(verb, name, *options)
@@ -245,7 +245,7 @@ def logs() -> Iterator[tuple[str, Say]]:
 
 def tables() -> Iterator[tuple[str, Say]]:
     """Yield the reports of tables, of records and of the stored studies, in each format."""
-    names = [*_inputs("tests/tables/published", "examples/tables"), "examples/mlruns"]
+    names = [*_inputs("tests/scaling/published", "examples/tables"), "examples/mlruns"]
     names += [f"results/studies/{path.name}" for path in sorted(Path("results/studies").iterdir())]
     for name in (*names, "stored/schema-1/results/sweep", "examples/tensorboard"):
         for form in ("text", "csv", "json", "latex", "markdown"):

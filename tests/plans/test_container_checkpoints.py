@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.sites.site import SiteProfile
 from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]

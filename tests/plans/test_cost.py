@@ -7,14 +7,14 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Topology
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import Reporting
+from hpc_train.base.errors import PlanError
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.cost import Cost, check_budget, cost_line, cost_of
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import TURN_S
-from tests.pipeline.on_slurm import job
-from tests.submissions.slurm.fake_slurm import FakeSlurm
+from hpc_train.sites.site import Reporting
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.submissions.on_slurm import job
 
 HOUR = 3600
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import HpcTrainError, PlanError, SiteProfileError, SpecError
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.pipeline.explain import explain
+from hpc_train.base.errors import HpcTrainError, PlanError, SiteProfileError, SpecError
+from hpc_train.jobs.override import parse_setting
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
+from hpc_train.scripts.explain import explain
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.specs.override import parse_setting
-from tests.specs.read_files import load_job
+from tests.jobs.read_files import load_job
 
 SITE: dict[str, Any] = {
     "schema": 1,

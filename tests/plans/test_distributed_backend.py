@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan, plan_digest
 from hpc_train.plans.distributed_backend import asks_for_fsdp
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.sites.site import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

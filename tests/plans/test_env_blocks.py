@@ -8,16 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import EnvChange, LaunchPlan
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.site_network import When
-from hpc_train.model.value import Sourced, decode_unit
+from hpc_train.base.value import Sourced, decode_unit
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.environment import meets
 from hpc_train.plans.network_context import network_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
+from hpc_train.plans.plan import EnvChange, LaunchPlan
+from hpc_train.sites.network import When
+from hpc_train.sites.site import SiteProfile
 from tests.cases import cases
 
 Jobs = Callable[..., Sourced[JobSpec]]

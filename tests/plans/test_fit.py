@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import JobSpec, Topology
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec, Topology
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.node_and_rank_counts import gpu_warnings
+from hpc_train.sites.site import SiteProfile
 from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -6,11 +6,11 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import PlanError, UnknownNameError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.sites.site import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.data_folders import profile_folder
-from hpc_train.errors import PlanError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.partition import ANY
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.data_folders import profile_folder
+from hpc_train.base.errors import PlanError
+from hpc_train.base.typed_values import decode
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.missing_keys import missing_keys
 from hpc_train.plans.sample_jobs import queue_slots, sample
 from hpc_train.sites.load import load_site
-from hpc_train.typed_values import decode
+from hpc_train.sites.partition import ANY
+from hpc_train.sites.site import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

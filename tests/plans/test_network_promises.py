@@ -11,13 +11,13 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.site_network import Fabric
-from hpc_train.model.value import Sourced
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
+from hpc_train.sites.network import Fabric
+from hpc_train.sites.site import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -7,16 +7,16 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.partition import Partition
-from hpc_train.model.plan import JobVar, Joined, Text
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import resolve_context
 from hpc_train.plans.node_and_rank_counts import resolve_topology
+from hpc_train.plans.plan import JobVar, Joined, Text
 from hpc_train.sites.load import Machine, load_site
+from hpc_train.sites.partition import Partition
+from hpc_train.sites.site import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -9,17 +9,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.data_folders import profile_folder
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Elastic, SourcedJob
-from hpc_train.model.site import SiteProfile, SourcedSite
-from hpc_train.model.units import Duration
-from hpc_train.model.value import Sourced
+from hpc_train.base.data_folders import profile_folder
+from hpc_train.base.errors import PlanError
+from hpc_train.base.registry import BUILT_IN
+from hpc_train.base.units import Duration
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import Elastic, SourcedJob
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.plans.sample_jobs import queue_slots, sample
-from hpc_train.registry import BUILT_IN
 from hpc_train.sites.load import load_site
+from hpc_train.sites.site import SiteProfile, SourcedSite
 
 SHIPPED = sorted(path.stem for path in profile_folder().glob("*.yaml"))
 NAMES = tuple(BUILT_IN["launchers"])

@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import PlanError, SiteProfileError
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.job import Elastic
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.base.errors import PlanError, SiteProfileError
+from hpc_train.jobs.job import Elastic
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.sites.batch_system import find_batch_system
 from hpc_train.sites.load import check_rendezvous, check_words
 from tests.plans.conftest import Job, Site
 from tests.plans.launchers.made import words

@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 import yaml
 
-from hpc_train.errors import HpcTrainError, PlanError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import HpcTrainError, PlanError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
+from hpc_train.jobs.override import parse_setting
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.sites.load import load_site
-from hpc_train.specs.override import parse_setting
-from tests.specs.read_files import load_job
+from hpc_train.sites.site import SiteProfile
+from tests.jobs.read_files import load_job
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import Allocation, LaunchPlan, NestedRun
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced, encode_unit
+from hpc_train.base.errors import PlanError
+from hpc_train.base.value import Sourced, encode_unit
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import Allocation, LaunchPlan, NestedRun
 from hpc_train.plans.shared_allocation import TURN_S, allocate
+from hpc_train.sites.site import SiteProfile
 from tests.plans.launchers.made import word
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import EnvChange
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import EnvChange
+from hpc_train.sites.site import SiteProfile
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

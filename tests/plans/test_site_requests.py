@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import JobVar
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import PlanError, UnknownNameError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import JobVar
 from hpc_train.plans.shared_allocation import allocate
+from hpc_train.sites.site import SiteProfile
 from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -4,14 +4,14 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import HpcTrainError
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.jobs.override import Override
+from hpc_train.jobs.read_job import build_job
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.sites.load import Machine, load_site
-from hpc_train.specs.job import build_job
-from hpc_train.specs.override import Override
 
-TRAIN = ["python", "-m", "hpc_train.workload.train", "--global-batch-size", "8"]
+TRAIN = ["python", "-m", "hpc_train.trainer.train", "--global-batch-size", "8"]
 
 
 def plan(command: list[str], ranks: int = 2, **keys: object) -> LaunchPlan:
@@ -28,7 +28,7 @@ def test_a_job_without_the_keys_keeps_its_command() -> None:
 @pytest.mark.parametrize(
     ("command", "ranks", "keys", "words"),
     [
-        (["python", "mine.py"], 2, {"strategy": "ddp"}, "does not run hpc_train.workload.train"),
+        (["python", "mine.py"], 2, {"strategy": "ddp"}, "does not run hpc_train.trainer.train"),
         ([*TRAIN, "--model", "cnn"], 2, {"model": "cnn"}, "the command has --model as well"),
         (TRAIN, 1, {"strategy": "pipeline", "model": "gpt-tiny"}, "use 2 or more, or single"),
         (TRAIN, 2, {"strategy": "tensor"}, "cnn has convolutions"),

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 
 import hpc_train
-from hpc_train.data_folders import data_file
+from hpc_train.base.data_folders import data_file
+from hpc_train.diagnosis.attempts import marks
+from hpc_train.diagnosis.signatures import packaged
 from hpc_train.lint.options import srun_value_forms
-from hpc_train.records.diagnosis.attempts import marks
-from hpc_train.records.parsers.formats import compiled, read_formats
-from hpc_train.records.signatures import packaged
+from hpc_train.logs.formats.formats import compiled, read_formats
 
 ROOT = Path(hpc_train.__file__).parent
 _CALLS = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})

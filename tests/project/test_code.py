@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from pathlib import Path
 
-from hpc_train.model.batch_system import LOCAL, find_batch_system
-from hpc_train.registry import BUILT_IN
+from hpc_train.base.registry import BUILT_IN
+from hpc_train.sites.batch_system import LOCAL, find_batch_system
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "hpc_train"
@@ -18,17 +18,17 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 WAIT_S = 200
 WAIT = re.compile(r"(?:timeout=|within_s=|\.wait\()(\d+(?:\.\d+)?)[,)]")
 
-WRITER = "atomicfile.py"
+WRITER = "base/atomicfile.py"
 # The folder of a run gets its name when it is complete, and another one before it is removed.
 FOLDERS = {
     "runs/run_folders.py: fresh.path.rename(final.path)",
     "runs/run_folders.py: folder.path.rename(gone)",
     # A checkpoint is a folder too, whose files torch writes.
-    "workload/checkpoint.py: os.fsync(descriptor)",
-    "workload/checkpoint.py: folder.rename(aside)",
-    "workload/checkpoint.py: final.rename(before)",
-    "workload/checkpoint.py: before.rename(before.with_suffix(''))",
-    "workload/checkpoint.py: folder.new.rename(final)",
+    "trainer/checkpoint.py: os.fsync(descriptor)",
+    "trainer/checkpoint.py: folder.rename(aside)",
+    "trainer/checkpoint.py: final.rename(before)",
+    "trainer/checkpoint.py: before.rename(before.with_suffix(''))",
+    "trainer/checkpoint.py: folder.new.rename(final)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 

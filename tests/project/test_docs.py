@@ -10,14 +10,14 @@ from typing import NamedTuple
 
 import pytest
 
-from hpc_train.errors import HpcTrainError
-from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.site.check import check_site
-from hpc_train.records.signatures import read_own
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.yamlfile import Document
+from hpc_train.diagnosis.signatures import read_own
+from hpc_train.jobs.read_job import build_job, is_study
+from hpc_train.jobs.sizes_option import build_study
+from hpc_train.machine.check_site import check_site
+from hpc_train.scripts.prepare import Request, prepare
 from hpc_train.sites.load import load_site
-from hpc_train.specs.job import build_job, is_study
-from hpc_train.specs.sizes_option import build_study
-from hpc_train.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]
 README = ROOT / "README.md"

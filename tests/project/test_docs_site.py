@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 import hpc_train
+from hpc_train.base.data_folders import profile_folder
+from hpc_train.base.registry import BUILT_IN
 from hpc_train.cli.commands import COMMANDS
-from hpc_train.data_folders import profile_folder
+from hpc_train.diagnosis.signatures import catalogue
 from hpc_train.lint.rules import all_rules
-from hpc_train.pipeline.site.show import site_keys
-from hpc_train.records.signatures import catalogue
-from hpc_train.registry import BUILT_IN
+from hpc_train.machine.show_sites import site_keys
 
 ROOT = Path(__file__).resolve().parents[2]
 CATALOGUES: dict[str, tuple[str, Callable[[], Iterable[str]]]] = {

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.command_line import run_command
-from tests.records.diagnosis.test_diagnoses import trace
+from tests.diagnosis.test_diagnoses import trace
 
 KEYS = {
     "lint": "file id severity line message advice",

@@ -43,7 +43,7 @@ COMMANDS = (
     "lint --fix crlf.sh",
     "site init mine",
 )
-ANSWERS = ROOT / "tests/probe/fixtures"
+ANSWERS = ROOT / "tests/machine/fixtures"
 SCONTROL = "".join(
     f'case "$*" in *{word}*) exec cat {ANSWERS}/lab.{word}*.txt;; esac\n'
     for word in ("config", "partition", "node")

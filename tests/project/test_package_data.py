@@ -7,17 +7,18 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import job_state, typed_values
-from hpc_train.data_folders import data_file
-from hpc_train.errors import HpcTrainError
+from hpc_train.base import typed_values
+from hpc_train.base.data_folders import data_file
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
+from hpc_train.diagnosis.attempts import marks
+from hpc_train.diagnosis.signatures import is_crash, packaged
 from hpc_train.lint.options import value_forms
 from hpc_train.lint.rules.variable_names import nccl_variables, slurm_variables
-from hpc_train.records.diagnosis.attempts import marks
-from hpc_train.records.parsers.formats import read_formats
-from hpc_train.records.signatures import is_crash, packaged
-from hpc_train.slurm_options import advice, sbatch_grammar, sbatch_variables, srun_grammar
-from hpc_train.slurm_versions import slurm_versions
-from hpc_train.submissions.slurm.job_states import sentence
+from hpc_train.logs.formats.formats import read_formats
+from hpc_train.plans.slurm_versions import slurm_versions
+from hpc_train.runs import job_state
+from hpc_train.slurm.job_states import sentence
 
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
@@ -37,7 +38,7 @@ READ: dict[str, Callable[[], object]] = {
 
 
 def test_each_file_is_read() -> None:
-    # The program of hosts is read by tests/submissions/hosts/test_transport.py.
+    # The program of hosts is read by tests/hosts/test_transport.py.
     tables = {path.name for path in FOLDER.glob("*.yaml")}
     assert tables == set(READ)
     assert {path.name for path in FOLDER.iterdir()} == {*READ, "on_host.sh", "signatures"}

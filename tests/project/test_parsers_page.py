@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.collect import collect
+from hpc_train.logs.collect import collect
 from tests.command_line import run_command
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.records.signatures import packaged
+from hpc_train.diagnosis.signatures import packaged
 from tests.project.compiled_patterns import patterns
 from tests.project.hostile_texts import Text, hostile_texts
 from tests.project.match_time import asked, seconds_of

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import hpc_train
-from tests.pipeline.conftest import desk
+from tests.submissions.conftest import desk
 
 __all__ = ["desk"]
 

@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import SpecError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.quality_flag import FlagCode
+from hpc_train.base.errors import SpecError
+from hpc_train.base.typed_values import decode
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.reports.caveats import MEANING
+from hpc_train.scaling.quality_flag import FlagCode
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.typed_values import decode
 from tests.project.shown_commands import ROOT, preloaded_environment, run_page
 
 READING = ROOT / "docs" / "reading-a-report.md"
@@ -46,7 +46,7 @@ def code(text: str) -> list[str]:
 
 def test_every_flag_is_explained_on_the_page_and_in_words() -> None:
     listed = {key for row in table("Flags") for key in code(row[0])}
-    sources = [*(ROOT / "hpc_train" / "tables").glob("*.py"), Path(inspect.getfile(FlagCode))]
+    sources = [*(ROOT / "hpc_train" / "scaling").glob("*.py"), Path(inspect.getfile(FlagCode))]
     texts = "".join(path.read_text(encoding="utf-8") for path in sources)
     raised = {code.value for code in FlagCode if f"FlagCode.{code.name}" in texts}
     assert listed == {code.value for code in MEANING} == {code.value for code in FlagCode} == raised

@@ -9,8 +9,8 @@ from functools import cache
 
 import pytest
 
-from hpc_train.slurm_options import Grammar, sbatch_grammar, srun_grammar
-from hpc_train.slurm_versions import (
+from hpc_train.base.slurm_options import Grammar, sbatch_grammar, srun_grammar
+from hpc_train.plans.slurm_versions import (
     Fact,
     OptionRange,
     missing_option,

@@ -8,10 +8,10 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpc_train.tables.group_reductions import Floats
+from hpc_train.scaling.group_reductions import Floats
 from tests.bench import bench_coverage
 from tests.project.shown_commands import ROOT
-from tests.tables.arrays import welch
+from tests.scaling.arrays import welch
 
 NOISE = 0.02
 

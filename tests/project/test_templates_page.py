@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.submission import Script
-from hpc_train.pipeline.render import Request, prepare
-from hpc_train.specs.override import Override
+from hpc_train.jobs.override import Override
+from hpc_train.runs.submission import Script
+from hpc_train.scripts.prepare import Request, prepare
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "templates.md").read_text(encoding="utf-8")

@@ -7,17 +7,17 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
-from hpc_train.model.job import Topology
-from hpc_train.model.record import Record
-from hpc_train.model.report import Report
-from hpc_train.model.study import Gates, Warmup
+from hpc_train.jobs.job import Topology
+from hpc_train.jobs.study import Gates, Warmup
+from hpc_train.logs.record import Record
 from hpc_train.reports.gates import GateInputs, gated
+from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.value_format import plain_rows
-from hpc_train.tables.fastest_series import fastest_frame
-from hpc_train.tables.runs import run_frame
-from hpc_train.tables.speedup import speedup_frame
+from hpc_train.runs.expected_study import ExpectedRun, ExpectedStudy
+from hpc_train.scaling.fastest_series import fastest_frame
+from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.speedup import speedup_frame
 
 HOSTILE = "x | <script>\nalert(1)</script> [a](http://b) `c` \x1b[31m *d*"
 LOSS = {("srun", 1): 1.0, ("srun", 2): 0.97, ("srun", 4): 0.6, ("torchrun", 1): 1.0,

@@ -8,13 +8,13 @@ from typing import Any
 import msgspec
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
-from hpc_train.model.study import Gates
+from hpc_train.jobs.study import Gates
 from hpc_train.reports.figures.plot_data import Measured
-from hpc_train.tables.runs import run_frame
-from hpc_train.tables.speedup import speedup_frame
-from tests.tables.studies import expected, rate, record, study
+from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.scaling_fit import CurvePoint, Fit, Parameter
+from hpc_train.scaling.speedup import speedup_frame
+from tests.scaling.studies import expected, rate, record, study
 
 GPUS = 4
 

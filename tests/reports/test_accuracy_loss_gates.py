@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.quality_flag import LOSS_LOST
-from hpc_train.model.study import Gates
+from hpc_train.jobs.study import Gates
 from hpc_train.reports.gates import GateInputs, verdicts
+from hpc_train.scaling.quality_flag import LOSS_LOST
 
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 

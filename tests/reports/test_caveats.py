@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.record import Record
-from hpc_train.model.report import Report
+from hpc_train.logs.record import Record
+from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.tables.implausible_values import with_implausible
-from hpc_train.tables.runs import run_frame
-from hpc_train.tables.speedup import speedup_frame
+from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.scaling.implausible_values import with_implausible
+from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import finished
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.model.machine_size import MachineSize
-from hpc_train.model.node_topology import GpuLink, GpuPlace, NodeTopology
-from hpc_train.probe.hardware import read_hardware
+from hpc_train.advice.machine_size import MachineSize
+from hpc_train.machine.read_hardware import read_hardware
+from hpc_train.plans.node_topology import GpuLink, GpuPlace, NodeTopology
 from hpc_train.reports.advice_report import crossed_links_tables, switch_notes
 from hpc_train.reports.topology_text import topology_lines
-from tests.probe.machines import output
+from tests.machine.machines import output
 
 # JUWELS Booster: four A100 with NVLink3, four adapters of 200 Gbit/s.
 NODE = MachineSize(

@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from hpc_train.model.report import COST, Report
-from hpc_train.model.study import Gates
+from hpc_train.jobs.study import Gates
 from hpc_train.reports.formats import json_report, latex, markdown, text
 from hpc_train.reports.formats.page.render import render as page
+from hpc_train.reports.report import COST, Report
 from hpc_train.reports.scaling_report import scaling_report
-from tests.tables.strategies import SLOW_AND_FAST, Tables, tables
+from tests.scaling.strategies import SLOW_AND_FAST, Tables, tables
 
 
 def made(found: Tables) -> Report:

@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import ReportError
-from hpc_train.model.log_selection import Search
-from hpc_train.model.report_options import ReportOptions
-from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import report_inputs
-from hpc_train.pipeline.write_report import render_report
+from hpc_train.base.errors import ReportError
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.reports.write_report import render_report
+from hpc_train.scaling.report_options import ReportOptions
 
 NOISE = (0.99, 1.0, 1.012)
 

@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.report import GateResult
-from hpc_train.model.study import Gates, Regression
+from hpc_train.jobs.study import Gates, Regression
 from hpc_train.reports.formats import json_report, text
 from hpc_train.reports.gates import (
     GateInputs,
@@ -14,6 +13,7 @@ from hpc_train.reports.gates import (
     verdicts,
     verdicts_of,
 )
+from hpc_train.reports.report import GateResult
 from tests.reports.finished import report
 
 BUSBW = {"n1": 190.0, "n2": 150.0}

@@ -14,9 +14,9 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.model.report import Report, RunDetail
-from hpc_train.pipeline.write_report import check_format, default_options, write_report
 from hpc_train.reports.formats.page.render import MOST_ENDS, render
+from hpc_train.reports.report import Report, RunDetail
+from hpc_train.reports.write_report import check_format, default_options, write_report
 from tests.reports.finished import HOSTILE, empty, report
 from tests.reports.whole import SCRIPT, TURNED, WORDS, whole
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import report_inputs, selection
-from hpc_train.pipeline.write_report import default_options, render_report
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import report_inputs, selection
+from hpc_train.reports.write_report import default_options, render_report
 from tests.reports.chromium import Tab
 
 pytestmark = pytest.mark.browser

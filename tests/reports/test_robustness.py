@@ -11,20 +11,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
-from hpc_train.model.record import Record
-from hpc_train.model.report import Report
+from hpc_train.logs.record import Record
 from hpc_train.reports.figures import figures
 from hpc_train.reports.figures.plot_data import Measured
 from hpc_train.reports.fit_and_forecast_tables import with_laws
 from hpc_train.reports.formats import csv_table, json_report, markdown, text
 from hpc_train.reports.formats.page import render
+from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.tables.node_step_times import node_frame
-from hpc_train.tables.runs import run_frame
-from hpc_train.tables.scaling_fits import fits
-from hpc_train.tables.speedup import speedup_frame
-from tests.tables.studies import expected, foreign, rate, record, steps, study
+from hpc_train.runs.expected_study import ExpectedRun, ExpectedStudy
+from hpc_train.scaling.node_step_times import node_frame
+from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.scaling_fits import fits
+from hpc_train.scaling.speedup import speedup_frame
+from tests.scaling.studies import expected, foreign, rate, record, steps, study
 
 FORMATS: tuple[ModuleType, ...] = (text, markdown, render, csv_table, json_report)
 

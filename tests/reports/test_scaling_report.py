@@ -2,14 +2,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpc_train.model.expected_study import ExpectedRun
-from hpc_train.model.record import Record
-from hpc_train.model.report import Report
+from hpc_train.logs.record import Record
+from hpc_train.reports.report import Report
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.tables.runs import run_frame
-from hpc_train.tables.speedup import speedup_frame
+from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.scaling.runs import run_frame
+from hpc_train.scaling.speedup import speedup_frame
 from tests.reports.finished import report
-from tests.tables.studies import expected, foreign, rate, record, study
+from tests.scaling.studies import expected, foreign, rate, record, study
 
 
 def made(runs: Sequence[ExpectedRun], records: Sequence[Record], **fields: object) -> Report:

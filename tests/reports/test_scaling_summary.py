@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.log_selection import Search
-from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
 from hpc_train.reports.formats.text import first_screen
-from hpc_train.tables.runs import run_frame
-from tests.tables.studies import expected, record, study
+from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.scaling.runs import run_frame
+from tests.scaling.studies import expected, record, study
 
 
 def summary(folder: Path, text: str, name: str = "table.csv") -> str:

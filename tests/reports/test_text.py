@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.formats.text import render
+from hpc_train.reports.report import Cell, Column, Report, ReportTable
 
 WORDS = st.text("ab1.% [],-é\u7bc0", max_size=9).map(lambda text: " ".join(text.split()))
 HEADS = st.lists(WORDS.filter(bool), min_size=1, max_size=3).map("\n".join)

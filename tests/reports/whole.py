@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.report import (
+from hpc_train.reports.report import (
     Cell,
     Column,
     Fact,

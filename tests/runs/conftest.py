@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.errors import SpecError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.run import MANIFEST_SCHEMA, Manifest
-from hpc_train.model.submission import Script
+from hpc_train.base.errors import SpecError
+from hpc_train.base.typed_values import decode
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.runs.run import MANIFEST_SCHEMA, Manifest
+from hpc_train.runs.submission import Script
 from hpc_train.sites.load import Machine, load_site
-from hpc_train.typed_values import decode
 
 Entry = tuple[Manifest, Script]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.run import JobStatus, Run, RunFolder
-from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.run_table import row, why
+from hpc_train.runs.run import JobStatus, Run, RunFolder
 from hpc_train.runs.run_folders import RunFiles
 from hpc_train.runs.run_state_and_reason import run_of
+from hpc_train.runs.run_table import row, why
+from hpc_train.runs.submission import JobReport, JobState, Submission
 
 BEGAN = datetime(2026, 11, 21, 3, 0, 0).timestamp()
 ENDED = BEGAN + 60

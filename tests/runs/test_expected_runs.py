@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.json_files import read_json, to_json
-from hpc_train.model.log_selection import Search
-from hpc_train.model.submission import Submission
-from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
-from hpc_train.pipeline.write_report import render_report
-from tests.pipeline.runs_of import written
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.reports.write_report import render_report
+from hpc_train.runs.json_files import read_json, to_json
+from hpc_train.runs.submission import Submission
+from tests.submissions.runs_of import written
 
 ROOT = Search(root=Path("results"))
 LOG = '@hpct {"samples_per_second": 10, "global_batch_size": 8}\n'

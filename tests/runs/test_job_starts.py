@@ -9,9 +9,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.model.job import JobLifecycle
-from hpc_train.model.run import JobStart, JobStatus, Manifest, RunFolder
+from hpc_train.jobs.job import JobLifecycle
 from hpc_train.runs.expected_runs import time_lost_s
+from hpc_train.runs.run import JobStart, JobStatus, Manifest, RunFolder
 from hpc_train.runs.run_folders import read_starts, with_loadable_steps
 from tests.runs.conftest import Entry
 

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import StoreError
-from hpc_train.json_files import exclusive
+from hpc_train.base.errors import StoreError
+from hpc_train.runs.json_files import exclusive
 
 ADD = """\
 import sys
 from pathlib import Path
-from hpc_train.json_files import exclusive
+from hpc_train.runs.json_files import exclusive
 counter = Path(sys.argv[1])
 print("here", flush=True)
 for _ in range(300):

@@ -12,15 +12,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.errors import LogParseError
-from hpc_train.model.node_names import node_names
-from hpc_train.model.run import JobStatus, Run, RunFolder
-from hpc_train.model.submission import JobState, Submission
-from hpc_train.pipeline.run_states import runs_below
+from hpc_train.base.errors import LogParseError
+from hpc_train.base.node_names import node_names
 from hpc_train.runs.expected_runs import run_blocks
 from hpc_train.runs.log_result_cache import read_cache, write_cache
 from hpc_train.runs.node_list import nodes_of
 from hpc_train.runs.provenance import provenance
+from hpc_train.runs.run import JobStatus, Run, RunFolder
+from hpc_train.runs.run_states import runs_below
+from hpc_train.runs.submission import JobState, Submission
 
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 

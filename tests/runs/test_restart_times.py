@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.run import JobStart, JobStatus
 from hpc_train.runs.expected_runs import run_time_s, time_lost_s
+from hpc_train.runs.run import JobStart, JobStatus
 
 # Saved after 80 of its 100 s, waits for 30 s, and resumes 10 s after its second start.
 FIRST = JobStart(restart=0, started=1000.0, ended=1100.0, exit_code=137, step=8, saved=1080.0)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hpc_train.model.transport import Transport
+from hpc_train.runs.nccl_transport import Transport
 from hpc_train.runs.run_conditions import conditions_of, cut, steady_command
-from tests.pipeline.runs_of import run
+from tests.submissions.runs_of import run
 
 
 def test_a_run_names_command_commit_site_and_versions() -> None:

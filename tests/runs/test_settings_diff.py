@@ -5,9 +5,9 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.plan import EnvChange
-from hpc_train.model.run import Run
-from hpc_train.pipeline.run_states import runs_below
+from hpc_train.plans.plan import EnvChange
+from hpc_train.runs.run import Run
+from hpc_train.runs.run_states import runs_below
 from hpc_train.runs.settings_diff import HIDDEN, differences
 
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"

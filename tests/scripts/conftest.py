@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import SpecError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.base.errors import SpecError
+from hpc_train.base.typed_values import decode
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
-from hpc_train.typed_values import decode
 from tests.scripts.job_starts import PROGRAM, Job
 from tests.scripts.plain_scripts import JOB
 from tests.scripts.stubs import SITE, install

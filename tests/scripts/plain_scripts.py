@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.pipeline.render import prepare, request_of
+from hpc_train.scripts.prepare import prepare, request_of
 
 # One write for each rank, so that their lines do not mix.
 SAY = r'printf "%s|%s|%s|%s|%s|%s|\n" "$RANK" "$WORLD_SIZE" "$NOTE" "$OMP_NUM_THREADS" "$1" "$2"'

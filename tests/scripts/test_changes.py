@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.plan import EnvChange, LaunchPlan
+from hpc_train.plans.plan import EnvChange, LaunchPlan
 from hpc_train.scripts.quote_filters import line
 from hpc_train.scripts.render import render_script
 

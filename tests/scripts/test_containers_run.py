@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.plan import LaunchPlan
 from tests.scripts.stubs import SITE, calls, install
 
 Plans = Callable[..., LaunchPlan]

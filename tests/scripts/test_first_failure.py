@@ -14,12 +14,12 @@ from pathlib import Path
 import pytest
 
 from hpc_train.cli.follow_runs import log_tail
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import JobStatus, Run, RunFolder
-from hpc_train.model.submission import JobState
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.run import JobStatus, Run, RunFolder
 from hpc_train.runs.run_folders import read_run
+from hpc_train.runs.submission import JobState
 from hpc_train.scripts.render import render_script
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from hpc_train.errors import PlanError, SpecError
+from hpc_train.base.errors import PlanError, SpecError
+from hpc_train.base.yamlfile import read
+from hpc_train.jobs.read_job import build_job
+from hpc_train.lint.lint_file import LintOptions, make_linter
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.pipeline.lint import LintOptions, make_linter
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.specs.job import build_job
-from hpc_train.yamlfile import read
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LAUNCHERS = {

@@ -15,18 +15,18 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.errors import (
+from hpc_train.base.errors import (
     PlanError,
     RenderError,
     SiteProfileError,
     SpecError,
     UnknownNameError,
 )
-from hpc_train.model.plan import LaunchPlan
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from tests.specs.read_files import load_job
+from tests.jobs.read_files import load_job
 
 HOSTILE = [
     "a b",

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 Plans = Callable[..., LaunchPlan]
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "OMP_NUM_THREADS")

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jinja2 import Environment
 
-from hpc_train.errors import RenderError
-from hpc_train.model.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
+from hpc_train.base.errors import RenderError
+from hpc_train.plans.plan import FirstOf, JobVar, LaunchPlan, Setting, Text
 from hpc_train.scripts import compiled_template_cache, render
 from hpc_train.scripts.compiled_template_cache import cached_code
 from hpc_train.scripts.jinja_environment import exports

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.plan import LaunchPlan
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from tests.scripts.stubs import SITE, calls, install
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.base.errors import PlanError
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.sample_jobs import sample_jobs
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site

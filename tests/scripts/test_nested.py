@@ -13,10 +13,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.model.plan import Allocation, NestedRun
-from hpc_train.model.run import JobStatus
+from hpc_train.plans.plan import Allocation, NestedRun
+from hpc_train.runs.run import JobStatus
 from hpc_train.scripts.render import render_allocation
-from tests.pipeline.waiting import wait_for
+from tests.submissions.waiting import wait_for
 
 HOSTILE = ["a b", "it's", 'say "hi"', "$(touch pwned)", "`touch pwned`", "$HOME", "; touch pwned"]
 HOSTILE += ["größe", "*", "-n", "{{ 7 * 7 }}", "back\\slash", "a\nb"]

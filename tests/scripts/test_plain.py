@@ -11,16 +11,16 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.errors import RenderError
+from hpc_train.base.errors import RenderError
+from hpc_train.lint.lint_file import LintOptions, make_linter
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.model.run import RunFolder
-from hpc_train.pipeline.lint import LintOptions, make_linter
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.sample_jobs import sample_jobs
+from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.runs.run import RunFolder
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import Machine, load_site
-from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.sbatch import Sbatch, SbatchCall
+from hpc_train.slurm.sbatch import Sbatch, SbatchCall
 from tests.scripts.plain_scripts import JOB, plain, run
 from tests.scripts.site_jobs import changed, images
 from tests.scripts.stubs import SITE

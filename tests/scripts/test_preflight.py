@@ -13,17 +13,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.errors import SpecError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.launchers_and_preflight import Preflight
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site_network import Network
-from hpc_train.model.units import Duration, Memory
-from hpc_train.model.value import Sourced
+from hpc_train.base.errors import SpecError
+from hpc_train.base.typed_values import decode
+from hpc_train.base.units import Duration, Memory
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
+from hpc_train.sites.launchers_and_preflight import Preflight
 from hpc_train.sites.load import load_site
-from hpc_train.typed_values import decode
+from hpc_train.sites.network import Network
 
 Execute = Callable[..., subprocess.CompletedProcess[str]]
 HOST = socket.gethostname()

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.record import Record
-from hpc_train.records.collect import collect
-from hpc_train.records.read_log import ParseStats
+from hpc_train.logs.collect import collect
+from hpc_train.logs.read_log import ParseStats
+from hpc_train.logs.record import Record
+from hpc_train.plans.plan import LaunchPlan
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]

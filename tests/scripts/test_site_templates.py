@@ -8,10 +8,10 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.errors import RenderError
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.submission import Script
+from hpc_train.base.errors import RenderError
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.plans.shared_allocation import allocate
+from hpc_train.runs.submission import Script
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
 

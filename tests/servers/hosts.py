@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
+from hpc_train.base.subprocesses import start
 from hpc_train.lab.daemons import NETNS, end, members
 from hpc_train.lab.run_program import ask, must
 from hpc_train.lab.slurm_programs import search_path
-from hpc_train.subprocesses import start
-from tests.pipeline.waiting import wait_for
 from tests.servers.networks import NetworkHost, join, remove
+from tests.submissions.waiting import wait_for
 
 SITE = "lab-hosts"
 _PREFIX = "hpctrain-ssh-"

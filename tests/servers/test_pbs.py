@@ -6,11 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.pipeline.waiting import wait_for
 from tests.servers.pbs import RunningPbs, pbs
+from tests.submissions.waiting import wait_for
 
 __all__ = ["pbs"]
-RECORDED = Path(__file__).parents[1] / "submissions" / "pbs" / "answers"
+RECORDED = Path(__file__).parents[1] / "pbs" / "answers"
 
 
 def jobs(text: str) -> dict[str, dict[str, Any]]:

@@ -9,14 +9,14 @@ from typing import Annotated, Any, Literal
 import msgspec
 import yaml
 
-from hpc_train.data_folders import template_path
-from hpc_train.model.job import JobSpec
-from hpc_train.model.site import Confidence
-from hpc_train.model.value import Value, decode_unit
+from hpc_train.base.data_folders import template_path
+from hpc_train.base.value import Value, decode_unit
+from hpc_train.jobs.job import JobSpec
+from hpc_train.jobs.read_job import build_job
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.specs.job import build_job
+from hpc_train.sites.site import Confidence
 
 FOLDER = Path(__file__).parent / "operators"
 NOT_FOUND = Path(__file__).parent / "no_operators_job.yaml"

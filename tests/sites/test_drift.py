@@ -7,11 +7,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.model.live_cluster import Bounds, Cluster, LiveNode, LivePartition, LiveQos, Mpi
-from hpc_train.model.units import Duration, Memory
-from hpc_train.sites.drift import compare
+from hpc_train.base.slurm_options import Gres
+from hpc_train.base.units import Duration, Memory
+from hpc_train.machine.drift import compare
 from hpc_train.sites.load import load_site
-from hpc_train.slurm_options import Gres
+from hpc_train.slurm.live_cluster import Bounds, Cluster, LiveNode, LivePartition, LiveQos, Mpi
 
 SITE = """\
 schema: 1

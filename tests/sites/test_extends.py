@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import data_folders as assets
-from hpc_train.errors import SiteProfileError
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.base import data_folders as assets
+from hpc_train.base.errors import SiteProfileError
+from hpc_train.base.value import Sourced
 from hpc_train.sites.cited_sources import source_of
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import layer_at
+from hpc_train.sites.site import SiteProfile
 
 FAMILY = """\
 schema: 1

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.run import PROFILE, Run
-from hpc_train.sites.gates_and_price import site_reporting
+from hpc_train.reports.gates_and_price import site_reporting
+from hpc_train.runs.run import PROFILE, Run
 from hpc_train.sites.search import find_profile
-from tests.pipeline.runs_of import run
+from tests.submissions.runs_of import run
 
 
 @pytest.fixture

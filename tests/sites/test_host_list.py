@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import PlanError, SiteProfileError, SpecError
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.pipeline.site.init import InitOptions
-from hpc_train.pipeline.site.init_hosts import init_hosts
+from hpc_train.base.errors import PlanError, SiteProfileError, SpecError
+from hpc_train.base.typed_values import decode
+from hpc_train.jobs.job import JobSpec
+from hpc_train.machine.init_hosts import init_hosts
+from hpc_train.machine.init_site import InitOptions
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.typed_values import decode
 from tests.cases import cases
 
 SITE = """\

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.data_folders import profile_folder
-from hpc_train.errors import SiteProfileError, UnknownNameError
+from hpc_train.base.data_folders import profile_folder
+from hpc_train.base.errors import SiteProfileError, UnknownNameError
 from hpc_train.sites.load import Machine, load_site, this_machine
 from hpc_train.sites.search import profile_files
 from tests.cases import cases

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import PlanError
+from hpc_train.advice.machine_of_site import machine_of
+from hpc_train.base.errors import PlanError
 from hpc_train.sites.load import load_site
-from hpc_train.sites.machine_of_site import machine_of
 
 SITE = """\
 schema: 1

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.data_folders import profile_folder
-from hpc_train.errors import SiteProfileError
+from hpc_train.base.data_folders import profile_folder
+from hpc_train.base.errors import SiteProfileError
 from hpc_train.sites.load import load_site
 from hpc_train.sites.merge import Part, overlay
 from tests.sites.operators_jobs import (

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.data_folders import profile_folder, template_folder
+from hpc_train.base.data_folders import profile_folder, template_folder
 from hpc_train.sites.load import load_site
 
 PROFILES = sorted(profile_folder().glob("*.yaml"))

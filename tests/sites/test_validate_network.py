@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import SiteProfileError
-from hpc_train.model.site import SiteProfile
+from hpc_train.base.errors import SiteProfileError
 from hpc_train.sites.load import load_site
+from hpc_train.sites.site import SiteProfile
 from tests.sites.refused import refused
 
 ROOT = Path(__file__).parents[2]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import SiteProfileError
+from hpc_train.base.errors import SiteProfileError
 from hpc_train.sites.load import load_site
 from tests.sites.refused import refused
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from hpc_train.registry import BUILT_IN
-from tests.pipeline.waiting import ended, wait_for
+from hpc_train.base.registry import BUILT_IN
+from tests.submissions.waiting import ended, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 RECIPE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")

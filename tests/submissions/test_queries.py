@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.run import RunFolder
-from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.pipeline.run_states import executor_of
-from hpc_train.submissions.hosts.transport import StartedHost, StartedHosts, write_hosts
-from hpc_train.submissions.run_queue import FOLDER, Queue, take
-from hpc_train.submissions.sagemaker.training_job import PREFIX
-from hpc_train.submissions.slurm.job_states import FIELD, RECORD
+from hpc_train.hosts.transport import StartedHost, StartedHosts, write_hosts
+from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run_queue import FOLDER, Queue, take
+from hpc_train.runs.run_states import executor_of
+from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.sagemaker.training_job import PREFIX
+from hpc_train.slurm.job_states import FIELD, RECORD
 from tests.servers.sagemaker import REGION, serving
-from tests.submissions.slurm.fake_slurm import Fake, programs
+from tests.slurm.fake_slurm import Fake, programs
 
 RUNS = 1000
 Runs = dict[RunFolder, Submission]

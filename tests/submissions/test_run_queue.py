@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import SubmitError
-from hpc_train.json_files import read_json, to_json
-from hpc_train.model.run import RunFolder
-from hpc_train.model.submission import JobReport, JobState, Script, Submission
+from hpc_train.base.errors import SubmitError
+from hpc_train.base.subprocesses import ended, start
+from hpc_train.hosts.local import LocalExecutor, processes_of, supervise, terminate
+from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.runs.json_files import read_json, to_json
+from hpc_train.runs.run import RunFolder
 from hpc_train.runs.run_folders import create_runs
-from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.local import LocalExecutor, processes_of, supervise, terminate
-from hpc_train.submissions.run_queue import FOLDER, Queue, is_held, new_queue, start_queue, take
-from hpc_train.subprocesses import ended, start
-from tests.pipeline.runs_of import manifest
-from tests.pipeline.waiting import wait_for
+from hpc_train.runs.run_queue import FOLDER, Queue, is_held, new_queue, start_queue, take
+from hpc_train.runs.submission import JobReport, JobState, Script, Submission
+from tests.submissions.runs_of import manifest
+from tests.submissions.waiting import wait_for
 
 SUBMITTED = Submission(executor="local", native_id="q", submitted="2026-11-01T10:00:00+00:00")
 CANCELLED = Submission(
@@ -68,8 +68,8 @@ def test_a_run_that_could_not_be_started_is_lost_with_the_reason(tmp_path: Path)
     words = [
         sys.executable,
         "-m",
-        "hpc_train.submissions.run_queue",
-        "hpc_train.submissions.local:run_one",
+        "hpc_train.runs.run_queue",
+        "hpc_train.hosts.local:run_one",
     ]
     with queue.file("log").open("wb") as log:
         started = subprocess.run(
@@ -120,7 +120,7 @@ def test_a_run_says_who_holds_the_machine_and_no_other_user_can(
 HOLD = """\
 import sys, time
 from pathlib import Path
-from hpc_train.submissions.run_queue import take
+from hpc_train.runs.run_queue import take
 take(Path(sys.argv[1]), wait=True)
 print("held", flush=True)
 time.sleep(600)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from tests.scripts.conftest import Execute, execute
-from tests.submissions.slurm.conftest import fake, slurm
+from tests.slurm.conftest import fake, slurm
 
 __all__ = ["Execute", "execute", "fake", "slurm"]

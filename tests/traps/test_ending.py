@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from hpc_train.scripts.render import render_script
-from hpc_train.submissions.slurm.sbatch import batches
-from tests.pipeline.waiting import LIMIT_S, wait_for
-from tests.submissions.slurm.made import runs
+from hpc_train.slurm.sbatch import batches
+from tests.slurm.made import runs
+from tests.submissions.waiting import LIMIT_S, wait_for
 from tests.traps.conftest import Execute
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, argv, directives, planned, script, small
 

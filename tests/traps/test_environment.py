@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.errors import HpcTrainError
+from hpc_train.base.errors import HpcTrainError
 from hpc_train.scripts.render import render_script
 from tests.traps.conftest import Execute
 from tests.traps.made import LAUNCHERS, argv, directives, planned, script, small

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import PlanError
+from hpc_train.base.errors import PlanError
+from hpc_train.base.units import Memory
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.model.units import Memory
-from hpc_train.submissions.slurm.slurm_commands import environment_changes, notices
+from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.slurm.slurm_commands import environment_changes, notices
 from tests.traps.conftest import Execute
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, argv, directives, planned, script, small
 

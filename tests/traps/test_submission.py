@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.job_state import job_state
-from hpc_train.model.submission import JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.job_states import parse_queue, sacct, squeue
-from hpc_train.submissions.slurm.sbatch import test_only as verdict
-from hpc_train.submissions.slurm.submitit_script import job_id_of
-from tests.submissions.slurm.fake_slurm import FakeSlurm
+from hpc_train.base.errors import PlanError
+from hpc_train.runs.job_state import job_state
+from hpc_train.runs.submission import JobState, SlurmEndpoint
+from hpc_train.slurm.job_states import parse_queue, sacct, squeue
+from hpc_train.slurm.sbatch import test_only as verdict
+from hpc_train.slurm.submitit_script import job_id_of
+from tests.slurm.fake_slurm import FakeSlurm
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, SITE, argv, planned, script
 
 NOT_FINISHED = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.model.partition import ANY, Partition
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.units import LARGEST_MIB
-from hpc_train.model.value import Value
+from hpc_train.base.units import LARGEST_MIB
+from hpc_train.base.value import Value
+from hpc_train.sites.partition import ANY, Partition
+from hpc_train.sites.site import SiteProfile
 
 # Partition of jobs that name none; no partition of a site has this name.
 UNNAMED = "unnamed"

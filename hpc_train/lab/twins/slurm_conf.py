@@ -7,7 +7,9 @@ import socket
 import zlib
 from collections.abc import Iterator
 
-from hpc_train.errors import LabError
+from hpc_train.base.errors import LabError
+from hpc_train.base.units import LARGEST_MIB
+from hpc_train.base.value import Value
 from hpc_train.lab.run_program import ask
 from hpc_train.lab.slurm_programs import plugin_line
 from hpc_train.lab.twins.partitions import (
@@ -18,10 +20,8 @@ from hpc_train.lab.twins.partitions import (
     queues,
     shape_of,
 )
-from hpc_train.model.partition import Partition
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.units import LARGEST_MIB
-from hpc_train.model.value import Value
+from hpc_train.sites.partition import Partition
+from hpc_train.sites.site import SiteProfile
 
 # A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
 MARK = "# Made by `hpctrain lab twin`, removed by `hpctrain lab twin --down`."

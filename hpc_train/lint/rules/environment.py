@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.shell import Command, Word
 from hpc_train.lint.launches import flatten
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import rank_launches, starts_several
-from hpc_train.lint.shell import Command, Word
-from hpc_train.model.finding import Severity
 
 _PROGRAMS = ("apptainer", "singularity")
 _TRAINS = re.compile(r"^(?:python[\d.]{0,9}|torchrun|accelerate|deepspeed)$")

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from hpc_train.base.shell import Command, read_commands
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript, rank_launches
-from hpc_train.lint.shell import Command, read_commands
 
 _WAIT = (
     "wait for each process by its id: srun … & pids+=($!), then "

@@ -7,12 +7,12 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.shell import Command
 from hpc_train.lint.directives import MARKER
 from hpc_train.lint.options import is_template_line
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.script import JobScript, rank_launches
-from hpc_train.lint.shell import Command
-from hpc_train.model.finding import Severity
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
 _DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")

@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.version_ranges import older
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.header import other_system
@@ -13,8 +15,6 @@ from hpc_train.lint.script import (
     JobScript,
     rank_launches,
 )
-from hpc_train.model.finding import Severity
-from hpc_train.model.version_ranges import older
 
 _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
 _OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.version_ranges import older
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.variable_names import nccl_variables
 from hpc_train.lint.script import JobScript, rank_launches
-from hpc_train.model.finding import Severity
-from hpc_train.model.version_ranges import older
 
 _GEFORCE = re.compile(r"rtx|geforce|\b[2345]0[6789]0(?:ti)?\b", re.IGNORECASE)
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")

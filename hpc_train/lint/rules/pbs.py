@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise, takewhile
 
-from hpc_train.errors import nearest
+from hpc_train.base.errors import nearest
+from hpc_train.base.finding import Severity
 from hpc_train.lint.directives import MARKER
 from hpc_train.lint.options import is_placeholder
 from hpc_train.lint.pbs import CHUNK_RESOURCES, WITH_VALUE, PbsRequest, walltime_seconds
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
-from hpc_train.model.finding import Severity
 
 # Options of sbatch and of Torque -> what qsub of PBS has.
 _MEANT = {

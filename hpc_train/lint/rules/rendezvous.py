@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.shell import depends, repeats
 from hpc_train.lint.directives import gpu_count
 from hpc_train.lint.launches import Assignment, LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
@@ -15,9 +17,7 @@ from hpc_train.lint.script import (
     rank_launches,
     torchruns,
 )
-from hpc_train.lint.shell import depends, repeats
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.finding import Severity
+from hpc_train.sites.batch_system import find_batch_system
 
 _SET_BY_TORCHRUN = ("RANK", "LOCAL_RANK", "GROUP_RANK")
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.slurm_options import gres
 from hpc_train.lint.directives import RequestedResources
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.options import is_unknown
@@ -13,8 +15,6 @@ from hpc_train.lint.script import (
     rank_launches,
     tasks_of,
 )
-from hpc_train.model.finding import Severity
-from hpc_train.slurm_options import gres
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 

@@ -5,17 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 
-from hpc_train.errors import nearest
+from hpc_train.base.errors import nearest
+from hpc_train.base.finding import LintFinding
+from hpc_train.base.slurm_options import gres
+from hpc_train.base.units import slurm_memory, slurm_seconds
+from hpc_train.base.value import Value
 from hpc_train.lint.directives import RequestedResources
 from hpc_train.lint.options import Option
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import JobScript
-from hpc_train.model.finding import LintFinding
-from hpc_train.model.live_cluster import LiveNode, LivePartition
-from hpc_train.model.slurm_answer import SlurmAnswer
-from hpc_train.model.units import slurm_memory, slurm_seconds
-from hpc_train.model.value import Value
-from hpc_train.slurm_options import gres
+from hpc_train.slurm.live_cluster import LiveNode, LivePartition
+from hpc_train.slurm.slurm_answer import SlurmAnswer
 
 REFUSED = "HT801"
 _NAME = re.compile(r"(?<![\w-])--([a-z][a-z-]*[a-z])")

@@ -8,6 +8,10 @@ from itertools import islice, pairwise
 
 from msgspec.structs import replace
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.shell import Command, Word
+from hpc_train.base.slurm_options import gres, srun_grammar
+from hpc_train.base.units import slurm_seconds
 from hpc_train.lint.directives import gpu_count
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.options import Option, is_unknown, srun_value_forms, with_plugins
@@ -28,12 +32,8 @@ from hpc_train.lint.script import (
     tasks_of,
     workers_of,
 )
-from hpc_train.lint.shell import Command, Word
-from hpc_train.model.core_binding import bound_cores, far_ranks
-from hpc_train.model.finding import Severity
-from hpc_train.model.units import slurm_seconds
-from hpc_train.slurm_options import gres, srun_grammar
-from hpc_train.slurm_versions import slurm_versions
+from hpc_train.plans.core_binding import bound_cores, far_ranks
+from hpc_train.plans.slurm_versions import slurm_versions
 
 _MPI_PROGRAM = re.compile(r"\b(?:mpi4py|horovod|backend[= ]mpi)\b", re.IGNORECASE)
 _WITH_ARGUMENTS = ("bash", "sh", "torchrun", "accelerate", "deepspeed", "python", "python3")

@@ -6,6 +6,8 @@ import difflib
 import re
 from collections.abc import Iterator
 
+from hpc_train.base.finding import Severity
+from hpc_train.base.shell import repeats
 from hpc_train.lint.launches import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.script import (
@@ -19,8 +21,6 @@ from hpc_train.lint.script import (
     torchruns,
     workers_of,
 )
-from hpc_train.lint.shell import repeats
-from hpc_train.model.finding import Severity
 
 
 @rule(

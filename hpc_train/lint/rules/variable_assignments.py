@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
+from hpc_train.base.shell import Command, repeats
+from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.script import rank_launches
-from hpc_train.lint.shell import Command, repeats
-from hpc_train.model.variable_names_and_secrets import looks_secret, secret_form
 
 _PLACEHOLDER = re.compile(
     r"[<>{}\s]|x{4,}|\*{3,}|your|change-?_?me|/|^\d+$|dummy|fake|example|placeholder|"

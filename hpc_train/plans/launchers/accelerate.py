@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import (
     SRUN,
@@ -15,6 +14,7 @@ from hpc_train.plans.launchers.base import (
     texts,
     wrapped_inside,
 )
+from hpc_train.plans.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
 
 # With one of these options, accelerate reads the training type elsewhere and refuses ours.
 _OWN_WAY = ("--config_file", "--use_", "--multi_gpu", "--cpu", "--tpu")

@@ -9,13 +9,13 @@ from typing import cast
 
 import msgspec
 
-from hpc_train.errors import PlanError
-from hpc_train.model.job import Topology
-from hpc_train.model.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Text, Token
-from hpc_train.model.value import Value
+from hpc_train.base.errors import PlanError
+from hpc_train.base.registry import load, resolve
+from hpc_train.base.value import Value
+from hpc_train.jobs.job import Topology
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.gpu_request import step_gpus
-from hpc_train.registry import load, resolve
+from hpc_train.plans.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Text, Token
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
 # Options of srun that end a step after a failure, and their spellings.

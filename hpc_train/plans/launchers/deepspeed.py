@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.plan import Definition, JobVar, Launch, LaunchRequest, LaunchShell, Text, Token
 from hpc_train.plans.launchers import torchrun
 from hpc_train.plans.launchers.base import SRUN, Launcher, node_rank, texts
 from hpc_train.plans.launchers.srun import every_rank
+from hpc_train.plans.plan import Definition, JobVar, Launch, LaunchRequest, LaunchShell, Text, Token
 
 _WITHOUT = "--no_local_rank"
 _WITH_LOCAL_RANK = Definition(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hpc_train.errors import PlanError
-from hpc_train.model.plan import FirstOf, Launch, LaunchRequest, Text, Token
+from hpc_train.base.errors import PlanError
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
+from hpc_train.plans.plan import FirstOf, Launch, LaunchRequest, Text, Token
 
 # Open MPI, MVAPICH, and Hydra of Intel MPI and MPICH: the module determines which one.
 _RANK = FirstOf(names=("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"))

@@ -5,9 +5,9 @@ It passes on all variables of the script. Options: HPE Cray PALS, mpiexec(1).
 
 from __future__ import annotations
 
-from hpc_train.model.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
+from hpc_train.plans.plan import FirstOf, JobVar, Joined, Launch, LaunchRequest, Text, Token
 
 # PALS's own variables, and those of its PMI.
 _RANK = FirstOf(names=("PALS_RANKID", "PMI_RANK"))

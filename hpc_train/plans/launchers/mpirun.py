@@ -7,7 +7,11 @@ launchers, because that would disable InfiniBand.
 
 from __future__ import annotations
 
-from hpc_train.model.plan import (
+from hpc_train.base.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
+from hpc_train.base.version_ranges import at_least
+from hpc_train.plans.explanations import Reason
+from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
+from hpc_train.plans.plan import (
     JobVar,
     JobWords,
     Joined,
@@ -17,10 +21,6 @@ from hpc_train.model.plan import (
     Text,
     Token,
 )
-from hpc_train.model.variable_names_and_secrets import FROM_SCRIPT, RENDEZVOUS
-from hpc_train.model.version_ranges import at_least
-from hpc_train.plans.explanations import Reason
-from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
 
 _AS_ROOT = LaunchShell(
     lines=(

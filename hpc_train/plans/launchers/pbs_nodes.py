@@ -5,8 +5,8 @@ PBS's own pbsdsh is not used: it ends with 0 although one of its processes faile
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, LaunchRequest, Token
 from hpc_train.plans.launchers.base import texts
+from hpc_train.plans.plan import JobVar, LaunchRequest, Token
 
 # The script defines it: a shell program around pbs_tmrsh, which passes on no variable.
 _EACH_NODE = JobVar(name="each_node")

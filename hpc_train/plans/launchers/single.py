@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import Launch, LaunchRequest
 from hpc_train.plans.launchers.base import Launcher, no_options, only_rank, wrapped
+from hpc_train.plans.plan import Launch, LaunchRequest
 
 
 def command(request: LaunchRequest) -> Launch:

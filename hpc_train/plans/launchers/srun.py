@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.launchers.base import SRUN, Launcher, srun, wrapped
+from hpc_train.plans.plan import JobVar, Launch, LaunchRequest, Text, Token
 
 
 def command(request: LaunchRequest) -> Launch:

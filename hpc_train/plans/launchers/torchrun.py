@@ -7,18 +7,8 @@ An elastic job needs c10d: torchrun then sends the address of rank 0 to the rank
 
 from __future__ import annotations
 
-from hpc_train.model.job import Elastic
-from hpc_train.model.plan import (
-    Definition,
-    JobVar,
-    Joined,
-    Launch,
-    LaunchRequest,
-    LaunchShell,
-    Text,
-    Token,
-)
-from hpc_train.model.version_ranges import parts, within
+from hpc_train.base.version_ranges import parts, within
+from hpc_train.jobs.job import Elastic
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import (
     SRUN,
@@ -29,6 +19,16 @@ from hpc_train.plans.launchers.base import (
     python_of,
     texts,
     wrapped_inside,
+)
+from hpc_train.plans.plan import (
+    Definition,
+    JobVar,
+    Joined,
+    Launch,
+    LaunchRequest,
+    LaunchShell,
+    Text,
+    Token,
 )
 
 _ENDPOINT = Joined(parts=(JobVar(name="MASTER_ADDR"), Text(text=":"), JobVar(name="MASTER_PORT")))

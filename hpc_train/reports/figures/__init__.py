@@ -11,9 +11,6 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeGuard
 
-from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.report import Figure
-from hpc_train.model.report_options import SCREEN, Paper
 from hpc_train.reports.figures import (
     cost,
     efficiency,
@@ -27,6 +24,9 @@ from hpc_train.reports.figures import step_times_by_node as nodes
 from hpc_train.reports.figures.canvas import Canvas, font_size
 from hpc_train.reports.figures.images import STYLE, finished
 from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
+from hpc_train.reports.report import Figure
+from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.scaling.report_options import SCREEN, Paper
 
 MAIN = "scaling"
 # Each returns None if there is nothing to draw; the most important first.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpc_train.model.report_options import Paper
+from hpc_train.scaling.report_options import Paper
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

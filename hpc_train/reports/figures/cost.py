@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.metrics import BASES
+from hpc_train.base.metrics import BASES
 from hpc_train.reports.figures.axes import value_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.markers import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import plain_axis, size_axis
 from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.markers import (

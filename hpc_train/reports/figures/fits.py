@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from hpc_train.model.scaling_fit import Fit
 from hpc_train.reports.figures.axes import set_ticks, value_axis
 from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.markers import (
@@ -31,6 +30,7 @@ from hpc_train.reports.figures.titles_and_legend import (
 )
 from hpc_train.reports.point_and_series_names import baseline_size
 from hpc_train.reports.value_format import Row, significant
+from hpc_train.scaling.scaling_fit import Fit
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

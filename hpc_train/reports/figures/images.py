@@ -12,11 +12,11 @@ from itertools import pairwise
 from typing import Any
 from xml.etree import ElementTree as Xml
 
-from hpc_train.model.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.figures.axes import thin_labels
 from hpc_train.reports.figures.canvas import NARROW, Canvas
 from hpc_train.reports.figures.end_labels import spread
 from hpc_train.reports.figures.series_styles import COLOURS
+from hpc_train.reports.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.value_format import one_line, rounded
 
 # As matplotlib writes them; the page's style defines the variables for dark screens.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpc_train.model.study import ALONE
+from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.canvas import Canvas, Series, explain
 from hpc_train.reports.figures.plot_data import PlotData, is_flagged, point_of
 from hpc_train.reports.figures.series_styles import Style

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.metrics import BASIS_COLUMNS
-from hpc_train.model.quality_flag import FlagCode
-from hpc_train.model.report_options import SCREEN, Paper
-from hpc_train.model.scaling_fit import Fit
+from hpc_train.base.metrics import BASIS_COLUMNS
 from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
 from hpc_train.reports.point_and_series_names import SizeUnit, size_unit, speedup_word
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import Row, plain_rows
+from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.scaling.quality_flag import FlagCode
+from hpc_train.scaling.report_options import SCREEN, Paper
+from hpc_train.scaling.scaling_fit import Fit
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import size_axis, value_axis
 from hpc_train.reports.figures.canvas import WIDE, Canvas, opened, panels
 from hpc_train.reports.figures.efficiency import draw_efficiency, has_efficiency

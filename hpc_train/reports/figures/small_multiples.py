@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
-from hpc_train.model.study import ALONE
+from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened, panels
 from hpc_train.reports.figures.end_labels import direct, draw_end_labels
 from hpc_train.reports.figures.plot_data import PlotData

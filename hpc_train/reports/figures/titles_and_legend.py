@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.study import ALONE
+from hpc_train.jobs.study import ALONE
 from hpc_train.reports.figures.canvas import FONT, Canvas, font_size
 from hpc_train.reports.figures.markers import DOTTED, FLAGGED, GATE, GREY
 from hpc_train.reports.figures.plot_data import PlotData, is_flagged

@@ -7,8 +7,8 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hpc_train.model.metrics import RUN_METRICS
-from hpc_train.model.report import Report, ReportTable
+from hpc_train.base.metrics import RUN_METRICS
+from hpc_train.reports.report import Report, ReportTable
 from hpc_train.reports.value_format import Row, rounded
 
 _METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.report import Report
+from hpc_train.reports.report import Report
 
 SCHEMA = 1
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import zip_longest
 from typing import NamedTuple
 
-from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.report import Report, ReportTable
 from hpc_train.reports.table_layout import Layout, laid_out
 from hpc_train.reports.value_format import ABSENT, one_line
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.formats.text import fact_lines
+from hpc_train.reports.report import Report, ReportTable
 from hpc_train.reports.value_format import one_line
 
 _SPECIAL = re.compile(r"([\\`*|]|(?<=\])\(|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")

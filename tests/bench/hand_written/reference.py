@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import time
 
-from hpc_train.workload.strategies.base import ParallelModel
-from hpc_train.workload.train import main
-from hpc_train.workload.training_loop import Trainer, TrainingResult
+from hpc_train.trainer.strategies.base import ParallelModel
+from hpc_train.trainer.train import main
+from hpc_train.trainer.training_loop import Trainer, TrainingResult
 
 _train = Trainer.train
 

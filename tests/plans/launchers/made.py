@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpc_train.model.batch_system import find_batch_system
-from hpc_train.model.job import Topology
-from hpc_train.model.plan import FirstOf, Joined, Launch, LaunchRequest, Text, Token
+from hpc_train.jobs.job import Topology
+from hpc_train.plans.plan import FirstOf, Joined, Launch, LaunchRequest, Text, Token
+from hpc_train.sites.batch_system import find_batch_system
 
 
 def request(

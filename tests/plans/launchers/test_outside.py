@@ -14,19 +14,19 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from hpc_train.errors import PlanError, SpecError
+from hpc_train.base.errors import PlanError, SpecError
+from hpc_train.base.typed_values import decode
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec
+from hpc_train.lint.lint_file import LintOptions, make_linter
 from hpc_train.lint.lint_script import lint_script
-from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
-from hpc_train.pipeline.explain import explain
-from hpc_train.pipeline.lint import LintOptions, make_linter
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.launchers.base import Launcher, find_launcher
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.scripts.explain import explain
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.typed_values import decode
+from hpc_train.sites.site import SiteProfile
 from tests.plans.launchers.made import line
 
 RECIPE = (Path(__file__).parents[3] / "CONTRIBUTING.md").read_text(encoding="utf-8")

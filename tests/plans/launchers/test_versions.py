@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.model.job import Elastic
-from hpc_train.model.plan import Binding, Launch
+from hpc_train.jobs.job import Elastic
 from hpc_train.plans.launchers import mpirun, torchrun
+from hpc_train.plans.plan import Binding, Launch
 from tests.plans.launchers.made import line, request, words
 
 ELASTIC = Elastic(min_nodes=1, max_nodes=2, max_restarts=3)

@@ -15,9 +15,12 @@ from typing import Any, NamedTuple
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from hpc_train.model.metric import Metric
-from hpc_train.model.metrics import RUN_METRICS, in_text_order
-from hpc_train.model.report import (
+from hpc_train.base.metric import Metric
+from hpc_train.base.metrics import RUN_METRICS, in_text_order
+from hpc_train.jobs.study import ALONE
+from hpc_train.reports.formats import csv_table
+from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
+from hpc_train.reports.report import (
     CAVEATS,
     COST,
     MEASURED,
@@ -28,12 +31,9 @@ from hpc_train.model.report import (
     ReportTable,
     RunDetail,
 )
-from hpc_train.model.study import ALONE
-from hpc_train.model.submission import JobState
-from hpc_train.reports.formats import csv_table
-from hpc_train.reports.point_and_series_names import counted, series_heading, short_series
 from hpc_train.reports.table_layout import tied
 from hpc_train.reports.value_format import ABSENT, Row, level_word, one_line, significant, whole
+from hpc_train.runs.submission import JobState
 
 # A longer list of values is folded, and not printed.
 MOST_VALUES = 20

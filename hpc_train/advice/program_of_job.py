@@ -1,0 +1,198 @@
+"""Job and stated conditions -> the size of its program, each value with its source."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hpc_train.advice.program_size import (
+    RESNET50_FLOPS,
+    RESNET50_PARAMETERS,
+    ProgramSize,
+    gpt_flops,
+    gpt_parameters,
+)
+from hpc_train.base.errors import SpecError
+from hpc_train.base.value import Sourced
+from hpc_train.jobs.job import JobSpec, SourcedJob
+from hpc_train.jobs.operations import dtype_of, number_of
+from hpc_train.jobs.strategy_costs import OPTIMIZERS
+from hpc_train.jobs.training_strategies import CHECKPOINTING, GPT_SHAPES, MODELS, PRECISIONS
+
+TRAINER = "hpc_train.trainer.train"
+_DEFAULTS = {"model": "cnn", "precision": "fp32", "optimizer": "sgd", "checkpointing": "none"}
+# Option of the trainer -> field; keys of `trainer` have the same names.
+_OPTIONS = {
+    "--model": "model",
+    "--precision": "precision",
+    "--optimizer": "optimizer",
+    "--checkpointing": "checkpointing",
+    "--accumulate": "accumulate",
+    "--global-batch-size": "global_batch",
+    "--batch-size": "batch",
+    "--steps": "steps",
+}
+_NUMBERS = (
+    "parameters", "trained_parameters", "blocks", "global_batch", "batch", "steps", "accumulate",
+    "gathered_parameters",
+)  # fmt: skip
+_REALS = ("parameter_bytes", "trained_bytes", "flops_per_sample", "activation_bytes")
+CONDITIONS = (
+    *_NUMBERS,
+    *_REALS,
+    "precision",
+    "optimizer",
+    "checkpointing",
+)
+_WORDS = {
+    "model": MODELS,
+    "precision": PRECISIONS,
+    "optimizer": OPTIMIZERS,
+    "checkpointing": CHECKPOINTING,
+}
+
+
+def program_of(job: SourcedJob, stated: Mapping[str, Any], source: str) -> ProgramSize:
+    """Return the size of a job's program; stated conditions take precedence.
+
+    Raises:
+        SpecError: a condition has a wrong value.
+    """
+    found: dict[str, tuple[Any, str]] = {}
+    if TRAINER in job.value.command:
+        found |= {key: (value, f"default of {TRAINER}") for key, value in _DEFAULTS.items()}
+        found |= _of_command(job.value.command)
+        found |= _of_trainer(job)
+        found |= _of_model(str(found["model"][0]))
+    for key, value in stated.items():
+        if key in CONDITIONS:
+            found[key] = (_typed(key, value), source)
+    return _program(job.value.name or "job", found)
+
+
+def program_identity(job: JobSpec) -> tuple[str, ...]:
+    """Return what makes runs comparable with a job's: the command, or what the trainer trains.
+
+    Strategy, sizes, batch and length of the trainer may differ.
+    """
+    if TRAINER not in job.command:
+        return tuple(job.command)
+    found = program_of(Sourced(value=job, origins={}), {}, "")
+    return (TRAINER, found.model or "", found.precision, found.optimizer, found.checkpointing)
+
+
+def completed(program: ProgramSize, conditions: Mapping[str, str], source: str) -> ProgramSize:
+    """Return the program with what its own runs stated, where nothing else is known."""
+    found: dict[str, Any] = {}
+    for key, text in conditions.items():
+        value = 0.0 if key == "activation_bytes" and text in ("0", "0.0") else number_of(text)
+        if key == "precision" and key not in program.sources:
+            found[key] = text
+        elif value is not None and getattr(program, key) is None:
+            found[key] = int(value) if key in _NUMBERS else value
+    sources = program.sources | dict.fromkeys(found, source)
+    return msgspec.structs.replace(program, **found, sources=sources)
+
+
+def parse_condition(text: str) -> tuple[str, str]:
+    """Return key and value of `--condition parameters=124e6`.
+
+    Raises:
+        SpecError: no such condition, or no value.
+    """
+    key, equals, value = text.partition("=")
+    if key not in CONDITIONS:
+        near = difflib.get_close_matches(key, CONDITIONS, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(CONDITIONS)}"
+        raise SpecError(f"--condition {text}: no condition {key!r}", hint)
+    if not equals or not value:
+        raise SpecError(f"--condition {text}: a value is missing", f"--condition {key}=…")
+    return key, value
+
+
+def _program(name: str, found: Mapping[str, tuple[Any, str]]) -> ProgramSize:
+    values = {key: value for key, (value, _) in found.items()}
+    sources = {key: where for key, (_, where) in found.items()}
+    if "global_batch" in values:
+        values.pop("batch", None)
+    return ProgramSize(name=name, sources=sources, **values)
+
+
+def _of_command(command: Sequence[str]) -> dict[str, tuple[Any, str]]:
+    return {
+        _OPTIONS[option]: (_typed(_OPTIONS[option], value), f"{option} of the command")
+        for option, value in _pairs(command)
+        if option in _OPTIONS
+    }
+
+
+def _pairs(command: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for word, following in zip(command, [*command[1:], ""], strict=True):
+        option, equals, value = word.partition("=")
+        yield option, value if equals else following
+
+
+def _of_trainer(job: SourcedJob) -> dict[str, tuple[Any, str]]:
+    trainer = job.value.trainer
+    keys = [name for name in _OPTIONS.values() if trainer is not None and hasattr(trainer, name)]
+    given = {key: getattr(trainer, key) for key in keys}
+    return {
+        key: (value, job.near(f"trainer.{key}"))
+        for key, value in given.items()
+        if value is not None
+    }
+
+
+def _of_model(model: str) -> dict[str, tuple[Any, str]]:
+    shape = GPT_SHAPES.get(model)
+    if shape is not None:
+        where = f"its shape: {shape.blocks} blocks, width {shape.width}"
+        return {
+            "parameters": (gpt_parameters(shape), where),
+            "flops_per_sample": (gpt_flops(shape), where),
+        }
+    if model == "resnet50":
+        where = "ResNet-50, images of 224 x 224"
+        return {
+            "parameters": (RESNET50_PARAMETERS, where),
+            "flops_per_sample": (RESNET50_FLOPS, where),
+        }
+    return {}
+
+
+def _typed(key: str, value: Any) -> Any:
+    return _number(key, value) if key in (*_NUMBERS, *_REALS) else _word(key, str(value))
+
+
+def _word(key: str, value: str) -> str:
+    """Return one of the words of a key.
+
+    Raises:
+        SpecError: it is none of them.
+    """
+    word = dtype_of(value) if key == "precision" else value
+    if word in _WORDS[key]:
+        return word
+    near = difflib.get_close_matches(word, _WORDS[key], n=1)
+    hint = f"did you mean {near[0]}?" if near else f"allowed: {', '.join(_WORDS[key])}"
+    raise SpecError(f"{key} {value!r} is not known to advise", hint)
+
+
+def _number(key: str, value: Any) -> int | float:
+    """Return a number above 0, whole where a count is meant.
+
+    Raises:
+        SpecError: it is none.
+    """
+    try:
+        number = float(value)
+    except (TypeError, ValueError):
+        number = 0.0
+    whole = key in _NUMBERS
+    if not 0 < number < 1e30 or (whole and not number.is_integer()):
+        kind = "a whole number" if whole else "a number"
+        raise SpecError(f"{key} {value!r}: not {kind} above 0", f"{key}=1000")
+    return int(number) if whole else number

@@ -1,0 +1,1 @@
+"""What every subject needs: errors, files, text, units, values, processes, plug-ins."""

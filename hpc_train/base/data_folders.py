@@ -1,0 +1,110 @@
+"""Finds templates, site profiles and data: the folders of a site, and those of the package."""
+
+from __future__ import annotations
+
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+from hpc_train.base.errors import HpcTrainError
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+_SYSTEM = Path("/etc/hpctrain")
+# The profile of a running lab; only root writes there, and a reboot removes it.
+LAB_FOLDER = Path("/run/hpctrain")
+# In the configuration folder of the user, beside profiles: no profile.
+DEFAULTS_FILE = "defaults.yaml"
+_OURS = re.compile(r'^name\s*=\s*"hpctrain"\s*$', re.MULTILINE)
+
+
+def template_folder() -> Path:
+    """Return the folder of the script templates."""
+    return locate("templates", _PACKAGE)
+
+
+def profile_folder() -> Path:
+    """Return the folder of the site profiles that ship with hpctrain."""
+    return locate("site_profiles", _PACKAGE)
+
+
+def doc_folder() -> Path:
+    """Return the folder of the documentation's pages."""
+    return locate("docs", _PACKAGE)
+
+
+def strategies_study() -> Path:
+    """Return the study of the strategies of the reference trainer."""
+    return locate("examples", _PACKAGE) / "strategies" / "study.yaml"
+
+
+def data_file(*names: str) -> Path:
+    """Return a file of the package's data, by its path below `hpc_train/data`."""
+    return _PACKAGE.joinpath("data", *names)
+
+
+def site_folders() -> tuple[Path, ...]:
+    """Return the folders of a site or user: `$HPCTRAIN_SITE_PATH`, the configuration."""
+    own = [Path(p) for p in os.environ.get("HPCTRAIN_SITE_PATH", "").split(os.pathsep) if p]
+    return (*own, user_folder(), system_folder())
+
+
+def user_folder() -> Path:
+    """Return the configuration folder of the user."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or _home() / ".config") / "hpctrain"
+
+
+def _home() -> Path:
+    """Return the home folder, or where there is none a folder that cannot exist."""
+    try:
+        return Path.home()
+    except RuntimeError:
+        # Neither $HOME nor an entry in the list of users: a container, or a service's account.
+        return Path(os.devnull)
+
+
+def system_folder() -> Path:
+    """Return the configuration folder of the administrator."""
+    return _SYSTEM
+
+
+def template_path(profile: Path) -> tuple[Path, ...]:
+    """Return the folders of templates that come before the package's, first match first.
+
+    They are the `templates` here, beside the profile, and in the folders of the site.
+    """
+    # No folder twice: it would follow itself in the search.
+    searched = {template_folder()}
+    found = []
+    for folder in (Path(), profile.parent, *site_folders()):
+        templates = folder / "templates"
+        if templates.is_dir() and (place := templates.resolve()) not in searched:
+            searched.add(place)
+            found.append(templates)
+    return tuple(found)
+
+
+@cache
+def locate(name: str, package: Path) -> Path:
+    """Return folder `name` of the package, resolved: inside the wheel, else in the checkout.
+
+    Raises:
+        HpcTrainError: neither place has it.
+    """
+    installed = package / "_data" / name
+    if installed.is_dir():
+        return installed.resolve()
+    checkout = package.parent
+    # A folder `templates` beside an installed package belongs to another package.
+    if _is_checkout(checkout) and (checkout / name).is_dir():
+        return (checkout / name).resolve()
+    raise HpcTrainError(
+        f"the installation has no {name}: neither {installed} nor a checkout around {package}",
+        "reinstall hpctrain",
+    )
+
+
+@cache
+def _is_checkout(folder: Path) -> bool:
+    project = folder / "pyproject.toml"
+    return project.is_file() and bool(_OURS.search(project.read_text(encoding="utf-8")))

@@ -1,0 +1,220 @@
+"""The only place that starts processes."""
+
+from __future__ import annotations
+
+import os
+import selectors
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hpc_train.base.value import Value
+
+# Variables of an outer job that must not reach a new job: ranks, core masks, MPI (man srun).
+_LEAKS = (
+    "SLURM_",
+    "SBATCH_",
+    "SRUN_",
+    "PMI",
+    "OMPI_",
+    "PRTE_",
+    "TORCHELASTIC_",
+    "PET_",
+    "MASTER_",
+    "LOCAL_",
+    "HPCTRAIN_RUN",
+    "HPCTRAIN_TURN",
+    "HPCTRAIN_LOG_DIR",
+    "HPCTRAIN_FAILURE_FILE",
+    "HPCTRAIN_CHECKPOINTS",
+    "HPCTRAIN_STOP_",
+)
+_LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP_NUM_THREADS"}
+# Output in colour, and figures for a notebook: the log of a job is neither.
+_OF_A_KERNEL = {"MPLBACKEND", "FORCE_COLOR", "CLICOLOR", "CLICOLOR_FORCE"}
+_KEPT = {"SLURM_CONF", "SLURM_CLUSTERS"}
+# Several hundred times the size of Slurm's output for ten thousand nodes.
+MOST_OUTPUT_MIB = 64
+_CHUNK = 1 << 16
+
+
+class Finished(Value, frozen=True, kw_only=True):
+    """The result of a process; exit code 127 if the program does not exist."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Exchanged(NamedTuple):
+    """The result of `exchange`."""
+
+    returncode: int
+    stdout: bytes
+    stderr: str
+
+
+class _TooMuchError(Exception):
+    """A process that prints without end."""
+
+
+def run(
+    argv: Sequence[str],
+    timeout_s: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Run a program to its end, in this environment or another; never raises an error.
+
+    A program that does not exist is reported as 127, one that takes too long as 124, as the
+    shell and timeout(1) do; one that prints without end as 125.
+    """
+    return collect(launch(argv, cwd, environment), timeout_s)
+
+
+def exchange(argv: Sequence[str], given: bytes, timeout_s: float) -> Exchanged:
+    """Run a program with bytes on its stdin, and return the bytes of its stdout.
+
+    Its output goes to files, because a background process of ssh may keep a pipe open. Codes are
+    those of `run`.
+    """
+    # Other commands need not import it.
+    from tempfile import TemporaryFile
+
+    # In memory, because it may contain secrets.
+    with (
+        os.fdopen(os.memfd_create("stdin"), "w+b") as stdin,
+        TemporaryFile() as out,
+        TemporaryFile() as errors,
+    ):
+        stdin.write(given)
+        stdin.seek(0)
+        try:
+            process = subprocess.Popen(argv, stdin=stdin, stdout=out, stderr=errors)
+        except OSError as failure:
+            return Exchanged(127, b"", str(failure))
+        try:
+            code = process.wait(timeout_s)
+        except subprocess.TimeoutExpired:
+            return Exchanged(124, b"", f"no answer within {timeout_s:.0f} s")
+        finally:
+            process.kill()
+            process.wait()
+        out.seek(0)
+        errors.seek(0)
+        return Exchanged(code, out.read(), _text(bytearray(errors.read())))
+
+
+def launch(
+    argv: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[bytes] | Finished:
+    """Start a program; `collect` reads its output. A missing program gives a finished process."""
+    pipe = subprocess.PIPE
+    try:
+        return subprocess.Popen(argv, stdout=pipe, stderr=pipe, cwd=cwd, env=environment)
+    except OSError as failure:
+        return Finished(returncode=127, stdout="", stderr=str(failure))
+
+
+def collect(process: subprocess.Popen[bytes] | Finished, timeout_s: float) -> Finished:
+    """Wait for the end of a program; it is killed after `timeout_s` or too much output."""
+    if isinstance(process, Finished):
+        return process
+    deadline = time.monotonic() + timeout_s
+    with process:
+        try:
+            stdout, stderr = _read(process, deadline)
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired):
+            message = f"no answer within {timeout_s} s"
+            return Finished(returncode=124, stdout="", stderr=message)
+        except _TooMuchError:
+            message = f"more than {MOST_OUTPUT_MIB} MiB of output"
+            return Finished(returncode=125, stdout="", stderr=message)
+        finally:
+            # Also on an interrupt; this has no effect on a process that has ended.
+            process.kill()
+        return Finished(returncode=process.returncode, stdout=stdout, stderr=stderr)
+
+
+def _read(process: subprocess.Popen[bytes], deadline: float) -> list[str]:
+    """Return stdout and stderr, complete."""
+    outputs = {
+        stream.fileno(): bytearray() for stream in (process.stdout, process.stderr) if stream
+    }
+    with selectors.DefaultSelector() as open_ones:
+        for number in outputs:
+            open_ones.register(number, selectors.EVENT_READ)
+        while open_ones.get_map():
+            ready = open_ones.select(max(0.0, deadline - time.monotonic()))
+            if not ready or time.monotonic() > deadline:
+                raise TimeoutError
+            for key, _ in ready:
+                chunk = os.read(key.fd, _CHUNK)
+                outputs[key.fd] += chunk
+                if not chunk:
+                    open_ones.unregister(key.fd)
+            if sum(map(len, outputs.values())) > MOST_OUTPUT_MIB << 20:
+                raise _TooMuchError
+    return [_text(output) for output in outputs.values()]
+
+
+def _text(output: bytearray) -> str:
+    return output.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
+
+
+def start(
+    argv: Sequence[str],
+    output: Path,
+    environment: Mapping[str, str],
+    keep_open: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, which outlives the terminal.
+
+    Its output is appended to `output`; the file descriptors `keep_open` stay open in it.
+
+    Raises:
+        OSError: the program or the output file cannot be opened.
+    """
+    with output.open("ab") as stream:
+        return subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            env=dict(environment),
+            pass_fds=tuple(keep_open),
+            start_new_session=True,
+        )
+
+
+def ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
+    """Wait up to `within_s` seconds; whether the process has ended."""
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the variables of an outer job, or of a notebook's kernel."""
+    kernel = "JPY_PARENT_PID" in environment
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in _KEPT or not (name.startswith(_LEAKS) or name in _LEAKED_NAMES)
+        if not (kernel and (name.startswith("JPY_") or name in _OF_A_KERNEL))
+    }
+
+
+def python_command() -> str:
+    """Return the interpreter that has hpctrain: `python` if the shell starts the same one."""
+    found = shutil.which("python")
+    # The interpreters of two environments may be links to one file, so their folders count.
+    same = found is not None and Path(found).parent.samefile(Path(sys.executable).parent)
+    return "python" if same else sys.executable

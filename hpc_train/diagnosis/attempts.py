@@ -1,0 +1,240 @@
+"""Observations in the logs of a job, and the attempts of it that they show."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache, cached_property
+from types import MappingProxyType
+from typing import Literal
+
+from msgspec.structs import replace
+
+from hpc_train.base.typed_values import load_data
+from hpc_train.base.value import Value
+from hpc_train.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, cause_level
+from hpc_train.diagnosis.waits import FlightDump, Progress, Wait
+from hpc_train.logs.line import Line
+
+LONGEST = 500
+# The kind of a start that repeats one of the first lines of its log.
+AGAIN = "again"
+# The last line of the report that LSF appends to the output of a job: the next job begins below it.
+_REPORT = b"The output (if any) is above this job summary."
+
+
+_STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
+EndingKind = Literal["success", "work", "bench", "part", "restart", "failure"]
+
+
+class _Mark(Value, frozen=True, kw_only=True, dict=True):
+    literals: tuple[str, ...]
+    pattern: str
+
+    @cached_property
+    def held(self) -> tuple[bytes, ...]:
+        return tuple(literal.encode() for literal in self.literals)
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        return re.compile(self.pattern)
+
+    def match(self, line: Line) -> re.Match[str] | None:
+        raw = line.raw
+        found = any(literal in raw for literal in self.held)
+        return self.compiled.search(line.text) if found else None
+
+
+class _End(_Mark, frozen=True, kw_only=True, dict=True):
+    kind: EndingKind
+
+
+class _Start(_Mark, frozen=True, kw_only=True, dict=True):
+    sure: bool = False
+
+
+class Marks(Value, frozen=True, kw_only=True):
+    """The lines by which attempts start and end, as they are written in the file."""
+
+    schema: Literal[1]
+    ends: tuple[_End, ...]
+    starts: tuple[_Start, ...]
+
+
+@cache
+def marks() -> Marks:
+    """Return those that come with the package."""
+    return load_data("log_marks.yaml", Marks)
+
+
+class Ending(Value, frozen=True, kw_only=True):
+    """A line that reports how the work ended; `restart` cancels the endings before it."""
+
+    kind: EndingKind
+    line: int
+    text: str
+
+
+class Start(Value, frozen=True, kw_only=True):
+    """A line that is printed once, when a job starts; a `sure` start needs no other evidence.
+
+    `number` is that of the start where the line states it, 0 for the first one.
+    """
+
+    kind: str
+    line: int
+    sure: bool = False
+    number: int = 0
+
+
+class Observed(Value, frozen=True, kw_only=True):
+    """Observations in the logs of one job, ordered by file and line; `failed` could not be read.
+
+    `endings` have the number of their file. `counts` is the number of sightings of each signature;
+    `seen` has the first ones; `inits` are the ranks that began and completed NCCL's setup. `starts`
+    are the lines by which an attempt may begin; `first_line` is that of the attempt, if it is one
+    of several. `dumps` are those of torch's flight recorder.
+    """
+
+    sources: tuple[str, ...] = ()
+    seen: tuple[OrderedSighting, ...] = ()
+    endings: tuple[tuple[int, Ending], ...] = ()
+    waits: tuple[Wait, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    counts: Mapping[str, int] = MappingProxyType({})
+    failed: tuple[str, ...] = ()
+    starts: tuple[tuple[int, Start], ...] = ()
+    inits: tuple[int, int] = (0, 0)
+    first_line: int = 1
+    dumps: tuple[FlightDump, ...] = ()
+
+
+class EndingReader:
+    """Finds the endings in one log."""
+
+    wants_next = False
+
+    def __init__(self) -> None:
+        self.literals = tuple(dict.fromkeys(one for end in marks().ends for one in end.held))
+
+    def read(self, line: Line) -> Iterator[Ending]:
+        """Yield the ending that the line reports."""
+        # A traced script contains the line only as a quotation.
+        if line.raw.lstrip().startswith(b"+"):
+            return
+        end = next((one for one in marks().ends if one.match(line)), None)
+        if end is not None:
+            # MLPerf's `run_stop` without the rest of its line.
+            found = _STATUS.search(line.text) if "run_stop" in end.literals else None
+            text = f"run_stop, {found[0]}" if found else line.text
+            yield Ending(kind=end.kind, line=line.number, text=text[:LONGEST])
+
+
+class StartReader:
+    """Finds in one log the lines by which an attempt may begin."""
+
+    wants_next = False
+
+    def __init__(self) -> None:
+        self.literals = (*(one for start in marks().starts for one in start.held), _REPORT)
+
+    def read(self, line: Line) -> Iterator[Start]:
+        """Yield the start that a line reports."""
+        if line.raw.lstrip().startswith(b"+"):
+            return
+        if line.raw.strip() == _REPORT:
+            yield Start(kind=_REPORT.decode(), line=line.number + 1, sure=True)
+        for one in marks().starts:
+            if match := one.match(line):
+                number = int(match.groupdict().get("number") or 0)
+                yield Start(kind=one.literals[0], line=line.number, sure=one.sure, number=number)
+                return
+
+
+def attempts_of(observed: Observed) -> list[Observed]:
+    """Split the observations, in the order of attempts; several files only if they agree."""
+    firsts = [list(_firsts(observed, file)) for file in range(len(observed.sources))]
+    counts = {len(lines) for lines in firsts if lines}
+    if len(counts) != 1:
+        return [observed]
+    last = counts.pop()
+    parts = [_part(observed, firsts, number, last) for number in range(last + 1)]
+    full = [part for part in parts[:-1] if part.seen or part.endings]
+    return [*full, parts[-1]]
+
+
+def _firsts(observed: Observed, file: int) -> Iterator[int]:
+    """Yield the first line of each attempt but the first one; 0 for attempts before the file."""
+    begun: dict[str, int] = {}
+    found = 0
+    seen = [one for one in observed.seen if one.file == file]
+    ended = [ending for number, ending in observed.endings if number == file]
+    since = 1
+    for start in sorted((one for number, one in observed.starts if number == file), key=_line):
+        before = begun.get(start.kind, since if start.kind == AGAIN else None)
+        if start.sure:
+            new = start.line > since and _goes_on(start, observed, file)
+        else:
+            new = before is not None and _over(start, before, seen, ended)
+        if new:
+            yield from [0] * (start.number - found - 1)
+            yield start.line
+            begun, since, found = {}, start.line, max(found + 1, start.number)
+        begun[start.kind] = start.line
+
+
+def _line(start: Start) -> int:
+    return start.line
+
+
+def _goes_on(start: Start, observed: Observed, file: int) -> bool:
+    """Whether lines follow a report of LSF, which may be the end of the log."""
+    if start.kind != _REPORT.decode():
+        return True
+    places = (
+        *(one.place for one in observed.seen),
+        *((number, ending.line) for number, ending in observed.endings),
+        *((number, other.line) for number, other in observed.starts if other != start),
+    )
+    return any(number == file and line >= start.line for number, line in places)
+
+
+def _over(
+    start: Start, since: int, seen: Sequence[OrderedSighting], ended: Sequence[Ending]
+) -> bool:
+    """Whether the log reports, before a start, that the previous attempt has ended."""
+    if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
+        return True
+    between = [one for one in seen if since <= one.sighting.line < start.line]
+    # Many ranks may start with the same line: then a launcher or Slurm must report the end.
+    return any(
+        cause_level(one) == ENDED
+        or (one.fatal and (start.kind != AGAIN or cause_level(one) == EXIT or one.by_slurm))
+        for one in between
+    )
+
+
+def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: int) -> Observed:
+    def within(file: int, line: int) -> bool:
+        lines = firsts[file]
+        attempt = sum(first <= line for first in lines) if lines else last
+        return attempt == number
+
+    index = {source: file for file, source in enumerate(observed.sources)}
+    seen = tuple(one for one in observed.seen if within(*one.place))
+    if number < last:
+        # Work after the errors belongs to the next attempt.
+        seen = tuple(replace(one, work_after=0) for one in seen)
+    return replace(
+        observed,
+        seen=seen,
+        endings=tuple(item for item in observed.endings if within(item[0], item[1].line)),
+        waits=tuple(one for one in observed.waits if within(index[one.source], one.line)),
+        progress=tuple(one for one in observed.progress if within(index[one.source], one.line)),
+        counts=Counter(one.signature.id for one in seen),
+        first_line=min(
+            (lines[number - 1] for lines in firsts if lines and number and lines[number - 1]),
+            default=1,
+        ),
+    )

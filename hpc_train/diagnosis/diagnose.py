@@ -1,0 +1,500 @@
+"""Log files of one job -> Diagnosis; foreign logs -> the ends of their jobs."""
+
+from __future__ import annotations
+
+import textwrap
+from collections import defaultdict
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.base.finding import LogSeverity
+from hpc_train.base.value import Value
+from hpc_train.diagnosis.attempts import Ending, EndingKind, Observed, attempts_of
+from hpc_train.diagnosis.diagnosis import (
+    Attempt,
+    DiagnosedOutcome,
+    Diagnosis,
+    Evidence,
+    FirstFailure,
+    JobEnd,
+    LogFinding,
+    Role,
+)
+from hpc_train.diagnosis.root_cause import (
+    CAUSE,
+    ENDED,
+    EXIT,
+    RAISED_AGAIN,
+    OrderedSighting,
+    cause_level,
+    choose_root,
+    exit_code_of,
+    first_of,
+    is_first,
+    specific,
+    tells_end,
+    with_times,
+)
+from hpc_train.diagnosis.scan_logs import last_lines, scan
+from hpc_train.diagnosis.signatures import Sighting, catalogue, explain
+from hpc_train.diagnosis.waits import FlightDump, explain_dumps, explain_hang
+from hpc_train.logs.log_file import rank_of
+from hpc_train.logs.read_log import Log
+from hpc_train.nccl.read_nccl_lines import Tally
+from hpc_train.nccl.transport import transport_in
+from hpc_train.runs.nccl_transport import Transport
+
+UNKNOWN = "unknown_failure"
+# Root causes that report how a rank ended, but not what it did: the end of its log shows that.
+_WORDLESS = frozenset(
+    {
+        "exit_killed",
+        "slurm_time_limit",
+        "torchrun_child_failed_rank",
+        "torchrun_process_failed",
+    }
+)
+
+
+def diagnose_logs(
+    files: Sequence[Path],
+    names: Sequence[str],
+    end: JobEnd,
+    tally: Tally | None = None,
+    dumps: Sequence[FlightDump] = (),
+) -> tuple[Diagnosis, tuple[str, ...]]:
+    """Return the diagnosis, and a sentence for each file that could not be read.
+
+    `names` are the file names in evidence. Lines of NCCL are counted in `tally` in the same pass.
+    `dumps` are what torch's flight recorder wrote in the last attempt.
+
+    Raises:
+        LogParseError: none of the files can be read.
+    """
+    observed = scan(files, names, tally)
+    *earlier, last = attempts_of(observed)
+    attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
+    last = replace(last, dumps=tuple(dumps))
+    found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
+    if found.outcome == "failed" and found.root is None:
+        words = _last_lines(files, names, found.first_failure, end.node)
+        unknown = _unknown(end, words)
+        found = replace(found, findings=(unknown, *found.findings), last_lines=words)
+    elif found.root is not None and found.root.id in _WORDLESS:
+        own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
+        words = _last_lines([path for path, _ in own], [name for _, name in own])
+        found = replace(found, last_lines=words)
+    return found, observed.failed
+
+
+def _attempt(observed: Observed, found: Diagnosis) -> Attempt:
+    return Attempt(
+        outcome=found.outcome,
+        why=found.why,
+        line=observed.first_line,
+        id=found.root.id if found.root else None,
+        title=found.root.title if found.root else None,
+    )
+
+
+def _is_of(path: Path, found: Diagnosis) -> bool:
+    """Whether a log is that of the rank that failed first, or of rank 0 if all were stopped."""
+    rank = rank_of(path)
+    return rank is not None and rank == (found.first_failure.rank if found.first_failure else 0)
+
+
+def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
+    result = f"It failed ({end.problem})" if end.problem else "It failed"
+    return LogFinding(
+        id=UNKNOWN,
+        group="unknown",
+        severity="fatal",
+        role="root",
+        title=f"{result}, and no line that is known says why",
+        message="the catalogue of failures has none of the lines in these logs",
+        advice="read the last lines of the rank that failed first, below; run once more with "
+        "PYTHONFAULTHANDLER=1, TORCH_SHOW_CPP_STACKTRACES=1 and NCCL_DEBUG=INFO",
+        evidence=words[-1:],
+    )
+
+
+def _last_lines(
+    files: Sequence[Path],
+    names: Sequence[str],
+    first_failure: FirstFailure | None = None,
+    node: int | None = None,
+) -> tuple[Evidence, ...]:
+    """Return the end of the log of the rank that failed first, else of the first log with text.
+
+    Where a program starts the ranks itself, the log of its node has their lines.
+    """
+    rank = first_failure.rank if first_failure else None
+
+    def is_other(pair: tuple[Path, str]) -> bool:
+        return rank_of(pair[0]) != rank or (rank is None and pair[0].name != f"node-{node}.out")
+
+    order = sorted(zip(files, names, strict=True), key=is_other)
+    for path, name in order:
+        words = last_lines(path, name)
+        if words:
+            return words
+    return ()
+
+
+class LogEnd(NamedTuple):
+    """Transport of one run from its logs and, if the run failed, the reason."""
+
+    transport: Transport | None
+    failure: str = ""
+
+
+def log_ends(
+    runs: Mapping[str, Sequence[Log]], unreadable: Container[str] = ()
+) -> dict[str, LogEnd]:
+    """Return the end of each run; `unreadable` logs are skipped."""
+    return {
+        run: _end([log for log in logs if log.source not in unreadable])
+        for run, logs in runs.items()
+    }
+
+
+def _end(logs: Sequence[Log]) -> LogEnd:
+    tally = Tally()
+    names = [log.source for log in logs]
+    try:
+        found, _ = diagnose_logs([log.path for log in logs], names, JobEnd(), tally)
+    except LogParseError:
+        return LogEnd(transport_in(tally))
+    return LogEnd(transport_in(tally), _failure(found) if found.outcome == "failed" else "")
+
+
+def _failure(found: Diagnosis) -> str:
+    if found.root is None:
+        return found.why
+    first = found.root.evidence[:1]
+    where = f" ({first[0].source}:{first[0].line})" if first and first[0].line else ""
+    return f"{found.root.title}{where}"
+
+
+_STATES = {
+    "TIMEOUT": "slurm_time_limit",
+    "OUT_OF_MEMORY": "slurm_host_oom",
+    "NODE_FAIL": "slurm_node_failure",
+    "PREEMPTED": "slurm_preempted",
+}
+# Maximum number of lines shown for one finding.
+_SHOWN = 5
+_ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
+_SEVERITIES: dict[LogSeverity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
+
+
+def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
+    """Return the diagnosis of one job; deterministic."""
+    seen = [*specific(with_times(observed.seen)), *_by_state(observed, end)]
+    verdict = decide(observed.endings, observed.sources, seen, end)
+    first_failure = end.first_failure or first_of(seen)
+    root = None
+    if verdict.outcome != "success" and not _only_cancelled(seen, end):
+        root = choose_root([one for one in seen if one.fatal], first_failure)
+    findings = _findings(seen, root, verdict.outcome, observed.counts)
+    if root is None and verdict.failure is not None:
+        findings.append(missed_target(verdict.failure, verdict.source))
+    if root is not None and root.signature.id == "nccl_watchdog_timeout":
+        findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
+    if root is not None and root.signature.id == "slurm_time_limit":
+        findings = [_in_setup(one, *observed.inits) for one in findings]
+    return Diagnosis(
+        outcome=verdict.outcome,
+        why=verdict.why,
+        findings=tuple(sorted(findings, key=_order)),
+        first_failure=first_failure if verdict.outcome != "success" else None,
+    )
+
+
+def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
+    """Yield the end that the scheduler reports, if no log reports it."""
+    name = _STATES.get(end.state)
+    if name is None or any(one.signature.id == name for one in observed.seen):
+        return
+    signature = catalogue().by_id[name]
+    text = end.problem or f"the state of the run is {end.state}"
+    groups = (("what", "The run"), ("job", ""))
+    sighting = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
+    yield OrderedSighting(sighting=sighting, signature=signature, file=len(observed.sources))
+
+
+def _findings(
+    seen: Iterable[OrderedSighting],
+    root: OrderedSighting | None,
+    outcome: DiagnosedOutcome,
+    counts: Mapping[str, int],
+) -> list[LogFinding]:
+    by_id: dict[str, list[OrderedSighting]] = defaultdict(list)
+    for one in sorted(seen, key=lambda one: one.survived):
+        by_id[one.signature.id].append(one)
+    return [_finding(several, root, outcome, counts) for several in by_id.values()]
+
+
+def _finding(
+    several: list[OrderedSighting],
+    root: OrderedSighting | None,
+    outcome: DiagnosedOutcome,
+    counts: Mapping[str, int],
+) -> LogFinding:
+    role = _role(several[0], root)
+    # The title comes from the line of the root cause, else from that of the first failed rank.
+    first = next((one for one in several if is_first(one)), several[0])
+    chief = root if role == "root" and root is not None else first
+    signature = chief.signature
+    explanation = explain(signature, chief.sighting)
+    alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
+    of_ranks: dict[tuple[int | None, str], OrderedSighting] = {}
+    for one in (chief, *alike):
+        of_ranks.setdefault((one.sighting.rank, one.sighting.source), one)
+    shown = [*of_ranks.values()][:_SHOWN]
+    return LogFinding(
+        id=signature.id,
+        group=signature.group,
+        severity=_severity(chief, role, outcome),
+        role=role,
+        title=explanation.title,
+        message=explanation.cause,
+        advice=explanation.advice,
+        evidence=tuple(map(_evidence, shown)),
+        count=max(len(several), counts.get(signature.id, 0)),
+    )
+
+
+def _severity(chief: OrderedSighting, role: Role, outcome: DiagnosedOutcome) -> LogSeverity:
+    """Return the severity in this job: survived errors and errors at teardown are benign."""
+    signature = chief.signature
+    if chief.survived and signature.severity == "fatal":
+        return "benign" if outcome == "success" else "info"
+    if outcome == "success" and (signature.severity == "fatal" or role == "consequence"):
+        return "benign"
+    # A job that was stopped from outside did not fail.
+    stopped = outcome == "unknown" and signature.severity == "fatal"
+    return "info" if stopped else signature.severity
+
+
+def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:
+    if root is not None and first.signature.id == root.signature.id:
+        return "root"
+    signature = first.signature
+    if signature.severity == "benign":
+        return "other"
+    if signature.role == "consequence":
+        return "consequence"
+    if root is None or not first.fatal:
+        return "other"
+    follows = cause_level(first) > cause_level(root) or tells_end(first) or _after(first, root)
+    return "consequence" if follows else "other"
+
+
+def _after(one: OrderedSighting, root: OrderedSighting) -> bool:
+    if one.when and root.when and one.when != root.when:
+        return one.when > root.when
+    return one.file != root.file or one.place > root.place
+
+
+def _evidence(seen: OrderedSighting) -> Evidence:
+    sighting = seen.sighting
+    groups = dict(sighting.groups)
+    frame = {"file", "line"} <= groups.keys()
+    return Evidence(
+        source=sighting.source,
+        line=sighting.line,
+        text=sighting.text,
+        rank=sighting.rank,
+        node=sighting.node,
+        time=sighting.time,
+        raised_at=f"{groups['file']}:{groups['line']}" if frame else None,
+        called_from=groups.get("caller"),
+    )
+
+
+def _with_hang(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
+    if finding.role != "root":
+        return finding
+    hang, evidence = explain_dumps(observed.dumps, ranks)
+    if hang is None:
+        hang = explain_hang(observed.waits, observed.progress, ranks)
+    if hang is None:
+        return finding
+    return replace(
+        finding,
+        title=hang.title,
+        message=hang.cause,
+        advice=hang.advice,
+        evidence=(*finding.evidence, *evidence),
+    )
+
+
+def _in_setup(finding: LogFinding, began: int, completed: int) -> LogFinding:
+    """Return what ended a job that never got through NCCL's setup."""
+    if finding.role != "root" or not began or completed:
+        return finding
+    return replace(
+        finding,
+        title=f"The job hung in NCCL's setup: {began} ranks began ncclCommInitRank, none ended it",
+        message="A rank is missing, or cannot be reached over the interface that NCCL chose.",
+        advice="compare the number of ranks that began with that of the job; NCCL_SOCKET_IFNAME "
+        "names the interface that all nodes share; NCCL_DEBUG_SUBSYS=INIT,NET shows the addresses",
+    )
+
+
+def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
+    """Return the number of ranks of the job, or a lower limit."""
+    if end.ranks is not None:
+        return end.ranks
+    known = [one.sighting.rank for one in seen if one.sighting.rank is not None]
+    return max(known) + 1 if known else None
+
+
+def _order(finding: LogFinding) -> tuple[int, int]:
+    return _ROLES[finding.role], _SEVERITIES[finding.severity]
+
+
+_NO_TARGET = LogFinding(
+    id="mlperf_aborted",
+    group="python",
+    severity="fatal",
+    role="root",
+    title="The training ended without reaching its target (run_stop: aborted)",
+    message="It did not converge in the epochs that it has, or was stopped.",
+    advice="Compare hyperparameters and seed with a run that converged; look at the last losses.",
+    evidence=(),
+)
+_WRONG_NUMBERS = LogFinding(
+    id="collective_wrong_result",
+    group="nccl",
+    severity="fatal",
+    role="root",
+    title="The collective gave wrong numbers",
+    message="Memory, a link or a library corrupts data.",
+    advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
+    evidence=(),
+)
+# Groups of errors that a program may print at teardown, after its work.
+_TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
+# Kinds of evidence that work is done, strongest first, each with the mildest failure overriding it.
+_MILDEST: Mapping[EndingKind, int] = {
+    "success": CAUSE,
+    "work": CAUSE,
+    "bench": RAISED_AGAIN,
+    "part": EXIT,
+}
+_DOCUMENTS = (".md", ".rst")
+
+Endings = Sequence[tuple[int, Ending]]
+
+
+class JobOutcome(Value, frozen=True, kw_only=True):
+    """How the job ended, and the evidence; `failure` is a failure that the program reports."""
+
+    outcome: DiagnosedOutcome
+    why: str
+    failure: Ending | None = None
+    source: str = ""
+
+
+def decide(
+    endings: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+) -> JobOutcome:
+    """Use evidence of success first; errors count without such evidence, or after the work."""
+    if end.exit_code == 0 or end.state == "COMPLETED":
+        return JobOutcome(outcome="success", why=end.problem or "its script ended with exit code 0")
+    if sources and all(source.endswith(_DOCUMENTS) for source in sources):
+        return JobOutcome(
+            outcome="unknown", why="a document that quotes logs is not the log of a job"
+        )
+    last = _last(endings)
+    if _only_cancelled(seen, end):
+        return JobOutcome(outcome="unknown", why=end.problem or "cancelled")
+    # A message of the script after the program does not override that of the program.
+    result = [item for item in last if item[1].kind in ("success", "failure")][-1:]
+    if any(item[1].kind == "failure" for item in result):
+        file, ending = result[-1]
+        why = _quoted(result[-1], sources)
+        return JobOutcome(outcome="failed", why=why, failure=ending, source=sources[file])
+    if last:
+        return _after_work(last, sources, seen, end)
+    return _without_ending(seen, end)
+
+
+def _only_cancelled(seen: Sequence[OrderedSighting], end: JobEnd) -> bool:
+    """Whether a job was cancelled before anything failed; what a signal ends did not fail."""
+    causes = (one for one in seen if one.fatal and cause_level(one) == CAUSE)
+    return end.state == "CANCELLED" and next(causes, None) is None
+
+
+def _last(endings: Endings) -> list[tuple[int, Ending]]:
+    """Drop, for each file, the endings before a restart of the work."""
+    kept: list[tuple[int, Ending]] = []
+    for file, ending in endings:
+        if ending.kind == "restart":
+            kept = [item for item in kept if item[0] != file]
+        else:
+            kept.append((file, ending))
+    return kept
+
+
+def _after_work(
+    done: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+) -> JobOutcome:
+    kinds = [item[1].kind for item in done]
+    best = next(kind for kind in _MILDEST if kind in kinds)
+    proof = [item for item in done if item[1].kind == best][-1]
+    evidence = _quoted(proof, sources)
+    later = [one for one in seen if _breaks(one, best) and not _before(one, proof)]
+    if later and (best != "success" or end.exit_code is not None):
+        return JobOutcome(
+            outcome="failed", why=f"the work was done ({evidence}), but what came after failed"
+        )
+    code = f"; exit code {end.exit_code} came after" if end.exit_code else ""
+    return JobOutcome(outcome="success", why=evidence + code)
+
+
+def _breaks(seen: OrderedSighting, done: EndingKind) -> bool:
+    torn = done in ("success", "work") and seen.signature.group in _TEARDOWN
+    return seen.fatal and cause_level(seen) <= _MILDEST[done] and not torn
+
+
+def _before(seen: OrderedSighting, proof: tuple[int, Ending]) -> bool:
+    return seen.file == proof[0] and seen.sighting.line < proof[1].line
+
+
+def _quoted(item: tuple[int, Ending], sources: Sequence[str]) -> str:
+    file, ending = item
+    text = textwrap.shorten(ending.text, 120, placeholder=" …")
+    return f"{sources[file]}:{ending.line} says: {text}"
+
+
+def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
+    fatal = [one for one in seen if one.fatal]
+    if any(cause_level(one) < ENDED for one in fatal):
+        return JobOutcome(outcome="failed", why="no line shows that the work was done")
+    if end.exit_code or end.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
+        return JobOutcome(outcome="failed", why=end.problem or f"the run is {end.state}")
+    if fatal:
+        return JobOutcome(outcome="unknown", why="it was ended before its work was done")
+    if any(one.survived for one in seen):
+        return JobOutcome(
+            outcome="unknown",
+            why="the work went on after the errors, and no line shows that it was done",
+        )
+    return JobOutcome(
+        outcome="unknown",
+        why="the logs show neither a failure nor that the work was done",
+    )
+
+
+def missed_target(ending: Ending, source: str) -> LogFinding:
+    """Return the finding of an ending of the kind `failure`."""
+    known = _WRONG_NUMBERS if "Out of bounds" in ending.text else _NO_TARGET
+    place = Evidence(source=source, line=ending.line, text=ending.text)
+    return replace(known, evidence=(place,))

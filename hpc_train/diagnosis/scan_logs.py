@@ -1,0 +1,376 @@
+"""Log files -> their failures, endings and collectives; one pass over each."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from heapq import merge
+from itertools import islice
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.base.value import Value
+from hpc_train.diagnosis.attempts import (
+    AGAIN,
+    LONGEST,
+    Ending,
+    EndingKind,
+    EndingReader,
+    Observed,
+    Start,
+    StartReader,
+)
+from hpc_train.diagnosis.diagnosis import Evidence
+from hpc_train.diagnosis.root_cause import ENDED, OrderedSighting, cause_level
+from hpc_train.diagnosis.signature_matcher import SymptomReader
+from hpc_train.diagnosis.signatures import Sighting, catalogue
+from hpc_train.diagnosis.waits import CollectiveReader, Progress, Wait
+from hpc_train.logs.line import Line
+from hpc_train.logs.line_dispatch import Block, blocks, dispatch
+from hpc_train.logs.log_file import open_log, rank_of
+from hpc_train.nccl.read_nccl_lines import Tally, TransportReader
+
+_log = logging.getLogger(__name__)
+# A job of thousands of ranks repeats the same line thousands of times.
+_MOST = 5000
+_TAIL = 1 << 16
+_LONGEST = 500
+# Of the script on a host without a shared folder: the status of the host, as JSON.
+_OWN = "hpctrain: status {"
+
+
+def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
+    """Read log files; `names` are their names in evidence.
+
+    A file that cannot be read is skipped with a warning. Lines of NCCL are counted in `tally`.
+
+    Raises:
+        LogParseError: none of the files can be read.
+    """
+    gathered = _Gathered(tally)
+    problems: list[str] = []
+    for number, (path, name) in enumerate(zip(files, names, strict=True)):
+        try:
+            gathered.read(path, name, number)
+        except LogParseError as error:
+            problems.append(error.message)
+    if problems and len(problems) == len(files):
+        raise LogParseError(problems[0])
+    for problem in problems:
+        _log.warning("%s", problem)
+    return Observed(
+        sources=tuple(names),
+        seen=tuple(gathered.seen),
+        endings=tuple(gathered.endings),
+        waits=tuple(one for one in gathered.collective_events if isinstance(one, Wait)),
+        progress=tuple(one for one in gathered.collective_events if isinstance(one, Progress)),
+        counts=dict(gathered.counts),
+        failed=tuple(problems),
+        starts=tuple(gathered.starts),
+        inits=(gathered.inits[0], gathered.inits[1]),
+    )
+
+
+class _Gathered:
+    """The lists that grow while the files are read."""
+
+    def __init__(self, tally: Tally | None) -> None:
+        self.tally = tally
+        self.known = catalogue()
+        self.seen: list[OrderedSighting] = []
+        self.endings: list[tuple[int, Ending]] = []
+        self.collective_events: list[Wait | Progress] = []
+        self.counts: Counter[str] = Counter()
+        self.starts: list[tuple[int, Start]] = []
+        self.inits = [0, 0]
+
+    def read(self, path: Path, name: str, number: int) -> None:
+        symptoms, endings = SymptomReader(name, self.known), EndingReader()
+        collectives = CollectiveReader(name)
+        nccl = TransportReader(name)
+        steps, epochs = StepReader(), EpochReader()
+        ended, starts = list[Ending](), StartReader()
+        whole = (steps, epochs) if self.tally is None else (steps, epochs, nccl)
+        readers = (symptoms, endings, collectives, starts)
+        try:
+            with open_log(path) as stream:
+                for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
+                    if 0 in asked:
+                        self.see(symptoms.read(line), number)
+                    if 1 in asked:
+                        ended += endings.read(line)
+                    if 2 in asked and len(self.collective_events) < _MOST:
+                        self.collective_events += collectives.read(line)
+                    if 3 in asked:
+                        self.starts += ((number, start) for start in starts.read(line))
+        finally:
+            # The lines before the damage are used.
+            ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
+            self.endings += [(number, ending) for ending in ended]
+        self.counts += symptoms.counts
+        if self.tally is not None:
+            self.tally.add(nccl.tally)
+        self._again(path, number)
+
+    def _again(self, path: Path, number: int) -> None:
+        """Read a log with errors again, for the errors that the job survived, and for restarts."""
+        bad = [
+            one
+            for one in self.seen
+            if one.file == number and (one.fatal or cause_level(one) == ENDED)
+        ]
+        if not bad:
+            return
+        look = look_again(path, [one.sighting.line for one in bad])
+        self.inits = [sum(both) for both in zip(self.inits, look.inits, strict=True)]
+        self.starts += ((number, Start(kind=AGAIN, line=line)) for line in look.begins)
+        self.seen = [
+            replace(one, work_after=look.work_after.get(one.sighting.line, 0))
+            if one.file == number
+            else one
+            for one in self.seen
+        ]
+
+    def see(self, sightings: Iterable[Sighting], number: int) -> None:
+        for sighting in sightings:
+            signature = self.known.by_id[sighting.signature]
+            self.seen.append(OrderedSighting(sighting=sighting, signature=signature, file=number))
+
+
+def last_lines(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
+    """Return the last lines of a log that are not empty; none if it cannot be read."""
+    tail, number = b"", 1
+    with suppress(LogParseError), open_log(path) as stream:
+        for data, end in blocks(stream):
+            start = max(0, end - _TAIL)
+            number += tail.count(b"\n") + data.count(b"\n", 0, start)
+            tail = bytes(memoryview(data)[start:end])
+    found = [
+        Evidence(source=source, line=number + count, text=text[:_LONGEST])
+        for count, raw in enumerate(tail.split(b"\n"))
+        if (text := Line(raw[raw.rstrip().rfind(b"\r") + 1 :]).text.strip())
+        and not text.startswith(_OWN)
+    ]
+    return tuple(found[-lines:])
+
+
+# Losses, rates and bars: lines that show that the work continues.
+_WORK = re.compile(
+    rb"(?i)(?:\b|_)(?:loss|ppl|acc\w{0,8})\b['\"]?[ :=]{1,4}\(?-?\d"
+    rb"|\d ?(?:it|s|ms|sec|samples?|tokens?|tok|imgs?|images?|examples)/(?:s\b|it\b|sec|step|iter)"
+    rb"|\d%\|[^|\r\n]{0,80}\| {0,8}\d{1,12}/\d"
+)
+# Lines of this form are repeated within a job.
+_TROUBLE = re.compile(rb"(?i)error|warn|fail|abort|traceback|^\s|deprecat|kill")
+_LINE = re.compile(rb"[^\n]+")
+_LETTER = re.compile(rb"[A-Za-z]")
+_LAST = 3
+_INIT = (b"- Init START", b"- Init COMPLETE")
+_FIRST_LINES = 3
+_SHORTEST = 12
+
+
+class WorkAfterError(Value, frozen=True, kw_only=True):
+    """`work_after` [B] is the amount of log between a line and the last lines of work, if any.
+
+    `begins` are the numbers of lines that repeat one of the first lines; `inits` how many ranks
+    began to set up NCCL, and how many completed it.
+    """
+
+    work_after: dict[int, int]
+    begins: tuple[int, ...] = ()
+    inits: tuple[int, int] = (0, 0)
+
+
+def look_again(path: Path, lines: Sequence[int]) -> WorkAfterError:
+    """Read a log again for the offsets of some lines; a pipe can be read only once."""
+    look = _Look(lines)
+    with suppress(LogParseError):
+        if path.is_file():
+            with open_log(path) as stream:
+                for data, end in blocks(stream):
+                    look.read(bytes(memoryview(data)[:end]))
+    return look.result()
+
+
+class _Look:
+    def __init__(self, lines: Sequence[int]) -> None:
+        self._wanted = deque(sorted(set(lines)))
+        self._places: dict[int, int] = {}
+        self._work: deque[int] = deque(maxlen=_LAST)
+        self._first: tuple[tuple[bytes, int], ...] | None = None
+        self._begins: list[int] = []
+        self._line, self._offset = 1, 0
+        self._inits = [0, 0]
+
+    def read(self, text: bytes) -> None:
+        if self._first is None:
+            self._first = tuple(_first_lines(text))
+        for place, word in enumerate(_INIT):
+            self._inits[place] += text.count(word)
+        self._begins += (self._line + text.count(b"\n", 0, at) for at in self._repeated(text))
+        self._work.extend(self._offset + at for at in _last_work(text))
+        count = text.count(b"\n")
+        self._place(text, count)
+        self._line += count
+        self._offset += len(text)
+
+    def _place(self, text: bytes, count: int) -> None:
+        """Record the offsets of the requested lines."""
+        line, at = self._line, 0
+        while self._wanted and self._wanted[0] <= self._line + count:
+            while line < self._wanted[0]:
+                at = text.find(b"\n", at) + 1
+                line += 1
+            self._places[self._wanted.popleft()] = self._offset + at
+
+    def _repeated(self, text: bytes) -> Iterator[int]:
+        for first, behind in self._first or ():
+            # The first part contains the line itself.
+            at = text.find(first, 0 if self._offset else behind)
+            while at >= 0:
+                end = at + len(first)
+                if text[at - 1 : at] in (b"", b"\n") and text[end : end + 1] in (b"", b"\n", b"\r"):
+                    yield at
+                at = text.find(first, end)
+
+    def result(self) -> WorkAfterError:
+        reached = self._work[0] if len(self._work) == _LAST else -1
+        after = {line: reached - at for line, at in self._places.items() if reached > at}
+        return WorkAfterError(
+            work_after=after,
+            begins=tuple(sorted(set(self._begins))),
+            inits=(self._inits[0], self._inits[1]),
+        )
+
+
+def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
+    """Yield the first lines that may start an attempt, each with the offset of its end."""
+    written = (line for line in _LINE.finditer(text) if not line[0].isspace())
+    for line in islice(written, _FIRST_LINES):
+        content = line[0].rstrip()
+        if len(_LETTER.findall(content)) >= _SHORTEST and not _TROUBLE.search(content):
+            yield content, line.end()
+
+
+def _last_work(text: bytes) -> list[int]:
+    """Return the offsets of the last lines of work; most are near the end of each block."""
+    for size in (_TAIL, len(text)):
+        start = max(0, len(text) - size)
+        found = [match.start() for match in _WORK.finditer(text, start)][-_LAST:]
+        if len(found) == _LAST or start == 0:
+            return found
+    return []
+
+
+# `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`. Every step of a long training is
+# such a line, so the search is in bytes, where a pattern that begins with a word is fast.
+_STEPS = (
+    re.compile(rb"iteration:? {1,12}(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
+    re.compile(rb"\[step=(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
+)
+_LAST_STEPS = tuple(re.compile(step.pattern.replace(rb"(\d{1,12})\b", rb"\1\b")) for step in _STEPS)
+_WORD = re.compile(rb"\w")
+# `Epoch 35/35, Train Loss: 0.57`; `Epoch 35/35` with the finished bar of Keras below it.
+_EPOCH = re.compile(
+    rb"poch[ :]{1,2}\[?(?P<epoch>\d{1,6}) ?/ ?(?P<of>\d{1,6})\b(?P<rest>[^\r\n]{0,300})"
+)
+_LAST_EPOCH = re.compile(rb"poch[ :]{1,2}\[?0{0,5}(\d{1,6}) ?/ ?0{0,5}\1\b")
+_RESULT = re.compile(rb"(?i)(?:loss|acc|acc[a-z]{1,5}|ppl|f1|auc|m[as]e)['\"]?[ :=]{1,4}\(?-?\d")
+# A line of this form is one of many in its epoch.
+_INNER = re.compile(rb"(?i)\d ?/ ?\d|\d%\||it/s|step|batch|iter")
+_BAR = re.compile(
+    rb"\b(\d{1,9})/\1 (?:\[={1,60}\] - |(?:\xe2\x94\x81){1,60} )\d{1,6}m?s "
+    rb"[^\r\n]{0,60}(?:loss|acc)"
+)
+_CLOSED = re.compile(rb"[\]:,. ]{0,4}$")
+
+
+class StepReader:
+    """Finds the last step in one log, by blocks, and the later steps that cancel it."""
+
+    literals = (b"iteration ", b"iteration: ", b"[step=")
+
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+        self._done = False
+
+    def read_block(self, block: Block, number: int) -> None:
+        """Note the last steps; if a lower step follows, the last step was only that of an epoch."""
+        text = bytes(memoryview(block.data)[: block.end])
+        if not self._done and not any(last.search(text) for last in _LAST_STEPS):
+            return
+        stop = counted = 0
+        for step in merge(*(one.finditer(text) for one in _STEPS), key=re.Match.start):
+            at = step.start()
+            # The first step on a line is used.
+            if at < stop or (text[at] != ord("[") and _WORD.match(text[at - 1 : at])):
+                continue
+            stop = len(text) if (end := text.find(b"\n", at)) < 0 else end
+            stop = end if (end := text.find(b"\r", at, stop)) >= 0 else stop
+            last = step[1] == step[2]
+            if last or self._done:
+                start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
+                number += text.count(b"\n", counted, start)
+                counted = start
+                shown = Line(text[start:stop]).text[:LONGEST]
+                kind: EndingKind = "work" if last else "restart"
+                self.endings.append(Ending(kind=kind, line=number, text=shown))
+            self._done = last
+
+
+class EpochReader:
+    """Finds the last epoch in one log, by blocks, and the later epochs that cancel it.
+
+    The last epoch counts only after the one before it, and if its line occurs once: ranks or steps
+    may repeat the same line.
+    """
+
+    literals = (b"poch ", b"poch: ", b"poch:")
+
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+        self._before = (0, 0)
+        self._done = False
+
+    def read_block(self, block: Block, number: int) -> None:
+        """Note the last epoch, and one that follows it."""
+        text = bytes(memoryview(block.data)[: block.end])
+        start = 0 if self._done or _LAST_EPOCH.search(text) else max(0, text.rfind(b"poch"))
+        for match in _EPOCH.finditer(text, start):
+            epoch = int(match["epoch"]), int(match["of"])
+            if self._done:
+                self._take_back(match, number, again=epoch == self._before)
+            elif epoch == (self._before[0] + 1, self._before[1]) and _is_last(match, text):
+                self._note(match, number, "part")
+                self._done = True
+            self._before = epoch
+
+    def _take_back(self, match: re.Match[bytes], number: int, *, again: bool) -> None:
+        self._done = False
+        if again:
+            self.endings.pop()
+        else:
+            self._note(match, number, "restart")
+
+    def _note(self, match: re.Match[bytes], number: int, kind: EndingKind) -> None:
+        text, at = match.string, match.start()
+        start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
+        line = number + text.count(b"\n", 0, start)
+        shown = Line(text[start : match.end()]).text[:LONGEST]
+        self.endings.append(Ending(kind=kind, line=line, text=shown))
+
+
+def _is_last(match: re.Match[bytes], text: bytes) -> bool:
+    if int(match["epoch"]) != int(match["of"]):
+        return False
+    rest = match["rest"]
+    if _CLOSED.fullmatch(rest):
+        following = text.find(b"poch", match.end())
+        return bool(_BAR.search(text, match.end(), following if following >= 0 else len(text)))
+    return bool(_RESULT.search(rest)) and not _INNER.search(rest)

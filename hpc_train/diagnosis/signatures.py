@@ -1,0 +1,523 @@
+"""Signature: a failure and the lines that identify it; Sighting: a line that matched one."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+from functools import cache, cached_property, lru_cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
+
+from hpc_train.base.data_folders import data_file, site_folders
+from hpc_train.base.errors import SignatureError, nearest
+from hpc_train.base.finding import LogSeverity
+from hpc_train.base.regex_parts import literal_of
+from hpc_train.base.slurm_options import known_refusals, named_options, refusal_of
+from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.base.typed_values import decode, load_data
+from hpc_train.base.value import Sourced, Value
+from hpc_train.base.yamlfile import read
+
+PACKAGED = "hpctrain"
+"""`Signature.origin` of those that come with the package."""
+
+SignatureGroup = Literal[
+    "slurm",
+    "lsf",
+    "mpi",
+    "torchrun",
+    "c10d",
+    "nccl",
+    "cuda",
+    "gpu_hardware",
+    "software",
+    "filesystem",
+    "container",
+    "python",
+    "site",
+]
+SignatureRole = Literal["cause", "consequence"]
+SignatureKind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
+MemoryShortage = Literal["full", "fragmentation", "other_processes"]
+Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
+ShortText = Annotated[str, Meta(min_length=1, max_length=400)]
+# Before and after the literal [characters]: window in which a site's pattern is searched.
+_BEFORE, _AFTER = 256, 768
+_log = logging.getLogger(__name__)
+
+
+class Explanation(Value, frozen=True, kw_only=True):
+    """What happened, why, and what to do; `{name}` is replaced by the value in the line."""
+
+    title: ShortText
+    cause: ShortText
+    advice: ShortText
+
+
+class SignatureEntry(Explanation, frozen=True, kw_only=True):
+    """A signature as it is written in a file, below its id."""
+
+    group: Annotated[SignatureGroup, Meta(description="Section of the catalogue.")]
+    severity: Annotated[
+        LogSeverity, Meta(description="fatal ends a job; benign looks bad and does no harm.")
+    ]
+    role: Annotated[
+        SignatureRole,
+        Meta(description="consequence: it follows another failure, which is reported elsewhere."),
+    ] = "cause"
+    kind: Annotated[
+        SignatureKind,
+        Meta(
+            description="echo: what a rank says when another has failed; exit: how a process "
+            "ended; kill: it ended without a word; stop: somebody ended the job; general: any "
+            "error, if nothing more precise is known of the line."
+        ),
+    ] = "failure"
+    late: Annotated[
+        bool, Meta(description="The line comes when a step ends, long after the failure.")
+    ] = False
+    literals: Annotated[
+        tuple[Annotated[str, Meta(min_length=4, max_length=200)], ...],
+        Meta(description="Every line of it holds one of them; default: the text in the pattern."),
+    ] = ()
+    pattern: Annotated[
+        Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)],
+        Meta(description="Python regex that is searched in the line, or its parts in a list."),
+    ]
+    example: Annotated[str, Meta(min_length=1, description="What a log says, a line or more.")]
+    sources: Annotated[tuple[str, ...], Meta(description="Pages that document it.")] = ()
+    process: Annotated[
+        str, Meta(description="What the title calls a process whose exit code the line states.")
+    ] = ""
+    by_memory: Annotated[
+        dict[MemoryShortage, Explanation],
+        Meta(description="The explanation instead, for each kind of shortage of GPU memory."),
+    ] = field(default_factory=dict)
+    found_by: Annotated[
+        Composed | None, Meta(description="The reader of several lines that makes it.")
+    ] = None
+
+
+class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
+    """One kind of failure, and the line that identifies it.
+
+    `literals`: every line of it holds at least one of them. `pattern` is searched in `Line.text`;
+    its named groups fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or nothing (see
+    `explain`). `role`: whether the line is a cause of failure or a consequence. `example` is
+    text of a log, one line or more. `origin` is `hpctrain`, or `file:line` of a site's file.
+    """
+
+    id: str
+    origin: str
+    pattern: str
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern; most of them are never needed for a log, so that each is compiled late."""
+        return re.compile(self.pattern)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the match; in a long line, a site's pattern is searched near a literal.
+
+        A site's pattern that takes too long is named, and finds nothing from then on.
+        """
+        if self.origin == PACKAGED:
+            return self.compiled.search(text)
+        if len(text) > _BEFORE + _AFTER:
+            places = [at for literal in self.literals if (at := text.find(literal)) >= 0]
+            start = max(0, min(places, default=0) - _BEFORE)
+            text = text[start : start + _BEFORE + _AFTER]
+        known = self._timed.is_slow
+        match = self._timed.search(text)
+        if self._timed.is_slow and not known:
+            _log.warning("%s: the pattern of %s takes too long; left out", self.origin, self.id)
+        return match
+
+    @cached_property
+    def _timed(self) -> TimedPattern:
+        return TimedPattern(self.pattern)
+
+
+class Sighting(Value, frozen=True, kw_only=True):
+    """A signature seen in a log.
+
+    `text` is the line, or a summary of the lines of a box or traceback, at most 500 characters.
+    `time` is ISO 8601 text without a zone, if the line has a time. `groups` are the named groups of
+    the pattern that matched; the groups of several lines are merged.
+    """
+
+    signature: str
+    source: str
+    line: int
+    text: str
+    rank: int | None = None
+    node: str | None = None
+    time: str | None = None
+    groups: tuple[tuple[str, str], ...] = ()
+
+
+# Catalogue: all signatures in the order in which they are tried, those of a site first.
+
+FOLDER = "signatures"
+# In a pattern of the package: what sbatch says when it refuses a job.
+_REFUSALS = "{refusals}"
+
+
+class _Files(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    files: tuple[str, ...]
+
+
+class Catalogue:
+    """Signatures in the order in which they are tried on a line, with their literals.
+
+    `owners` maps a literal to the positions in `single` of the signatures that use it.
+    """
+
+    def __init__(self, signatures: Iterable[Signature]) -> None:
+        self.signatures = tuple(signatures)
+        self.by_id = {one.id: one for one in self.signatures}
+        # The others are made of several lines.
+        self.single = tuple(one for one in self.signatures if one.found_by is None)
+        self.literals = frozenset(
+            literal.encode() for one in self.signatures for literal in one.literals
+        )
+        self.owners: dict[bytes, list[int]] = defaultdict(list)
+        for number, one in enumerate(self.single):
+            for literal in one.literals:
+                self.owners[literal.encode()].append(number)
+
+
+def catalogue() -> Catalogue:
+    """Return all signatures: `signatures/*.yaml` of each site folder, and the package's.
+
+    Raises:
+        SignatureError: a site's file is wrong, with file:line.
+    """
+    return _of(site_folders())
+
+
+# The folders of a process stay the same; tests have several.
+@lru_cache(maxsize=4)
+def _of(folders: tuple[Path, ...]) -> Catalogue:
+    own = {one.id: one for one in _own(folders)}
+    return Catalogue((*own.values(), *(one for one in packaged() if one.id not in own)))
+
+
+@cache
+def packaged() -> tuple[Signature, ...]:
+    """Return the signatures that come with the package."""
+    names = load_data("signature_files.yaml", _Files).files
+    paths = [data_file(FOLDER, f"{name}.yaml") for name in names]
+    # The package's tests have checked them.
+    return tuple(one for path in paths for one in read_signatures(path, PACKAGED)[1])
+
+
+def _own(folders: Iterable[Path]) -> Iterator[Signature]:
+    """Yield those of a site or user; of one id, that of the first folder."""
+    composed = {one.id for one in packaged() if one.found_by is not None}
+    known: dict[str, Signature] = {}
+    for folder in dict.fromkeys(folders):
+        here: dict[str, Signature] = {}
+        for path in sorted((folder / FOLDER).glob("*.yaml")):
+            for one in read_own(path):
+                _check_id(one, composed, here.get(one.id))
+                here[one.id] = one
+        known = {**here, **known}
+        yield from (one for name, one in here.items() if known[name] is one)
+
+
+def _check_id(one: Signature, composed: set[str], other: Signature | None) -> None:
+    place = f"{one.origin}: signatures.{one.id}"
+    if one.id in composed:
+        raise SignatureError(
+            f"{place}: hpctrain makes this one of several lines; choose another id",
+            "hpctrain diagnose --list names the ids",
+        )
+    if other is not None:
+        raise SignatureError(f"{place}: the id stands at {other.origin}, too; choose another")
+
+
+# Names that a title may contain although they are not groups of the pattern; see `explain`.
+FILLED_IN = frozenset({"of_rank", "these_tasks", "rank", "node"})
+# Groups that come from several lines: torchrun's report, a traceback.
+_TAKEN = frozenset({"root", "file", "line", "caller"})
+_ID = re.compile(r"[a-z][a-z0-9_]{2,79}")
+_NAME = re.compile(r"\{(\w+)\}")
+_LEAST = 4
+_LONGEST = 2000
+
+
+class SignatureFile(Value, frozen=True, kw_only=True):
+    """The content of a file: id -> signature."""
+
+    schema: Literal[1]
+    signatures: Annotated[dict[str, SignatureEntry], Meta(min_length=1)]
+
+
+def read_signatures(
+    path: Path, origin: str = ""
+) -> tuple[Sourced[SignatureFile], tuple[Signature, ...]]:
+    """Return a file and its signatures, in order; their origin is its lines unless given.
+
+    Raises:
+        SignatureError: with file:line; the file is no YAML, or not of its type.
+    """
+    document = read(path, SignatureError)
+    file = decode(document.data, SignatureFile, document.origins, SignatureError)
+    return file, tuple(
+        _signature(name, entry, origin or file.near(f"signatures.{name}"))
+        for name, entry in file.value.signatures.items()
+    )
+
+
+def read_own(path: Path) -> Iterator[Signature]:
+    """Yield the signatures of a file of a site or user, in order.
+
+    Raises:
+        SignatureError: with file:line; unknown keys, a pattern that is no regex, no literal of 4
+        characters, an example that is not matched, a title that names what the pattern does not
+        find.
+    """
+    file, signatures = read_signatures(path)
+    for signature in signatures:
+        check(signature, file)
+        _check_own(signature, file)
+        yield signature
+
+
+def _signature(name: str, entry: SignatureEntry, origin: str) -> Signature:
+    stated = {key: getattr(entry, key) for key in entry.__struct_fields__}
+    pattern = entry.pattern if isinstance(entry.pattern, str) else "".join(entry.pattern)
+    if origin == PACKAGED and _REFUSALS in pattern:
+        pattern = pattern.replace(_REFUSALS, "|".join(map(re.escape, known_refusals())))
+    literals = entry.literals or tuple(filter(None, [literal_of(pattern)]))
+    return Signature(**{**stated, "pattern": pattern, "literals": literals}, id=name, origin=origin)
+
+
+def check(signature: Signature, file: Sourced[SignatureFile]) -> None:
+    """Check the rules that the types do not express.
+
+    Raises:
+        SignatureError: with file:line.
+    """
+    if not _ID.fullmatch(signature.id):
+        place = file.near(f"signatures.{signature.id}")
+        raise SignatureError(
+            f"{place}: the id {signature.id!r} must be 3 to 80 lower-case letters, digits and _"
+        )
+    groups = _check_pattern(signature, file)
+    _check_literals(signature, file)
+    _check_example(signature, file)
+    for key in ("title", "cause", "advice"):
+        for name in _NAME.findall(getattr(signature, key)):
+            if name not in groups and name not in FILLED_IN:
+                known = ", ".join(sorted({*groups, *FILLED_IN}))
+                text = f"{{{name}}} is no group of the pattern{nearest(name, groups)}"
+                raise _error(signature, file, key, f"{text}; known: {known}")
+
+
+def _check_own(signature: Signature, file: Sourced[SignatureFile]) -> None:
+    """Refuse features that only signatures of the package may use."""
+    if taken := sorted(_TAKEN.intersection(signature.compiled.groupindex)):
+        text = f"the group {taken[0]!r} is filled from tracebacks; call it something else"
+        raise _error(signature, file, "pattern", text)
+    if signature.found_by is not None:
+        text = "only hpctrain's own code makes a signature of several lines; leave this key out"
+        raise _error(signature, file, "found_by", text)
+
+
+def _check_pattern(signature: Signature, file: Sourced[SignatureFile]) -> set[str]:
+    """Return the named groups of the pattern."""
+    if len(signature.pattern) > _LONGEST:
+        raise _error(signature, file, "pattern", f"is longer than {_LONGEST} characters")
+    try:
+        groups = set(TimedPattern(signature.pattern).groupindex)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise _error(signature, file, "pattern", f"the regex cannot be read: {error}") from None
+    return groups
+
+
+def _check_literals(signature: Signature, file: Sourced[SignatureFile]) -> None:
+    if not signature.literals or min(len(one.encode()) for one in signature.literals) < _LEAST:
+        raise _error(
+            signature,
+            file,
+            "pattern",
+            f"the regex has no text of {_LEAST} characters or more that every match holds",
+            "logs are searched for it first; name it: literals: ['quota daemon']",
+        )
+    for number, literal in enumerate(signature.literals):
+        if set(literal) & set("\r\n"):
+            raise _error(signature, file, f"literals.{number}", "must stand on one line")
+
+
+def _check_example(signature: Signature, file: Sourced[SignatureFile]) -> None:
+    if signature.found_by is not None:
+        return
+    lines = signature.example.splitlines()
+    held = [line for line in lines if any(literal in line for literal in signature.literals)]
+    if not held:
+        shown = ", ".join(map(repr, signature.literals))
+        raise _error(signature, file, "example", f"holds none of the literals {shown}")
+    if not any(map(signature.search, held)):
+        raise _error(signature, file, "example", f"the pattern does not match {held[0]!r}")
+
+
+def _error(
+    signature: Signature, file: Sourced[SignatureFile], key: str, text: str, hint: str = ""
+) -> SignatureError:
+    path = f"signatures.{signature.id}.{key}"
+    return SignatureError(f"{file.near(path)}: {path}: {text}", hint)
+
+
+# Sighting -> title, cause and advice, filled with the values of the line; exit codes.
+
+_NAMED = re.compile(r"\{(\w+)\}")
+_UNKNOWN = "?"
+_SIZE = r"[\d.]{1,16} (?:[KMGTPE]i?B|bytes|B)\b"
+_ONE = re.compile(_SIZE)
+_UNITS = {"bytes": 1, "B": 1} | {
+    f"{letter}{ending}": float(base**power)
+    for power, letter in enumerate("KMGTPE", 1)
+    for ending, base in (("iB", 1024), ("B", 1000))
+}
+# A smaller fraction of the GPU's memory is not the cause.
+_SMALL = 0.05
+_ROUNDING = 1.02
+
+
+class Ended(Value, frozen=True, kw_only=True):
+    """How a process ended, in words; `how` continues a sentence after the name of the process."""
+
+    how: str
+    cause: str
+    advice: str
+
+
+class _Codes(Ended, frozen=True, kw_only=True):
+    """The meaning of some codes; `crash`: a signal that is not sent to end a job."""
+
+    codes: tuple[str, ...]
+    crash: bool = False
+
+
+class _File(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    exit_codes: tuple[_Codes, ...]
+    other: Ended
+
+
+@cache
+def _file() -> _File:
+    return load_data("exit_codes.yaml", _File)
+
+
+@cache
+def _by_code() -> dict[str, _Codes]:
+    return {code: row for row in _file().exit_codes for code in row.codes}
+
+
+def ended(exit_code: str) -> Ended:
+    """Return what an exit code means."""
+    known = _by_code().get(exit_code)
+    if known is not None:
+        return known
+    other = _file().other
+    return Ended(
+        how=other.how.replace("{exit_code}", exit_code),
+        cause=other.cause,
+        advice=other.advice.replace("{exit_code}", exit_code),
+    )
+
+
+def is_crash(exit_code: str) -> bool:
+    """Whether a process was killed or crashed without a message."""
+    known = _by_code().get(exit_code)
+    return known is not None and known.crash
+
+
+def explain(signature: Signature, sighting: Sighting) -> Explanation:
+    """Return the explanation of a sighting; values that the line does not state are `?`."""
+    groups = dict(sighting.groups)
+    explanation = Explanation(title=signature.title, cause=signature.cause, advice=signature.advice)
+    if signature.by_memory and (kind := kind_of(groups)):
+        explanation = signature.by_memory.get(kind, explanation)
+    if "refused" in groups and (refusal := refusal_of(groups["refused"])):
+        named = named_options(groups["refused"])
+        about = f" (--{named[0]})" if len(named) == 1 else ""
+        meaning = f"Slurm refused the job: {refusal.meaning}{about}"
+        advice = refusal.advice or signature.advice
+        explanation = Explanation(title=meaning, cause=groups["refused"], advice=advice)
+    if signature.process:
+        explanation = _how_it_ended(signature.process, groups) or explanation
+    rank = groups.get("rank") if sighting.rank is None else sighting.rank
+    groups["of_rank"] = "" if rank is None else f" of rank {rank}"
+    if sighting.node:
+        groups.setdefault("node", sighting.node)
+    # Messages of old PyTorch versions contain only the total of reserved memory.
+    groups.setdefault("unused", groups.get("reserved", _UNKNOWN))
+    groups.setdefault("message", groups.get("code", ""))
+    tasks = groups.get("tasks", "")
+    groups["these_tasks"] = f"Task{'' if tasks.isdecimal() else 's'} {tasks}"
+
+    def fill(text: str) -> str:
+        filled = _NAMED.sub(lambda name: groups.get(name[1], _UNKNOWN).rstrip(), text)
+        return filled.replace("  ", " ")
+
+    return Explanation(
+        title=fill(explanation.title).rstrip(" :"),
+        cause=fill(explanation.cause),
+        advice=fill(explanation.advice),
+    )
+
+
+def _how_it_ended(process: str, groups: Mapping[str, str]) -> Explanation | None:
+    """Return the explanation of the exit code that a launcher reports."""
+    by_signal = groups.get("killed") or groups.get("number")
+    code = f"-{by_signal}" if by_signal else groups.get("exitcode")
+    if not code:
+        return None
+    end = ended(code)
+    return Explanation(title=f"{process} {end.how}", cause=end.cause, advice=end.advice)
+
+
+def size(text: str) -> float:
+    """Return the bytes of `1.5 GiB`; 0 if the text is not a size."""
+    number, _, unit = text.partition(" ")
+    try:
+        return float(number) * _UNITS[unit]
+    except (ValueError, KeyError):
+        return 0.0
+
+
+def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
+    """Return how many of the `taken` bytes other processes hold; this one holds at least `own`."""
+    sizes = [size(text) for text in _ONE.findall(groups.get("others", ""))]
+    # In a container, PyTorch cannot determine which of the processes is its own.
+    if "used" not in groups and sum(sizes) + own > _ROUNDING * taken:
+        sizes.sort()
+        itself = next((held for held in sizes if held * _ROUNDING >= own), 0.0)
+        return sum(sizes) - itself
+    return sum(sizes)
+
+
+def kind_of(groups: Mapping[str, str]) -> MemoryShortage | None:
+    """Return the cause of the memory shortage, from the groups of `cuda_oom`; None if unknown."""
+    tried, total, free, allocated, unused, reserved = (
+        size(groups.get(name, ""))
+        for name in ("tried", "total", "free", "allocated", "unused", "reserved")
+    )
+    if not total or not allocated:
+        return None
+    unused = unused or max(reserved - allocated, 0.0)
+    others = _others(groups, allocated + unused, total - free)
+    if others >= _SMALL * total and others + free >= tried and others > unused:
+        return "other_processes"
+    if unused >= _SMALL * total and unused + free >= tried:
+        return "fragmentation"
+    return "full"

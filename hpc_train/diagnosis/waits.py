@@ -1,0 +1,622 @@
+"""Reports of PyTorch's watchdog on collectives that timed out, and on the progress of each rank.
+
+All versions since 1.10 print two kinds of line: the collective that timed out (`WorkNCCL(…)`), and
+the progress of the process group of a rank (`last enqueued … last completed …`). `[Rank r]` is the
+rank within the group; the prefix of the line has the global rank.
+"""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.base.regularfile import read_regular
+from hpc_train.base.value import Value
+from hpc_train.diagnosis.diagnosis import Evidence
+from hpc_train.logs.line import Line
+
+_WAIT = re.compile(
+    r"(?:\[Rank (?P<rank>\d{1,7})\] )?Watchdog caught collective operation timeout: "
+    r"Work\w{1,12}\((?:SeqNum=(?P<seq>\d{1,12}), )?OpType=(?P<op>\w{1,60})"
+    r"(?:, (?:Tensor|NumelIn=(?P<numel_in>\d{1,15}), NumelOut=(?P<numel_out>\d{1,15})))?"
+)
+_RAN = re.compile(r"ran for (\d{1,12}) milliseconds")
+_GROUP = re.compile(
+    r"\[PG (?:ID \S{1,80} PG GUID )?(?P<group>[^\s()\]]{1,80}) ?(?:\([^)\]]{0,80}\))? "
+    r"?Rank (?P<rank>\d{1,7})\]"
+)
+_LAST = re.compile(
+    r"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,12}), "
+    r"(?:last started (?:NCCL )?work: [^,]{1,80}, )?"
+    r"last completed (?:NCCL )?work: (?P<completed>-?\d{1,12})"
+)
+_NAMED = re.compile(r"\[rank(\d{1,7})\]:")
+_AT = re.compile(r"(?:at work(?: sequence id)?|at NCCL work): (\d{1,12})")
+
+
+class Wait(Value, frozen=True, kw_only=True):
+    """A rank waited in a collective until its timeout; `sizes` are the elements in and out."""
+
+    rank: int | None
+    number: int | None
+    op: str
+    sizes: str
+    ran_s: float | None
+    source: str
+    line: int
+
+
+class Progress(Value, frozen=True, kw_only=True):
+    """The last collectives of a process group that a rank started, and that it completed.
+
+    `stuck` is the collective that timed out, if the line names it.
+    """
+
+    rank: int | None
+    group: str
+    enqueued: int
+    completed: int
+    stuck: int | None
+    source: str
+    line: int
+
+
+class CollectiveReader:
+    """Finds both kinds of line in one log."""
+
+    literals = (b"Watchdog caught collective operation timeout", b"ast enqueued ")
+    wants_next = False
+
+    def __init__(self, source: str = "") -> None:
+        self._source = source
+
+    def read(self, line: Line) -> Iterator[Wait | Progress]:
+        """Yield the timeout or the progress that a line reports."""
+        text = line.text
+        wait = _WAIT.search(text)
+        if wait is not None:
+            yield self._wait(line, wait)
+        last = _LAST.search(text)
+        if last is not None:
+            yield self._progress(line, last)
+
+    def _wait(self, line: Line, match: re.Match[str]) -> Wait:
+        ran = _RAN.search(line.text, match.end())
+        sizes = f"{match['numel_in']} in, {match['numel_out']} out" if match["numel_in"] else ""
+        return Wait(
+            rank=_rank(line, match["rank"]),
+            number=None if match["seq"] is None else int(match["seq"]),
+            op=match["op"],
+            sizes=sizes,
+            ran_s=int(ran[1]) / 1000 if ran else None,
+            source=self._source,
+            line=line.number,
+        )
+
+    def _progress(self, line: Line, match: re.Match[str]) -> Progress:
+        group, at = _GROUP.search(line.text), _AT.search(line.text)
+        return Progress(
+            rank=_rank(line, group["rank"] if group else None),
+            group=group["group"] if group else "",
+            enqueued=int(match["enqueued"]),
+            completed=int(match["completed"]),
+            stuck=int(at[1]) if at else None,
+            source=self._source,
+            line=line.number,
+        )
+
+
+def _rank(line: Line, stated: str | None) -> int | None:
+    if line.rank is not None:
+        return line.rank
+    # Ray and other programs print their own name before that of PyTorch.
+    named = _NAMED.search(line.text)
+    rank = named[1] if named else stated
+    return None if rank is None else int(rank)
+
+
+# Dumps of torch's flight recorder: the last collectives of each rank, written after a timeout.
+#
+# torch writes one file for each rank, a pickle of dicts, lists, texts and numbers, or JSON
+# (`FlightRecorder.hpp` of torch 2.13, version 2.10 of the format; `torchfrtrace` reads the same).
+# A pickle may name any function, so that one which names any is refused.
+
+# Of `$HPCTRAIN_LOG_DIR/nccl_trace_rank_`, to which torch adds the rank.
+PATTERN = "nccl_trace_rank_*[0-9]"
+_RANK = re.compile(r"_(\d{1,7})\Z")
+# 2000 operations with their stacks are a few MB.
+_MOST_BYTES = 64 << 20
+_TORCH = ("/torch/", "/site-packages/")
+
+
+class Operation(Value, frozen=True, kw_only=True):
+    """A collective that a rank enqueued: `sizes` are the shapes of its inputs.
+
+    `open` is whether it had neither ended nor been retired. `place` is where the program called it.
+    """
+
+    group: str
+    number: int
+    name: str
+    sizes: str
+    open: bool
+    place: str
+
+
+class FlightDump(Value, frozen=True, kw_only=True):
+    """What one rank did last: its collectives, in order; the last number that it enqueued by group.
+
+    `groups` are the process groups by name, as their descriptions and global ranks. `exchanging` is
+    whether a send or receive of the rank had not ended; these have numbers of their own.
+    """
+
+    rank: int
+    source: str
+    operations: tuple[Operation, ...]
+    enqueued: dict[str, int]
+    groups: dict[str, tuple[str, tuple[int, ...]]]
+    exchanging: bool = False
+
+
+def read_dump(path: Path, source: str) -> FlightDump:
+    """Read the dump of one rank; `source` is its name in evidence.
+
+    Raises:
+        LogParseError: it is no such dump, too large, or a pickle that names a function; or it
+        cannot be read.
+    """
+    number = _RANK.search(path.name)
+    if number is None:
+        raise LogParseError(f"{source}: no dump of torch's flight recorder: its name has no rank")
+    try:
+        content = read_regular(path, _MOST_BYTES)
+    except OSError as error:
+        raise LogParseError(f"{source}: it cannot be read: {error.strerror}") from error
+    try:
+        return _dump(_decoded(content), int(number[1]), source)
+    except _FunctionError as error:
+        raise LogParseError(f"{source}: no dump of torch's flight recorder: {error}") from error
+    except _DAMAGED as error:
+        raise LogParseError(
+            f"{source}: this dump of torch's flight recorder is damaged, or its rank was ended "
+            "before all of it was written; it is left out"
+        ) from error
+
+
+# What a damaged pickle or JSON raises, and values of another form.
+_DAMAGED = (
+    pickle.UnpicklingError,
+    ArithmeticError,
+    AttributeError,
+    EOFError,
+    LookupError,
+    MemoryError,
+    RecursionError,
+    TypeError,
+    ValueError,
+)
+
+
+class _FunctionError(pickle.UnpicklingError):
+    """A pickle that names a function."""
+
+
+class _Plain(pickle.Unpickler):
+    """Makes dicts, lists, tuples, texts and numbers, and nothing else."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        raise _FunctionError(f"it names {module}.{name}, which is not loaded")
+
+
+def _decoded(content: bytes) -> Mapping[str, Any]:
+    found = json.loads(content) if content[:1] == b"{" else _Plain(BytesIO(content)).load()
+    if not isinstance(found, dict):
+        raise TypeError("it is no mapping")
+    return found
+
+
+def _dump(found: Mapping[str, Any], rank: int, source: str) -> FlightDump:
+    entries = found.get("entries", ())
+    operations = tuple(_operation(entry) for entry in entries if not entry.get("is_p2p"))
+    enqueued: dict[str, int] = {}
+    for one in operations:
+        enqueued[one.group] = max(one.number, enqueued.get(one.group, 0))
+    return FlightDump(
+        rank=rank,
+        source=source,
+        operations=operations,
+        enqueued=enqueued,
+        groups={
+            str(name): (str(group["desc"]), _ranks(group["ranks"]))
+            for name, group in found["pg_config"].items()
+        },
+        exchanging=any(_is_open(entry) for entry in entries if entry.get("is_p2p")),
+    )
+
+
+def _operation(entry: Mapping[str, Any]) -> Operation:
+    return Operation(
+        group=str(entry["process_group"][0]),
+        number=int(entry["collective_seq_id"]),
+        name=str(entry["profiling_name"]).rpartition(":")[2],
+        sizes=", ".join("x".join(map(str, size)) or "1" for size in entry["input_sizes"]),
+        open=_is_open(entry),
+        place=_place(entry.get("frames", ())),
+    )
+
+
+def _is_open(entry: Mapping[str, Any]) -> bool:
+    return bool(entry["state"] != "completed" and not entry["retired"])
+
+
+def _place(frames: Sequence[Mapping[str, Any]]) -> str:
+    """Return the innermost frame of the program: `train.py:42`."""
+    for frame in frames:
+        file = str(frame["filename"])
+        if not any(folder in file for folder in _TORCH):
+            return f"{Path(file).name}:{frame['line']}"
+    return ""
+
+
+def _ranks(text: str) -> tuple[int, ...]:
+    return tuple(int(word) for word in re.findall(r"\d{1,7}", str(text)))
+
+
+# Timeouts of a collective on all ranks -> the rank that did not join it, or the cause.
+
+# A job that hangs in one of its first collectives has never communicated.
+_FIRST = 20
+# Name of the group of all ranks.
+_DEFAULT = "0"
+
+
+class Hang(Value, frozen=True, kw_only=True):
+    """The explanation of a collective that timed out; `late` are the ranks that did not join."""
+
+    title: str
+    cause: str
+    advice: str
+    late: tuple[int, ...] = ()
+
+
+def explain_hang(
+    waits: Sequence[Wait], progress: Sequence[Progress], ranks: int | None
+) -> Hang | None:
+    """Return the rank that the others waited for, if known; None without a timeout.
+
+    `ranks` is the number of ranks of the job, if known.
+    """
+    # Later waits of a rank repeat the first one, or belong to another group.
+    first: dict[int, Wait] = {}
+    for wait in waits:
+        first.setdefault(-1 if wait.rank is None else wait.rank, wait)
+    if not first:
+        return None
+    chief = min(first.values(), key=lambda wait: (wait.number is None, wait.number or 0))
+    together = {rank: wait for rank, wait in first.items() if wait.number == chief.number}
+    waited = _waited(chief, together)
+    group = [one for one in progress if one.group == _group_of(chief, progress)]
+    return (
+        _mismatch(together)
+        or _apart(chief, first, progress)
+        or _behind(chief, group, set(together), waited)
+        or _absent(first, group, ranks, waited)
+        or _everyone(chief, set(first), group, ranks, waited)
+    )
+
+
+def _group_of(chief: Wait, progress: Sequence[Progress]) -> str:
+    """Return the process group of the wait: only the next lines of the rank contain it."""
+    own = [one for one in progress if one.rank == chief.rank]
+    stuck = [one.group for one in own if one.stuck is not None and one.stuck == chief.number]
+    rest = [one.group for one in own] or [one.group for one in progress]
+    return next(iter(stuck or rest), "")
+
+
+def _waited(chief: Wait, together: Mapping[int, Wait]) -> str:
+    ranks = sorted(rank for rank in together if rank >= 0)
+    who = f"{listed(ranks)} waited" if ranks else "A rank waited"
+    long = f" {chief.ran_s:.0f} s" if chief.ran_s is not None else ""
+    return f"{who}{long} in {_name(chief)}"
+
+
+def _name(wait: Wait) -> str:
+    return wait.op if wait.number is None else f"collective {wait.number} ({wait.op})"
+
+
+def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
+    kinds: dict[str, list[int]] = defaultdict(list)
+    for rank, wait in together.items():
+        kinds[wait.op].append(rank)
+    what = "other collectives"
+    if len(kinds) < 2:
+        # These collectives have equal sizes on all ranks; others may have different sizes.
+        alike = [wait for wait in together.values() if wait.op.startswith(("ALLREDUCE", "BROAD"))]
+        kinds = defaultdict(list)
+        for rank, wait in together.items():
+            if wait in alike and wait.sizes:
+                kinds[f"{wait.op} of {wait.sizes}"].append(rank)
+        what = "other sizes"
+    if len(kinds) < 2:
+        return None
+    sides = "; ".join(f"{listed(sorted(ranks))}: {kind}" for kind, ranks in kinds.items())
+    few = min(kinds.values(), key=len)
+    number = next(iter(together.values())).number
+    return Hang(
+        title=f"The ranks called {what} at the same place ({number}): {sides}",
+        cause="the program takes another way on some ranks (an `if rank`, a data-dependent branch, "
+        "an uneven number of batches), so that their collectives do not fit together",
+        advice="make every rank call the same collectives in the same order; "
+        "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
+        late=tuple(sorted(few)),
+    )
+
+
+def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress]) -> Hang | None:
+    """Find the ranks that are in an earlier collective than the others."""
+    mine = _group_of(chief, progress)
+    ahead = [
+        wait
+        for wait in first.values()
+        if wait.number != chief.number and _group_of(wait, progress) == mine
+    ]
+    if not ahead or None in (wait.number for wait in ahead):
+        return None
+    late = sorted(r for r, wait in first.items() if r >= 0 and wait.number == chief.number)
+    others = sorted(wait.rank for wait in ahead if wait.rank is not None)
+    if not late or len(late) > len(others):
+        return None
+    next_one = min(wait.number or 0 for wait in ahead)
+    return Hang(
+        title=f"{listed(late)} stood in {_name(chief)}, {listed(others).lower()} "
+        f"{'was' if len(others) == 1 else 'were'} at {next_one} or later",
+        cause="the ranks did not call the same number of collectives: one took fewer batches, left "
+        "a loop early or skipped a step",
+        advice=f"look at what {listed(late).lower()} did last; give all ranks the same number of "
+        "batches (drop_last, a sampler that pads, join() of DistributedDataParallel)",
+        late=tuple(late),
+    )
+
+
+def _behind(chief: Wait, group: Sequence[Progress], waiting: set[int], waited: str) -> Hang | None:
+    """Find the ranks that had not enqueued the collective in which the others waited."""
+    if chief.number is None:
+        return None
+    reached: dict[int, int] = {}
+    for one in group:
+        if one.rank is not None:
+            reached[one.rank] = max(one.enqueued, reached.get(one.rank, one.enqueued))
+    late = sorted(
+        rank for rank, last in reached.items() if last < chief.number and rank not in waiting
+    )
+    if not late:
+        return None
+    last = max(reached[rank] for rank in late)
+    return Hang(
+        title=f"{waited}, and {listed(late).lower()} did not come: last enqueued {last}",
+        cause="a rank does something else while the others communicate: slow reading or writing, "
+        "evaluation or saving on one rank, an exception that is caught, a loop of another length",
+        advice=f"look at what {listed(late).lower()} did last (py-spy dump, its own log); let all "
+        "ranks take the same number of steps, or raise the timeout of init_process_group",
+        late=tuple(late),
+    )
+
+
+def _absent(
+    first: Mapping[int, Wait], group: Sequence[Progress], ranks: int | None, waited: str
+) -> Hang | None:
+    """Find the ranks that reported no timeout, if most of them did."""
+    heard = {rank for rank in first if rank >= 0} | {
+        one.rank for one in group if one.rank is not None
+    }
+    silent = sorted(set(range(ranks or 0)) - heard)
+    # The members are known only for the group of all ranks.
+    everybody = {one.group for one in group} <= {"", _DEFAULT}
+    if not silent or len(silent) >= len(heard) or not everybody:
+        return None
+    return Hang(
+        title=f"{waited}; {listed(silent).lower()} reported no timeout",
+        cause="a rank that does not wait has not come: it died, hangs in its own code, or its node "
+        "is gone",
+        advice=f"look at the end of the log of {listed(silent).lower()} and at its node "
+        "(dmesg, sacct, nvidia-smi)",
+        late=tuple(silent),
+    )
+
+
+def _everyone(
+    chief: Wait, heard: set[int], group: Sequence[Progress], ranks: int | None, waited: str
+) -> Hang:
+    most = max((one.completed for one in group), default=None)
+    started = chief.number is not None and chief.number > _FIRST
+    if ranks is not None and len(heard) < ranks:
+        verb = "is" if len(heard) == 1 else "are"
+        where = f"only {len(heard)} of {ranks} ranks {verb} in these logs, "
+        where += "so who did not come is not known; "
+    else:
+        where = "all ranks wait in the same collective; "
+    if not started and (most is None or most <= _FIRST):
+        return Hang(
+            title=f"{waited}, one of the first of the job: the ranks do not reach one another",
+            cause=where + "at the start this is mostly the transport: IOMMU or ACS, a firewall, a "
+            "wrong interface, peer access between GPUs, or a rank that never came so far",
+            advice="run again with NCCL_DEBUG=INFO and look at the channels; try NCCL_P2P_DISABLE=1"
+            " (one node) or NCCL_IB_DISABLE=1 (several), and set NCCL_SOCKET_IFNAME; without "
+            "them again once the cause is found",
+        )
+    return Hang(
+        title=f"{waited}, long after the start",
+        cause=where + "after many good ones this is mostly a rank that is slow (reading, saving, "
+        "evaluation) or a node or link that has died",
+        advice="look for the rank that is late (py-spy dump, TORCH_NCCL_TRACE_BUFFER_SIZE=2000 and "
+        "TORCH_NCCL_DUMP_ON_TIMEOUT=1), for dead nodes (sacct, dmesg) and link errors; raise the "
+        "timeout of init_process_group only for work that is known to be long",
+    )
+
+
+def listed(ranks: Sequence[int]) -> str:
+    """Return `Rank 3`, `Ranks 0-2, 5`."""
+    parts: list[list[int]] = []
+    for rank in ranks:
+        if parts and rank == parts[-1][-1] + 1:
+            parts[-1].append(rank)
+        else:
+            parts.append([rank])
+    shown = [f"{run[0]}-{run[-1]}" if len(run) > 1 else str(run[0]) for run in parts]
+    more = f" and {len(shown) - 12} more" if len(shown) > 12 else ""
+    return f"Rank{'s' * (len(ranks) != 1)} {', '.join(shown[:12])}{more}"
+
+
+# Dumps of torch's flight recorder -> the collective that did not end, and who waited in it.
+
+# Lines of a finding that show what late ranks did last.
+_SHOWN = 4
+
+
+def explain_dumps(
+    dumps: Sequence[FlightDump], ranks: int | None
+) -> tuple[Hang | None, tuple[Evidence, ...]]:
+    """Return which rank the others waited for, and its last collective; None if they do not tell.
+
+    `ranks` is the number of ranks of the job, if known.
+    """
+    stuck = stuck_in(dumps)
+    if stuck is None:
+        return None, ()
+    hang = explain_hang(*waits_of(dumps, stuck), ranks)
+    if hang is None or not hang.late:
+        return None, ()
+    return hang, tuple(last_words(dumps, stuck))[:_SHOWN]
+
+
+class Stuck(Value, frozen=True, kw_only=True):
+    """The collective `number` of a group, which the ranks `waiting` enqueued and `late` did not."""
+
+    group: str
+    number: int
+    waiting: tuple[int, ...]
+    late: tuple[int, ...]
+
+
+def stuck_in(dumps: Sequence[FlightDump]) -> Stuck | None:
+    """Return the collective to blame: one whose late ranks wait for nothing, where there is one.
+
+    A rank that is late in one group because it waits in another is a victim, too, and so is one
+    that waits for a send or receive: it is not among `late`. Without another late rank, the dumps
+    do not tell: None.
+    """
+    found = list(_each_stuck(dumps))
+    exchanging = {one.rank for one in dumps if one.exchanging}
+    busy = exchanging | {one.rank for one in dumps if any(op.open for op in one.operations)}
+    stuck = min(found, key=lambda one: (not one.late, bool(busy & set(one.late))), default=None)
+    if stuck is None or not exchanging & set(stuck.late):
+        return stuck
+    late = tuple(rank for rank in stuck.late if rank not in exchanging)
+    return replace(stuck, late=late) if late else None
+
+
+def _each_stuck(dumps: Sequence[FlightDump]) -> Iterator[Stuck]:
+    for group in dict.fromkeys(name for one in dumps for name in one.enqueued):
+        members = [
+            one
+            for one in dumps
+            if group in one.enqueued or one.rank in one.groups.get(group, ("", ()))[1]
+        ]
+        reached = {one.rank: one.enqueued.get(group, 0) for one in members}
+        every = min(reached.values())
+        ended = _ended(members, group)
+        left = (one for one in _open(members, group) if one > every or one not in ended)
+        number = min(left, default=every + 1)
+        waiting = tuple(sorted(rank for rank, last in reached.items() if last >= number))
+        if waiting:
+            late = tuple(sorted(set(reached) - set(waiting)))
+            yield Stuck(group=group, number=number, waiting=waiting, late=late)
+
+
+def _open(dumps: Sequence[FlightDump], group: str) -> Iterator[int]:
+    for one in dumps:
+        yield from (op.number for op in one.operations if op.open and op.group == group)
+
+
+def _ended(dumps: Sequence[FlightDump], group: str) -> set[int]:
+    """Return the collectives that ended on a rank: where all take part, they end on the others.
+
+    A rank notes the end of a collective a while after it.
+    """
+    return {
+        op.number for one in dumps for op in one.operations if op.group == group and not op.open
+    }
+
+
+def waits_of(
+    dumps: Sequence[FlightDump], stuck: Stuck
+) -> tuple[tuple[Wait, ...], tuple[Progress, ...]]:
+    """Return what the ranks of the group would have printed of it."""
+    waits, progress = [], []
+    for dump in dumps:
+        operation = operation_of(dump, stuck)
+        if operation is not None:
+            waits.append(_wait(dump, operation))
+        if dump.rank in (*stuck.waiting, *stuck.late):
+            progress.append(
+                Progress(
+                    rank=dump.rank,
+                    group=stuck.group,
+                    enqueued=dump.enqueued.get(stuck.group, 0),
+                    completed=stuck.number - 1,
+                    stuck=stuck.number,
+                    source=dump.source,
+                    line=0,
+                )
+            )
+    return tuple(waits), tuple(progress)
+
+
+def _wait(dump: FlightDump, operation: Operation) -> Wait:
+    return Wait(
+        rank=dump.rank,
+        number=operation.number,
+        # As the watchdog writes it: ALLREDUCE.
+        op=operation.name.replace("_", "").upper(),
+        sizes=operation.sizes,
+        ran_s=None,
+        source=dump.source,
+        line=0,
+    )
+
+
+def operation_of(dump: FlightDump, stuck: Stuck) -> Operation | None:
+    """Return the collective as one rank enqueued it."""
+    for one in dump.operations:
+        if (one.group, one.number) == (stuck.group, stuck.number):
+            return one
+    return None
+
+
+def last_words(dumps: Sequence[FlightDump], stuck: Stuck) -> Iterator[Evidence]:
+    """Yield the last collective of each late rank, and that of the first one that waited."""
+    for dump in dumps:
+        if dump.rank in stuck.late:
+            own = [one for one in dump.operations if one.group == stuck.group]
+            text = f"its last was {_named(own[-1])}" if own else "it enqueued none"
+        elif dump.rank in stuck.waiting[:1] and (operation := operation_of(dump, stuck)):
+            text = f"it waited in {_named(operation)}"
+        else:
+            continue
+        text = f"flight recorder of rank {dump.rank}, process group {stuck.group}: {text}"
+        yield Evidence(source=dump.source, line=0, text=text, rank=dump.rank)
+
+
+def _named(operation: Operation) -> str:
+    place = f", called at {operation.place}" if operation.place else ""
+    sizes = f" of {operation.sizes}" if operation.sizes else ""
+    return f"collective {operation.number} ({operation.name}{sizes}{place})"

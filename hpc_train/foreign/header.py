@@ -1,0 +1,178 @@
+"""The header of a foreign table -> the meaning of its columns, and the scaling of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from typing import Literal, NamedTuple, get_args
+
+import msgspec
+
+from hpc_train.base.errors import LogParseError, nearest
+from hpc_train.base.metrics import UNITS
+from hpc_train.foreign.csv_table import ResultTable, plain_headings, step_column
+from hpc_train.jobs.study import Scaling
+from hpc_train.logs.result_columns import (
+    AMBIGUOUS,
+    CONDITIONS,
+    COUNTS,
+    FACTORS,
+    KNOWN,
+    MEASURES,
+    OF_RUN,
+    PER_GPU,
+    RATES_PER_GPU,
+    RESULTS,
+    SIZES,
+    SPREADS,
+    UNAMBIGUOUS,
+    UNUSED,
+    heading,
+    misspelt,
+    plain_name,
+)
+from hpc_train.runs.expected_study import ExpectedRun
+
+# Each unknown name is compared with all known ones, and is named in the report.
+_MOST_COLUMNS = 1000
+ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run", "spread", "count"]
+_ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
+
+
+class TableColumn(NamedTuple):
+    """Kind, name and unit of a column."""
+
+    kind: ColumnKind
+    name: str
+    factor: float = 1.0
+    unit: str = ""
+
+
+def columns(table: ResultTable) -> tuple[TableColumn, ...]:
+    """Return the meaning of each column; an unknown name is an axis.
+
+    Raises:
+        LogParseError: a name is misspelt or duplicate, or no column has a size or a result.
+    """
+    where = f"{table.path}:{table.line}"
+    if len(table.names) > _MOST_COLUMNS:
+        raise LogParseError(
+            f"{where}: {len(table.names)} columns, at most {_MOST_COLUMNS}",
+            "keep those of sizes, results and settings",
+        )
+    if step := step_column(table.names):
+        raise LogParseError(
+            f"{where}: a table has one row for each job; the column {step!r} numbers the steps of "
+            "a job",
+            "state one mean of each job, without the warm-up, and call the column `steps` or "
+            "`epochs` if it is the number of all steps or epochs",
+        )
+    names = plain_headings(table.names)
+    words = frozenset(map(plain_name, names))
+    found = _quality_once(
+        [_column("" if _is_needless(name, words) else name, where) for name in names], names
+    )
+    positions: dict[str, int] = {}
+    for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
+        first = table.names[positions.setdefault(column.name, place)]
+        if column.name and positions[column.name] != place:
+            both = repr(name) if first == name else f"{first!r} as {name!r}"
+            raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
+    _check_enough(found, table.names, where)
+    return found
+
+
+def _quality_once(found: list[TableColumn], names: Sequence[str]) -> tuple[TableColumn, ...]:
+    """Return the columns with one loss and one accuracy: that of this name, else the first."""
+    for word in ("accuracy", "loss"):
+        places = [place for place, column in enumerate(found) if column.name == word]
+        first = min(places, key=lambda place: names[place].strip().lower() != word, default=0)
+        for place in places:
+            if place != first and names[place] != names[first]:
+                found[place] = TableColumn("unused", names[place])
+    return tuple(found)
+
+
+def _is_needless(name: str, words: Set[str]) -> bool:
+    """Whether a heading is ambiguous, and another column states one of its meanings."""
+    return not words.isdisjoint(UNAMBIGUOUS.get(plain_name(name), ()))
+
+
+def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
+    names = ", ".join(written)
+    if not any(column.kind == "size" for column in found):
+        raise LogParseError(
+            f"{where}: no column of a size; the columns are {names}",
+            f"add nodes and gpus_per_node, or others of: {', '.join(SIZES)}",
+        )
+    if not any(column.name in (*RESULTS, *RATES_PER_GPU) for column in found):
+        near = next(filter(None, (nearest(name, RESULTS) for name in written)), "")
+        raise LogParseError(
+            f"{where}: no column of a measurement{near}; the columns are {names}",
+            f"add one of: {', '.join(RESULTS)} (times in seconds, rates over all ranks)",
+        )
+
+
+def _column(name: str, where: str) -> TableColumn:
+    word, factor, unit = heading(name)
+    if word in AMBIGUOUS:
+        raise LogParseError(f"{where}: {name!r} is ambiguous; call it {AMBIGUOUS[word]}")
+    measure, _, spread = word.rpartition("_")
+    if word in SPREADS or (spread in SPREADS and plain_name(measure) in KNOWN):
+        return TableColumn("spread", word)
+    if word in COUNTS:
+        return TableColumn("count", word)
+    bare = plain_name(name.replace("(", "[").partition("[")[0])
+    if word not in KNOWN and bare in MEASURES and bare != plain_name(name):
+        ours = UNITS[PER_GPU.get(bare, bare)]
+        known = ", ".join(FACTORS.get(ours, {ours: 1}))
+        raise LogParseError(f"{where}: {name!r}: {bare} is in {ours}", f"allowed units: {known}")
+    meant = misspelt(word, KNOWN)
+    if meant:
+        raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)
+    return TableColumn(kind_of(word), word, factor, unit)
+
+
+def kind_of(word: str) -> ColumnKind:
+    """Return the kind of a name."""
+    if word in SIZES:
+        return "size"
+    if word in MEASURES:
+        return "measure"
+    if word in OF_RUN:
+        return "run"
+    if word in CONDITIONS:
+        return "condition"
+    return "unused" if word in UNUSED or not word else "axis"
+
+
+LABEL = "scaling"
+_WORDS: tuple[Scaling, ...] = get_args(Scaling)
+
+
+def with_scaling(axes: dict[str, str]) -> dict[str, str]:
+    """Return the axes of a row, with a validated scaling.
+
+    Raises:
+        ValueError: the scaling is not a known one.
+    """
+    if LABEL not in axes:
+        return axes
+    word = axes[LABEL].lower().removesuffix(" scaling")
+    if word not in _WORDS:
+        near = nearest(word, _WORDS)
+        raise ValueError(
+            f"{axes[LABEL]!r} is not a scaling{near}; allowed: {', '.join(_WORDS)}, or empty"
+        )
+    return {**axes, LABEL: word}
+
+
+def declared_scaling(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Scaling | None]:
+    """Return the scaling that all runs declare; if they declare two, each is a series."""
+    regimes = {run.axes.get(LABEL) for run in runs} - {None}
+    if len(regimes) != 1:
+        return list(runs), None
+    bare = [{name: v for name, v in run.axes.items() if name != LABEL} for run in runs]
+    unlabelled = [
+        msgspec.structs.replace(run, axes=axes) for run, axes in zip(runs, bare, strict=True)
+    ]
+    return unlabelled, regimes.pop()

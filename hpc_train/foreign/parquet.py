@@ -1,0 +1,205 @@
+"""Records -> the DataFrame of Python users and Parquet; Parquet -> a frame."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from hpc_train.base.errors import ReportError, newer_version
+from hpc_train.base.extras import need
+from hpc_train.logs.record import Pack, Record
+from hpc_train.scaling.record_arrays import TEXTS, WHOLE
+
+NUMBERS = {
+    "line": "int64",
+    "value": "float64",
+    "steps": "int64",
+    **dict.fromkeys(("step", "rank", "message_size"), "Int64"),
+}
+_OWN = ("line", "value", "step", "rank")
+SCHEMA = 1
+_KEY = b"hpctrain_schema"
+_NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
+# A value counts for one step if a file does not contain the number.
+_DEFAULTS = {"float64": float("nan"), "int64": 1}
+
+
+def records_frame(packs: Iterable[Pack]) -> pd.DataFrame:
+    """Return one row per record, one column per field of `Record`, in that order.
+
+    `step`, `rank` and `message_size` [B] are nullable integers, `value` is a float in `unit`; names
+    are text, `node` None where the log names none.
+    """
+    fields = Record.__struct_fields__
+    columns: dict[str, list[Any]] = {name: [] for name in fields}
+    for pack in packs:
+        for name, column in columns.items():
+            if name in _OWN:
+                column += getattr(pack, name)
+            else:
+                shared = [getattr(kind, name) for kind in pack.kinds]
+                column += [shared[kind] for kind in pack.kind]
+    frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(fields)).astype(NUMBERS)
+    return frame
+
+
+def parquet_bytes(packs: Iterable[Pack]) -> bytes:
+    """Return records as one Parquet file, which contains its schema version.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    arrow, parquet = _pyarrow("use -o FILE.csv")
+    table = arrow.Table.from_pandas(records_frame(packs), preserve_index=False)
+    named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
+    buffer = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata(named), buffer)
+    return buffer.getvalue()
+
+
+def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> bytes:
+    """Return rows as one Parquet file, with these columns in this order.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    arrow, parquet = _pyarrow("use -o FILE.csv")
+    frame = pd.DataFrame.from_records(list(rows), columns=list(names))
+    whole = {name: "Int64" for name in names if frame[name].map(_is_whole).all()}
+    table = arrow.Table.from_pandas(frame.astype(whole), preserve_index=False)
+    named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
+    buffer = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata(named), buffer)
+    return buffer.getvalue()
+
+
+def _is_whole(value: object) -> bool:
+    return value is None or isinstance(value, int)
+
+
+def read_records(path: Path) -> pd.DataFrame:
+    """Return the columns of a Parquet file that tables need; texts are categories.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        ReportError: no Parquet file, one of a newer hpctrain, or one without a needed column.
+    """
+    arrow, parquet = _pyarrow("use a CSV file")
+    try:
+        schema = parquet.read_schema(path)
+        _check(path, schema)
+        kinds = (arrow.string(), arrow.large_string())
+        texts = [name for name in TEXTS if schema.field(name).type in kinds]
+        # `read_table` imports Arrow's data sets, which takes as long as reading the file.
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            table = file.read(columns=list(_NEEDED))
+    except (arrow.ArrowException, OSError) as error:
+        raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
+    columns = {}
+    for name in _NEEDED:
+        try:
+            columns[name] = _column(arrow, table[name], name)
+        except arrow.ArrowException as error:
+            raise ReportError(f"{path}: column {name}: {_first_line(error)}") from None
+    frame: pd.DataFrame = pd.DataFrame(columns)
+    return frame
+
+
+def has_records(path: Path) -> bool:
+    """Whether a Parquet file has records of hpctrain, or is one of which reading names the reason.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    arrow, parquet = _pyarrow("use a CSV file")
+    try:
+        names = set(parquet.read_schema(path).names)
+    except (arrow.ArrowException, OSError):
+        return True
+    return bool(names & {"metric", "parser"})
+
+
+def read_texts(path: Path) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
+    """Return the names of the columns of any Parquet file, and the cells of its rows as text.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed. ReportError: it cannot be read, has no rows, or
+            a column of lists or other nested values.
+    """
+    arrow, parquet = _pyarrow("use a CSV file")
+    try:
+        with parquet.ParquetFile(path) as file:
+            table = file.read()
+    except (arrow.ArrowException, OSError) as error:
+        raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
+    nested = [field.name for field in table.schema if arrow.types.is_nested(field.type)]
+    if nested:
+        raise ReportError(f"{path}: the column {nested[0]!r} has lists or objects", "leave it out")
+    if not table.num_rows:
+        raise ReportError(f"{path}: no row in it", "one row for each job")
+    index = _counted_index(table)
+    columns = [*index.values(), *(column.to_pylist() for column in table.columns)]
+    cells = (map(_text, column) for column in columns)
+    return (*index, *table.column_names), list(zip(*cells, strict=True))
+
+
+def _counted_index(table: Any) -> dict[str, range]:
+    """Return an index of pandas with a name that is stored as the numbers of a range only."""
+    try:
+        stated = (table.schema.pandas_metadata or {}).get("index_columns", ())
+        ranges = {
+            str(one["name"]): range(one["start"], one["stop"], one["step"])
+            for one in stated
+            if isinstance(one, dict) and one.get("name")
+        }
+    except (KeyError, TypeError, ValueError):
+        # Of another program, which does not describe its columns as pandas does.
+        return {}
+    return {name: rows for name, rows in ranges.items() if len(rows) == table.num_rows}
+
+
+def _text(cell: object) -> str:
+    """Return a cell as text; a missing value of pandas is NaN."""
+    if cell is None or cell != cell:
+        return ""
+    return str(cell).strip()
+
+
+def _check(path: Path, schema: Any) -> None:
+    stated = (schema.metadata or {}).get(_KEY, str(SCHEMA).encode()).decode(errors="replace")
+    if not stated.isdecimal() or int(stated) > SCHEMA:
+        raise ReportError(*newer_version(str(path), stated[:20], SCHEMA))
+    lacking = [name for name in _NEEDED if name not in schema.names]
+    if lacking:
+        raise ReportError(
+            f"{path}: no records of hpctrain: the column {lacking[0]} is missing; needed are "
+            + ", ".join(_NEEDED),
+            "hpctrain collect LOG… -o FILE.parquet writes such a file",
+        )
+
+
+def _column(arrow: Any, values: Any, name: str) -> Any:
+    if name in TEXTS:
+        known = arrow.types.is_dictionary(values.type)
+        return (values if known else values.cast("string").dictionary_encode()).to_pandas()
+    kind = NUMBERS[name]
+    if kind != "Int64":
+        return values.cast(kind).fill_null(_DEFAULTS[kind]).to_numpy()
+    absent = values.is_null().to_numpy()
+    return pd.arrays.IntegerArray(values.cast("int64").fill_null(0).to_numpy(), absent)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _pyarrow(instead: str) -> tuple[Any, Any]:
+    need("Parquet", "parquet", instead)
+    import pyarrow
+    import pyarrow.parquet
+
+    return pyarrow, pyarrow.parquet

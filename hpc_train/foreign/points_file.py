@@ -1,0 +1,203 @@
+"""points.yaml -> stated values for logs without job sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Annotated, Any
+
+from msgspec import Meta
+
+from hpc_train.base.errors import LogParseError, nearest
+from hpc_train.base.typed_values import decode
+from hpc_train.base.value import Value
+from hpc_train.base.yamlfile import join, read
+from hpc_train.foreign.header import kind_of
+from hpc_train.jobs.study import Gates, Scalar, Scaling, Warmup
+from hpc_train.logs.result_columns import (
+    BATCH,
+    SIZES,
+    Stated,
+    complete_sizes,
+    misspelt,
+    plain_name,
+)
+from hpc_train.runs.json_files import expanded
+
+_ALLOWED = (*SIZES, BATCH, "exclude")
+_Count = Annotated[int, Meta(ge=1, le=10**9)]
+
+
+class _Known(Value, frozen=True, kw_only=True):
+    """The keys of one log that are neither axes nor conditions."""
+
+    nodes: _Count | None = None
+    gpus_per_node: Annotated[int, Meta(ge=0, le=10**9)] | None = None
+    tasks_per_node: _Count | None = None
+    cpus_per_task: _Count | None = None
+    gpus: _Count | None = None
+    ranks: _Count | None = None
+    global_batch_size: Annotated[float, Meta(gt=0, le=1e15)] | None = None
+    exclude: str = ""
+
+
+class _File(Value, frozen=True, kw_only=True):
+    """A file with keys of the study in addition to the sizes."""
+
+    points: Annotated[dict[str, Any], Meta(min_length=1)]
+    name: str | None = None
+    scaling: Scaling | None = None
+    baseline: dict[str, Scalar] | None = None
+    warmup: Warmup | None = None
+    gates: Gates = Gates()
+
+
+class Points(Value, frozen=True, kw_only=True):
+    """Stated values, by log name or pattern.
+
+    `places` has the origin of each key; `changes` are fields of the study.
+    """
+
+    path: Path
+    stated: Mapping[str, Stated]
+    places: Mapping[str, str]
+    changes: Mapping[str, Any]
+
+
+def read_points(path: Path) -> Points:
+    """Read a file of sizes: log -> sizes, or these below `points:` with a name, gates and more.
+
+    Raises:
+        LogParseError: a key or value is invalid, or sizes contradict one another, with file:line.
+    """
+    document = read(path, LogParseError)
+    content, origins = document.data, document.origins
+    if not isinstance(content, dict):
+        raise LogParseError(f"{path}: a mapping is needed: log: {{nodes: 2, gpus_per_node: 4}}")
+    below = "points" if set(content) & set(_File.__struct_fields__) else ""
+    whole = content if below else {"points": content}
+    moved = origins if below else {join("points", key): place for key, place in origins.items()}
+    file = decode(whole, _File, moved | {"": str(path)}, LogParseError).value
+    stated, places = {}, {}
+    for key, entry in file.points.items():
+        prefix = join("points", key)
+        own = {k.removeprefix(f"{prefix}."): v for k, v in moved.items() if k.startswith(prefix)}
+        places[key] = moved[prefix]
+        _check_entry(entry, key, own | {"": moved[prefix]})
+        stated[key] = _stated(entry, own | {"": moved[prefix]})
+    named = {
+        name: getattr(file, name) for name in ("name", "scaling", "baseline", "warmup", "gates")
+    }
+    changes = {name: value for name, value in named.items() if value}
+    return Points(path=path, stated=stated, places=places, changes=changes)
+
+
+def _check_entry(entry: object, key: str, origins: Mapping[str, str]) -> None:
+    if not isinstance(entry, dict) or not entry:
+        log = "some.log" if plain_name(key) in _ALLOWED else key
+        raise LogParseError(
+            f"{origins['']}: {key}: a mapping of sizes is needed",
+            f"name the log first: {log}: {{nodes: 2, gpus_per_node: 4}}",
+        )
+    for name, value in entry.items():
+        if not isinstance(value, (str, int, float)):
+            raise LogParseError(f"{origins[name]}: {key}: {name} must be a number or a word")
+
+
+def _stated(entry: Mapping[str, Any], origins: dict[str, str]) -> Stated:
+    known: dict[str, Any] = {}
+    axes: dict[str, Any] = {}
+    conditions: dict[str, str] = {}
+    for key, value in entry.items():
+        word, place = plain_name(key), origins[key]
+        if word in _ALLOWED:
+            if word in known:
+                raise LogParseError(f"{place}: {word} is stated twice, here as {key!r}")
+            known[word] = value
+            origins.setdefault(word, place)
+            continue
+        kind, meant = kind_of(word), misspelt(word, _ALLOWED)
+        if meant or kind in ("measure", "run"):
+            near = f"; did you mean {meant!r}?" if meant else "; it is read from the log"
+            raise LogParseError(
+                f"{place}: unknown key {key!r}{near}",
+                f"allowed: {', '.join(_ALLOWED)}, conditions (torch, partition …) and axes",
+            )
+        if kind == "condition":
+            conditions[word] = str(value)
+        elif kind == "axis":
+            axes[word] = value
+    given = decode(known, _Known, origins, LogParseError).value
+    sizes = {name: getattr(given, name) for name in SIZES if getattr(given, name) is not None}
+    if not sizes and not given.exclude:
+        raise LogParseError(f"{origins['']}: no size is stated", f"one of: {', '.join(SIZES)}")
+    try:
+        sizes = complete_sizes(sizes)
+    except ValueError as wrong:
+        raise LogParseError(f"{origins['']}: {wrong}") from None
+    return Stated(
+        sizes=sizes, global_batch=given.global_batch_size, axes=axes, conditions=conditions,
+        exclude=given.exclude,
+    )  # fmt: skip
+
+
+def logs_named(points: Points) -> list[Path]:
+    """Return the logs that the keys name: paths and patterns, relative to the file.
+
+    Raises:
+        LogParseError: a key names none.
+    """
+    found: dict[Path, None] = {}
+    for key, place in points.places.items():
+        paths = expanded(str(points.path.parent / key))
+        if not paths:
+            folder = (points.path.parent / key).parent
+            names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+            near = nearest(Path(key).name, names) if folder.is_dir() else ""
+            raise LogParseError(f"{place}: no log is called {key!r}{near}", f"looked in {folder}")
+        found.update(dict.fromkeys(paths))
+    return list(found)
+
+
+def by_run(points: Points, runs: Mapping[str, list[Path]]) -> dict[str, tuple[str, Stated]]:
+    """Return key and stated values of each run that a key names.
+
+    An exact name takes precedence over a pattern.
+
+    Raises:
+        LogParseError: a key names no run, or two patterns name the same one.
+    """
+    found: dict[str, tuple[str, Stated]] = {}
+    unused = dict(points.places)
+    exact = {name: key for key in points.stated for name in _plain(key, points.path)}
+    patterns = [key for key in points.stated if any(letter in key for letter in "*?[")]
+    for run, paths in runs.items():
+        names = {run, *_names(paths)}
+        keys = list(dict.fromkeys(exact[name] for name in sorted(names & exact.keys())))
+        keys = keys or [key for key in patterns if any(fnmatchcase(name, key) for name in names)]
+        for key in keys:
+            unused.pop(key, None)
+        if len(keys) > 1:
+            both = " and ".join(f"{key!r} ({points.places[key]})" for key in keys[:2])
+            raise LogParseError(f"{both} both name {run}", "keep one key for each log")
+        if keys:
+            found[run] = (keys[0], points.stated[keys[0]])
+    for key, place in unused.items():
+        raise LogParseError(
+            f"{place}: no log or run is called {key!r}{nearest(key, runs)}",
+            f"there are: {', '.join(list(runs)[:8])}{', …' if len(runs) > 8 else ''}",
+        )
+    return found
+
+
+def _plain(key: str, file: Path) -> tuple[str, ...]:
+    return (key.rstrip("/"), str((file.parent / key).absolute()))
+
+
+def _names(paths: list[Path]) -> Iterator[str]:
+    """Yield the accepted names of a log: its path, its trailing parts, and those of its folder."""
+    for path in {end for own in paths for end in (own, own.parent)}:
+        parts = path.absolute().parts
+        yield str(path.absolute())
+        yield from ("/".join(parts[start:]) for start in range(1, len(parts)))

@@ -1,0 +1,631 @@
+"""Foreign tables -> their runs, one for each row, and their measurements."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from functools import partial
+from itertools import chain
+from math import isfinite
+from pathlib import Path
+from statistics import NormalDist, stdev
+from typing import NamedTuple, TypeVar
+
+import msgspec
+
+from hpc_train.base.errors import LogParseError, nearest
+from hpc_train.base.metrics import RATE_RECORDS, UNITS
+from hpc_train.foreign.csv_table import ResultTable, is_prefixed
+from hpc_train.foreign.header import LABEL, TableColumn, columns, declared_scaling, with_scaling
+from hpc_train.foreign.workbook import sheet_of
+from hpc_train.jobs.study import Warmup
+from hpc_train.logs.record import Record, Scope
+from hpc_train.logs.result_columns import BATCH, PER_GPU, RATES_PER_GPU, RESULTS, complete_sizes
+from hpc_train.runs.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.runs.submission import JobState
+
+_T = TypeVar("_T")
+# As a log reader calls a loss that is NaN.
+_LOST = "not_finite"
+_STARTED = ("started", "start_time", "start", "created", "timestamp")
+_MILLISECONDS = 1e11
+_PERCENT = 100
+# A row that sums up more is one value.
+_MOST_RUNS = 1000
+
+
+class _Row(NamedTuple):
+    """The cells of a row by their column: texts, whole numbers, values, what was written, time."""
+
+    place: str
+    texts: dict[TableColumn, str]
+    counts: dict[str, int]
+    values: dict[str, float]
+    written: dict[str, float]
+    wall_s: list[float]
+    results: list[TableColumn]
+
+    def of(self, kind: str) -> dict[str, str]:
+        """Return the texts of the columns of a kind, by name."""
+        return {column.name: text for column, text in self.texts.items() if column.kind == kind}
+
+    def parsed(self, name: str, read: Callable[[], _T]) -> _T:
+        """Return the parsed value, or raise an error with its place."""
+        try:
+            return read()
+        except ValueError as wrong:
+            raise LogParseError(f"{self.place}: {name}: {wrong}", "correct this cell") from None
+
+
+class _TableRuns(NamedTuple):
+    """The runs of one table, with names, their measurements, what they hold, and notes."""
+
+    runs: list[ExpectedRun]
+    records: list[Record]
+    contents: list[RowContents]
+    notes: tuple[str, ...]
+
+
+def table_study(tables: Sequence[ResultTable]) -> tuple[ExpectedStudy, list[Record]]:
+    """Return the runs of tables, one per row, and their measurements.
+
+    samples_per_second = global_batch_size / step_time if only these two are given. Runs of several
+    tables are distinguished by the names of the tables.
+
+    Raises:
+        LogParseError: a table, a column or a cell is invalid, with its place.
+    """
+    titles = table_names([one.path for one in tables])
+    before = [f"{title}: " if len(titles) > 1 else "" for title in titles]
+    parts = list(map(_of_table, tables, before))
+    refuse_same_rows([row for one in parts for row in one.contents])
+    runs, scaling = declared_scaling([run for one in parts for run in one.runs])
+    notes = tuple(chain.from_iterable(one.notes for one in parts))
+    study = undeclared(
+        sheet_of(tables[0].path)[0].stem, _with_repetitions(runs), Warmup(steps=0), notes
+    )
+    records = [record for one in parts for record in one.records]
+    return msgspec.structs.replace(study, scaling=scaling), records
+
+
+def _of_table(table: ResultTable, before: str) -> _TableRuns:
+    meanings = _without_results(table, columns(table))
+    rows = [_row(table, meanings, place) for place in range(len(table.rows))]
+    runs = list(map(_run, rows))
+    others = [row.of("unused") for row in rows]
+    stated = [row.of("run").get("run") for row in rows]
+    names = run_names(table, stated, before, others)
+    runs = [
+        msgspec.structs.replace(run, run_id=name) for run, name in zip(runs, names, strict=True)
+    ]
+    contents = [
+        RowContents(
+            row.place, row.values, row.written, run.sizes,
+            {**row.of("axis"), **row.of("condition"), **row.of("run"), "run": ""}, name, more,
+        )
+        for row, run, name, more in zip(rows, runs, stated, others, strict=True)
+    ]  # fmt: skip
+    of_rows = list(map(_summed_up, rows))
+    numbered = [
+        (place, values, msgspec.structs.replace(run, run_id=f"{run.run_id}-r{number}"))
+        if len(every) > 1
+        else (place, values, run)
+        for place, (run, every) in enumerate(zip(runs, of_rows, strict=True))
+        for number, values in enumerate(every, start=1)
+    ]
+    records = list(chain.from_iterable(_records(table, *one) for one in numbered))
+    notes = [*table_notes(table, meanings, _distinct(meanings, rows))]
+    if len(numbered) > len(rows):
+        notes.append(
+            f"{table.path}: a row is the mean and the spread of its {_counted(rows)} runs, which "
+            "are taken as normally distributed."
+        )
+    return _TableRuns([run for _, _, run in numbered], records, contents, tuple(notes))
+
+
+def _without_results(
+    table: ResultTable, meanings: Sequence[TableColumn]
+) -> tuple[TableColumn, ...]:
+    """Return the columns; an unknown one of numbers is an axis only if sizes share its values.
+
+    A setting is tried at several sizes, a result (`gpu_util`) recurs by chance.
+    """
+    sizes = [place for place, column in enumerate(meanings) if column.kind == "size"]
+    found = list(meanings)
+    for place, column in enumerate(meanings):
+        seen: dict[str, set[tuple[str, ...]]] = {}
+        for _, cells in table.rows:
+            if cells[place] not in ABSENT:
+                seen.setdefault(cells[place], set()).add(tuple(cells[one] for one in sizes))
+        recurring = sum(len(where) > 1 for where in seen.values())
+        is_number = all(_NUMBER.fullmatch(text) for text in seen)
+        if column.name == "accuracy" and column.factor == 1 and is_number:
+            # 76.1 can only be a percentage, and so are the others of its column.
+            if 1 < max(map(float, seen), default=0) <= _PERCENT:
+                found[place] = column._replace(factor=1 / _PERCENT, unit="percent")
+        if column.kind == "axis" and is_number and len(seen) > 1 and 2 * recurring <= len(seen):
+            found[place] = TableColumn("unused", column.name)
+    return tuple(found)
+
+
+def _summed_up(row: _Row) -> list[dict[str, float]]:
+    """Return the values of each run of a row that states mean, spread and number of runs.
+
+    The runs have exactly that mean and standard deviation, at the quantiles of a normal
+    distribution.
+    """
+    results = [column for column in row.results if column.name in RESULT_COLUMNS]
+    (spread,), (count,) = (list(row.of(kind).items()) or [("", "")] for kind in ("spread", "count"))
+    if len(results) != 1 or not spread[1] or not count[1]:
+        return [row.values]
+    number_of_runs = row.parsed(count[0], partial(whole, count[1], 1))
+    deviation = row.parsed(spread[0], lambda: number(spread[1], "1")) * results[0].factor
+    if number_of_runs < 2 or number_of_runs > _MOST_RUNS:
+        return [row.values]
+    if spread[0].rpartition("_")[2] in ("sem", "stderr"):
+        deviation *= number_of_runs**0.5
+    name = results[0].name
+    scores = [NormalDist().inv_cdf((n + 0.5) / number_of_runs) for n in range(number_of_runs)]
+    values = [row.values[name] + deviation * score / stdev(scores) for score in scores]
+    return [{**row.values, name: value} for value in values] if min(values) > 0 else [row.values]
+
+
+def _counted(rows: Sequence[_Row]) -> str:
+    counts = sorted({text for row in rows for text in row.of("count").values()}, key=float)
+    return " or ".join(counts[:: max(1, len(counts) - 1)])
+
+
+def _row(table: ResultTable, meanings: Sequence[TableColumn], place: int) -> _Row:
+    """Return the cells of a row.
+
+    Raises:
+        LogParseError: a number is invalid.
+    """
+    row = _Row(table.where(place), {}, {}, {}, {}, [], [])
+    for column, text in zip(meanings, table.rows[place][1], strict=True):
+        if text not in ABSENT and column.name:
+            row.parsed(column.name, partial(_add, row, column, text))
+    return row
+
+
+def _add(row: _Row, column: TableColumn, text: str) -> None:
+    """Add a cell to a row.
+
+    Raises:
+        ValueError: its number is invalid.
+    """
+    name = column.name
+    if column.kind == "size" or name == "restarts":
+        # A node has one GPU or none.
+        row.counts[name] = whole(text, 0 if name in ("gpus_per_node", "restarts") else 1)
+    elif name == "wall_s":
+        row.wall_s.append(value_of(column, text))
+    elif name == "loss" and _NOT_FINITE.fullmatch(text):
+        row.values[_LOST] = 1.0
+    elif column.kind == "measure":
+        row.values[name] = value_of(column, text)
+        row.written[name] = _clock(text) or number(text, column.unit or "1")
+        row.results.append(column)
+    else:
+        row.texts[column] = text
+
+
+def _run(row: _Row) -> ExpectedRun:
+    cells = row.of("run")
+    state, problem = run_state(cells, row.place)
+    if state == OK and not any(name in RESULT_COLUMNS for name in row.values):
+        problem = problem or f"{row.place}: no time and no rate in this row"
+    if "exclude" in cells:
+        state, problem = EXCLUDED, cells["exclude"]
+    return ExpectedRun(
+        run_id="",
+        axes=row.parsed(LABEL, lambda: with_scaling(row.of("axis"))),
+        repetition=1,
+        topology=None,
+        state=state,
+        problem=problem,
+        sizes=_sizes(row),
+        conditions=row.of("condition"),
+        restarts=row.counts.get("restarts", 0),
+        wall_s=next(iter(row.wall_s), None) or None,
+        started=_started(row.of("unused")),
+    )
+
+
+def _started(cells: Mapping[str, str]) -> float | None:
+    """Return when a job began, in seconds since the epoch; a time without a zone is in UTC."""
+    text = next((cells[name] for name in _STARTED if name in cells), "")
+    if _NUMBER.fullmatch(text):
+        # Weights & Biases and MLflow state milliseconds, too.
+        return float(text) / (1000 if float(text) > _MILLISECONDS else 1)
+    try:
+        when = datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return (when if when.tzinfo else when.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def _sizes(row: _Row) -> dict[str, int]:
+    given = {name: size for name, size in row.counts.items() if name != "restarts"}
+    if not given:
+        raise LogParseError(
+            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
+            "a failed job also has a size; state the requested one",
+        )
+    return row.parsed("size", lambda: complete_sizes(given))
+
+
+def _records(
+    table: ResultTable, place: int, values: Mapping[str, float], run: ExpectedRun
+) -> Iterator[Record]:
+    gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
+    for metric, scope, value in measurements(values, gpus):
+        yield Record(
+            run=run.run_id,
+            source=str(table.path),
+            line=table.rows[place][0],
+            parser="table",
+            metric=metric,
+            value=value,
+            unit=UNITS.get(metric, "1"),
+            scope=scope,
+            variant="loss" if metric == _LOST else "",
+        )
+
+
+def _distinct(meanings: Sequence[TableColumn], rows: Sequence[_Row]) -> dict[int, int]:
+    """Return the number of different texts of each axis, by its place."""
+    return {
+        place: len({row.texts[column] for row in rows if column in row.texts})
+        for place, column in enumerate(meanings)
+        if column.kind == "axis"
+    }
+
+
+def _with_repetitions(runs: Sequence[ExpectedRun]) -> tuple[ExpectedRun, ...]:
+    """Number the runs of one size with the same axes and conditions, in order."""
+    counts: Counter[str] = Counter()
+    found = []
+    for run in runs:
+        key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
+        counts[key] += 1
+        found.append(msgspec.structs.replace(run, repetition=counts[key]))
+    return tuple(found)
+
+
+RESULT_COLUMNS = (*RESULTS, *RATES_PER_GPU)
+_FRACTIONS = ("accuracy", "mfu")
+_ANY_SIGN = ("loss",)
+_SCOPES: Mapping[str, Scope] = {
+    "memory": "per_rank", "mfu": "per_gpu", **dict.fromkeys(PER_GPU, "per_gpu")
+}  # fmt: skip
+
+
+def value_of(column: TableColumn, text: str) -> float:
+    """Return the value of a cell in hpctrain's unit.
+
+    Raises:
+        ValueError: it is no number, or not one that this measurement can have.
+    """
+    name = column.name
+    if UNITS.get(name) == "s" and not column.unit and (seconds := _clock(text)):
+        return seconds
+    ours = UNITS.get(PER_GPU.get(name, name), "s")
+    value = number(text, column.unit or ours) * column.factor
+    if name in _FRACTIONS and not 0 <= value <= 1:
+        raise ValueError(f"{text} must be a fraction, from 0 to 1")
+    if name in (*RESULT_COLUMNS, BATCH) and value <= 0:
+        raise ValueError(f"{text} must be above 0; leave the cell empty if nothing was measured")
+    if value < 0 and name not in _ANY_SIGN:
+        raise ValueError(f"{text} must not be negative")
+    return value
+
+
+def measurements(values: Mapping[str, float], gpus: int) -> Iterator[tuple[str, Scope, float]]:
+    """Yield metric, scope and value of each column; `gpus` are those of the row, 0 if unknown.
+
+    A rate of one GPU is multiplied by the GPUs, unless the row has that of all.
+    """
+    for name, value in values.items():
+        metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
+        # One process may drive several GPUs.
+        if name in PER_GPU and metric != "tflops" and gpus and metric not in values:
+            yield metric, "global", value * gpus
+        else:
+            yield metric, scope, value
+
+
+OK = JobState.COMPLETED.value
+_STATES = {
+    **{state.value: state.value for state in JobState},
+    MISSING: MISSING,
+    **dict.fromkeys(
+        ("OK", "SUCCESS", "SUCCEEDED", "DONE", "FINISHED", "COMPLETE", "PASSED", "0", "0:0"), OK
+    ),
+    **dict.fromkeys(("FAIL", "FAILURE", "CRASHED", "ERROR"), JobState.FAILED.value),
+    # Weights & Biases and MLflow: a user stopped the run.
+    **dict.fromkeys(("KILLED", "STOPPED", "CANCELED"), JobState.CANCELLED.value),
+    **dict.fromkeys(("QUEUED", "SCHEDULED"), JobState.PENDING.value),
+    "OOM": JobState.OUT_OF_MEMORY.value,
+}
+_EXIT_CODE = re.compile(r"-?[0-9]{1,10}(?:\.0|:[0-9]{1,3})?")
+
+
+def run_state(cells: Mapping[str, str], place: str) -> tuple[str, str]:
+    """Return state and problem of a run; the exit code decides if no state is given.
+
+    Raises:
+        LogParseError: an unknown state, no exit code, or both contradict each other.
+    """
+    code, problem = cells.get("exit_code", "0"), cells.get("problem", "")
+    if not _EXIT_CODE.fullmatch(code):
+        raise LogParseError(
+            f"{place}: exit_code: {code!r} is not an exit code",
+            "write a number, or CODE:SIGNAL as sacct does",
+        )
+    is_zero = not re.search("[1-9]", code)
+    state = _stated(cells["state"], place) if "state" in cells else OK
+    if state == OK and not is_zero:
+        if "state" in cells:
+            raise LogParseError(
+                f"{place}: state {cells['state']!r} and exit_code {code!r} contradict each other",
+                "correct one of the two cells",
+            )
+        state = JobState.FAILED.value
+    if state == JobState.FAILED.value and not is_zero:
+        problem = problem or f"exit code {code}"
+    return state, problem
+
+
+def _stated(text: str, place: str) -> str:
+    word = text.upper().split()[0].rstrip("+")
+    if word not in _STATES:
+        raise LogParseError(
+            f"{place}: state: {text!r} is not a state{nearest(word, _STATES)}",
+            f"allowed: {', '.join(_STATES)}; empty means ok",
+        )
+    return _STATES[word]
+
+
+# Two jobs with 2 % noise agree in six digits once in 10,000 pairs, and in two digits often.
+_DIGITS = 6
+# Digits in which the values of one job agree, whatever their unit.
+_SAME = 12
+# Settings, which repetitions share.
+_GIVEN = frozenset({BATCH, "learning_rate", "samples", "steps"})
+
+
+class RowContents(NamedTuple):
+    """A row as it counts: its place, values in hpctrain's units, sizes, texts, its stated name.
+
+    `written` are the numbers in the cells, `more` the texts of the other columns, which only
+    distinguish jobs.
+    """
+
+    place: str
+    values: Mapping[str, float]
+    written: Mapping[str, float]
+    sizes: Mapping[str, int]
+    texts: Mapping[str, str]
+    name: str | None
+    more: Mapping[str, str]
+
+
+def refuse_same_rows(rows: Sequence[RowContents]) -> None:
+    """Refuse rows that hold the same values, in one table or in several, however they are written.
+
+    Rows with different names are the same job if their results agree in six digits or more. Rows
+    without a result do not count.
+
+    Raises:
+        LogParseError: two rows are the same; the message names both places.
+    """
+    first: dict[object, int] = {}
+    for number, row in enumerate(rows):
+        digits = _digits(row.written)
+        if not digits:
+            continue
+        values = frozenset((name, f"{v:.{_SAME - 1}e}") for name, v in row.values.items())
+        texts, more = frozenset(row.texts.items()), frozenset(row.more.items())
+        key = (values, frozenset(row.sizes.items()), texts, more)
+        # A row that is less precise is only compared with those of its name.
+        keys: list[object] = [(*key, row.name)] + [key] * (digits >= _DIGITS)
+        before = [first[one] for one in keys if one in first]
+        if before:
+            raise LogParseError(
+                f"{row.place}: the same row as {rows[min(before)].place}: one job, not two "
+                "repetitions",
+                "remove it or, if they are two jobs, distinguish them by a column `repetition`",
+            )
+        first.update(dict.fromkeys(keys, number))
+
+
+def _digits(written: Mapping[str, float]) -> int:
+    """Return the significant digits of the most precise result of a row, at most six."""
+    numbers = (abs(v) for name, v in written.items() if v and name not in _GIVEN)
+    digits = (f"{v:.{_SAME - 1}e}".partition("e")[0].replace(".", "") for v in numbers)
+    return min(max((len(own.rstrip("0")) for own in digits), default=0), _DIGITS)
+
+
+ABSENT = frozenset({"", "-", "--", "NA", "N/A", "n/a", "null", "None"})
+MOST = 1e100
+# Letters of a cell in a message.
+_LONGEST = 40
+_NUMBER = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_NOT_FINITE = re.compile(r"[+-]?(?:nan|inf|infinity)", re.IGNORECASE)
+_GROUPED = re.compile(r"[+-]?[0-9]{1,3}(?:[,_' \u00a0\u202f.][0-9]{3})+(?:[.,][0-9]+)?")
+_CLOCK = re.compile(r"(?:([0-9]{1,6})-)?([0-9]{1,9}):([0-9]{2}):([0-9]{2}(?:\.[0-9]+)?)")
+_SHORT_CLOCK = re.compile(r"[0-9]{1,9}:[0-9]{2}(?:\.[0-9]+)?")
+_COMMA = re.compile(r"^[+-]?[0-9]*,[0-9]+(?:[eE][+-]?[0-9]+)?")
+_WITH_UNIT = re.compile(rf"^(?P<number>{_NUMBER.pattern})\s*(?P<unit>[^\W\d_].*|%.*|/.*)")
+
+
+def number(text: str, unit: str) -> float:
+    """Return the number in a cell; `unit` is the one that its column is in.
+
+    Raises:
+        ValueError: the cell is not a finite number; the message gives the reason.
+    """
+    text = text.strip()
+    if not _NUMBER.fullmatch(text):
+        raise ValueError(_why(text, unit))
+    value = float(text)
+    if not isfinite(value) or abs(value) > MOST:
+        raise ValueError(f"{_short(text)} is too large for a measurement; at most {MOST:g}")
+    return value
+
+
+def _clock(text: str) -> float | None:
+    """Return the seconds of `[D-]h:mm:ss`; `1:30` may be hours or minutes, and is refused."""
+    match = _CLOCK.fullmatch(text)
+    if not match:
+        return None
+    days, hours, minutes, seconds = (float(group or 0) for group in match.groups())
+    return ((days * 24 + hours) * 60 + minutes) * 60 + seconds
+
+
+def whole(text: str, least: int) -> int:
+    """Return the whole number in a cell.
+
+    Raises:
+        ValueError: it is not a whole number, or smaller than `least`.
+    """
+    value = number(text, "1")
+    if value != int(value) or not least <= value <= 10**9:
+        raise ValueError(f"{_short(text.strip())} must be a whole number from {least} up")
+    return int(value)
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}… ({len(text)} letters)"
+
+
+def _why(text: str, unit: str) -> str:
+    shown = repr(_short(text))
+    if _NOT_FINITE.fullmatch(text):
+        return f"{shown} is not a measurement; leave the cell empty if nothing was measured"
+    if _COMMA.fullmatch(text) or _GROUPED.fullmatch(text):
+        return _separated(text)
+    suffixed = _WITH_UNIT.fullmatch(text)
+    if suffixed and suffixed["unit"].startswith("%"):
+        return f"{shown} is in percent; write a number without a unit, a fraction of 1"
+    if suffixed:
+        column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
+        return f"{shown} has the unit {_short(suffixed['unit'])!r}; write a number alone, {column}"
+    what = "a time" if _CLOCK.fullmatch(text) else "not a number"
+    is_short = _SHORT_CLOCK.fullmatch(text)
+    return f"{shown} {'may be h:mm or m:ss; write h:mm:ss' if is_short else f'is {what}'}"
+
+
+def _separated(text: str) -> str:
+    shown, point = repr(_short(text)), _short(text.replace(",", "."))
+    if not _COMMA.fullmatch(text):
+        return f"{shown} has thousands separators; write the digits without them"
+    if _GROUPED.fullmatch(text) and not text.lstrip("+-").startswith("0"):
+        both = f"{point} or {_short(text.replace(',', ''))}"
+        return f"{shown} has a decimal comma, or a thousands separator; write {both}"
+    return f"{shown} has a decimal comma; write {point} with a point"
+
+
+_MOST_NAMED = 6
+
+
+def table_notes(
+    table: ResultTable,
+    meanings: Sequence[TableColumn],
+    distinct: Mapping[int, int],
+) -> Iterator[str]:
+    """Yield how the columns are read, and which are not used.
+
+    `distinct` is the number of different texts of axes by their place.
+    """
+    yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
+    yield from table.notes
+    read = [
+        f"{name!r} is read as {column.name}{_unit(column)}"
+        for name, column in zip(table.names, meanings, strict=True)
+        if column.unit or (column.name in RATE_RECORDS and name.strip().lower() != column.name)
+    ]
+    if read:
+        yield f"{table.path}: {'; '.join(read)}."
+    unused = [
+        name or f"column {place} (without a name)"
+        for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
+        if column.kind == "unused" and name.strip().lower() not in REPETITION
+    ]
+    if unused:
+        yield f"{table.path}: columns that are not used: {', '.join(unused)}."
+    if axes := list(_unexpected_axes(table, meanings, distinct)):
+        more = f" and {len(axes) - _MOST_NAMED} more" if len(axes) > _MOST_NAMED else ""
+        yield (
+            f"{table.path}: each value is a separate series in {', '.join(axes[:_MOST_NAMED])}"
+            f"{more}; leave out a column that is a result."
+        )
+
+
+def _unexpected_axes(
+    table: ResultTable, meanings: Sequence[TableColumn], distinct: Mapping[int, int]
+) -> Iterator[str]:
+    """Yield the axes that a person may not have meant, with the number of their values."""
+    for place, (name, column) in enumerate(zip(table.names, meanings, strict=True)):
+        if column.kind != "axis":
+            continue
+        values = distinct[place]
+        # No two rows are in one series.
+        alone = 2 < values == len(table.rows)
+        if alone or (values > 1 and is_prefixed(name)):
+            yield f"{name!r} ({values} values)"
+
+
+def _unit(column: TableColumn) -> str:
+    return f" in {column.unit}" if column.unit else " over all ranks"
+
+
+# Columns that only tell jobs with equal names or results apart.
+REPETITION = ("repetition", "rep")
+
+
+def table_names(paths: Sequence[Path]) -> list[str]:
+    """Return the names of tables: those of their files, and of the sheets of one workbook."""
+    split = [sheet_of(path) for path in paths]
+    stems = [file.stem for file, _ in split]
+    return [
+        f"{stem}:{sheet}" if sheet and stems.count(stem) > 1 else stem
+        for stem, (_, sheet) in zip(stems, split, strict=True)
+    ]
+
+
+def run_names(
+    table: ResultTable,
+    stated: Sequence[str | None],
+    before: str,
+    others: Sequence[Mapping[str, str]],
+) -> list[str]:
+    """Return the name of each row, after `before`; `stated` are the cells of the column `run`.
+
+    Rows with one name are distinguished by a column `repetition` among the `others`: `a-r1`,
+    `a-r2` for two rows `a`, as runs of a study are called.
+
+    Raises:
+        LogParseError: two rows have one name.
+    """
+    names = [f"{before}{name or f'row {row}'}" for row, name in enumerate(stated, start=1)]
+    counts = Counter(names)
+    for row, name in enumerate(names):
+        if counts[name] > 1 and (repetition := _repetition(others[row])):
+            names[row] = f"{name}-r{repetition}"
+    first: dict[str, int] = {}
+    for row, name in enumerate(names):
+        if first.setdefault(name, row) != row:
+            raise LogParseError(
+                f"{table.where(row)}: a second run called {name!r}; the first is "
+                f"{table.where(first[name])}",
+                "give each row another name, or add a column `repetition`",
+            )
+    return names
+
+
+def _repetition(cells: Mapping[str, str]) -> str:
+    return next((text for name, text in cells.items() if name.strip().lower() in REPETITION), "")

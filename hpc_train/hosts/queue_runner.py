@@ -1,0 +1,490 @@
+"""One run of a queue on hosts: copies, starts and watches it there.
+
+The lock of the queue says that this process runs; the lock of a host is held there, by the run, so
+that a run goes on and is bounded without this process.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shlex
+import tarfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.base.errors import SubmitError
+from hpc_train.base.regularfile import files_in, open_to_append, read_regular
+from hpc_train.base.subprocesses import exchange
+from hpc_train.base.value import Value
+from hpc_train.hosts.run_on_hosts import (
+    HostState,
+    Place,
+    Taken,
+    fault,
+    folder_key,
+    keep_waiting,
+    meeting_fault,
+    merged,
+    poll,
+    report_of,
+    start_on,
+    stop,
+    take_hosts,
+)
+from hpc_train.hosts.transport import (
+    MOST_AT_ONCE,
+    Answer,
+    StartedHost,
+    StartedHosts,
+    call,
+    options,
+    write_hosts,
+)
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.json_files import write_file
+from hpc_train.runs.run import RunFolder
+from hpc_train.runs.run_queue import QueuedRuns, plan_of, say, wanted, was_cancelled
+from hpc_train.runs.submission import JobReport, JobState, Submission
+from hpc_train.runs.submission_file import mark, read
+from hpc_train.sites.facilities import Host, HostList
+
+# Each process adds up to 2 s, so that those that wait for a host do not ask at the same times.
+_PAUSE_S = 2.0
+# A host gives up its lock after 5 minutes without a word.
+_KEEP_S = 60.0
+
+
+def run_one(run: RunFolder, queued: QueuedRuns, lock: int) -> None:
+    """Run one run of a queue on the first hosts that are free."""
+    submission = wanted(run)
+    if submission is None:
+        return
+    plan = plan_of(run)
+    taken = _await_hosts(run, plan, candidates(plan, queued))
+    started = taken.started
+    if started is None:
+        _fail(run, submission, taken.reason)
+        return
+    write_hosts(run, started)
+    reason = _start(run, plan, started)
+    if reason:
+        stop(started)
+        fetch_all(run, started)
+        clear(run, started)
+        _fail(run, submission, reason)
+        return
+    watch(run, started, plan.time_s, submission.cluster.poll_s)
+
+
+def _fail(run: RunFolder, submission: Submission, reason: str) -> None:
+    """Record why a run did not start, unless it was cancelled."""
+    if wanted(run):
+        with open_to_append(run.logs / "job.out") as log:
+            log.write(f"hpctrain: {reason}\n".encode())
+        mark(run, submission, JobState.FAILED, reason)
+
+
+def _await_hosts(run: RunFolder, plan: LaunchPlan, hosts: Sequence[Host]) -> Taken:
+    """Wait for the locks of enough hosts, unless it cannot help, or the run is cancelled."""
+    said = ""
+    while wanted(run):
+        taken = take_hosts(run, plan, hosts)
+        if taken.started is not None or taken.lasting:
+            return taken
+        if taken.reason != said:
+            said = taken.reason
+            say(run, said)
+        time.sleep(_PAUSE_S + os.getpid() % 20 / 10)
+    return Taken(None)
+
+
+def candidates(plan: LaunchPlan, queued: QueuedRuns) -> list[Host]:
+    """Return the hosts of a plan, those last where earlier runs failed."""
+    hosts = plan.host_list.hosts if plan.host_list else ()
+    apart = queued.apart if plan.topology.nodes > 1 else ()
+    usable = [host for host in hosts if host.name not in apart]
+    return sorted(usable, key=lambda host: host.name in queued.exclude)
+
+
+def _start(run: RunFolder, plan: LaunchPlan, started: StartedHosts) -> str:
+    """Copy the files and start the script on all hosts; return why it failed, if it did."""
+    if plan.host_list is None:
+        raise AssertionError("a plan without hosts")
+    places = [Place(host.name, host.address) for host in started.hosts]
+    if reason := meeting_fault(places, plan.rendezvous):
+        return reason
+    copy = copy_of(run, plan, plan.host_list, run.path.parent.parent)
+    answers = _copied(started, copy)
+    if reason := faults(started.hosts, answers):
+        return reason
+    if not wanted(run):
+        return "cancelled"
+    secrets = {one.name: os.environ.get(one.name, "") for one in plan.secrets if one.file is None}
+    folders = {
+        host.name: answer.get("folder") or ""
+        for host, answer in zip(started.hosts, answers, strict=True)
+    }
+    return faults(started.hosts, start_on(started, folders, plan, secrets))
+
+
+def _copied(started: StartedHosts, copy: Copy) -> list[Answer]:
+    """Copy to all hosts, which keep their locks meanwhile."""
+    with ThreadPoolExecutor(MOST_AT_ONCE) as threads:
+        copies = [threads.submit(put, host, copy) for host in started.hosts]
+        while wait(copies, _KEEP_S).not_done:
+            keep_waiting(started)
+    return [one.result() for one in copies]
+
+
+# Watches a run on its hosts until no process of it is left, and records the end.
+#
+# The first host on which it fails, or that is lost, ends it on all: ranks may wait for others up to
+# the timeout of their group, and agents of torchrun without a collective for ever.
+
+_MOST_PERIOD_S = 5.0
+# Polls in a row without an answer after which other hosts are asked for a host.
+_SILENT_POLLS = 4
+# How long a silent host is waited for after it was to end.
+_GIVE_UP_S = 600.0
+
+
+class _Silence(Value, frozen=True, kw_only=True):
+    """Since when a host has not answered [s, monotonic], and how often."""
+
+    since: float
+    polls: int
+
+
+def watch(run: RunFolder, started: StartedHosts, limit_s: int | None, poll_s: float) -> None:
+    """Poll the hosts until the run has ended on all; see the module.
+
+    Raises:
+        StoreError, OSError: its end cannot be written.
+    """
+    silences: dict[str, _Silence] = {}
+    give_up = None if limit_s is None else time.monotonic() + limit_s + _GIVE_UP_S
+    while True:
+        states = poll({run: started})[run]
+        silences = _silences(states, silences)
+        if all(state.ended for state in states):
+            return record_end(run, started, states, report_of(states))
+        lost = _lost(started, states, silences, poll_s)
+        if lost or (was_cancelled(run) or any(state.failed for state in states)):
+            stop(started)
+            give_up = min(give_up or float("inf"), time.monotonic() + _GIVE_UP_S)
+        if lost:
+            return record_end(run, started, poll({run: started})[run], lost)
+        if give_up is not None and time.monotonic() > give_up:
+            # Its state stays unknown until the host answers again.
+            return None
+        # A full disk here must not end the watch; the end is fetched again.
+        with suppress(OSError):
+            fetch(run, started)
+        time.sleep(min(poll_s, _MOST_PERIOD_S))
+
+
+def _silences(states: Sequence[HostState], before: dict[str, _Silence]) -> dict[str, _Silence]:
+    now = time.monotonic()
+    found = {}
+    for state in filter(lambda state: state.silent, states):
+        last = before.get(state.name, _Silence(since=now, polls=0))
+        found[state.name] = _Silence(since=last.since, polls=last.polls + 1)
+    return found
+
+
+def _lost(
+    started: StartedHosts,
+    states: Sequence[HostState],
+    silences: dict[str, _Silence],
+    poll_s: float,
+) -> JobReport | None:
+    """Return the state of a run if one of its hosts is lost.
+
+    That this machine does not reach a host says nothing of it, such as when a laptop sleeps; that
+    the other hosts do not reach it either ends the run.
+    """
+    there = next((state.name for state in states if not state.silent), None)
+    for host in started.hosts:
+        silence = silences.get(host.name)
+        if silence is None or silence.polls < _SILENT_POLLS or there is None:
+            continue
+        silent_s = time.monotonic() - silence.since
+        if silent_s < (_SILENT_POLLS - 1) * poll_s or _reaches(there, host):
+            continue
+        reason = f"{host.name} has not answered for {silent_s:.0f} s, nor does {there} reach it"
+        return JobReport(state=JobState.NODE_FAIL, reason=reason)
+    return None
+
+
+def _reaches(name: str, host: StartedHost) -> bool:
+    """Whether another host reaches a host; without an answer, it may."""
+    answer = call(name, "reach", host.address)
+    return bool(answer.problem) or answer.get("reached") is not None
+
+
+_PATIENCE_S = 3600.0
+_NO_PROTOCOL = (2, 12, 127)
+
+
+class Copy(Value, frozen=True, kw_only=True):
+    """What the hosts of a run get: files of `folder`, copied to `target`, which may begin with ~.
+
+    With `shared`, they see the folder itself.
+    """
+
+    folder: Path
+    target: str
+    shared: bool
+    files: tuple[str, ...]
+    script: bytes
+
+
+def copy_of(run: RunFolder, plan: LaunchPlan, hosts: HostList, results: Path) -> Copy:
+    """Return what the hosts of a run get.
+
+    Raises:
+        SubmitError: the working folder is too large.
+    """
+    folder = Path(plan.workdir or ".").absolute()
+    return Copy(
+        folder=folder,
+        target=f"{hosts.workdir}/work/{folder.name or 'root'}-{folder_key(folder)}",
+        shared=hosts.shared,
+        files=() if hosts.shared else tuple(files_to_copy(folder, results)),
+        script=read_regular(run.script),
+    )
+
+
+def put(host: StartedHost, copy: Copy) -> Answer:
+    """Copy to one host; the answer has the line `folder`, or says what went wrong."""
+    answer = _unpack(host.name, host.folder, {"job.sbatch": copy.script})
+    if fault(answer):
+        return answer
+    if copy.shared:
+        return Answer(lines=(("folder", str(copy.folder)),))
+    made = call(host.name, "make", copy.target)
+    target = made.get("folder")
+    if target is None or fault(made):
+        return made
+    sent = _by_rsync(host.name, target, copy) or _by_tar(host.name, target, copy)
+    if fault(sent):
+        return sent
+    names = b"".join(os.fsencode(name) + b"\0" for name in copy.files)
+    pruned = call(host.name, "prune", target, given=names)
+    return pruned if fault(pruned) else made
+
+
+def _by_rsync(host: str, target: str, copy: Copy) -> Answer | None:
+    """Send what changed; None if rsync is missing here or there, so that a tar has to do."""
+    remote = shlex.join(("ssh", *options()))
+    argv = (
+        *("rsync", "--archive", "--no-owner", "--no-group", "--protect-args"),
+        *("--from0", "--files-from=-"),
+        *("--rsh", remote, "--", f"{copy.folder}/", f"{host}:{target}/"),
+    )
+    names = b"".join(os.fsencode(name) + b"\0" for name in copy.files)
+    done = exchange(argv, names, _PATIENCE_S)
+    if done.returncode == 0:
+        return Answer(lines=(("folder", target),))
+    # No rsync here or there (127, 12), or a shell there that prints something first (2, 12).
+    if done.returncode in _NO_PROTOCOL and "No space" not in done.stderr:
+        return None
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    said = next((line for line in lines if "No space" in line), lines[-1] if lines else "no reason")
+    return Answer(lines=(("fault", f"{target}: rsync: {said}"),))
+
+
+def _by_tar(host: str, target: str, copy: Copy) -> Answer:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name in copy.files:
+            archive.add(copy.folder / name, name, recursive=False)
+    return call(host, "unpack", target, given=stream.getvalue(), within_s=_PATIENCE_S)
+
+
+def _unpack(host: str, target: str, files: Mapping[str, bytes]) -> Answer:
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(content), 0o644
+            archive.addfile(entry, io.BytesIO(content))
+    return call(host, "unpack", target, given=stream.getvalue())
+
+
+def faults(hosts: Sequence[StartedHost], answers: Sequence[Answer]) -> str:
+    """Return why a copy or start failed, with the names of the hosts; empty if it did not."""
+    pairs = zip(hosts, answers, strict=True)
+    return "; ".join(f"{host.name}: {fault(answer)}" for host, answer in pairs if fault(answer))
+
+
+# Their states need no sentence beside the exit code and the first failure in status.json.
+_PLAIN = (JobState.COMPLETED, JobState.FAILED)
+
+
+def record_end(
+    run: RunFolder,
+    started: StartedHosts,
+    states: Sequence[HostState],
+    report: JobReport,
+) -> None:
+    """Fetch the logs, then write the end; a run with a status.json has all its logs.
+
+    Then the hosts need its files no more.
+
+    Raises:
+        StoreError, OSError: something cannot be written.
+    """
+    fetch_all(run, started)
+    submission = read(run)
+    if (
+        submission is not None
+        and submission.state is None
+        and (report.state not in _PLAIN or report.reason)
+    ):
+        mark(run, submission, report.state, report.reason)
+    status = merged(states, time.time())
+    write_file(run.status, msgspec.json.encode(status) + b"\n")
+    clear(run, started)
+
+
+MOST_MIB = 1024
+_GIT_S = 60.0
+_LEFT_OUT = {
+    *(".git", ".hg", ".svn", ".venv", "venv", "__pycache__", "node_modules"),
+    *(".mypy_cache", ".ruff_cache", ".pytest_cache"),
+}
+
+
+def files_to_copy(folder: Path, results: Path) -> list[str]:
+    """Return the files of a working folder, relative to it, without those below `results`.
+
+    Raises:
+        SubmitError: together they are larger than a host should get for each run.
+    """
+    folder, results = folder.resolve(), results.resolve()
+    listed = _of_git(folder)
+    names = sorted(_walk(folder) if listed is None else listed)
+    paths = {name: folder / name for name in names}
+    kept = [name for name, path in paths.items() if _is_file(path) and not _below(path, results)]
+    size = sum(paths[name].lstat().st_size for name in kept)
+    if size > MOST_MIB << 20:
+        raise SubmitError(
+            f"{folder}: {size >> 20} MiB of files, but at most {MOST_MIB} MiB are copied to a host",
+            "list data and checkpoints in .gitignore, or state a smaller workdir in the job",
+        )
+    return kept
+
+
+def _is_file(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _below(path: Path, folder: Path) -> bool:
+    return folder in path.parents
+
+
+def _of_git(folder: Path) -> list[str] | None:
+    """Return the files that git tracks or would add; None outside a repository."""
+    words = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    done = exchange(("git", "-C", str(folder), *words), b"", _GIT_S)
+    if done.returncode != 0:
+        return None
+    return [os.fsdecode(name) for name in dict.fromkeys(done.stdout.split(b"\0")) if name]
+
+
+def _walk(folder: Path) -> Iterator[str]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in _LEFT_OUT]
+        for name in names:
+            yield os.path.relpath(f"{place}/{name}", folder)
+
+
+_FETCH_S = 300.0
+# A host sends at most 8 MiB of each log at once.
+_MOST_CALLS = 10_000
+
+
+def fetch(run: RunFolder, started: StartedHosts) -> bool:
+    """Append what each log has grown by; return whether any has.
+
+    Host 0's `job.out` keeps its name, that of another host becomes `job-HOST.out`. Logs of ranks
+    have different names on each host. A host that does not answer is left out.
+
+    Raises:
+        OSError: a log cannot be written here.
+    """
+    names = {host.name: rank for rank, host in enumerate(started.hosts)}
+
+    def ask(host: StartedHost) -> Answer:
+        sizes = sizes_there(run, host, names[host.name])
+        words = (word for pair in sizes.items() for word in pair)
+        return call(host.name, "logs", host.folder, *map(str, words), within_s=_FETCH_S)
+
+    grown = False
+    for host, answer in zip(started.hosts, started.each(ask), strict=True):
+        if fault(answer):
+            continue
+        for name, content in parts(answer.body):
+            grown = True
+            path = file_here(run, name, host, names[host.name])
+            path.parent.mkdir(exist_ok=True)
+            with open_to_append(path) as log:
+                log.write(content)
+    return grown
+
+
+def clear(run: RunFolder, started: StartedHosts) -> None:
+    """Remove from the hosts what is fetched to its end; a host that does not answer keeps it."""
+    names = {host.name: rank for rank, host in enumerate(started.hosts)}
+
+    def ask(host: StartedHost) -> Answer:
+        sizes = sizes_there(run, host, names[host.name])
+        words = (word for pair in sizes.items() for word in pair)
+        return call(host.name, "clear", host.folder, *map(str, words))
+
+    started.each(ask)
+
+
+def fetch_all(run: RunFolder, started: StartedHosts) -> None:
+    """Fetch until no log grows any more; see `fetch`."""
+    for _ in range(_MOST_CALLS):
+        if not fetch(run, started):
+            return
+
+
+def sizes_there(run: RunFolder, host: StartedHost, rank: int) -> dict[str, int]:
+    """Return what is there of each log of a host, by its name on the host."""
+    sizes = {}
+    for path in files_in(run.logs, "*.out"):
+        with suppress(FileNotFoundError):
+            sizes[_name_there(path, host, rank)] = path.stat().st_size
+    return {name: size for name, size in sizes.items() if name}
+
+
+def file_here(run: RunFolder, name: str, host: StartedHost, rank: int) -> Path:
+    """Return where a log of a host is kept here."""
+    return run.logs / (f"job-{host.name}.out" if rank and name == "job.out" else name)
+
+
+def _name_there(path: Path, host: StartedHost, rank: int) -> str:
+    if rank and path.name == "job.out":
+        return ""
+    return "job.out" if path.name == f"job-{host.name}.out" else path.name
+
+
+def parts(body: bytes) -> Iterator[tuple[str, bytes]]:
+    """Yield the name and the new bytes of each log; each follows a line `log SIZE NAME`."""
+    while body.startswith(b"log "):
+        line, _, body = body.partition(b"\n")
+        _, size, name = line.decode(errors="replace").split(" ", 2)
+        content, body = body[: int(size)], body[int(size) :]
+        # A name is that of a file in the folder of logs.
+        if "/" not in name and len(content) == int(size):
+            yield name, content

@@ -1,0 +1,241 @@
+"""JobSpec: a job, independent of the scheduler."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from hpc_train.base.units import Duration, Memory
+from hpc_train.base.value import Sourced, Value
+from hpc_train.base.version_ranges import Version
+from hpc_train.jobs.container import Container, OneLine
+from hpc_train.jobs.trainer_keys import TrainerOptions
+
+# `(?!\n)` in patterns, because Python's `$` also matches before a line break at the end.
+Name = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$(?!\n)",
+        description="1 to 100 letters, digits, '.', '_' and '-'; it names the results folder.",
+    ),
+]
+OneWord = Annotated[str, Meta(pattern=r"^[!-~]+$(?!\n)", description="One word, no blanks.")]
+# `names` is the group of the registry with the allowed words; error messages list them.
+LauncherName = Annotated[OneWord, Meta(extra={"names": "launchers"})]
+Module = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_][!-~]*$(?!\n)",
+        description="An argument of `module load`: cuda/12.4.",
+    ),
+]
+Nodes = Annotated[int, Meta(ge=1, le=100_000)]
+Count = Annotated[int, Meta(ge=1, le=4096)]
+ExitCode = Annotated[int, Meta(ge=1, le=255)]
+Gpus = Annotated[int, Meta(ge=0, le=64)]
+Directives = Annotated[
+    dict[str, str | int | bool],
+    Meta(
+        description=(
+            "More options of sbatch by their long names: reservation: maint; true is an option "
+            "without value, false removes an option of the site."
+        )
+    ),
+]
+Backend = Literal["auto", "nccl", "gloo", "mpi"]
+
+
+class Resources(Value, frozen=True, kw_only=True):
+    """Resources of one job; names and meaning are Slurm's."""
+
+    nodes: Annotated[Nodes, Meta(description="Number of nodes.")] = 1
+    tasks_per_node: Annotated[
+        Count | None, Meta(description="Ranks on each node; default: one per GPU, else one.")
+    ] = None
+    gpus_per_node: Annotated[
+        Gpus | None, Meta(description="GPUs on each node; a100:4 also states their type.")
+    ] = None
+    gpu_type: Annotated[
+        OneWord | None,
+        Meta(
+            description="Type of the GPUs in Slurm; default: the partition's, where it is needed."
+        ),
+    ] = None
+    cpus_per_task: Annotated[Count | None, Meta(description="CPU cores of each rank.")] = None
+    mem: Annotated[Memory | None, Meta(description="Memory per node: 480G, 4000M.")] = None
+    time: Annotated[Duration | None, Meta(description="Time limit: 1h30m, 01:30:00.")] = None
+    exclusive: Annotated[bool | None, Meta(description="Share the nodes with no other job.")] = None
+
+
+class Elastic(Value, frozen=True, kw_only=True):
+    """How a job continues after ranks or nodes fail, under torchrun."""
+
+    min_nodes: Annotated[
+        Nodes | None,
+        Meta(description="Minimum number of nodes to continue with; default: all of them."),
+    ] = None
+    max_nodes: Annotated[
+        Nodes | None,
+        Meta(description="Nodes in use; the other nodes of the job are spares; default: all."),
+    ] = None
+    max_restarts: Annotated[
+        int, Meta(ge=0, le=1000, description="How often failed ranks are restarted.")
+    ] = 0
+
+
+# EX_TEMPFAIL of sysexits.h: a program that saved its state and has more to do.
+RESUBMIT = 75
+# A shell adds it to the number of the signal that ended a program (POSIX, 2.8.2).
+_SIGNALLED = 128
+
+
+class JobLifecycle(Value, frozen=True, kw_only=True):
+    """When a job queues itself again, to continue from its last checkpoint."""
+
+    requeue_on: Annotated[
+        tuple[ExitCode, ...],
+        Meta(min_length=1, description="Exit codes of ranks that have more to do."),
+    ] = (RESUBMIT,)
+    max_restarts: Annotated[
+        int, Meta(ge=1, le=1000, description="How often the job is started again.")
+    ] = 10
+    max_stalled: Annotated[
+        int,
+        Meta(
+            ge=1, le=1000, description="Starts in a row without a later checkpoint, then it ends."
+        ),
+    ] = 2
+    max_run_time: Annotated[
+        Duration | None,
+        Meta(description="Time that all starts may run together; then it is not started again."),
+    ] = None
+    stop_by: Annotated[
+        Literal["signal", "file"],
+        Meta(description="How ranks are asked to stop: USR1, or the file stop of the run folder."),
+    ] = "signal"
+
+    @property
+    def asks_again(self) -> tuple[int, ...]:
+        """The codes of `requeue_on` that no failure has: not 1, nor that of a signal."""
+        return tuple(code for code in self.requeue_on if 1 < code < _SIGNALLED)
+
+
+class JobSpec(Value, frozen=True, kw_only=True):
+    """One job: a command, its resources and its launcher."""
+
+    name: Name
+    command: Annotated[
+        tuple[str, ...],
+        Meta(min_length=1, description="Program and arguments, one list item each; no shell."),
+    ]
+    launcher: Annotated[
+        LauncherName | None,
+        Meta(
+            description="One of the site's launchers.allowed, such as torchrun; "
+            "default: the site's launchers.default."
+        ),
+    ] = None
+    launcher_args: Annotated[
+        tuple[str, ...], Meta(description="More options of the launcher, one list item each.")
+    ] = ()
+    elastic: Annotated[
+        Elastic | None, Meta(description="Continue after a failure; needs the launcher torchrun.")
+    ] = None
+    container: Annotated[
+        Container | None, Meta(description="Image that the ranks run in, if the site has any.")
+    ] = None
+    torch: Annotated[
+        Version | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
+    ] = None
+    backend: Annotated[
+        Backend, Meta(description="Backend of torch.distributed; auto: by GPUs and fabric.")
+    ] = "auto"
+    mpi: Annotated[
+        bool, Meta(description="The program itself uses MPI: srun gets the site's --mpi.")
+    ] = False
+    trainer: Annotated[
+        TrainerOptions | None, Meta(description="Options of the reference trainer.")
+    ] = None
+    resources: Resources = Resources()
+    account: Annotated[OneWord | None, Meta(description="Slurm account.")] = None
+    partition: Annotated[OneWord | None, Meta(description="Slurm partition.")] = None
+    qos: Annotated[OneWord | None, Meta(description="Slurm quality of service.")] = None
+    constraint: Annotated[OneWord | None, Meta(description="Slurm node features.")] = None
+    directives: Directives = {}
+    storage: Annotated[
+        tuple[OneWord, ...], Meta(description="File systems of the site that a job must request.")
+    ] = ()
+    env: Annotated[
+        dict[str, str | int | float],
+        Meta(description="Environment of the ranks; a value may contain any character except NUL."),
+    ] = {}
+    modules: Annotated[
+        tuple[Module, ...], Meta(description="Loaded in this order, before the setup lines.")
+    ] = ()
+    comment: Annotated[OneLine | None, Meta(description="Slurm's comment of the job.")] = None
+    secrets: Annotated[
+        dict[str, str],
+        Meta(
+            description="Variables with a secret: `env` takes it from the shell that submits, a "
+            "path from that file, which only its owner may read. Only the name is written."
+        ),
+    ] = {}
+    setup: Annotated[
+        tuple[str, ...],
+        Meta(description="Shell lines run once before the ranks, e.g. module load."),
+    ] = ()
+    signal_before_end: Annotated[
+        Duration | None,
+        Meta(description="Time before the time limit at which ranks get USR1: 2m; default: never."),
+    ] = None
+    lifecycle: Annotated[
+        JobLifecycle | None,
+        Meta(description="Queue the job again when its ranks ask for it; {} takes all defaults."),
+    ] = None
+    workdir: Annotated[
+        str | None,
+        Meta(description="Working folder, relative to this file; default: the current folder."),
+    ] = None
+    sites: Annotated[
+        dict[str, dict[str, Any]] | None,
+        Meta(
+            description="Name of a site -> keys of the job that apply only there; they take "
+            "precedence over the job's own."
+        ),
+    ] = None
+
+
+SourcedJob = Sourced[JobSpec]
+
+
+class SiteDefaults(Value, frozen=True, kw_only=True):
+    """Keys of the jobs at one site, where they leave them out."""
+
+    account: Annotated[OneWord | None, Meta(description="Account.")] = None
+    partition: Annotated[OneWord | None, Meta(description="Partition or queue.")] = None
+    qos: Annotated[OneWord | None, Meta(description="Quality of service.")] = None
+    setup: Annotated[tuple[str, ...], Meta(description="Shell lines before the ranks.")] = ()
+
+
+class Defaults(Value, frozen=True, kw_only=True):
+    """`~/.config/hpctrain/defaults.yaml`."""
+
+    site: Annotated[
+        OneWord | None, Meta(description="Without --site and $HPCTRAIN_SITE; else it is detected.")
+    ] = None
+    sites: Annotated[
+        dict[str, SiteDefaults], Meta(description="Name of a site -> what its jobs leave out.")
+    ] = {}
+
+
+class Topology(Value, frozen=True, kw_only=True):
+    """nodes x tasks x GPUs; `cpus_per_task` cores and threads a rank; None: counted in the job."""
+
+    nodes: int
+    tasks_per_node: int
+    gpus_per_node: int
+    cpus_per_task: int | None
+
+    @property
+    def world_size(self) -> int:
+        """Number of ranks of the whole job."""
+        return self.nodes * self.tasks_per_node

@@ -1,0 +1,194 @@
+"""Overrides: `--set KEY=VALUE` and other options of the command line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hpc_train.base.errors import SpecError, nearest
+from hpc_train.base.typed_values import keys_of
+from hpc_train.base.value import Value
+from hpc_train.base.yamlfile import value_of
+from hpc_train.jobs.container import Container
+from hpc_train.jobs.job import Elastic, JobLifecycle, JobSpec, Resources
+from hpc_train.jobs.study import SITE_AXIS, SIZE_AXES
+from hpc_train.jobs.trainer_keys import TrainerOptions
+
+_INNER: dict[str, type[Value]] = {
+    "resources": Resources,
+    "elastic": Elastic,
+    "container": Container,
+    "trainer": TrainerOptions,
+    "lifecycle": JobLifecycle,
+}
+# The values of these options are text, even if they look like a number.
+_TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
+
+# Not below `_INNER`: its keys are names of sites, and below these, keys of a job.
+SITES = "sites"
+_SIZES = re.compile(r"\d{1,6}(?: ?, ?\d{1,6})+,?")
+# A number, also with the type of GPU; what else has digits was meant as several sizes.
+_NO_LIST = re.compile(r"[-+]?\d*|.*[A-Za-z].*", re.DOTALL)
+# Options of sbatch with the number of all nodes -> the key of a node.
+_OF_ALL_NODES = {"ntasks": "tasks_per_node", "gpus": "gpus_per_node"}
+
+
+class Override(Value, frozen=True, kw_only=True):
+    """One value given on the command line; `origin` is the option as it was typed.
+
+    `text` is the value as it was typed, where it is known. A number `of_all_nodes` is divided by
+    the nodes of the job.
+    """
+
+    key: str
+    value: Any
+    origin: str
+    text: str = ""
+    of_all_nodes: bool = False
+
+
+def parse_setting(text: str) -> Override:
+    """Read `resources.nodes=2`; the value is YAML, so lists are `[1, 2]`.
+
+    Raises:
+        SpecError: no `=`, an empty key, or a value that is not YAML.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise SpecError(f"--set {text}: write KEY=VALUE, for example --set resources.nodes=2")
+    origin = f"--set {key.strip()}"
+    read = value_of(value, origin, SpecError, key.strip())
+    return Override(key=key.strip(), value=read, origin=origin, text=value)
+
+
+def option_override(key: str, text: str, option: str = "") -> Override:
+    """Return the override of an option that sets a key: `--tasks-per-node 4`.
+
+    `option` is the name of the option, if it is not that of the key.
+
+    Raises:
+        SpecError: a value that is not YAML, or neither a size nor a list of sizes.
+    """
+    option = option or f"--{key.rpartition('.')[2].replace('_', '-')}"
+    is_text = key in _TEXTS or key.startswith("directives.")
+    value = text if is_text else value_of(text, option, SpecError)
+    own = _OF_ALL_NODES.get(key, key)
+    if own in SIZE_AXES and not (_NO_LIST.fullmatch(text) or _SIZES.fullmatch(text)):
+        raise SpecError(
+            f"{option} {text}: neither a whole number nor several",
+            f"several sizes make a study: {option} 1,2,4",
+        )
+    return Override(key=own, value=value, origin=option, of_all_nodes=own != key)
+
+
+def has_sizes(override: Override) -> bool:
+    """Whether an option has several sizes: `--nodes 1,2,4`."""
+    is_size = override.key in SIZE_AXES and override.origin.startswith("--")
+    return is_size and bool(_SIZES.fullmatch(str(override.value)))
+
+
+def is_of_site(override: Override) -> bool:
+    """Whether an option sets a key of one site: `--set sites.polaris.account=abc`."""
+    return override.key.partition(".")[0] == SITES
+
+
+def full_key(key: str) -> str:
+    """Return the job's dotted key for a key or its short form (`nodes` -> `resources.nodes`)."""
+    head = key.partition(".")[0]
+    if head not in keys_of(JobSpec) and head in keys_of(Resources):
+        return f"resources.{key}"
+    if head not in keys_of(JobSpec) and head in keys_of(TrainerOptions):
+        return f"trainer.{key}"
+    return key
+
+
+def check_key(key: str, where: str) -> None:
+    """Refuse an unknown key.
+
+    Raises:
+        SpecError: with the nearest key.
+    """
+    head, _, rest = full_key(key).partition(".")
+    if key == "resources":
+        raise SpecError(
+            f"{where}: name one key: resources.{', resources.'.join(keys_of(Resources))}"
+        )
+    if key == SITE_AXIS:
+        raise SpecError(
+            f"{where}: the site of a run is no key of its job",
+            "--site NAME chooses one; in a study, axes: {site: [NAME, NAME]} compares several",
+        )
+    if head == SITES:
+        # Its name is checked with those of the file.
+        inside = rest.partition(".")[2]
+        if inside and inside != "resources":
+            check_key(inside, where)
+        return
+    inner = _INNER.get(head)
+    known = keys_of(inner) if inner and rest else keys_of(JobSpec)
+    # An item of a list has a number.
+    name = re.sub(r"\.[0-9]+$", "", rest) if inner and rest else head
+    if name not in known or (rest and not inner and head not in ("env", "command", "directives")):
+        every = [*keys_of(JobSpec), *keys_of(Resources), *keys_of(TrainerOptions)]
+        if inner and rest:
+            every = [f"{head}.{name}" for name in known]
+        raise SpecError(
+            f"{where}: {key!r} is not a key of a job{nearest(key, every)}; "
+            f"allowed: {', '.join(every)}{'' if inner else ', env.NAME'}",
+            "hpctrain help files describes each key",
+        )
+
+
+def apply(data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override]) -> None:
+    """Apply overrides to plain values, in order, recording their origin.
+
+    Raises:
+        SpecError: a part of a key is not a mapping, or an index is out of range.
+    """
+    for override in overrides:
+        _put(data, override)
+        stale = [path for path in origins if path.startswith(override.key + ".")]
+        for path in stale:
+            del origins[path]
+        # What holds the key, if the override makes it: it may be no mapping.
+        for end in (match.start() for match in re.finditer(r"\.", override.key)):
+            origins.setdefault(override.key[:end], override.origin)
+        origins.update(dict.fromkeys(key_paths(override.key, override.value), override.origin))
+
+
+def key_paths(key: str, value: Any) -> Iterator[str]:
+    """Yield a key and everything below it."""
+    yield key
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from key_paths(f"{key}.{name}", inner)
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from key_paths(f"{key}.{index}", inner)
+
+
+def _put(data: dict[str, Any], override: Override) -> None:
+    *parents, last = override.key.split(".")
+    target: Any = data
+    for parent in parents:
+        target = target.setdefault(parent, {}) if isinstance(target, dict) else target
+    if isinstance(target, list) and last.isdigit() and int(last) < len(target):
+        # A word of a command is text, as it was typed: `--set command.3=0.10`.
+        is_text = parents != ["command"] or isinstance(override.value, (str, dict, list))
+        target[int(last)] = override.value if is_text else override.text or override.value
+    elif isinstance(target, dict):
+        target[last] = override.value
+    else:
+        raise SpecError(
+            f"{override.origin}: {'.'.join(parents)} {_extent(target)}",
+            "hpctrain explain FILE prints its value",
+        )
+
+
+def _extent(target: Any) -> str:
+    """Return why a value has no such part."""
+    if not isinstance(target, list):
+        return "is one value, which has no parts"
+    count = len(target)
+    return f"is a list of {count} item{'s' * (count != 1)}, from 0 on"

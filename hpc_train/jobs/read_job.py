@@ -1,0 +1,322 @@
+"""A job file, or a script named on the command line -> JobSpec with origins."""
+
+from __future__ import annotations
+
+import copy
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from hpc_train.base.errors import SpecError
+from hpc_train.base.slurm_options import directive_problem
+from hpc_train.base.typed_values import decode
+from hpc_train.base.value import Sourced
+from hpc_train.base.variable_names_and_secrets import (
+    ENV,
+    KEPT,
+    is_reserved,
+    is_variable,
+    looks_secret,
+    named_by_job,
+    secret_in,
+    why_not_empty,
+)
+from hpc_train.base.yamlfile import Document, lookup
+from hpc_train.jobs.job import JobSpec, SourcedJob
+from hpc_train.jobs.override import SITES, Override, apply, check_key, full_key, is_of_site
+
+_GPUS = "resources.gpus_per_node"
+# As in the options of sbatch: a100:4, gpu:4, gpu:a100:4, gpu.
+_TYPE_AND_NUMBER = re.compile(
+    r"(?:gres/)?(?!shard:|mps:|\d)(?:gpu(?=:|$):?)?(?:(?P<type>[A-Za-z][\w.-]{0,63}):)?"
+    r"(?P<number>[0-9]{1,3})?"
+)
+
+
+class SiteNames(NamedTuple):
+    """The chosen site, and the names of all; a job without keys of sites asks for neither."""
+
+    chosen: Callable[[], str]
+    known: Callable[[], Sequence[str]]
+
+
+def site_name(value: str) -> str:
+    """Return the name of a site that is given by its name or the file of its profile."""
+    return Path(value).name.removesuffix(".yaml").removesuffix(".yml")
+
+
+def is_study(document: Document) -> bool:
+    """Whether a file is a study: it has axes."""
+    return isinstance(document.data, dict) and "axes" in document.data
+
+
+def build_job(
+    data: Any,
+    origins: dict[str, str],
+    overrides: Sequence[Override],
+    path: Path,
+    site: str = "",
+) -> SourcedJob:
+    """Decode a job's plain values at a site; `path` is the file they came from.
+
+    The name defaults to that of the file; `workdir` and the files of `secrets` are relative to
+    the file's folder.
+
+    Raises:
+        SpecError: an invalid value, an invalid name of a variable, or a plain-text secret.
+    """
+    if not isinstance(data, dict):
+        raise SpecError(f"{path}: a job file is a mapping with the key 'command'")
+    data, origins = copy.deepcopy(data), dict(origins)
+    if "name" not in data:
+        data["name"] = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "job"
+        origins["name"] = "default: the file's name"
+    for override in overrides:
+        check_key(override.key, override.origin)
+    _apply_options(data, origins, overrides, site)
+    _split_type(data, origins)
+    try:
+        job = decode(data, JobSpec, origins, SpecError)
+    except SpecError:
+        # The common words of other programs are known; only looked for after an error.
+        from hpc_train.jobs.words_of_torchrun import check_other_words
+
+        check_other_words(data, origins)
+        raise
+    _check_text(job)
+    _check_directives(job)
+    check_variables(job)
+    _check_image(job)
+    return _with_paths(job, path)
+
+
+def has_sites(data: Any, overrides: Sequence[Override]) -> bool:
+    """Whether a job has keys for one site only; few have."""
+    return (isinstance(data, dict) and SITES in data) or any(map(is_of_site, overrides))
+
+
+def check_every_site(
+    data: Any,
+    origins: dict[str, str],
+    overrides: Sequence[Override],
+    path: Path,
+    known: Callable[[], Sequence[str]],
+) -> None:
+    """Check the keys of each site of a job, also of those that it is not for.
+
+    Raises:
+        HpcTrainError: an unknown site or key, or a wrong value.
+    """
+    from hpc_train.jobs.keys_by_site import check_sites
+
+    data, origins = copy.deepcopy(data), dict(origins)
+    own = [one for one in overrides if is_of_site(one)]
+    apply(data, origins, own)
+    for site in check_sites(data, origins, known):
+        build_job(data, origins, [one for one in overrides if one not in own], path, site)
+
+
+def _apply_options(
+    data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override], site: str
+) -> None:
+    """Apply the options; those for one site come before those for every site."""
+    full = [replace(one, key=full_key(one.key)) for one in overrides]
+    if has_sites(data, full):
+        from hpc_train.jobs.keys_by_site import at_site
+
+        apply(data, origins, [one for one in full if is_of_site(one)])
+        at_site(data, origins, site)
+    rest = [one for one in full if not is_of_site(one)]
+    apply(data, origins, [one for one in rest if not one.of_all_nodes])
+    _divide(data, origins, rest)
+
+
+def _split_type(data: dict[str, Any], origins: dict[str, str]) -> None:
+    """Read a number of GPUs with their type, as sbatch does: `gpu:a100:4`, `a100:4`."""
+    value = lookup(data, _GPUS)
+    found = _TYPE_AND_NUMBER.fullmatch(value) if isinstance(value, str) else None
+    if found:
+        data["resources"]["gpus_per_node"] = int(found["number"] or 1)
+        if found["type"]:
+            data["resources"]["gpu_type"] = found["type"]
+            origins["resources.gpu_type"] = Sourced(value=None, origins=origins).near(_GPUS)
+
+
+def _divide(data: dict[str, Any], origins: dict[str, str], options: Sequence[Override]) -> None:
+    """Divide numbers of all nodes, as in sbatch's --ntasks and --gpus, by the nodes of the job.
+
+    Raises:
+        SpecError: one is not a multiple of the nodes, or not that of an option for each node.
+    """
+    own = {one.key: one.value for one in options if not one.of_all_nodes}
+    for one in (option for option in options if option.of_all_nodes):
+        apply(data, origins, [one])
+        _split_type(data, origins)
+        nodes, total = lookup(data, "resources.nodes") or 1, lookup(data, one.key)
+        if not isinstance(nodes, int) or not isinstance(total, int) or nodes < 1:
+            continue
+        each = one.key.rpartition(".")[2].replace("_", "-")
+        stated = str(own.get(one.key, "")).rpartition(":")[2]
+        if stated.isdecimal() and int(stated) * nodes != total:
+            raise SpecError(
+                f"{one.origin} {total} is not {nodes} x --{each} {own[one.key]}",
+                f"--nodes N times --{each} N, or one of the two options alone",
+            )
+        if total % nodes:
+            raise SpecError(
+                f"{one.origin} {total}: not a multiple of the {nodes} nodes, which are alike",
+                f"--{each} N is the number on each node",
+            )
+        data["resources"][one.key.rpartition(".")[2]] = total // nodes
+
+
+def command_job(
+    script: Path, arguments: Sequence[str], overrides: Sequence[Override]
+) -> SourcedJob:
+    """Return a job from a script and its arguments: `.py` runs under python, others as programs."""
+    command = command_document(script, arguments)
+    return build_job(command.data, command.origins, overrides, script)
+
+
+def command_document(script: Path, arguments: Sequence[str]) -> Document:
+    """Return the job of `command_job` as a file would state it."""
+    program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
+    document = Document("command line", SpecError)
+    document.data = {"command": [*program, *arguments]}
+    document.origins["command"] = "command line"
+    return document
+
+
+def _check_text(job: SourcedJob) -> None:
+    """Check for UTF-8: a script must be UTF-8, but the command line may contain other bytes."""
+    words = [("command", word) for word in job.value.command]
+    words += [("workdir", job.value.workdir or "")]
+    words += [("launcher_args", word) for word in job.value.launcher_args]
+    box = job.value.container
+    words += [("container", word) for word in (box.image, *box.mounts)] if box else []
+    for key, word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
+
+
+def _check_directives(job: SourcedJob) -> None:
+    for name, value in job.value.directives.items():
+        problem = directive_problem(name, value)
+        if problem:
+            place = job.near(f"directives.{name}")
+            raise SpecError(f"{place}: directives.{name}: {problem[0]}", problem[1])
+
+
+def _check_image(job: SourcedJob) -> None:
+    container = job.value.container
+    if container is not None and container.image.startswith("-"):
+        place = job.near("container.image")
+        raise SpecError(f"{place}: the image {container.image!r} would be parsed as an option")
+
+
+def _with_paths(job: SourcedJob, path: Path) -> SourcedJob:
+    """Make paths absolute: those in a file are relative to its folder."""
+    import msgspec
+
+    workdir = job.value.workdir
+    secrets = {
+        name: where if where == ENV else _absolute(path, where)
+        for name, where in job.value.secrets.items()
+    }
+    value = msgspec.structs.replace(
+        job.value, workdir=workdir and _absolute(path, workdir), secrets=secrets
+    )
+    if value.container is not None and value.container.image.startswith(("./", "../")):
+        image = os.path.normpath(path.parent.absolute() / value.container.image)
+        container = msgspec.structs.replace(value.container, image=image)
+        value = msgspec.structs.replace(value, container=container)
+    return Sourced(value=value, origins=job.origins)
+
+
+def _absolute(file: Path, name: str) -> str:
+    return str((file.parent / os.path.expanduser(name)).absolute())  # noqa: PTH111 - no error without a home
+
+
+# MAX_ARG_STRLEN of Linux: one argument, or one variable with its name.
+_LONGEST = 128 * 1024 - 256
+
+
+def check_variables(job: SourcedJob) -> None:
+    """Refuse invalid names, variables that the script sets itself, and plain-text secrets.
+
+    Raises:
+        SpecError: with file:line; the message does not contain the secret.
+    """
+    _check_env(job)
+    _check_secrets(job)
+    _check_texts(job)
+
+
+def _check_env(job: SourcedJob) -> None:
+    passed = job.value.container.env if job.value.container else ()
+    for key, names in (("env", tuple(job.value.env)), ("container.env", passed)):
+        for name in names:
+            place = job.near(f"{key}.{name}")
+            if not is_variable(name):
+                raise SpecError(f"{place}: {name!r} is not a name of an environment variable")
+            if looks_secret(name, job.value.env.get(name) if key == "env" else None):
+                raise SpecError(
+                    f"{place}: {key}.{name} looks like a secret, {KEPT}", named_by_job(name)
+                )
+    for key, names in (("env", tuple(job.value.env)), ("secrets", tuple(job.value.secrets))):
+        for name in filter(is_reserved, names):
+            place = job.near(f"{key}.{name}")
+            raise SpecError(f"{place}: {key}.{name}: the script or bash sets {name} itself")
+    for name, value in job.value.env.items():
+        if value == "" and why_not_empty(name):
+            place = job.near(f"env.{name}")
+            raise SpecError(f"{place}: env.{name} is empty: {why_not_empty(name)}")
+
+
+def _check_secrets(job: SourcedJob) -> None:
+    for name, where in job.value.secrets.items():
+        place = job.near(f"secrets.{name}")
+        if not is_variable(name):
+            raise SpecError(f"{place}: {name!r} is not a name of an environment variable")
+        if name in job.value.env:
+            raise SpecError(f"{place}: {name} is also in env, so its value would be written")
+        if where != ENV and "/" not in where:
+            # It may be the secret itself, so it is not repeated.
+            raise SpecError(
+                f"{place}: secrets.{name} is neither `env` nor the path of a file (with a /)",
+                f"export {name} in the shell you submit from and write `{name}: env`, or put it "
+                f"into a file of mode 0600 and write its path, e.g. ~/.{name.lower()}",
+            )
+
+
+def _check_texts(job: SourcedJob) -> None:
+    for key, text in _texts(job):
+        if key != "command" and len(text.encode()) >= _LONGEST:
+            raise SpecError(
+                f"{job.near(key)}: {key} has {len(text.encode())} bytes; Linux passes on fewer "
+                f"than {_LONGEST} in one text",
+                "write it into a file that the program reads",
+            )
+        found = secret_in(key, text)
+        if found:
+            message, name = found
+            hint = f"{named_by_job(name)}; programs and setup lines read ${name}"
+            raise SpecError(f"{job.near(key)}: {message}", hint)
+
+
+def _texts(job: SourcedJob) -> Iterator[tuple[str, str]]:
+    """Yield all texts that are written unchanged, with their keys."""
+    spec = job.value
+    for name, value in spec.env.items():
+        yield f"env.{name}", str(value)
+    for key in ("command", "launcher_args", "setup"):
+        for number, text in enumerate(getattr(spec, key)):
+            yield f"{key}.{number}", text
+    yield "comment", spec.comment or ""
+    yield "container.image", spec.container.image if spec.container else ""
+    # A flag and its value may be two items.
+    yield "command", " ".join(spec.command)

@@ -1,0 +1,277 @@
+"""`--nodes 1,2,4` of the command line -> a study of these sizes."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from hpc_train.base.errors import SpecError, nearest
+from hpc_train.base.typed_values import decode, keys_of
+from hpc_train.base.value import Sourced
+from hpc_train.base.yamlfile import Document, lookup, read
+from hpc_train.jobs.job import JobSpec
+from hpc_train.jobs.log_selection import LogPattern
+from hpc_train.jobs.override import SITES, Override, apply, check_key, full_key, has_sizes
+from hpc_train.jobs.read_job import (
+    SiteNames,
+    build_job,
+    check_every_site,
+    has_sites,
+    is_study,
+    site_name,
+)
+from hpc_train.jobs.study import SITE_AXIS, SIZE_AXES, Point, PointSite, Study, StudySpec
+from hpc_train.jobs.validate_log_pattern import check_pattern
+
+
+def study_or_sizes(
+    job: Document, overrides: Sequence[Override], path: Path, names: SiteNames | None = None
+) -> Study:
+    """Return the study of a file, or of a job or command at several sizes (strong by default).
+
+    Raises:
+        SpecError: the file is a study, which has its own axes.
+    """
+    sizes = [one for one in overrides if has_sizes(one)]
+    if not sizes:
+        return build_study(job, overrides, path, names)
+    if is_study(job):
+        one = sizes[0]
+        raise SpecError(
+            f"{one.origin} {one.value}: {path} is a study, which has its own axes",
+            f"change the axis: --set 'axes.{one.key}=[{one.value}]'",
+        )
+    others = [one for one in overrides if one not in sizes]
+    of_all = next((one for one in sizes if one.of_all_nodes), None)
+    nodes = [one for one in overrides if full_key(one.key) == "resources.nodes"]
+    if of_all and (nodes or lookup(job.data, "resources.nodes") not in (None, 1)):
+        raise SpecError(
+            f"{of_all.origin} {of_all.value}: several numbers of all nodes, and several nodes",
+            f"--{of_all.key.replace('_', '-')} {of_all.value} is the number on each node",
+        )
+    return build_study(_document(job, sizes), others, path, names)
+
+
+def _document(job: Document, sizes: Sequence[Override]) -> Document:
+    data: dict[str, Any] = {"job": job.data}
+    data["axes"] = {
+        one.key: [int(size) for size in re.findall(r"\d+", str(one.value))] for one in sizes
+    }
+    if isinstance(job.data, dict) and "name" in job.data:
+        data["name"] = job.data["name"]
+    study = Document(job.label, SpecError)
+    study.data = data
+    inner = {f"job.{key}" if key else "job": place for key, place in job.origins.items()}
+    study.origins = {"": job.label, **inner}
+    study.origins |= {f"axes.{one.key}": one.origin for one in sizes}
+    return study
+
+
+MAX_RUNS = 100_000
+
+
+def build_study(
+    document: Document,
+    overrides: Sequence[Override],
+    path: Path,
+    names: SiteNames | None = None,
+) -> Study:
+    """Expand a study file into the points of its grid.
+
+    An override whose key is the study's changes the study; any other changes the job at every
+    point.
+
+    Raises:
+        SpecError: an error in the study, its job or its grid, with file:line.
+    """
+    data, origins = copy.deepcopy(document.data), dict(document.origins)
+    _refuse_keys_of_job(data, origins)
+    own = [o for o in overrides if o.key.partition(".")[0] in keys_of(StudySpec)]
+    for override in own:
+        _check_axis_override(override, data)
+    if "name" not in data:
+        data["name"], origins["name"] = path.stem, "default: the file's name"
+    apply(data, origins, own)
+    study = decode(data, StudySpec, origins, SpecError)
+    _check_axes(study)
+    _check_patterns(study)
+    job_overrides = [o for o in overrides if o not in own]
+    _check_no_clash(study, job_overrides)
+    typed = any(o.key in ("axes", f"axes.{SITE_AXIS}") for o in own)
+    sites = _sites(study, Path() if typed else path.parent)
+    points = _expand(study, job_overrides, path, sites, names)
+    return Study(spec=study.value, points=points, baseline=_baseline(study))
+
+
+def _refuse_keys_of_job(data: dict[str, Any], origins: dict[str, str]) -> None:
+    """Refuse keys of a job beside `axes`, which makes the file a study."""
+    for key in data:
+        if key in keys_of(JobSpec) and key not in keys_of(StudySpec):
+            raise SpecError(
+                f"{origins[key]}: {key} is a key of a job, and a file with axes "
+                f"({origins['axes']}) is a study",
+                "write the job's keys below job: {command: [...], resources: {...}}, or the job's "
+                "file as job: job.yaml",
+            )
+
+
+def _check_axis_override(override: Override, data: dict[str, Any]) -> None:
+    head, _, axis = override.key.partition(".")
+    if head == "axes" and axis and axis != SITE_AXIS:
+        check_key(axis, override.origin)
+
+
+def _check_axes(study: Sourced[StudySpec]) -> None:
+    runs = study.value.repetitions
+    for axis, values in study.value.axes.items():
+        where = study.origin(f"axes.{axis}")
+        if axis.partition(".")[0] == SITES:
+            raise SpecError(
+                f"{where}: an axis is a key of the job at all sites, not {axis!r}",
+                f"axes: {{{axis.rpartition('.')[2]}: [...]}}",
+            )
+        if axis != SITE_AXIS:
+            check_key(axis, where)
+        if not values:
+            raise SpecError(f"{where}: the axis {axis!r} has no values")
+        if any(values.count(value) > 1 for value in values):
+            raise SpecError(f"{where}: the axis {axis!r} has the same value twice")
+        runs *= len(values)
+    if runs > MAX_RUNS:
+        raise SpecError(
+            f"{study.origin('axes')}: {runs} runs (points x repetitions); at most {MAX_RUNS}"
+        )
+    full = [full_key(axis) for axis in study.value.axes]
+    if len(set(full)) < len(full):
+        raise SpecError(f"{study.origin('axes')}: two axes name the same key of the job")
+
+
+def _sites(study: Sourced[StudySpec], folder: Path) -> dict[str, PointSite]:
+    """Return name of a site -> its profile; files are relative to a folder.
+
+    Raises:
+        SpecError: a value is no name, or two files have one.
+    """
+    sites: dict[str, PointSite] = {}
+    for index, value in enumerate(study.value.axes.get(SITE_AXIS, ())):
+        where = study.near(f"axes.{SITE_AXIS}.{index}")
+        if not isinstance(value, str) or not value:
+            said = "nothing" if value is None else repr(value)
+            raise SpecError(
+                f"{where}: axes.site: must be names or files of site profiles, not {said}",
+                "hpctrain site list prints their names",
+            )
+        name = site_name(value)
+        if name in sites:
+            raise SpecError(
+                f"{where}: axes.site: two values have the name {name!r}, which names their runs",
+                "rename one profile: its file and its key `name`",
+            )
+        is_file = "/" in value or value.endswith((".yaml", ".yml"))
+        file = str(folder / _expanded(value, where))
+        # A path without a slash would be taken for a name.
+        profile = file if "/" in file or not is_file else f"./{file}"
+        sites[name] = PointSite(name=profile if is_file else value, origin=where)
+    return sites
+
+
+def _expanded(value: str, where: str) -> Path:
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as failure:  # ~NAME of a user that does not exist
+        raise SpecError(f"{where}: axes.site: {value}: {failure}", "write the whole path") from None
+
+
+def _check_patterns(study: Sourced[StudySpec]) -> None:
+    for number, pattern in enumerate(study.value.patterns):
+        key = "pattern" if isinstance(study.value.pattern, LogPattern) else f"pattern.{number}"
+        check_pattern(pattern, f"{study.near(f'{key}.regex')}: {key}")
+
+
+def _check_no_clash(study: Sourced[StudySpec], overrides: Sequence[Override]) -> None:
+    axes = {full_key(axis): axis for axis in study.value.axes}
+    for override in overrides:
+        axis = axes.get(full_key(override.key))
+        if axis is not None:
+            raise SpecError(
+                f"{override.origin}: {axis!r} is an axis of this study",
+                f"change the axis: --set 'axes.{axis}=[{override.value}]'",
+            )
+
+
+def _expand(
+    study: Sourced[StudySpec],
+    overrides: Sequence[Override],
+    path: Path,
+    sites: Mapping[str, PointSite],
+    names: SiteNames | None,
+) -> tuple[Point, ...]:
+    data, origins, job_path = _job_data(study, path)
+    chosen = ""
+    if names is not None and has_sites(data, overrides):
+        known = (*names.known(), *sites)
+        check_every_site(data, origins, overrides, job_path, lambda: known)
+        chosen = "" if sites else site_name(names.chosen())
+    grid = {**study.value.axes, **({SITE_AXIS: list(sites)} if sites else {})}
+    points = []
+    for values in itertools.product(*grid.values()):
+        axes = dict(zip(grid, values, strict=True))
+        own = [
+            Override(key=name, value=copy.deepcopy(value), origin=study.origin(f"axes.{name}"))
+            for name, value in axes.items()
+            if name != SITE_AXIS
+        ]
+        name = axes.get(SITE_AXIS, chosen)
+        job = build_job(data, origins, [*overrides, *own], job_path, name)
+        points.append(Point(axes=axes, job=job, site=sites.get(name)))
+    return tuple(points)
+
+
+def _job_data(study: Sourced[StudySpec], path: Path) -> tuple[Any, dict[str, str], Path]:
+    """Return the job's values: inline, or from the file that the study names."""
+    job = study.value.job
+    if isinstance(job, str):
+        job_path = path.parent / job
+        try:
+            document = read(job_path, SpecError)
+        except SpecError as failure:
+            if not job_path.exists():
+                failure.message = f"{study.origin('job')}: job: {failure.message}"
+            raise
+        return document.data, document.origins, job_path
+    inline = {
+        key.partition(".")[2]: origin
+        for key, origin in study.origins.items()
+        if key.startswith("job.")
+    }
+    named = {"name": study.value.name, **job}
+    return named, {"": study.origin("job"), "name": study.origin("name"), **inline}, path
+
+
+def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
+    """Return the axis values of the baseline; by default the smallest sizes."""
+    axes, chosen = dict(study.value.axes), dict(study.value.baseline)
+    if SITE_AXIS in axes:
+        axes[SITE_AXIS] = [site_name(one) for one in axes[SITE_AXIS]]
+    if isinstance(chosen.get(SITE_AXIS), str):
+        chosen[SITE_AXIS] = site_name(str(chosen[SITE_AXIS]))
+    if not chosen:
+        sizes = [axis for axis in axes if full_key(axis).rpartition(".")[2] in SIZE_AXES]
+        return {axis: min(axes[axis]) for axis in sizes}
+    for axis, value in chosen.items():
+        where = study.origin(f"baseline.{axis}")
+        if axis not in axes:
+            raise SpecError(
+                f"{where}: the baseline names {axis!r}, which is not an axis"
+                f"{nearest(axis, axes)}; axes: {', '.join(axes)}"
+            )
+        if value not in axes[axis]:
+            raise SpecError(
+                f"{where}: the baseline {axis}={value} is not in the grid; "
+                f"{axis} has {', '.join(map(str, axes[axis]))}"
+            )
+    return chosen

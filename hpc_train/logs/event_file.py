@@ -1,0 +1,250 @@
+"""A TensorBoard event file -> a line of text for each scalar: `tfevents STEP TAG = VALUE`.
+
+Its frames are those of TFRecord: the length of the data (8 bytes), the masked CRC-32C of the
+length, the data, and theirs. The package tensorboard would add gRPC, protobuf and a web server.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Protocol
+
+from hpc_train.base.errors import LogParseError
+
+MARK = "tfevents"
+_LENGTH = struct.Struct("<Q")
+_CRC = struct.Struct("<I")
+_HEAD = _LENGTH.size + _CRC.size
+# Larger data are graphs, images or histograms, and are skipped in parts.
+_LARGEST = 1 << 20
+# A tag contains no line end, and no escape sequence of terminals.
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160), 0x2028, 0x2029), " ")
+
+
+class _Source(Protocol):
+    def read(self, size: int = -1, /) -> bytes: ...
+
+
+class EventLines:
+    """A stream of the scalars in an event file; those before a damaged event are kept."""
+
+    def __init__(self, path: Path, source: _Source) -> None:
+        self._lines = _lines(path, source)
+        self._text = bytearray()
+        self._damage: LogParseError | None = None
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer with lines.
+
+        Raises:
+            LogParseError: the file is damaged after the lines that were returned before.
+        """
+        try:
+            while self._damage is None and len(self._text) < len(buffer):
+                self._text += next(self._lines)
+        except StopIteration:
+            pass
+        except LogParseError as damage:
+            self._damage = damage
+        if self._damage is not None and not self._text:
+            raise self._damage
+        count = min(len(buffer), len(self._text))
+        buffer[:count] = self._text[:count]
+        del self._text[:count]
+        return count
+
+
+def is_event_file(path: Path) -> bool:
+    """Whether the name is that of an event file, by which TensorBoard finds them, too."""
+    return MARK in path.name
+
+
+def _lines(path: Path, source: _Source) -> Iterator[bytes]:
+    number, place = 1, 0
+    try:
+        while head := _at_most(source, _HEAD):
+            size, data = _frame(source, head)
+            for step, tag, value in scalars(data):
+                yield f"{MARK} {step} {tag.translate(_CONTROLS)} = {value!r}\n".encode()
+            number, place = number + 1, place + _HEAD + size + _CRC.size
+    except ValueError as wrong:
+        if place == 0:
+            raise LogParseError(f"{path}: not an event file of TensorBoard: {wrong}") from None
+        raise LogParseError(
+            f"{path}: {wrong} in event {number}, at byte {place}; the events before it are read"
+        ) from None
+
+
+def _frame(source: _Source, head: bytes) -> tuple[int, bytes]:
+    """Return the size of the next data, and the data unless they are too large for scalars.
+
+    Raises:
+        ValueError: they are cut or damaged.
+    """
+    length = _LENGTH.unpack_from(_all(head, _HEAD))[0]
+    if _masked(head[: _LENGTH.size]) != head[_LENGTH.size :]:
+        raise ValueError("wrong checksum of a length")
+    if length > _LARGEST:
+        for start in range(0, length + _CRC.size, _LARGEST):
+            _next(source, min(_LARGEST, length + _CRC.size - start))
+        return length, b""
+    data = _next(source, length)
+    if _masked(data) != _next(source, _CRC.size):
+        raise ValueError("wrong checksum")
+    return length, data
+
+
+def _next(source: _Source, size: int) -> bytes:
+    return _all(_at_most(source, size), size)
+
+
+def _all(data: bytes, size: int) -> bytes:
+    if len(data) < size:
+        raise ValueError("the file ends")
+    return data
+
+
+def _at_most(source: _Source, size: int) -> bytes:
+    parts = []
+    while size and (part := source.read(size)):
+        parts.append(part)
+        size -= len(part)
+    return b"".join(parts)
+
+
+def _table() -> tuple[int, ...]:
+    """Return the CRC-32C of each byte: polynomial 0x1EDC6F41, reflected."""
+    table = list(range(256))
+    for _ in range(8):
+        table = [crc >> 1 ^ (0x82F63B78 if crc & 1 else 0) for crc in table]
+    return tuple(table)
+
+
+_TABLE = _table()
+
+
+def _masked(data: bytes) -> bytes:
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = crc >> 8 ^ _TABLE[(crc ^ byte) & 0xFF]
+    crc ^= 0xFFFFFFFF
+    return _CRC.pack((crc >> 15 | crc << 17 & 0xFFFFFFFF) + 0xA282EAD8 & 0xFFFFFFFF)
+
+
+# A protobuf message `Event` of TensorBoard -> its scalars.
+#
+# The numbers of fields are those of tensorflow/core/util/event.proto, framework/summary.proto and
+# framework/tensor.proto. TensorFlow 1 and torch store `simple_value`, TensorFlow 2 a tensor.
+
+_STEP, _SUMMARY = 2, 5
+_VALUE = 1
+_TAG, _SIMPLE, _TENSOR = 1, 2, 8
+_DTYPE, _CONTENT = 1, 4
+# A dtype -> the format of a number, and the field of a tensor that is not in `tensor_content`.
+_DTYPES = {1: ("<f", 5), 2: ("<d", 6)}
+_FLOAT, _DOUBLE = _DTYPES[1][0], _DTYPES[2][0]
+# A float has at least 6 significant digits, and 9 determine it.
+_DIGITS = range(6, 10)
+_VARINT, _EIGHT, _BYTES, _FOUR = 0, 1, 2, 5
+
+
+def scalars(event: bytes) -> Iterator[tuple[int, str, float]]:
+    """Yield step, tag and value of each scalar; the step may be negative.
+
+    Raises:
+        ValueError: the message is damaged.
+    """
+    step, summaries = 0, []
+    for number, field in _fields(event):
+        if number == _STEP and isinstance(field, int):
+            step = field - (1 << 64) if field >> 63 else field
+        elif number == _SUMMARY and isinstance(field, bytes):
+            summaries.append(field)
+    for summary in summaries:
+        for number, field in _fields(summary):
+            if number == _VALUE and isinstance(field, bytes):
+                found = _scalar(field)
+                if found is not None:
+                    yield step, *found
+
+
+def _scalar(message: bytes) -> tuple[str, float] | None:
+    tag, value = "", None
+    for number, field in _fields(message):
+        if not isinstance(field, bytes):
+            continue
+        if number == _TAG:
+            tag = field.decode("utf-8", "replace")
+        elif number == _SIMPLE:
+            value = _number(_FLOAT, field)
+        elif number == _TENSOR:
+            value = _in_tensor(field)
+    return None if value is None else (tag, value)
+
+
+def _in_tensor(message: bytes) -> float | None:
+    """Return the value of a tensor of one float; None for any other tensor."""
+    fields = dict(_fields(message))
+    kind = fields.get(_DTYPE)
+    if not isinstance(kind, int) or kind not in _DTYPES:
+        return None
+    form, place = _DTYPES[kind]
+    stored = fields.get(_CONTENT) or fields.get(place)
+    if not isinstance(stored, bytes) or len(stored) != struct.calcsize(form):
+        return None
+    return _number(form, stored)
+
+
+def _number(form: str, stored: bytes) -> float | None:
+    if len(stored) != struct.calcsize(form):
+        return None
+    value: float = struct.unpack(form, stored)[0]
+    if form == _DOUBLE or value != value or value in (float("inf"), float("-inf")):
+        return value
+    shown = (float(f"{value:.{digits}g}") for digits in _DIGITS)
+    return next((one for one in shown if _as_float(one) == stored), value)
+
+
+def _as_float(value: float) -> bytes:
+    """Return the bytes of a float; none if it is rounded up to infinity."""
+    try:
+        return struct.pack(_FLOAT, value)
+    except OverflowError:
+        return b""
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Yield number and contents of each field.
+
+    Raises:
+        ValueError: the message is damaged.
+    """
+    place = 0
+    while place < len(message):
+        key, place = _varint(message, place)
+        kind = key & 7
+        if kind == _VARINT:
+            value, place = _varint(message, place)
+            yield key >> 3, value
+            continue
+        if kind == _BYTES:
+            size, place = _varint(message, place)
+        elif kind in (_EIGHT, _FOUR):
+            size = 8 if kind == _EIGHT else 4
+        else:
+            raise ValueError(f"a field of the unknown kind {kind}")
+        if place + size > len(message):
+            raise ValueError("a field that is longer than its message")
+        yield key >> 3, message[place : place + size]
+        place += size
+
+
+def _varint(message: bytes, place: int) -> tuple[int, int]:
+    value = 0
+    for shift, byte in enumerate(message[place : place + 10]):
+        value |= (byte & 0x7F) << 7 * shift
+        if byte < 0x80:
+            return value & 0xFFFFFFFFFFFFFFFF, place + shift + 1
+    raise ValueError("a number without an end")

@@ -1,0 +1,197 @@
+"""Interface of a log parser, the types that it yields, and the state of a parser of tables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from hpc_train.logs.formats.number import NUMBER, number, scaled
+from hpc_train.logs.line import Line
+from hpc_train.logs.record import Scope
+
+# The rank in the prefix of the line or in the file name.
+OF_LINE = -1
+_PATIENCE = 50
+
+
+class Hit(msgspec.Struct, frozen=True, gc=False):
+    """One measurement in a line.
+
+    `unit` may be empty for the metrics of `model.record.UNITS`. `rank` is only needed if the text
+    itself contains a rank. `steps` is the number of steps that the value is the mean of. `variant`
+    distinguishes two values of one metric (`in_place`, `max`). Hits with the same parser, metric
+    and `once` are one measurement that several ranks print: the first one is used. `node` is only
+    needed if the text itself names one.
+    """
+
+    metric: str
+    value: float
+    scope: Scope
+    step: int | None = None
+    rank: int | None = OF_LINE
+    unit: str = ""
+    steps: int = 1
+    message_size: int | None = None
+    variant: str = ""
+    once: str = ""
+    node: str = ""
+
+
+class Unreadable(msgspec.Struct, frozen=True, gc=False):
+    """A line with damaged measurements: truncated, or mixed with another line."""
+
+
+class LogParser(Protocol):
+    """Reads one kind of log; an object reads one log, line by line, and may have state.
+
+    A class or function that returns a new parser is registered. `literals`: every line that the
+    parser searches for contains at least one of them, and only those lines are passed to `read`. A
+    literal contains no line end; rare literals are faster. `wants_next` requests the next line
+    as well, whatever it contains: a parser sets it at the header of a table and clears it at the
+    end.
+
+    `title` and `sample` are the documentation: the programs that print such logs, and a few lines.
+    """
+
+    @property
+    def title(self) -> str: ...
+    @property
+    def literals(self) -> tuple[bytes, ...]: ...
+    @property
+    def sample(self) -> str: ...
+    @property
+    def wants_next(self) -> bool: ...
+
+    def read(self, line: Line) -> Iterable[Hit | Unreadable]:
+        """Return the measurements in `line.text`; none if the line has another format."""
+        ...
+
+
+class TableParser:
+    """Requests each line from the header of a table to its end.
+
+    A table also ends if too many lines follow that do not belong to it.
+    """
+
+    def __init__(self) -> None:
+        self.wants_next = False
+        self._others = 0
+
+    def begin(self) -> None:
+        """Note the head of a table, or one of its rows."""
+        self.wants_next, self._others = True, 0
+
+    def end(self) -> None:
+        """Note the end of the table."""
+        self.wants_next = False
+
+    def other(self) -> None:
+        """Note a line that does not belong to the table."""
+        self._others += 1
+        if self._others > _PATIENCE:
+            self.wants_next = False
+
+
+# The metric, variant and factor of a column.
+Column = tuple[str, str, float]
+
+
+def row_hits(
+    columns: Sequence[Column | None], words: Sequence[str], scope: Scope, size: int | None
+) -> Iterator[Hit]:
+    """Yield the numbers of a row; `size` is the size of the message."""
+    for column, word in zip(columns, words, strict=True):
+        value = number(word) if column else None
+        if column and value is not None:
+            metric, variant, scale = column
+            value = scaled(value, scale)
+            yield Hit(metric, value, scope, message_size=size, variant=variant)
+
+
+# Step numbers: within the run for programs that count per epoch, and steps between log lines.
+
+
+class StepPosition(NamedTuple):
+    """A logged step's number within the run, and how many steps came since the one before."""
+
+    step: int
+    since: int
+
+
+class RunningStep:
+    """Continues the count over epochs; unlogged steps at the end of an epoch are not counted."""
+
+    def __init__(self) -> None:
+        self._epoch: object = None
+        self._last = 0
+        self._since = 1
+        self._before = 0
+
+    def at(self, epoch: object, step: int) -> StepPosition:
+        """Return the position of the step that has number `step` (from 1) within its epoch."""
+        if epoch != self._epoch or step < self._last:
+            self._before += self._last
+            self._epoch, self._last = epoch, 0
+        if step != self._last:
+            self._since, self._last = max(1, step - self._last), step
+        return StepPosition(self._before + step, self._since)
+
+
+class Intervals:
+    """Remembers the last step that each rank logged."""
+
+    def __init__(self) -> None:
+        self._last: dict[object, tuple[int, int]] = {}
+
+    def since(self, line: Line, step: int, first: int = 1) -> int:
+        """Return the steps since the previous line; `first` if none, or if the step decreases."""
+        # A prefix of torchrun states the local rank only.
+        who = (line.prefix.rank, line.prefix.local, line.prefix.task)
+        last, before = self._last.get(who, (step, first))
+        steps = before if step == last else step - last if step > last else first
+        self._last[who] = (step, steps)
+        return steps
+
+
+# `key: value | key: value |`: the fields of a line by their names, in any order.
+
+_FIELD = re.compile(r"^\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
+# The first Megatron had no colons: `lm loss 9.2E+00`.
+_BARE = re.compile(rf"\s{{0,40}}([A-Za-z][A-Za-z _-]{{0,60}}) ({NUMBER})\s{{0,40}}")
+_NO_WORD = re.compile(r"[^a-z0-9]+")
+
+
+class Field(NamedTuple):
+    """The metric of a key; `mean`: its value is the mean of all steps since the last line."""
+
+    metric: str
+    scope: Scope
+    scale: float = 1.0
+    variant: str = ""
+    mean: bool = False
+
+
+def fields(text: str) -> tuple[list[tuple[str, str]], str]:
+    """Return key and value of each field that ends with `|`, and the key of an incomplete last one.
+
+    Keys are in lower case, with single spaces between words. A number that was truncated looks
+    like a complete one, so a field without `|` after it is ignored.
+    """
+    *whole, rest = text.split("|")
+    found = [pair for part in whole if (pair := _pair(part))]
+    last = _pair(rest)
+    return found, last[0] if last else ""
+
+
+def _pair(part: str) -> tuple[str, str] | None:
+    match = _FIELD.fullmatch(part) or _BARE.fullmatch(part)
+    return match and (_words(match[1]), match[2].rstrip())
+
+
+@lru_cache(1024)
+def _words(key: str) -> str:
+    return _NO_WORD.sub(" ", key.lower()).strip()

@@ -1,0 +1,169 @@
+"""NVIDIA's DLLogger: `DLL <time> - (<epoch>, <step>) <name> : <value> <unit>`, and `DLLL {json}`.
+
+Rank 0 prints for the whole job: all values are global. A script may choose any names; the names
+that NVIDIA's examples use are read. Rates are in 1/s. Times are in s unless the unit `ms` follows
+the value or is given in the metadata. `top1` is a percentage. Values of the validation are ignored,
+except the accuracy. The speech examples print `epoch 1 | iter 2/48 | loss 40.9 | took 0.5 s`: the
+seconds of one iteration.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.logs.formats.base import Hit, RunningStep, Unreadable
+from hpc_train.logs.formats.number import (
+    NUMBER,
+    finite,
+    number,
+    scaled,
+    scan_object,
+    whole,
+)
+from hpc_train.logs.line import Line
+
+# `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is the variant of AWS's examples for Neuron.
+_TEXT = re.compile(
+    r"(?:DLL \d{4}-\d\d-\d\d [\d:.]{5,20}|LOG \w{3} \w{3} +\d{1,2} [\d:]{8} \d{4})"
+    r" - (?P<rest>.*)"
+)
+_TUPLE = re.compile(r"\((?P<parts>(?:\d{1,12}, ?){0,4}(?:\d{1,12})?)\)")
+_WORDS = re.compile(
+    r"(?:(?:Training )?Epoch: ?(?P<epoch>\d{1,9}))?"
+    r"(?:\s*(?:Training )?(?:Iteration|Step): ?(?P<step>\d{1,12}))?"
+)
+_SPEECH = re.compile(r"epoch +(?P<epoch>\d{1,9}) \| iter +(?P<step>\d{1,12})/\d{1,12} \|")
+_SPEECH_VALUES: dict[str, re.Pattern[str]] = {
+    "loss": re.compile(rf"\| loss +({NUMBER}) \|"),
+    "step_time": re.compile(rf"\| (?:took|elapsed) +({NUMBER}) s(?= |$)"),
+    "learning_rate": re.compile(rf"\| lrate +(?:{NUMBER} -> )?({NUMBER})(?= |$)"),
+}
+_PAIR = re.compile(
+    rf"(?P<name>[^\s:]{{1,80}}) : (?P<value>{NUMBER})(?!\S)"
+    r"(?: (?P<unit>[^\s:]{1,24})(?!\S)(?! :))?"
+)
+_NOT_TRAINING = re.compile(
+    r"(?:^|[._-])(?:val|valid|validation|eval|evaluation|test|infer|inference)"
+)
+_NAMES: dict[str, str] = {
+    **dict.fromkeys(("loss", "train_loss", "training_loss", "step_loss"), "loss"),
+    **dict.fromkeys(("total_loss", "reduced_train_loss"), "loss"),
+    **dict.fromkeys(("grad_norm", "grad-norm"), "grad_norm"),
+    **dict.fromkeys(
+        (
+            *("total_ips", "ips", "train_ips", "throughput", "train_throughput"),
+            *("throughput_train", "images_per_second", "imgs_per_sec", "samples_per_second"),
+            *("training_sequences_per_second", "sequences_per_second", "examples_per_second"),
+            *("train_samples_per_second", "average_ips", "train_imgs/s", "images/s", "samples/s"),
+        ),
+        "samples_per_second",
+    ),
+    **dict.fromkeys(
+        ("tokens_per_second", "tokens_per_sec", "train_tokens/s", "tokens/s", "tok/s"),
+        "tokens_per_second",
+    ),
+    **dict.fromkeys(("lr", "learning_rate"), "learning_rate"),
+    **dict.fromkeys(("step_time", "iter_time", "iteration_time", "train_step_time"), "step_time"),
+    **dict.fromkeys(("train_iter_time", "train_step_timing in s"), "step_time"),
+    **dict.fromkeys(("e2e_train_time", "time_to_train"), "time_to_train"),
+}
+_FACTORS = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
+
+
+class DlLogger:
+    """Parser of both back ends of DLLogger."""
+
+    title = "NVIDIA DLLogger (DeepLearningExamples)"
+    literals = (b"DLL 2", b"DLLL {", b" step_loss : ")
+    sample = (
+        "DLL 2024-05-06 07:08:09.123456 - (0, 10) train.loss : 6.91 None "
+        "train.total_ips : 2456.7 img/s train.lr : 0.1 None\n"
+        'DLLL {"timestamp": "1715000000.0", "type": "LOG", "step": [0], "data": {"val.top1": 12.5}}'
+    )
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._steps = RunningStep()
+        self._units: dict[str, str] = {}
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the known values of one call of the logger."""
+        text = line.text
+        start = text.find("DLLL {")
+        if start >= 0:
+            yield from self._json(text, start + len("DLLL "))
+            return
+        match = _TEXT.search(text)
+        if match is None:
+            return
+        speech = _SPEECH.match(match["rest"])
+        if speech is not None:
+            yield from self._speech(match["rest"], speech)
+            return
+        place, rest = _place(match["rest"])
+        step = self._step(place)
+        for pair in _PAIR.finditer(rest):
+            value = number(pair["value"])
+            if value is not None:
+                yield from self._hits(pair["name"], value, pair["unit"] or "", step)
+
+    def _json(self, text: str, start: int) -> Iterator[Hit | Unreadable]:
+        found = scan_object(text, start)
+        if found is None:
+            yield Unreadable()
+            return
+        call, _ = found
+        name, metadata, values = call.get("metric"), call.get("metadata"), call.get("data")
+        if isinstance(name, str) and isinstance(metadata, dict):
+            self._units[name] = str(metadata.get("unit") or "")
+        place = call.get("step")
+        if not isinstance(values, dict) or place == "PARAMETER":
+            return
+        step = self._step(place) if isinstance(place, list) else whole(place)
+        for key, raw in values.items():
+            value = number(raw) if isinstance(raw, str) else finite(raw)
+            if value is not None:
+                yield from self._hits(key, value, "", step)
+
+    def _step(self, place: list[object]) -> int | None:
+        """Return the step of `(epoch, step)`; both count from 0 or 1, depending on the script."""
+        if len(place) != 2 or (step := whole(place[1])) is None:
+            return None
+        return self._steps.at(place[0], step).step
+
+    def _speech(self, text: str, place: re.Match[str]) -> Iterator[Hit]:
+        step = self._step([int(place["epoch"]), int(place["step"])])
+        for metric, pattern in _SPEECH_VALUES.items():
+            found = pattern.search(text)
+            value = number(found[1]) if found else None
+            if value is not None:
+                yield Hit(metric, value, "global", step)
+
+    def _hits(self, name: str, value: float, unit: str, step: int | None) -> Iterator[Hit]:
+        short = name.rpartition(".")[2].lower()
+        if _NOT_TRAINING.search(name.lower()) and not short.startswith(("top1", "accuracy")):
+            return
+        unit = unit or self._units.get(name, "")
+        if short in ("top1", "accuracy") and not name.lower().startswith("train"):
+            percent = short == "top1" or unit == "%"
+            if 0 <= value <= (100 if percent else 1):
+                yield Hit("accuracy", value / 100 if percent else value, "global", step)
+            return
+        metric = _NAMES.get(short)
+        if metric is not None:
+            yield Hit(metric, scaled(value, _FACTORS.get(unit, 1.0)), "global", step)
+
+
+def _place(text: str) -> tuple[list[object], str]:
+    """Split the step of a call from its values."""
+    tuple_ = _TUPLE.match(text)
+    if tuple_:
+        parts: list[object] = [int(part) for part in tuple_["parts"].split(",") if part.strip()]
+        return parts, text[tuple_.end() :]
+    words = _WORDS.match(text)
+    if words and words[0]:
+        place = [words["epoch"] or "0", words["step"]] if words["step"] else []
+        return [int(part) for part in place], text[words.end() :]
+    # Parameters are not measurements.
+    return [], "" if text.startswith("PARAMETER") else text

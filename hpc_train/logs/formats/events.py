@@ -1,0 +1,214 @@
+"""Lines `@hpct {json}`, printed by the reference workload or by any script.
+
+The key `event` is the kind of the line: `start` and `end` describe the run (global), `epoch` an
+epoch (global, its number is the step), `step` a step (per rank). Without `event`, `step_time` and
+`samples` are per rank if there is a `step`, and everything else is global. The key `scope`
+overrides these defaults. `node` is the host of the rank. `conditions` is an object with properties
+of the run (`torch`, `gpu`).
+Metrics have the names and units of `model.record.UNITS`; other keys, null and values that are not
+finite numbers are ignored.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Annotated, Any, Literal
+
+import msgspec
+
+from hpc_train.base.metrics import UNITS
+from hpc_train.base.node_names import host_name
+from hpc_train.base.variable_names_and_secrets import looks_secret, secret_form
+from hpc_train.logs.formats.base import OF_LINE, Hit, Unreadable
+from hpc_train.logs.formats.number import finite, scan, whole
+from hpc_train.logs.line import Line, clean, peel
+from hpc_train.logs.record import Scope
+
+MOST_CONDITIONS = 50
+_LONGEST_CONDITION = 200
+_CONDITION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,49}")
+_STEP_AS_PRINTED = b'{"v":1,"event":"step",'
+
+_Whole = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
+_LONGEST = 16_384
+# Stops at `@` and `{`: if another rank has written into the line, its event is found next.
+_EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
+_BODY = len(b"@hpct ")
+_SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
+_RANKS_OWN = frozenset({"step_time", "samples", "compute_time"})
+_FREE_METRICS = frozenset(UNITS) - {"condition"}
+# Measured with messages of one size.
+_OF_A_SIZE = frozenset({"algbw", "busbw", "latency"})
+_METRICS = _FREE_METRICS - {"epoch"}
+# The events of the workload: the key that holds the step, and the scope.
+_KINDS: dict[str, tuple[str | None, Scope | None]] = {
+    "start": (None, "global"),
+    "step": ("step", "per_rank"),
+    "epoch": ("epoch", "global"),
+    "end": (None, "global"),
+}
+_FREE: tuple[str | None, Scope | None] = ("step", None)
+
+_decode = msgspec.json.Decoder(dict[str, Any]).decode
+
+
+class Events:
+    """Parser of `@hpct` lines."""
+
+    title = "`@hpct` events of hpctrain's workload, or of any script"
+    literals = (b"@hpct {",)
+    sample = '@hpct {"event": "step", "step": 10, "step_time": 0.12, "samples": 64, "loss": 1.93}'
+    wants_next = False
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the values of each event; an event that cannot be decoded is `Unreadable`."""
+        data, done = line.raw, 0
+        for match in _EVENT.finditer(data):
+            start, end = match.span()
+            if start < done:
+                continue
+            step = step_event(match[1])
+            if step is not None:
+                yield from step_hits(step, _rank(step.rank, line, start, done))
+                done = end
+                continue
+            event = _flat(match[1])
+            if event is None:
+                event, end = _nested(data, start + _BODY)
+            if event is None:
+                yield Unreadable()
+                continue
+            yield from _hits(event, _rank(whole(event.get("rank")), line, start, done))
+            if any(key in _METRICS and finite(raw) is None for key, raw in event.items()):
+                yield Unreadable()
+            done = end
+
+
+def _flat(body: bytes) -> dict[str, Any] | None:
+    if not body.endswith(b"}"):
+        return None
+    try:
+        return _decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+
+
+def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
+    """Decode other events: braces or `@` in a string, nested values, NaN, bad UTF-8."""
+    text = data[start : start + _LONGEST].decode("utf-8", "surrogateescape")
+    try:
+        event, length = scan(text)
+    except (ValueError, RecursionError):
+        return None, start
+    return event, start + len(text[:length].encode("utf-8", "surrogateescape"))
+
+
+def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
+    """Return the rank of the event that starts at `start`, after one that ended at `floor`."""
+    if stated is not None:
+        return stated
+    if floor == 0:
+        return OF_LINE
+    # The space that ends a prefix is removed at the end of a line.
+    named = peel(clean(line.raw[floor:start]) + " ").rank
+    return line.file_rank if named is None else named
+
+
+def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
+    kind = event.get("event")
+    key, scope = _KINDS.get(kind, _FREE) if isinstance(kind, str) else _FREE
+    step, node = whole(event.get(key)) if key else None, host_name(event.get("node"))
+    if "scope" in event:
+        scope = _SCOPES.get(stated) or scope if isinstance(stated := event["scope"], str) else scope
+    # In an event with a kind, `epoch` is its position in the run.
+    metrics = _FREE_METRICS if kind is None else _METRICS
+    size = whole(event.get("message_size"))
+    stated = condition_hits(event.get("conditions"), rank)
+    return stated + [
+        Hit(
+            metric,
+            value,
+            scope or ("per_rank" if metric in _RANKS_OWN and step is not None else "global"),
+            step,
+            rank,
+            message_size=size if metric in _OF_A_SIZE else None,
+            node=node,
+        )
+        for metric, raw in event.items()
+        if metric in metrics and (value := finite(raw)) is not None
+    ]
+
+
+class StepEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The keys that the workload writes; other events are decoded as dictionaries."""
+
+    v: int
+    event: Literal["step"]
+    rank: _Whole | None = None
+    epoch: _Whole | None = None
+    step: _Whole | None = None
+    step_time: float | None = None
+    samples: float | None = None
+    loss: float | None = None
+    compute_time: float | None = None
+    node: str = ""
+
+
+_decode_step = msgspec.json.Decoder(StepEvent).decode
+
+
+def step_event(body: bytes) -> StepEvent | None:
+    """Decode a step event of the workload; None if it has another form or is damaged."""
+    if not body.startswith(_STEP_AS_PRINTED):
+        return None
+    try:
+        event = _decode_step(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return None if None in (event.step_time, event.samples, event.loss) else event
+
+
+def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
+    """Return the values of a step, in the order in which the workload writes them."""
+    step, node, hits = event.step, host_name(event.node), []
+    # Written out, because a loop over the names would double the time of the function.
+    if event.step_time is not None:
+        hits.append(Hit("step_time", event.step_time, "per_rank", step, rank, node=node))
+    if event.samples is not None:
+        hits.append(Hit("samples", event.samples, "per_rank", step, rank, node=node))
+    if event.loss is not None:
+        hits.append(Hit("loss", event.loss, "per_rank", step, rank, node=node))
+    if (alone := event.compute_time) is not None:
+        hits.append(Hit("compute_time", alone, "per_rank", step, rank, node=node))
+    return hits
+
+
+def condition_hits(stated: object, rank: int | None) -> list[Hit]:
+    """Return the conditions as hits whose `variant` is `NAME=VALUE`; several ranks may print them.
+
+    Strings, numbers and booleans are accepted; control characters are removed and long strings are
+    truncated. Values that look like a secret are dropped.
+    """
+    if not isinstance(stated, dict):
+        return []
+    variants = [
+        f"{name}={text}"
+        for name, value in stated.items()
+        if _CONDITION_NAME.fullmatch(name)
+        and (text := _condition_text(value))
+        and not (looks_secret(name, text) or secret_form(text))
+    ]
+    return [
+        Hit("condition", 1.0, "global", rank=rank, variant=variant, once=variant)
+        for variant in variants[:MOST_CONDITIONS]
+    ]
+
+
+def _condition_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, (str, int, float)):
+        return ""
+    words = " ".join(str(value).split())
+    return "".join(letter for letter in words if letter.isprintable())[:_LONGEST_CONDITION].strip()

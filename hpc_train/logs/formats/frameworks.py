@@ -1,0 +1,552 @@
+"""Logs of other frameworks than PyTorch: Paddle, Keras and TensorFlow, MXNet."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+from hpc_train.logs.formats.base import (
+    OF_LINE,
+    Field,
+    Hit,
+    Intervals,
+    RunningStep,
+    StepPosition,
+    Unreadable,
+)
+from hpc_train.logs.formats.number import NUMBER, countable, number, scaled
+from hpc_train.logs.line import Line
+from hpc_train.logs.record import Scope
+
+# Paddle's suites: PaddleDetection, -OCR, -Clas, -Seg, -Video, and PaddleNLP's scripts.
+#
+# PaddleClas (`[Train][Epoch 1/10][Iter: 10/100]`) prints means since the fifth iteration of the
+# epoch: variant running_average. Each process drives one GPU, and its `ips` is the batch of that
+# process divided by the time. Tokens/s without `ips_total` are omitted, because some scripts print
+# the rate of all ranks and others that of one. PaddleVideo prints the time of one step. Lines of an
+# evaluation are ignored.
+
+_PLACE = re.compile(
+    r"\[Train\]\[Epoch {1,6}(?P<clas>\d{1,9})/\d{1,9}\]\[Iter:? {1,8}(?P<i1>\d{1,9})/\d{1,9}\]"
+    r"|\bEpoch: \[(?P<det>\d{1,9})\] \[ {0,8}(?P<i2>\d{1,9})/(?P<total>\d{1,9})\]"
+    r"(?= learning_rate: )"
+    r"|\bepoch:\[ {0,6}(?P<video>\d{1,9})/\d{1,9} {0,6}\] train step:(?P<i3>\d{1,12}) "
+    r"|\bepoch: \[(?P<ocr>\d{1,9})/\d{1,9}\], iter: (?P<i4>\d{1,12}),"
+    r"|\[Epoch (?P<other>\d{1,9}), iter: (?P<i5>\d{1,9})\]"
+    r"|\bepoch: \[\d{1,9}/\d{1,9}\], global_step: (?P<step1>\d{1,12}),"
+    r"|\bglobal step (?P<step2>\d{1,12}), epoch: \d{1,9},"
+    r"|\[TRAIN\] epoch: \d{1,9}, iter: (?P<step3>\d{1,12})/\d{1,12},"
+)
+_FIELD = re.compile(
+    r"(?:[,\s\]]|^)(?P<key>(?:learning )?[a-z_]{2,16})(?:\(\w{1,40}\))?:"
+    rf" {{1,4}}(?P<value>{NUMBER})(?P<unit> ?[a-z]{{1,12}}(?:/s(?:ec)?)?)?(?=(?P<end>,|\s|\.?$))"
+)
+_DECIMALS = re.compile(r"\.\d{4}")
+_EXPONENT = re.compile(r"e[-+]\d\d$")
+_RATE = Field("learning_rate", "global")
+_TIME = Field("step_time", "per_rank", mean=True)
+_IPS = Field("samples_per_second", "per_rank", mean=True)
+_FIELDS = {
+    "batch_cost": _TIME,
+    "avg_batch_cost": _TIME,
+    "ips": _IPS,
+    "avg_ips": _IPS,
+    "loss": Field("loss", "per_rank", mean=True),
+    "lr": _RATE,
+    "learning_rate": _RATE,
+    "learning rate": _RATE,
+}
+_TOTAL = Field("tokens_per_second", "global", mean=True)
+_OF_ONE = Field("tokens_per_second", "per_gpu", mean=True)
+_SAMPLES = ("samples", "images", "instance", "instances", "sequences", "ins")
+
+
+class Paddle:
+    """Parser of the training lines; remembers the position of the training."""
+
+    title = "PaddleDetection, PaddleOCR, PaddleClas, PaddleSeg, PaddleVideo, PaddleNLP's scripts"
+    literals = (b"batch_cost: ",)
+    sample = (
+        "[05/01 10:00:00] ppdet.engine INFO: Epoch: [1] [ 20/157] learning_rate: 0.000042 "
+        "loss: 1.623144 loss_cls: 0.784792 eta: 0:33:30 batch_cost: 0.4564 data_cost: 0.0005 "
+        "ips: 17.5284 images/s\n"
+        "[2022-07-27 12:42:47,102] [    INFO] - global step 2, epoch: 0, batch: 1, "
+        "loss: 11.030861855, avg_reader_cost: 0.00016 sec, avg_batch_cost: 0.50125 sec, "
+        "speed: 2.00 step/s, ips_total: 16343 tokens/s, ips: 16343 tokens/s, "
+        "learning rate: 8.33333e-09\n"
+    )
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._running = RunningStep()
+        self._intervals = Intervals()
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the fields of a training step."""
+        place = _PLACE.search(line.text)
+        if place is None:
+            return
+        found = {m["key"]: m for m in _FIELD.finditer(line.text, place.end() - 1)}
+        if not {"batch_cost", "avg_batch_cost"} & found.keys():
+            yield Unreadable()
+            return
+        step = self._step(place)
+        steps = self._intervals.since(line, step)
+        steps = 1 if place["video"] or place["clas"] else steps
+        for key, match in found.items():
+            field, value = _field(key, match, "ips_total" in found), number(match["value"])
+            # A rate that is too low for six decimals is printed as 0.
+            is_lost = field is _RATE and value == 0
+            if field is None or value is None or is_lost or not _whole(match):
+                continue
+            variant = "running_average" if place["clas"] and field.mean else ""
+            mean = steps if field.mean else 1
+            yield Hit(field.metric, value, field.scope, step, steps=mean, variant=variant)
+
+    def _step(self, place: re.Match[str]) -> int:
+        """Return the number of the step within the run."""
+        found = {name: int(text) for name, text in place.groupdict().items() if text}
+        for name in ("step1", "step2", "step3"):
+            if name in found:
+                return found[name]
+        if "det" in found:
+            # Iterations and epochs count from 0.
+            return found["det"] * found["total"] + found["i2"] + 1
+        epoch = next(found[name] for name in ("clas", "video", "ocr", "other") if name in found)
+        done = next(found[name] for name in ("i1", "i3", "i4", "i5") if name in found)
+        return self._running.at(epoch, done).step
+
+
+def _whole(match: re.Match[str]) -> bool:
+    """Return whether a number is complete: text follows it, or it has all its decimals."""
+    if match["key"] == "learning rate":
+        return bool(_EXPONENT.search(match["value"]))
+    return bool(match["end"] or match["unit"] or _DECIMALS.search(match["value"]))
+
+
+def _field(key: str, match: re.Match[str], total: bool) -> Field | None:
+    """Return the field of a key; the field of a rate depends on its unit."""
+    unit = (match["unit"] or "").strip().partition("/")[0]
+    if key == "ips_total":
+        return _TOTAL if unit == "tokens" else None
+    field = _FIELDS.get(key)
+    if field is not _IPS or unit in _SAMPLES or (not unit and match["end"] in ("", ",")):
+        return field
+    return _OF_ONE if unit == "tokens" and total else None
+
+
+# PaddleNLP's Trainer: `loss: .., learning_rate: .., global_step: 10, interval_runtime: .., ..`.
+#
+# The number of steps is interval_runtime times interval_steps_per_second.
+# interval_samples_per_second is omitted: older versions divide one batch by the time of all steps.
+
+_HEAD = re.compile(r"(?:^|\s)loss: (?=[-\d])")
+_NLP_FIELD = re.compile(rf"(?P<key>[a-z_]{{1,60}}): (?P<value>{NUMBER}), ")
+_NLP_FIELDS = {
+    "loss": Field("loss", "global", mean=True),
+    "learning_rate": Field("learning_rate", "global"),
+    "interval_tokens_per_second_per_device": Field("tokens_per_second", "per_gpu", mean=True),
+    "interval_hardware_tflops_per_device": Field("tflops", "per_gpu", variant="hardware"),
+}
+
+
+class PaddleNlp:
+    """Parser of the Trainer's lines."""
+
+    title = "PaddleNLP's Trainer"
+    literals = (b", interval_steps_per_second: ",)
+    sample = (
+        "[2024-05-01 10:00:00,000] [    INFO] - loss: 12.0588, learning_rate: 3e-06, "
+        "global_step: 20, interval_runtime: 11.518, interval_samples_per_second: 0.8682, "
+        "interval_tokens_per_second_per_device: 889.0448, "
+        "interval_hardware_tflops_per_device: 2.77, interval_steps_per_second: 0.8682, "
+        "progress_or_epoch: 0.01"
+    )
+    wants_next = False
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the fields that end with a comma."""
+        head = _HEAD.search(line.text)
+        if head is None:
+            return
+        texts = {m["key"]: m["value"] for m in _NLP_FIELD.finditer(line.text, head.start())}
+        found = {key: value for key, text in texts.items() if (value := number(text)) is not None}
+        took, rate = found.get("interval_runtime"), found.get("interval_steps_per_second")
+        step, done = countable(found.get("global_step")), countable((took or 0) * (rate or 0))
+        if step is None or done is None or not took or not rate:
+            yield Unreadable()
+            return
+        steps = max(1, done)
+        for key, field in _NLP_FIELDS.items():
+            if key in found:
+                value = scaled(found[key], field.scale)
+                mean = steps if field.mean else 1
+                yield Hit(field.metric, value, field.scope, step, steps=mean, variant=field.variant)
+        yield Hit("step_time", scaled(took, 1 / steps), "global", step, steps=steps)
+
+
+# Keras fit: `1875/1875 [====] - 4s 2ms/step - loss: 0.29 - accuracy: 0.91 - val_loss: 0.2`.
+#
+# One process may drive several devices; a step is then a step of all of them. Only the last state
+# of an epoch's bar is used: earlier states show running means and the remaining time. If the line
+# has `val_` values, its time includes the validation, and the step time has the variant
+# with_validation. A step time with a single digit (`2ms/step`) has the variant rounded. Lines of
+# verbose=2 and of Keras 1 to 3 are read. After a line `Train on 60000 samples`, steps are samples.
+
+_KERAS_HEAD = re.compile(
+    r"\s{0,12}(?P<done>\d{1,12})/(?P<total>\d{1,12}|Unknown)"
+    r"(?: (?P<bar>\[[=>.]{1,60}\]|[━╸ ]{1,60}))?"
+)
+_KERAS_TIME = re.compile(
+    r"(?P<clock>\d{1,7})s(?: (?P<each>\d{1,7})(?P<unit>us|ms|s)/(?P<of>step|sample|epoch))?"
+)
+_EACH = re.compile(r"(?P<each>\d{1,7})(?P<unit>us|ms|s)/(?P<of>step|sample)")
+# It prints four decimals: a number with fewer is truncated.
+_VALUE = re.compile(r"(?P<name>[A-Za-z]\w{0,80}): (?P<value>-?\d{1,15}\.\d{4}(?:e[+-]\d\d)?)")
+_SCALE = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
+_LONGEST = 4000
+_EPOCH = re.compile(r"^\s{0,4}Epoch (?P<epoch>\d{1,7})/(?P<epochs>\d{1,7})\s*$")
+_TRAIN_ON = re.compile(r"^\s{0,4}Train on (?P<samples>\d{1,12}) samples\b")
+_ACCURACY = re.compile(r"(?:val_)?(?:(?:sparse_)?(?:categorical|binary)_)?acc(?:uracy)?")
+_LOSS = re.compile(r"(?:val_)?loss")
+
+
+class Keras:
+    """Parser of the lines of fit; keeps the current epoch."""
+
+    title = "Keras, tf.keras: Model.fit"
+    literals = (b"Epoch ", b"Train on ", b"s/step", b"s/sample", b" - loss: ")
+    sample = (
+        "Epoch 2/10\n"
+        "469/469 [==============================] - 6s 13ms/step - loss: 0.2912 - acc: 0.9161\n"
+        "Train on 60000 samples, validate on 10000 samples\n"
+        "Epoch 1/10\n"
+        "60000/60000 [==============================] - 3s 45us/sample - loss: 0.2 - acc: 0.93 - "
+        "val_loss: 0.1512 - val_acc: 0.9512\n"
+    )
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._epoch: int | None = None
+        self._samples = 0
+        self._redrawn = False
+        self._over = False
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the values at the end of an epoch; the bar of an evaluation follows it."""
+        text = line.text
+        if head := _EPOCH.match(text):
+            self._epoch, self._redrawn, self._over = int(head["epoch"]), False, False
+        elif train := _TRAIN_ON.match(text):
+            self._samples = int(train["samples"])
+        elif self._epoch is not None and (found := line_of(text)) and self._ends(found):
+            yield from self._times(self._epoch, found)
+            yield from _values(self._epoch, found)
+            self._epoch = None
+
+    def _ends(self, found: KerasLine) -> bool:
+        """Return whether this is the last drawing of the epoch."""
+        if not found.ended or not found.last:
+            self._redrawn, self._over = True, self._over or not found.last
+            return False
+        if not (found.doubtful and self._redrawn) or self._over or _validated(found):
+            return True
+        # In an epoch below one second, the final line looks like that of the last step before it.
+        self._over = found.total * found.each < 1
+        return False
+
+    def _times(self, epoch: int, found: KerasLine) -> Iterator[Hit]:
+        if found.clock:
+            yield Hit("epoch_time", float(found.clock), "per_rank", epoch)
+        if not found.each:
+            return
+        variant = "rounded" if found.digits == 1 else ""
+        variant = "with_validation" if _validated(found) else variant
+        if found.of == "sample" or found.total == self._samples:
+            rate = scaled(1 / found.each, 1.0)
+            yield Hit("samples_per_second", rate, "per_rank", epoch, variant=variant)
+        else:
+            steps = max(1, found.total)
+            step = epoch * steps if found.total else None
+            yield Hit("step_time", found.each, "per_rank", step, steps=steps, variant=variant)
+
+
+def _validated(found: KerasLine) -> bool:
+    return any(name.startswith("val_") for name in found.values)
+
+
+def _values(epoch: int, found: KerasLine) -> Iterator[Hit]:
+    for name, value in found.values.items():
+        if _LOSS.fullmatch(name):
+            variant = "validation" if name.startswith("val_") else ""
+            yield Hit("loss", value, "per_rank", epoch, variant=variant)
+        elif _ACCURACY.fullmatch(name):
+            variant = "" if name.startswith("val_") else "training"
+            yield Hit("accuracy", value, "per_rank", epoch, variant=variant)
+
+
+class KerasLine(NamedTuple):
+    """The values of a line; `each` [s] is the time of a step or of a sample, 0 if not printed.
+
+    `ended`: it shows no remaining time. `last`: it is not drawn again, because the next state would
+    overwrite it. `doubtful`: Keras 3 draws the last step like the end of the epoch.
+    """
+
+    total: int
+    ended: bool
+    last: bool
+    doubtful: bool
+    clock: int
+    each: float
+    digits: int
+    of: str
+    values: dict[str, float]
+
+
+def line_of(text: str) -> KerasLine | None:
+    """Return the values of a line; None if it is not a line of Keras."""
+    text, last = text[:_LONGEST].rstrip("\b "), not text.endswith("\b")
+    head = _KERAS_HEAD.match(text)
+    if head is None and not text.lstrip().startswith("- "):
+        return None
+    parts = [part.strip() for part in text[head.end() if head else 0 :].split(" - ")]
+    # The remainder of a longer previous state follows two or more spaces.
+    parts = [part.removeprefix("- ").partition("  ")[0] for part in parts]
+    times = [
+        match for part in parts if (match := _KERAS_TIME.fullmatch(part) or _EACH.fullmatch(part))
+    ]
+    clock = next((match for match in times if "clock" in match.groupdict()), None)
+    if clock is None and not any(part.startswith("ETA: ") for part in parts):
+        return None
+    each = next((match for match in times if match["each"] and match["of"] != "epoch"), None)
+    values = {
+        match["name"]: value
+        for part in parts
+        if (match := _VALUE.fullmatch(part)) and (value := number(match["value"])) is not None
+    }
+    bar = (head["bar"] or "") if head else ""
+    return KerasLine(
+        total=int(head["total"]) if head and head["total"].isdecimal() else 0,
+        ended=clock is not None and (head is None or head["done"] == head["total"]),
+        last=last,
+        doubtful="━" in bar and clock is not None and clock["clock"] == "0",
+        clock=int(clock["clock"]) if clock else 0,
+        each=scaled(int(each["each"]), _SCALE[each["unit"]]) if each else 0.0,
+        digits=len(each["each"]) if each else 0,
+        of=each["of"] if each else "",
+        values=values,
+    )
+
+
+# TimeHistory of TensorFlow's official models, and its old form `BenchmarkMetric: {..}`.
+#
+# Rates [1/s] are global, and the mean over an interval of steps. The number of GPUs is that of a
+# worker (`'num_gpus': 8`) times the number of workers (`'worker_hosts': None` is one worker). Both
+# are read from the final parameters; the parameters printed before are defaults.
+
+_INTERVAL = re.compile(
+    rf"TimeHistory: (?P<seconds>{NUMBER}) seconds, (?P<rate>{NUMBER}) examples/second "
+    r"between steps (?P<first>\d{1,12}) and (?P<last>\d{1,12})(?!\d)"
+)
+_OLD = re.compile(
+    r"BenchmarkMetric: \{[^{}]{0,200}?'(?:global step|num_batches)': ?(?P<last>\d{1,12}), "
+    rf"'time_taken': ?{NUMBER}, ?'(?:examples|images)_per_second': ?(?P<rate>{NUMBER})"
+)
+_FINAL = re.compile(r"Final \w{1,20} parameters: \{")
+_GPUS = re.compile(r"'num_gpus': (\d{1,9})\b")
+_WORKERS = re.compile(r"'worker_hosts': (?:None|'([^']{0,20000})')")
+
+
+class TfTimeHistory:
+    """Parser of the lines of the Keras callback TimeHistory."""
+
+    title = "TensorFlow model garden (TimeHistory)"
+    literals = (
+        *(b"TimeHistory: ", b"BenchmarkMetric: "),
+        *(b" parameters: {'", b"'num_gpus': ", b"'worker_hosts': "),
+    )
+    sample = "TimeHistory: 40.00 seconds, 320.00 examples/second between steps 100 and 200"
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._is_final = False
+        self._gpus = 0
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the time of a step and the rate of an interval."""
+        text = line.text
+        interval = _INTERVAL.search(text)
+        if interval:
+            yield from _interval(interval)
+            return
+        old = _OLD.search(text)
+        rate = number(old["rate"]) if old else None
+        if old and rate is not None:
+            yield Hit("samples_per_second", rate, "global", int(old["last"]))
+        elif "TimeHistory: " in text and " seconds, " in text:
+            yield Unreadable()
+        else:
+            yield from self._size(text)
+
+    def _size(self, text: str) -> Iterator[Hit]:
+        """Yield the number of GPUs after the last of the final parameters that determine it."""
+        if " parameters: {" in text:
+            self._is_final, self._gpus = _FINAL.search(text) is not None, 0
+        gpus, workers = _GPUS.search(text), _WORKERS.search(text)
+        if gpus and self._is_final:
+            self._gpus = int(gpus[1])
+        if workers and self._gpus:
+            size = self._gpus * len((workers[1] or "one").split(","))
+            self._gpus = 0
+            yield Hit("world_size", float(size), "global", once="world_size")
+
+
+def _interval(match: re.Match[str]) -> Iterator[Hit]:
+    seconds, rate = number(match["seconds"]), number(match["rate"])
+    last = int(match["last"])
+    steps = last - int(match["first"])
+    if steps <= 0:
+        return
+    if seconds is not None:
+        yield Hit("step_time", seconds / steps, "global", last, steps=steps)
+    if rate is not None:
+        yield Hit("samples_per_second", rate, "global", last, steps=steps)
+
+
+# MXNet's Speedometer: `Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.5 samples/sec\taccuracy=0.1`.
+#
+# The rate [1/s] is that of the whole job if one node prints for all (Horovod, MLPerf). With
+# `kv_store='dist..`, with several nodes, or without `Node[..]`, it is that of one worker. The same
+# scope applies to `Time cost` [s] of an epoch. `Validation-accuracy` is a fraction, of the samples
+# of the printing node. Gluon's `[Epoch 1] validation: acc-top1=` is a fraction or, in GluonCV's
+# scripts, a percentage. It is read as a percentage as soon as any accuracy of the log, also of the
+# training or top 5, is above 1. Old versions print a line for each metric, all with the same rate.
+
+_LINE = re.compile(
+    rf"(?:Node\[(?P<node>\d{{1,7}})\] +(?:[\d:,. -]{{0,30}}INFO:root:)?)?"
+    rf"(?:Epoch|Iter)\[(?P<epoch>\d{{1,9}})\] "
+    rf"(?:Batch ?\[(?:(?P<first>\d{{1,9}})-)?(?P<batch>\d{{1,9}})\][\t ]{{1,8}}"
+    rf"Speed: (?P<rate>{NUMBER}) samples/sec"
+    rf"(?P<rest>.{{0,1000}})"
+    rf"|Time cost=(?P<epoch_time>{NUMBER})"
+    rf"|Validation-(?:accuracy|acc-top1|top_k_accuracy_1)=(?P<accuracy>{NUMBER}))"
+)
+_GLUON = re.compile(
+    rf"\[Epoch (?P<epoch>\d{{1,9}})\] "
+    rf"(?:time cost: (?P<epoch_time>{NUMBER})"
+    rf"|training: (?:accuracy|acc-top1)=(?P<training>{NUMBER})"
+    rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER})"
+    rf"(?:,? {{1,4}}acc-top5=(?P<best>{NUMBER}))?)"
+)
+_CELLS = ("epoch", "first", "batch", "rate", "rest")
+_NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")
+_MXNET_LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
+
+
+_NOTHING: tuple[StepPosition | None, str, list[str]] = (None, "", [])
+
+
+class _Shown(NamedTuple):
+    """Position of some batches, their rate unless a previous line had it, and the loss."""
+
+    step: int
+    since: int
+    rate: float | None
+    loss: float | None
+
+
+class MxnetSpeedometer:
+    """Parser of the lines of MXNet's training callbacks."""
+
+    title = "MXNet Speedometer"
+    literals = (
+        *(b"]\tSpeed: ", b" Speed: ", b"] Time cost=", b"] Validation-"),
+        *(b"] time cost: ", b"] training: ", b"] validation: "),
+        b"kv_store='dist",
+    )
+    sample = (
+        "Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.56 samples/sec\tcross-entropy=6.91\n"
+        "Node[0] Epoch[0] Time cost=101.5\nNode[0] Epoch[0] Validation-accuracy=0.12"
+    )
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
+        self._each_for_itself = False
+        self._in_percent = False
+        self._printed: dict[int | None, tuple[StepPosition | None, str, list[str]]] = {}
+
+    def read(self, line: Line) -> Iterable[Hit]:
+        """Return the values that one callback printed."""
+        text = line.text
+        if "kv_store='dist" in text:
+            self._each_for_itself = True
+        match = _LINE.search(text)
+        return self._gluon(text) if match is None else self._classic(match)
+
+    def _whose(self, number: str | None) -> tuple[Scope, int]:
+        """Return the scope of a node's rate, and its rank."""
+        node = int(number) if number else None
+        self._each_for_itself |= bool(node)
+        alone = node is None or self._each_for_itself
+        return "per_rank" if alone else "global", OF_LINE if node is None else node
+
+    def _classic(self, match: re.Match[str]) -> Iterator[Hit]:
+        scope, rank = self._whose(match["node"])
+        if match["batch"]:
+            yield from self._speed(match.group(*_CELLS), scope, rank)
+            return
+        for metric in ("epoch_time", "accuracy"):
+            value = number(match[metric]) if match[metric] else None
+            if value is not None:
+                whose: Scope = "per_rank" if metric == "accuracy" else scope
+                yield Hit(metric, value, whose, int(match["epoch"]) + 1, rank)
+
+    def _speed(self, cells: Sequence[str], scope: Scope, rank: int) -> Iterator[Hit]:
+        step, since, rate, loss = self._shown(cells, rank)
+        if rate is not None:
+            yield Hit("samples_per_second", rate, scope, step, rank, steps=since)
+        if loss is not None:
+            yield Hit("loss", loss, "per_rank", step, rank, steps=since)
+
+    def _shown(self, cells: Sequence[str], rank: int) -> _Shown:
+        epoch, first, number_of_batch, shown_rate, rest = cells
+        who = None if rank == OF_LINE else rank
+        batch = int(number_of_batch)
+        step, since = place = self._steps[who].at(epoch, batch)
+        since = max(1, batch - int(first)) if first else since
+        rate, loss = number(shown_rate), _MXNET_LOSS.search(rest)
+        if rate is not None and not self._is_new(who, place, shown_rate, rest):
+            rate = None
+        return _Shown(step, since, rate, number(loss["loss"]) if loss else None)
+
+    def _is_new(self, who: int | None, place: StepPosition, rate: str, rest: str) -> bool:
+        """Whether a rate differs from that of the previous line, which showed another metric."""
+        before, stated, shown = self._printed.get(who, _NOTHING)
+        if stated == rate and before == place and _name(rest) not in map(_name, shown):
+            shown.append(rest)
+            return False
+        self._printed[who] = place, rate, [rest]
+        return True
+
+    def _gluon(self, text: str) -> Iterator[Hit]:
+        match = _GLUON.search(text)
+        if match is None:
+            return
+        epoch, took = int(match["epoch"]) + 1, number(match["epoch_time"] or "")
+        if took is not None:
+            yield Hit("epoch_time", took, "per_rank", epoch)
+        shown = (number(match[name] or "") for name in ("training", "accuracy", "best"))
+        self._in_percent |= any(value is not None and value > 1 for value in shown)
+        accuracy = number(match["accuracy"] or "")
+        if accuracy is not None:
+            scale = 0.01 if self._in_percent else 1.0
+            yield Hit("accuracy", scaled(accuracy, scale), "global", epoch)
+
+
+def _name(rest: str) -> str:
+    """Return the name of the first metric on a line."""
+    name = _NAME.match(rest)
+    return name[1] if name else ""

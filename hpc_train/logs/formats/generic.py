@@ -1,0 +1,403 @@
+"""Hand-written lines of training loops: `key: value`, `key=value`, JSON, and times with a unit.
+
+The last parser: it reads only logs in which no other parser found a measurement, and a report says
+so. A value is read only if its words and its unit leave no doubt:
+
+- `step_time` and `epoch_time`, per rank: a time with a unit, of a named step or epoch
+  (`step time: 51 ms`, `Epoch 0 took 0.5s`); the key may have the unit (`step_time_ms`). A time
+  without a word behind a separator at the end of the line is that of the epoch that it names.
+- `samples_per_second` and `tokens_per_second`: a rate of images, samples or sequences, or of
+  tokens. The scope is unknown, unless the line says `total` or `per GPU`.
+- `iteration_time`, scope unknown: `it/s` and `s/it` of an unknown loop; beside a loss, step_time.
+- `loss`, per rank: that of the training.
+- `accuracy`, per rank: with `%` or the word percent, otherwise at most 1. Beside a loss, an
+  accuracy without `val` or `test` is that of the training and is ignored.
+- `learning_rate`, `grad_norm` and `memory` (GiB, MiB), in a line with one of the above.
+
+Times and rates of a validation, of a part of a step and of the whole job are ignored, and so are
+two values of one metric on a line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from hpc_train.logs.formats.base import OF_LINE, Hit
+from hpc_train.logs.formats.number import COUNTABLE, finite, number, scaled
+from hpc_train.logs.line import Line
+from hpc_train.logs.record import Scope
+
+_VALID = r"(?:val|valid|validat(?:e|ion|ing)|eval|evaluat(?:e|ion|ing)|test|testing|dev)"
+_VALIDATION = re.compile(rf"\b{_VALID}\b")
+# `Eval step 20: loss 2.9`: the counter between the word and the value is no key.
+_COUNTED = re.compile(rf"{_VALID}(?: set| loop| phase)?(?: (?:step|epoch|batch|iter|iteration)s?)?")
+_COUNTER = re.compile(r"(?<![\d/.])(\d{1,9}) ?/ ?(\d{1,9})(?![\d/.])")
+# `loss: [2.5, 2.7]`: a value of each rank or head.
+_VECTOR = re.compile(
+    r"[\[(]\s{0,4}[-+\d.eE]{1,24}(?:(?:\s{0,4},\s{0,4}|\s{1,4})[-+\d.eE]{1,24}){1,999}\s{0,4}[\])]"
+)
+# Thousands, or a decimal comma; of a rate or in ms the former.
+_AMBIGUOUS = re.compile(r"[-+]?[1-9]\d{0,2},\d{3}")
+# Lines of other work, of plans, and of sums over a whole job.
+_OTHER = re.compile(
+    r"\b(?:download|upload|sav(?:e|ed|ing)|load(?:ed|ing)|compil|checkpoint|expected|target|estimat"
+    r"|limit|timeout|best|warm-?up|infer|generat|tokeniz|preprocess|previous|baseline|https?:"
+    r"|namespace\(|error|exception|file \"|peak|theoretical|prefetch)"
+    r"|%\|",
+    re.IGNORECASE,
+)
+_RANK = re.compile(r"\W{0,3}(?:rank|worker|gpu)[ :#=]{0,2}(\d{1,6})\b", re.IGNORECASE)
+# An accuracy beside a loss is that of the training, unless its key says otherwise.
+_TRAINING = re.compile(rf"\b(?:train|training|loss|{_VALID} acc|{_VALID} accuracy)\b")
+_ACCURACY = re.compile(
+    rf"(?:(?:avg|average|mean|{_VALID}) ){{0,4}}(?:top ?1 )?(?:acc|accuracy)( percent)?"
+)
+_LR, _NORM = re.compile(r"lr|learning rate"), re.compile(r"(?:grad|gradient) norm|gnorm")
+_MEMORY = re.compile(
+    r"(?:max |gpu |cuda |used |allocated ){0,4}(?:mem|memory)(?: (?:used|allocated))?"
+)
+# `Epoch 1/5 - loss: 1.0 - 12.5s`: a time without a word, behind a separator at the end.
+_LAST_TIME = re.compile(r"(?: [-|>\u2013]{1,2} |[,;|] ?|\t|  )\d[\d.,]{0,20} ?[a-z]{1,12}\s{0,8}\Z")
+# In a line with `412,5 ms`, 2.482 may be two thousand.
+_DECIMAL_COMMA = re.compile(r"(?<![\d.,])(?:0,\d+|\d{1,9},(?:\d{1,2}|\d{4,9}))(?![\d,])")
+_GROUPED_BY_POINT = re.compile(r"[1-9]\d{0,2}\.\d{3}")
+_COMPANIONS = frozenset({"learning_rate", "grad_norm", "memory"})
+_LONGEST = 4096
+
+
+class Generic:
+    """Parser of the lines above; remembers how many steps an epoch of the training has."""
+
+    title = "Hand-written lines; used if no other format is found, and a report says so"
+    literals = (
+        *(b"loss", b"Loss", b"LOSS", b"took", b"time", b"Time", b"duration", b"dt", b"acc", b"Acc"),
+        *(b"/s", b" per s", b"per_s", b"s/", b"finished in", b"completed in", b"done in"),
+    )
+    sample = (
+        "Epoch 0 took 0.54s, 3823.1 images/sec\niter 10, loss=2.31, dt=51.2ms, tok/sec=80,124"
+        "\nTest accuracy: 91.5%"
+    )
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._steps = ""
+
+    def read(self, line: Line) -> list[Hit]:
+        """Return the values of a line that are certain."""
+        text = _VECTOR.sub(" ", line.text)
+        if _OTHER.search(text) or self._counts_others(text):
+            return []
+        found = list(_json(text)) if text.startswith("{") else list(quantities(text))
+        if found and not found[-1].words and found[-1].unit in SECONDS and _LAST_TIME.search(text):
+            found[-1] = found[-1]._replace(words="time")
+        if _DECIMAL_COMMA.search(text):
+            found = [item for item in found if not _GROUPED_BY_POINT.fullmatch(item.text)]
+        place, rank = place_of(found), _rank(line)
+        if not text.startswith("{") and _names_validation(text, found):
+            found = [item for item in found if _ACCURACY.fullmatch(item.words)]
+            found = [item._replace(words=f"test {item.words}") for item in found]
+        training = _TRAINING.search(words(text[:_LONGEST])) is not None
+        values = [one for item in found for one in _values(item, place, found, training)]
+        kinds = Counter(one.metric for one in values)
+        if not kinds.keys() - _COMPANIONS:
+            return []
+        return [
+            Hit(one.metric, one.value, one.scope, _step(one.metric, place), rank)
+            for one in values
+            if kinds[one.metric] == 1
+        ]
+
+    def _counts_others(self, text: str) -> bool:
+        """Whether a line without an epoch counts to another total than those with one.
+
+        It is a step of an evaluation between the epochs.
+        """
+        counter = _COUNTER.search(text)
+        if counter is None:
+            return False
+        if "poch" in text[: counter.start()]:
+            between = text[text.rindex("poch", 0, counter.start()) : counter.start()]
+            # `Epoch 1/5` counts epochs.
+            self._steps = counter[2] if re.search(r"\d", between) else self._steps
+            return False
+        return bool(self._steps) and counter[2] != self._steps and "poch" not in text
+
+
+def _json(text: str) -> Iterator[Quantity]:
+    """Yield the numbers of an object on one line by their keys; nested objects are ignored."""
+    if len(text) > _LONGEST:
+        return
+    try:
+        found = msgspec.json.decode(text, type=dict[str, object])
+    except (msgspec.DecodeError, RecursionError):
+        return
+    for key, raw in found.items():
+        value = finite(raw)
+        if value is not None:
+            yield Quantity(words(key), str(raw), value)
+
+
+def _rank(line: Line) -> int:
+    """Return the rank that the text begins with, if no prefix states one."""
+    match = _RANK.match(line.text) if line.rank is None else None
+    return OF_LINE if match is None else int(match[1])
+
+
+def _names_validation(text: str, found: list[Quantity]) -> bool:
+    """Whether a line is that of a validation: the word is not only in the keys of some values."""
+    keys = [item.words for item in found if not _COUNTED.fullmatch(item.words)]
+    in_keys = sum(len(_VALIDATION.findall(key)) for key in keys)
+    return len(_VALIDATION.findall(words(text[:_LONGEST]))) > in_keys
+
+
+def _step(metric: str, place: dict[str, int]) -> int | None:
+    """Return the number of the step; a step within an epoch has no known number in the run."""
+    if metric in ("epoch_time", "accuracy"):
+        return place.get("epoch")
+    return None if len(place) > 1 else next(iter(place.values()), None)
+
+
+def _values(
+    item: Quantity, place: dict[str, int], line: list[Quantity], training: bool
+) -> Iterator[Found]:
+    """Yield what a quantity states, if it is certain; `training`: the line has a training value."""
+    item = with_unit_of_key(item)
+    is_loss = not item.unit and LOSS.fullmatch(item.words)
+    if item.total or (_AMBIGUOUS.fullmatch(item.text) and (is_loss or item.unit == "s")):
+        return
+    if _ACCURACY.fullmatch(item.words):
+        if not training or _VALIDATION.search(item.words):
+            yield from _accuracy(item)
+    elif _VALIDATION.search(item.words):
+        return
+    elif not item.unit:
+        yield from _plain(item)
+    elif item.unit in SECONDS:
+        metric = time_metric(item, place, line)
+        if metric:
+            yield Found(metric, scaled(item.value, SECONDS[item.unit]))
+    elif item.unit in ("GiB", "MiB") and _MEMORY.fullmatch(item.words):
+        yield Found("memory", scaled(item.value, 1.0 if item.unit == "GiB" else 1 / 1024))
+    else:
+        yield from rate(item, place, line)
+
+
+def _plain(item: Quantity) -> Iterator[Found]:
+    if LOSS.fullmatch(item.words):
+        yield Found("loss", item.value)
+    elif _LR.fullmatch(item.words):
+        yield Found("learning_rate", item.value)
+    elif _NORM.fullmatch(item.words):
+        yield Found("grad_norm", item.value)
+
+
+def _accuracy(item: Quantity) -> Iterator[Found]:
+    if item.unit == "%" or (not item.unit and item.words.endswith(" percent")):
+        yield Found("accuracy", scaled(item.value, 0.01))
+    elif not item.unit and item.value <= 1 and "." in item.text:
+        yield Found("accuracy", item.value)
+
+
+# A hand-written line -> its numbers, each with the words before it and the unit after it.
+#
+# Numbers within dates, clocks, versions, addresses, names and decimals with a comma are no numbers.
+
+_LONGEST_LINE = 600
+_ITEMS = r"images?|imgs?|samples?|examples?|tokens?|toks?|seqs?|sequences?"
+_STEPS = r"its?|iters?|iterations?|steps?|batch(?:es)?|epochs?"
+_TIMES = r"ms|msecs?|milliseconds?|s|secs?|seconds?|mins?|minutes?"
+_NUMBER = re.compile(
+    r"(?<![\w.])(?<!\d[:/,-])(?<![A-Za-z]-)"
+    r"([-+]?(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,15})(?:\.\d{0,20})?(?:[eE][-+]?\d{1,3})?)"
+    r"(?: ?/ ?(\d{1,15})(?![\w.]))?"
+    rf"(?: ?([kKM])?((?<=[kKM])| ?)((?:{_ITEMS}|{_STEPS})(?: ?/ ?| per )(?:s|secs?|seconds?)"
+    rf"|(?:{_TIMES})(?:(?: ?/ ?| per )(?:{_STEPS}))?|GiB|MiB|GB|MB|%)"
+    r"((?: ?/ ?| per )(?:gpu|GPU|device|rank|process|worker))?(?![\w/%]))?"
+    r"(?!\w|%|[.,:/-]\d)"
+)
+# Units in front of which `k` and `M` stand.
+_THOUSANDS = frozenset({"sample/s", "token/s"})
+_CLAUSE = re.compile(r"[,;|\[\]{}<>\t\"'#]| [->]+ |  ")
+_NO_WORD = re.compile(r"[^a-z0-9]+")
+
+
+class Quantity(NamedTuple):
+    """A number: the words before it in its clause, what it is out of, and its unit.
+
+    `words` are in lower case, with single spaces; `text` is the number as it was printed. `each` is
+    the part of the job that a rate belongs to (`gpu`), empty if none is named.
+    """
+
+    words: str
+    text: str
+    value: float
+    total: str = ""
+    unit: str = ""
+    each: str = ""
+
+
+def quantities(text: str) -> Iterator[Quantity]:
+    """Yield the quantities of a line, in order; a long line has none."""
+    if len(text) > _LONGEST_LINE:
+        return
+    end = 0
+    for match in _NUMBER.finditer(text):
+        clause = _CLAUSE.split(text[end : match.start()].rstrip(" :=[(\"'"))[-1]
+        end = match.end()
+        printed, total, suffix, _, unit, each = match.groups(default="")
+        value = number(printed)
+        scale = {"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6}[suffix]
+        unit = plain_unit(unit)
+        if value is not None and (not suffix or unit in _THOUSANDS):
+            part = words(each).rpartition(" ")[2]
+            yield Quantity(words(clause), printed, value * scale, total, unit, part)
+
+
+def words(text: str) -> str:
+    """Return the words of a text or a key, in lower case with single spaces."""
+    return _NO_WORD.sub(" ", text.lower()).strip()
+
+
+def plain_unit(unit: str) -> str:
+    """Return a unit in one spelling: `images per second` as `image/s`, `msec/it` as `ms/step`."""
+    over, _, under = unit.replace(" per ", "/").replace(" ", "").partition("/")
+    return _spelt(over) + ("/" + _spelt(under) if under else "")
+
+
+def _spelt(word: str) -> str:
+    return _SPELT.get(word, word)
+
+
+_SPELT = {
+    **dict.fromkeys(("ms", "msec", "msecs", "millisecond", "milliseconds"), "ms"),
+    **dict.fromkeys(("s", "sec", "secs", "second", "seconds"), "s"),
+    **dict.fromkeys(("min", "mins", "minute", "minutes"), "min"),
+    **dict.fromkeys(("image", "images", "img", "imgs"), "sample"),
+    **dict.fromkeys(("sample", "samples", "example", "examples"), "sample"),
+    **dict.fromkeys(("seq", "seqs", "sequence", "sequences"), "sample"),
+    **dict.fromkeys(("token", "tokens", "tok", "toks"), "token"),
+    **dict.fromkeys(("it", "its", "iter", "iters", "iteration", "iterations"), "it"),
+    **dict.fromkeys(("step", "steps", "batch", "batches"), "step"),
+    **dict.fromkeys(("epoch", "epochs"), "epoch"),
+}
+
+
+# Quantities of a hand-written line -> times of steps and epochs, and rates, where certain.
+
+MEAN = r"(?:(?:avg|average|mean|train|training|the) ){0,4}"
+_STEP = r"(?:step|iter|iteration|batch|minibatch)"
+_INDEX = re.compile(rf"(?:.{{0,60}} )?({_STEP}|epoch)(?: (?:no|idx|number))?")
+LOSS = re.compile(rf"{MEAN}(?:lm )?loss")
+_STEP_TIME = re.compile(
+    rf"{MEAN}(?:{_STEP} (?:time|took|duration|latency)|steptime|dt"
+    rf"|time (?:per|a|for|of|for each) {_STEP})"
+)
+_EPOCH_TIME = re.compile(
+    rf"{MEAN}(?:epoch (?:time|took|duration)|epochtime|time (?:per|for|of) epoch)"
+)
+_TIME = re.compile(rf"{MEAN}time")
+_DURATION = re.compile(
+    rf"took|takes|finished in|completed in|done in|time taken|duration|{MEAN}time"
+)
+_RATE = re.compile(
+    rf"{MEAN}(?:(?:total|global|overall) )?(?:throughput|speed|rate|performance|perf"
+    r"|training speed|samples|tokens|images)?"
+)
+_TOTAL = re.compile(r"\b(?:total|global|overall|aggregate)\b")
+_KEY_UNIT = re.compile(
+    r"\A(.{0,40}?) ?\b(samples?|images?|imgs?|examples?|tokens?|toks?|tok|seqs?|sequences?|its?"
+    r"|iters?|iterations?|steps?|ms|msec|s|sec|seconds|min|minutes)(?: (?:per )?(s|sec|second))?"
+)
+SECONDS = {"ms": 1e-3, "s": 1.0, "min": 60.0}
+RATES = {"sample/s": "samples_per_second", "token/s": "tokens_per_second"}
+
+
+class Found(NamedTuple):
+    """A metric that a quantity states."""
+
+    metric: str
+    value: float
+    scope: Scope = "per_rank"
+
+
+def place_of(found: list[Quantity]) -> dict[str, int]:
+    """Return the number of the epoch and of the step that a line names."""
+    place: dict[str, int] = {}
+    for item in found:
+        match = None if item.unit else _INDEX.fullmatch(item.words)
+        if match and 0 <= item.value < COUNTABLE and item.value.is_integer():
+            place.setdefault("epoch" if match[1] == "epoch" else "step", int(item.value))
+    return place
+
+
+def with_unit_of_key(item: Quantity) -> Quantity:
+    """Return a quantity whose key names the unit (`time_ms`, `tok/sec`) with that unit."""
+    match = None if item.unit else _KEY_UNIT.fullmatch(item.words)
+    if match is None:
+        return item
+    key, unit, per = match.groups()
+    if per:
+        return item._replace(words=key or "rate", unit=plain_unit(f"{unit}/{per}"))
+    # A time needs a key: `10 s`, but not `steps: 10`.
+    unit = plain_unit(unit)
+    return item._replace(words=key, unit=unit) if key and unit in SECONDS else item
+
+
+def time_metric(item: Quantity, place: dict[str, int], line: list[Quantity]) -> str:
+    """Return the metric of a time with a unit; empty if it is not certain."""
+    key = item.words
+    # `1 min 30 s`, `3 s ± 1 s`
+    if any(one.unit in SECONDS and not one.words for one in line):
+        return ""
+    if _STEP_TIME.fullmatch(key):
+        return "step_time"
+    if _EPOCH_TIME.fullmatch(key):
+        return "epoch_time"
+    return _named_before(item, place, line) if _DURATION.fullmatch(key) else ""
+
+
+def _named_before(item: Quantity, place: dict[str, int], line: list[Quantity]) -> str:
+    """Return the metric of a time whose key does not say what it is the time of."""
+    if place.keys() == {"epoch"}:
+        return "epoch_time"
+    # `Step 100 took 3 s` may be the time since the line of step 0, `time 12 s` that of the job.
+    if item.unit != "ms":
+        return ""
+    if _TIME.fullmatch(item.words):
+        return "step_time" if place.keys() == {"step"} else ""
+    before = line[: next((n for n, one in enumerate(line) if one[1:3] == item[1:3]), 0)]
+    return "step_time" if before and "step" in place_of(before[-1:]) else ""
+
+
+def rate(item: Quantity, place: dict[str, int], line: list[Quantity]) -> Iterator[Found]:
+    """Yield the metric of a rate; its scope is unknown, unless the line names it."""
+    scope: Scope = "unknown"
+    is_known = place or any(LOSS.fullmatch(one.words) for one in line)
+    if item.value <= 0 or not _RATE.fullmatch(item.words) or not (item.words or is_known):
+        return
+    if item.each in ("gpu", "device"):
+        scope = "per_gpu"
+    elif item.each:
+        scope = "per_rank"
+    elif _TOTAL.search(item.words):
+        scope = "global"
+    if item.unit in RATES:
+        yield Found(RATES[item.unit], item.value, scope)
+    elif item.unit in ("step/s", "ms/step", "s/step"):
+        yield Found("step_time", _time(item))
+    elif item.unit in ("it/s", "ms/it", "s/it"):
+        # The loop that prints a loss is that of the training.
+        trains = any(LOSS.fullmatch(one.words) for one in line)
+        metric, scope = ("step_time", "per_rank") if trains else ("iteration_time", "unknown")
+        yield Found(metric, _time(item), scope)
+
+
+def _time(item: Quantity) -> float:
+    """Return the time [s] of a step that a rate states."""
+    over = item.unit.partition("/")[0]
+    return scaled(item.value, SECONDS[over]) if over in SECONDS else 1 / item.value

@@ -1,0 +1,493 @@
+"""Benchmarks of collectives: nccl-tests, its JSON, benchmarks of torch.distributed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from hpc_train.logs.formats.base import Column, Hit, TableParser, Unreadable, row_hits
+from hpc_train.logs.formats.number import NUMBER, countable, number, scaled
+from hpc_train.logs.line import Line
+from hpc_train.logs.record import Scope
+
+# Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.
+#
+# The header names the columns of a row; the size of a row is its message_size. Variants are
+# `out_of_place` and `in_place`; the report by iteration also has `in_place_min`, `.._max`,
+# `.._p99`. The average is over all sizes and both placements. It is low if the sweep starts at 8 B,
+# and is not the main result of a test. A world_size of variant `apart` is 1: each process ran a
+# separate test, and nothing was measured between processes (built or started without MPI). Messages
+# of NCCL may split a row; the parts are joined if together they have exactly the words of one row.
+
+_DEVICE = re.compile(
+    # A pasted copy of the table may lack the `#`.
+    r"(?:#|^)\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}(?P<group>\d{1,7})\s{1,8})?"
+    r"(?:Pid\s{1,12}(?P<pid>\d{1,10})\s{1,8}on\s{1,70}(?P<host>\S{1,256})|uses)\s{1,8}device\b"
+)
+_FOOT = re.compile(
+    r"(?:#|^)\s{0,8}(?:(?P<wrong>Out of bounds values)|Avg bus bandwidth)"
+    rf"\s{{0,20}}:\s{{0,20}}(?P<value>{NUMBER})(?=\s|$)"
+)
+_ROW = re.compile(r"(?:^|(?<=\s))\d{1,15}\s{1,40}\d{1,15}\s{1,40}[a-z][a-z0-9_]{2,15}\s")
+_NCCL = re.compile(
+    r"(?:\[\d{4}-\d\d-\d\d [\d:.]{8,20}\] ?)?"
+    r"[A-Za-z][\w.-]{0,63}:\d{1,10}:\d{1,10} \[\d{1,3}\] "
+)
+
+
+class NcclTests(TableParser):
+    """Parser of the tables; one process prints them or, in a wrong setup, each prints its own."""
+
+    title = "nccl-tests and rccl-tests"
+    literals = (
+        b"algbw",
+        b"  Rank ",
+        b"Out of bounds values",
+        b"Avg bus bandwidth",
+    )
+    sample = """\
+#  Rank  0 Group  0 Pid   4101 on     node01 device  0 [0000:1b:00] GPU
+#  Rank  1 Group  0 Pid   4102 on     node01 device  1 [0000:3d:00] GPU
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)
+     1048576        262144     float     sum      -1     52.4   20.00   20.00      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 20.00
+"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._tables: dict[int | None, _Table] = {}
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the values of a header, a row or a footer; device lines are only counted."""
+        text = line.text
+        table = self._tables.get(line.rank)
+        if table is None:
+            table = self._tables[line.rank] = _Table(line.rank)
+        if device := _DEVICE.search(text):
+            table.note(device)
+        elif columns := layout(text):
+            self.begin()
+            yield from table.head(columns)
+        elif foot := _FOOT.search(text):
+            table.layout = None
+            if all(other.layout is None for other in self._tables.values()):
+                self.end()
+            yield from _foot(foot)
+        elif found := table.row(text):
+            self.begin()
+            yield from found
+        # NCCL may print thousands of lines before the first row.
+        elif b"NCCL" not in line.raw:
+            self.other()
+
+
+class _Table:
+    """The table that one process prints, and the devices that it listed."""
+
+    def __init__(self, rank: int | None) -> None:
+        self.layout: RowLayout | None = None
+        self._rank = rank
+        self._devices: dict[tuple[str, int], tuple[str, str]] = {}
+        self._listed = False
+        self._apart = False
+        self._begun: list[str] = []
+
+    def note(self, device: re.Match[str]) -> None:
+        """Note a rank of the device list."""
+        if self._listed:
+            self._devices.clear()
+            # A device list within a table: another process has started.
+            self._listed, self._apart = False, self.layout is not None
+        key = (device["group"] or "0", int(device["rank"]))
+        process = (device["host"] or "", device["pid"] or "")
+        self._apart |= self._devices.setdefault(key, process) != process
+
+    def head(self, columns: RowLayout) -> Iterator[Hit]:
+        """Start a table; yield the number of ranks in it."""
+        self.layout, self._begun = columns, []
+        if self._listed or not self._devices:
+            return
+        self._listed = True
+        first = min(group for group, _ in self._devices)
+        ranks = sum(group == first for group, _ in self._devices)
+        # Only process 0 of a test prints.
+        apart = ranks == 1 and (self._apart or bool(self._rank))
+        yield Hit("world_size", float(ranks), "global", variant="apart" if apart else "")
+
+    def row(self, text: str) -> list[Hit | Unreadable]:
+        """Return the values of a row, or of a row that ends with this last part."""
+        if self.layout is None:
+            return []
+        begins = _ROW.search(text + " ")
+        start = begins.start() if begins else 0
+        interrupted = _NCCL.search(text, start)
+        words = text[start : interrupted.start() if interrupted else None].split()
+        found: list[Hit | Unreadable] = []
+        if begins is not None:
+            found = [Unreadable()] if self._begun else []
+        elif self._begun and words and all(map(_VALUE.fullmatch, _undated(words))):
+            words = [*self._begun, *words]
+        else:
+            return []
+        self._begun = []
+        hits = self.layout.hits(words)
+        if hits is not None:
+            found += hits
+        elif interrupted and starts_row(words):
+            self._begun = words
+        # In the middle of a line, three such words need not be a row.
+        elif not text[:start].strip():
+            found.append(Unreadable())
+        return found
+
+
+def _foot(foot: re.Match[str]) -> Iterator[Hit]:
+    value = number(foot["value"])
+    if value is None:
+        return
+    if foot["wrong"]:
+        yield Hit("wrong_values", value, "global")
+    else:
+        yield Hit("busbw", value, "global", variant="average")
+
+
+_HEAD = re.compile(r"(?:^|[\s#])(?:size|bytes)\s{1,30}(?:count|N)\s{1,30}type\s")
+_TIMES = frozenset({"time", "cputime"})
+_PLACEMENTS = ("out_of_place", "in_place")
+_METRICS = {"time": "latency", "cputime": "latency", "algbw": "algbw", "busbw": "busbw"}
+# Of the report by iteration: times of single iterations.
+_ITERATIONS = {"i_min": "min", "i_max": "max", "i_p99": "p99"}
+_WHOLE = re.compile(r"\d{1,15}")
+_TYPE = re.compile(r"[a-z][a-z0-9_]{2,15}")
+_ROOT = re.compile(r"-1|\d{1,7}")
+_VALUE = re.compile(r"N/A|-?nan|-?inf|-?\d{1,20}(?:\.\d{0,10})?(?:[eE][-+]?\d{1,3})?")
+_DATE = re.compile(r"\d{4}-\d\d-\d\d")
+
+
+class RowLayout(NamedTuple):
+    """The columns of a table: the names before the first time, what each later one states."""
+
+    lead: tuple[str, ...]
+    columns: tuple[Column | None, ...]
+
+    def hits(self, words: Sequence[str]) -> Iterator[Hit] | None:
+        """Return the values of a complete row; None if a word is missing, extra or not a value."""
+        words = _undated(words)
+        lead = len(words) - len(self.columns)
+        if lead < 0 or not self._whole(words[:lead]):
+            return None
+        if not all(map(_VALUE.fullmatch, words[lead:])):
+            return None
+        return row_hits(self.columns, words[lead:], "global", int(words[0]))
+
+    def _whole(self, words: Sequence[str]) -> bool:
+        names = self.lead
+        # All-to-all and the like have no operation: some versions leave its column blank.
+        if len(words) == len(names) - 1:
+            names = tuple(name for name in names if name != "redop")
+        if len(words) != len(names) or not starts_row(words):
+            return False
+        return "root" not in names or bool(_ROOT.fullmatch(words[-1]))
+
+
+def layout(text: str) -> RowLayout | None:
+    """Return the columns that the line with their names states; None if it is no such line."""
+    head = _HEAD.search(text)
+    if head is None:
+        return None
+    names = text[head.start() :].lstrip(" \t#").split()
+    if "busbw" not in names or "algbw" not in names or not _TIMES.intersection(names):
+        return None
+    if names[-1] == "timestamp":
+        names.pop()
+    first = next(position for position, name in enumerate(names) if name in _TIMES)
+    columns: list[Column | None] = []
+    placement = -1
+    for name in names[first:]:
+        placement += name in _TIMES
+        place = _PLACEMENTS[min(placement, 1)]
+        if name in _ITERATIONS:
+            columns.append(("latency", f"{place}_{_ITERATIONS[name]}", 1.0))
+        else:
+            metric = _METRICS.get(name)
+            columns.append((metric, place, 1.0) if metric else None)
+    return RowLayout(tuple(names[:first]), tuple(columns))
+
+
+def starts_row(words: Sequence[str]) -> bool:
+    """Return whether the words begin as a row does: size, count, type."""
+    return (
+        len(words) >= 3
+        and all(map(_WHOLE.fullmatch, words[:2]))
+        and bool(_TYPE.fullmatch(words[2]))
+    )
+
+
+def _undated(words: Sequence[str]) -> Sequence[str]:
+    return words[:-2] if len(words) > 2 and _DATE.fullmatch(words[-2]) else words
+
+
+# Files that nccl-tests writes with `-J`, and the JSON of rccl-tests (`-Z json`).
+#
+# In a result, `size` is the message_size, and the variant is `out_of_place` or `in_place`. Keys are
+# read in the order of the file, so the file may be truncated, or reformatted to many lines. A value
+# that is not a number is the string "nan", and is omitted.
+
+_JSON_METRICS = {
+    "time": "latency",
+    "cpu_time": "latency",
+    "alg_bw": "algbw",
+    "bus_bw": "busbw",
+    "algBw": "algbw",
+    "busBw": "busbw",
+}
+_OPENS = frozenset({"out_of_place", "in_place", "out_of_bounds", "average_bus_bandwidth"})
+_KEY = re.compile(
+    r'"(nccl_version|size|time|cpu_time|alg_?[bB]w|bus_?[bB]w|inPlace|rank|group|nthreads|ngpus|count'
+    r"|bandwidth|results|experiment_name|end_time|[a-z_]{1,24}_per_iter"
+    r'|out_of_place|in_place|out_of_bounds|average_bus_bandwidth)"\s{0,8}:\s{0,8}'
+    r'(?:(-?\d{1,20}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?)(?=[\s,}\]]|$)|["{\[n])'
+)
+# Same as `str.isalpha`, except for characters such as one half.
+_LETTER = re.compile(r"[^\W\d_]")
+
+
+class NcclJson(TableParser):
+    """Parser of one file; remembers the current key."""
+
+    title = "JSON files of nccl-tests and rccl-tests"
+    literals = (b'"nccl_version"', b'"alg_bw"', b'"algBw"', b'"average_bus_bandwidth"')
+    sample = (
+        '{"version":2,"nccl_version":22809,"config":{"nthreads":1,"ngpus":1,"devices":['
+        '{"rank":0,"group":0,"pid":41},{"rank":1,"group":0,"pid":42}]},"results":[{"size":1024,'
+        '"count":256,"type":"float","redop":"sum","root":"    -1","out_of_place":{"time":8.5,'
+        '"alg_bw":0.12,"bus_bw":0.12,"nwrong":0}}],"out_of_bounds":{"count":0,"okay":"true"},'
+        '"average_bus_bandwidth":{"bandwidth":0.12,"okay":"unchecked"}}'
+    )
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._size: int | None = None
+        self._within = ""
+        self._per_process = {"nthreads": 1, "ngpus": 1}
+        self._processes: list[int | None] = []
+        self._groups: list[int | None] = []
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the values of the keys on a line."""
+        ended, found = False, False
+        for match in _KEY.finditer(line.text):
+            # A version in quotes belongs to a description of a system.
+            found |= match[1] != "nccl_version" or match[2] is not None
+            ended = match[1] == "end_time"
+            yield from self._key(match[1], None if match[2] is None else number(match[2]))
+        if found:
+            self.begin()
+        # The times of all iterations are lines with one number each.
+        elif _LETTER.search(line.text):
+            self.other()
+        if ended:
+            self.end()
+
+    def _key(self, key: str, value: float | None) -> Iterator[Hit]:
+        if key == "size":
+            self._size = countable(value)
+        elif key == "experiment_name":
+            self._size, self._within = None, ""
+        elif key in _OPENS or key.endswith("_per_iter"):
+            self._within = key
+        elif key == "results":
+            yield from self._world()
+        elif value is not None:
+            self._note(key, value)
+            yield from self._value(key, value)
+
+    def _note(self, key: str, value: float) -> None:
+        if key == "inPlace":
+            self._within = "in_place" if value else "out_of_place"
+        elif key == "rank":
+            self._processes.append(countable(value))
+        elif key == "group":
+            self._groups.append(countable(value))
+        elif key in self._per_process:
+            self._per_process[key] = countable(value) or 0
+
+    def _value(self, key: str, value: float) -> Iterator[Hit]:
+        if key in _JSON_METRICS and self._size is not None and self._within.endswith("_place"):
+            yield Hit(
+                _JSON_METRICS[key],
+                value,
+                "global",
+                message_size=self._size,
+                variant=self._within,
+            )
+        elif key == "count" and self._within == "out_of_bounds":
+            yield Hit("wrong_values", value, "global")
+        elif key == "bandwidth" and self._within == "average_bus_bandwidth":
+            yield Hit("busbw", value, "global", variant="average")
+
+    def _world(self) -> Iterator[Hit]:
+        # For each process, the file contains the first rank only.
+        ranks = self._per_process["nthreads"] * self._per_process["ngpus"]
+        processes = len(set(self._processes))
+        if self._groups:
+            processes = min(processes, self._groups.count(self._groups[0]))
+        if processes and ranks:
+            yield Hit("world_size", float(processes * ranks), "global")
+        self._processes, self._groups = [], []
+
+
+# Tables of `torch-dist-bench.py` and the newer `all_reduce_bench.py` (S. Bekman).
+#
+# The first cell of a row, `32KiB`, is the message_size. The time of a call is the time of its
+# slowest rank. A table of single trials has no such cell: its payload is in a line above the table.
+
+_POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
+_SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([KMGTP]?)i?B")
+_TITLE = re.compile(
+    r"The (?:average|(?P<payload>[\d.]{1,12}GiB) payload) bandwidth\b.{1,80} over "
+    r"(?P<ranks>\d{1,7}) ranks"
+)
+_TORCH_HEAD = re.compile(r"\|\s{0,20}(?:payload|busbw)\s{0,20}\|")
+_CELL = re.compile(r"(\d{1,9}(?:\.\d{1,6})?)(?:GBps|us)?")
+_COLUMNS = {
+    "busbw": ("busbw", ""),
+    "algbw": ("algbw", ""),
+    "latency median": ("latency", "median"),
+    "p99": ("latency", "p99"),
+    "mean": ("latency", "mean"),
+}
+_NAMED = re.compile(r"([a-z_]{3,24}) (busbw|median)")
+
+
+class TorchDistBench(TableParser):
+    """Parser of successive tables."""
+
+    title = "torch-dist-bench.py of *Machine Learning Engineering*"
+    literals = (
+        b" bandwidth of ",
+        b"|    busbw   |",
+        b"| payload | ",
+        b" bandwidth and the per-call ",
+    )
+    sample = """\
+The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 warmups / 20 trials):
+| payload |    busbw   |    algbw   | latency median |
+| ------: | ---------: | ---------: | -------------: |
+|   32KiB |   1.20GBps |   0.69GBps |         27.3us |
+"""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._names: list[str] = []
+        self._size: int | None = None
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the values of a title or a row."""
+        text = line.text
+        if title := _TITLE.search(text):
+            self.begin()
+            self._names, self._size = [], _bytes(title["payload"] or "")
+            yield Hit("world_size", float(title["ranks"]), "global")
+        elif head := _TORCH_HEAD.search(text):
+            self.begin()
+            self._names = _cells(text[head.start() :])
+        elif self._names and "|" in text and self.wants_next:
+            yield from self._row(_cells(text[text.index("|") :]))
+        else:
+            self.other()
+
+    def _row(self, cells: list[str]) -> Iterator[Hit]:
+        if len(cells) != len(self._names):
+            self.other()
+            return
+        self.begin()
+        size = _bytes(cells[0]) if self._names[0] == "payload" else self._size
+        for name, cell in zip(self._names, cells, strict=True):
+            column, found = _torch_column(name), _CELL.fullmatch(cell)
+            value = number(found[1]) if column and found else None
+            if column and value is not None and size is not None:
+                yield Hit(column[0], value, "global", message_size=size, variant=column[1])
+
+
+def _cells(text: str) -> list[str]:
+    return [cell.strip() for cell in text.strip().strip("|").split("|")]
+
+
+def _bytes(text: str) -> int | None:
+    size = _SIZE.fullmatch(text)
+    return None if size is None else round(float(size[1]) * 2 ** _POWERS[size[2]])
+
+
+def _torch_column(name: str) -> tuple[str, str] | None:
+    named = _NAMED.fullmatch(name)
+    if name in _COLUMNS or named is None:
+        return _COLUMNS.get(name)
+    return "latency" if named[2] == "median" else "busbw", named[1]
+
+
+# Lines of `all_reduce_bench.py` of *Machine Learning Engineering* (S. Bekman), older versions.
+#
+# `both_ways` counts sent and received data: it is twice the algbw of other benchmarks. The payload,
+# or `data size: 4.0 GB` (1e9 B), is the message_size of the values after it. Ranks that share a
+# pipe mix their lines, so the rank of a line is unknown.
+
+_NUMBER = r"(\d{1,15}(?:\.\d{1,10})?)"
+_DATA_SIZE = re.compile(rf"data size: {_NUMBER} GB$")
+_PAYLOAD = re.compile(
+    rf"average bandwidth of all_reduce with a {_NUMBER}GB payload \(\d{{1,9}} trials, "
+    r"(\d{1,7}) ranks\)"
+)
+_BOTH_WAYS = re.compile(
+    rf"algo throughput: (?:\d{{1,20}}(?:\.\d{{1,10}})? (?:bps|Bytes/s), )?{_NUMBER} (Gbps|GB/s)$"
+)
+_BUS = re.compile(rf"\bbusbw: {_NUMBER} {{1,2}}(Gbps|GB/s)$")
+_MEAN = re.compile(rf"\b(algbw|busbw): {_NUMBER} GBps \(")
+_GBS = {"Gbps": 0.125, "GB/s": 1.0}
+
+
+class AllReduceBench:
+    """Parser that remembers the size of the buffer."""
+
+    title = "all_reduce_bench.py of *Machine Learning Engineering*"
+    literals = (
+        b"data size: ",
+        b"algo throughput: ",
+        b"busbw: ",
+        b"algbw: ",
+        b"average bandwidth of all_reduce",
+    )
+    sample = """\
+0 data size: 4.0 GB
+ algo throughput: 80000000000.0000 bps, 80.0000 Gbps
+ busbw: 60.0000  Gbps
+"""
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._size: int | None = None
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the values of a line."""
+        text = line.text
+        if found := _DATA_SIZE.search(text):
+            self._size = countable(float(found[1]) * 1e9)
+        elif found := _PAYLOAD.search(text):
+            self._size = countable(float(found[1]) * 1e9)
+            yield Hit("world_size", float(found[2]), "global")
+        elif found := _BOTH_WAYS.search(text):
+            yield from self._hit("algbw", found[1], "both_ways", _GBS[found[2]])
+        elif found := _BUS.search(text):
+            yield from self._hit("busbw", found[1], "", _GBS[found[2]])
+        elif found := _MEAN.search(text):
+            yield from self._hit(found[1], found[2], "", 1.0, "global")
+
+    def _hit(
+        self, metric: str, text: str, variant: str, scale: float, scope: Scope = "per_rank"
+    ) -> Iterator[Hit]:
+        value = number(text)
+        if value is not None:
+            yield Hit(metric, scaled(value, scale), scope, message_size=self._size, variant=variant)

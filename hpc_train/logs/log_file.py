@@ -1,0 +1,237 @@
+"""Paths -> log files, the rank in a file name, and the files of each job."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, cast
+
+from hpc_train.base import binary_kinds
+from hpc_train.base.compressed_files import DAMAGE, START, UNPACK, Unpacker, packed_kind
+from hpc_train.base.errors import LogParseError
+from hpc_train.base.regularfile import is_folder, open_regular, open_stream
+from hpc_train.logs.event_file import EventLines, is_event_file
+from hpc_train.logs.line_dispatch import Stream
+
+# torchrun --log-dir: RUN/attempt_0/3/stderr.log, with a number for each local rank.
+_ATTEMPT = re.compile(r"^attempt_\d{1,6}$")
+# `job.out` and `job.err`, `job.o4711` and `job.e4711`, `stdout` and `stderr`, also compressed.
+_ERRORS = re.compile(r"(?:(?<=\.)err|(?<=\.)stderr|(?<=\.)e(?=\d+(?:\.|$))|^stderr)")
+_OUTPUT = {"err": "out", "stderr": "stdout", "e": "o"}
+_LOG = re.compile(
+    r"(?:\.(?:out|log|err|txt|stdout|stderr|[oe]\d+)(?:\.\d{1,4})?|^std(?:out|err)|metrics\.csv)"
+    r"(?:\.(?:gz|xz|zst|bz2))?$"
+)
+_EVENTS = re.compile("tfevents")
+_RANK = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)")
+# torchrun: job/attempt_0/3/stdout.log.
+_DEEPEST = 5
+NAMES = (
+    "*.out, *.log, *.err, *.txt, *.o123, stdout, stderr, metrics.csv, plain or compressed; else "
+    "*tfevents*"
+)
+
+
+def log_files(paths: Iterable[Path]) -> list[Path]:
+    """Return the log files of `paths`, sorted: files as given, and those below a folder.
+
+    Unreadable and hidden folders and links to folders are skipped.
+    """
+    files: set[Path] = set()
+    for path in paths:
+        files.update(_below(path, _DEEPEST) if is_folder(path) else [path])
+    return sorted(files)
+
+
+def event_files(folder: Path) -> list[Path]:
+    """Return the event files of TensorBoard below a folder, sorted."""
+    return sorted(_below(folder, _DEEPEST, _EVENTS))
+
+
+def rank_of(path: Path) -> int | None:
+    """Return the global rank in the name of a file: `rank-3.out`, `worker_rank3.log`."""
+    match = _RANK.search(path.name)
+    return int(match[1]) if match else None
+
+
+def _below(folder: Path, depth: int, name: re.Pattern[str] = _LOG) -> Iterator[Path]:
+    try:
+        entries = list(os.scandir(folder))
+    except OSError:
+        return
+    for entry in entries:
+        if entry.name.startswith("."):
+            continue
+        if entry.is_dir(follow_symlinks=False):
+            if depth > 1:
+                yield from _below(folder / entry.name, depth - 1, name)
+        elif name.search(entry.name) and _is_file(entry):
+            yield folder / entry.name
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a file; a loop of links counts as one, and fails when it is read."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
+
+
+def readable(name: str) -> str:
+    r"""Return a file name as printable UTF-8; other bytes become `\xff`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def jobs_of(files: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Return the files of each job, in their order; by default each file is one job.
+
+    Several files form one job if they are in a folder with files of several ranks, in a log folder
+    of torchrun, or are the standard output and error of one name. The key is the file or folder.
+    """
+    ranks = Counter(file.parent for file in files if rank_of(file) is not None)
+    there = set(files)
+    jobs: dict[Path, list[Path]] = {}
+    for file in files:
+        jobs.setdefault(_key(file, ranks, there), []).append(file)
+    return jobs
+
+
+def _key(file: Path, ranks: Counter[Path], there: set[Path]) -> Path:
+    for folder in file.parents:
+        if _ATTEMPT.match(folder.name):
+            return folder.parent
+    if ranks[file.parent] > 1:
+        return file.parent
+    output = file.with_name(_ERRORS.sub(lambda end: _OUTPUT[end[0]], file.name, count=1))
+    return output if output in there else file
+
+
+# Path -> stream of a log's bytes, decompressed.
+
+# Capacity of a pipe on Linux [B].
+_PIPE = 1 << 16
+_UTF16 = "UTF-16"
+
+
+class _Unpacked:
+    """Fills buffers from a decompressor; the data before a damaged part are kept."""
+
+    def __init__(self, packed: Unpacker) -> None:
+        self._packed = packed
+        self._damage: Exception | None = None
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer with what is available."""
+        if self._damage is not None:
+            raise self._damage
+        filled = 0
+        try:
+            while filled < len(buffer):
+                count = self._packed.readinto1(buffer[filled:])
+                if not count:
+                    break
+                filled += count
+        except DAMAGE as damage:
+            if not filled:
+                raise
+            self._damage = damage
+        return filled
+
+
+class _Recoded:
+    """Fills buffers with UTF-8 from UTF-16, as PowerShell redirects an output."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file, self._rest = file, b""
+        self._decoder = codecs.getincrementaldecoder("utf-16")("replace")
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer with what is available."""
+        while not self._rest and (raw := self._file.read(_PIPE)):
+            self._rest = self._decoder.decode(raw).encode()
+        part, self._rest = self._rest[: len(buffer)], self._rest[len(buffer) :]
+        buffer[: len(part)] = part
+        return len(part)
+
+
+@contextmanager
+def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
+    """Open a log for reading, from `offset` [B] of a plain file on.
+
+    Data compressed with gzip, xz, zstd or bzip2 are decompressed, whatever the file name. An event
+    file of TensorBoard is read as a line for each scalar, UTF-16 with a byte order mark as text.
+
+    Raises:
+        LogParseError: the file cannot be read, or its compressed data are damaged.
+    """
+    try:
+        with open_stream(path) as file:
+            if not file.seekable():
+                yield _pipe(io.BufferedReader(cast(io.RawIOBase, file), _PIPE))
+                return
+            unpack = UNPACK.get(_kind(path, file))
+            if is_event_file(path):
+                yield EventLines(path, unpack(file) if unpack else file)
+                return
+            if _kind(path, file) == _UTF16:
+                yield _Recoded(file)
+                return
+            if offset:
+                file.seek(offset)
+            yield _Unpacked(unpack(file)) if unpack else cast(Stream, file)
+    except DAMAGE as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise LogParseError(f"{path}: cannot be read: {reason}") from error
+
+
+def unreadable_kind(path: Path) -> str:
+    """Return what a file is that is no log, and what to do; an empty text if it may be one."""
+    if not path.is_file():
+        return ""
+    with open_log(path) as stream:
+        return binary_kinds.binary_kind(first_bytes(stream), path.suffix)
+
+
+def first_bytes(stream: Stream) -> bytes:
+    """Return at most the first 4096 bytes of a file, decompressed."""
+    buffer = bytearray(binary_kinds.START)
+    return bytes(buffer[: stream.readinto(memoryview(buffer)) or 0])
+
+
+def is_plain(path: Path) -> bool:
+    """Whether a file contains the text of the log uncompressed."""
+    if is_event_file(path) or not path.is_file():
+        return False
+    with open_regular(path) as file:
+        return _kind(path, file) not in (*UNPACK, _UTF16)
+
+
+def _kind(path: Path, file: IO[bytes]) -> str:
+    start = file.read(START)
+    file.seek(0)
+    marks = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
+    is_utf16 = start.startswith(marks) and not start.startswith(codecs.BOM_UTF32_LE)
+    return packed_kind(start) or (_UTF16 if is_utf16 else path.suffix)
+
+
+class _Plain:
+    """Returns what a pipe has delivered so far, instead of waiting for a full buffer."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill a part of the buffer."""
+        # With a larger buffer than the pipe, the reader would wait for more data than the pipe has.
+        return self._file.readinto1(buffer[:_PIPE])
+
+
+def _pipe(file: io.BufferedReader) -> Stream:
+    unpack = UNPACK.get(packed_kind(file.peek(START)))
+    return _Unpacked(unpack(file)) if unpack else _Plain(file)

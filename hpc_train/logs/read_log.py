@@ -1,0 +1,567 @@
+"""Measurements in lines -> packs, and packs as compressed bytes.
+
+As compressed bytes, a pack takes a twentieth of the memory of its records as objects.
+"""
+
+from __future__ import annotations
+
+import copy
+import io
+import re
+import stat
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+import msgspec
+import zstandard
+
+from hpc_train.base import registry
+from hpc_train.base.errors import LogParseError
+from hpc_train.base.metrics import UNITS
+from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.jobs.log_selection import LogPattern
+from hpc_train.logs.formats.base import OF_LINE, Hit, LogParser
+from hpc_train.logs.formats.pattern import UserPatterns
+from hpc_train.logs.line import Line
+from hpc_train.logs.line_dispatch import Mark, dispatch
+from hpc_train.logs.log_file import is_plain, open_log, rank_of, readable, unreadable_kind
+from hpc_train.logs.record import LOT, Pack, Record, Scope
+
+_LEVEL = 1
+
+
+_Columns = tuple[list[int], list[int], list[float], list[int | None], list[int | None]]
+
+
+class Packer:
+    """Packs the measurements in the lines of one file."""
+
+    def __init__(self, run: str, source: str) -> None:
+        self._run, self._source = run, source
+        self._begin()
+
+    def _begin(self) -> None:
+        self._kinds: list[Record] = []
+        self._numbers: dict[Any, int] = {}
+        self._once: dict[int, str] = {}
+        self._columns: _Columns = ([], [], [], [], [])
+
+    def __len__(self) -> int:
+        """Return the number of records that are not yet in a pack."""
+        return len(self._columns[0])
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there are enough records for a pack."""
+        return len(self._columns[0]) >= LOT
+
+    def add(self, parser: str, line: Line, hits: Sequence[Hit]) -> None:
+        """Add the measurements that a parser has found in a line."""
+        number, of_line, node = line.number, line.rank, line.node
+        kinds, lines, values, steps, ranks = self._columns
+        for hit in hits:
+            if hit.once:
+                self._once[len(kinds)] = hit.once
+            kinds.append(self._kind(parser, hit.node or node, hit))
+            lines.append(number)
+            values.append(hit.value)
+            steps.append(hit.step)
+            ranks.append(of_line if hit.rank == OF_LINE else hit.rank)
+
+    def taken(self) -> Pack:
+        """Return the records that were added since the last call."""
+        pack = Pack(self._kinds, *self._columns, self._once)
+        self._begin()
+        return pack
+
+    def _kind(self, parser: str, node: str | None, hit: Hit) -> int:
+        """Return the number of a hit's kind."""
+        # fmt: off
+        common = (
+            parser, node, hit.metric, hit.variant, hit.scope, hit.unit, hit.steps, hit.message_size,
+        )
+        # fmt: on
+        number = self._numbers.get(common)
+        if number is None:
+            number = self._numbers[common] = len(self._kinds)
+            self._kinds.append(self._new_kind(parser, node, hit))
+        return number
+
+    def _new_kind(self, parser: str, node: str | None, hit: Hit) -> Record:
+        return Record(
+            run=self._run,
+            source=self._source,
+            line=0,
+            parser=parser,
+            metric=hit.metric,
+            value=0.0,
+            unit=hit.unit or UNITS[hit.metric],
+            scope=hit.scope,
+            node=node,
+            steps=hit.steps,
+            message_size=hit.message_size,
+            variant=hit.variant,
+        )
+
+
+_decode = msgspec.msgpack.Decoder(Pack).decode
+
+
+def pressed(pack: Pack) -> bytes:
+    """Return a pack as compressed bytes."""
+    return zstandard.compress(msgspec.msgpack.encode(pack), _LEVEL)
+
+
+def unpressed(content: bytes) -> Pack:
+    """Return the pack of compressed bytes."""
+    return _decode(zstandard.decompress(content))
+
+
+# Statistics of reading logs: formats, damaged lines and errors.
+
+_WIDTH = 120
+
+
+class LineSample(msgspec.Struct):
+    """A kind of line: the position of the first one, and the number of lines."""
+
+    source: str
+    line: int
+    text: str
+    lines: int = 1
+
+
+class ParseStats(msgspec.Struct):
+    """Counts, while logs are read.
+
+    `known`: lines that each parser read; `nearly`: lines with a parser's literal that no parser
+    could read. `damaged`: truncated lines of each source. `failed`: the reason why a source was not
+    read. `refused`: the impossible values by run, metric and reason (`value_checks`). `slow`: the
+    users' patterns that took too long and were left out, and the line at which they did.
+    """
+
+    known: dict[str, LineSample] = msgspec.field(default_factory=dict)
+    nearly: dict[str, LineSample] = msgspec.field(default_factory=dict)
+    damaged: dict[str, int] = msgspec.field(default_factory=Counter)
+    failed: dict[str, str] = msgspec.field(default_factory=dict)
+    refused: dict[str, LineSample] = msgspec.field(default_factory=dict)
+    slow: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def lines(self) -> int:
+        """The lines that contain a literal."""
+        kinds = (*self.known.values(), *self.nearly.values())
+        return sum(seen.lines for seen in kinds) + sum(self.damaged.values())
+
+    def add(self, other: ParseStats) -> None:
+        """Add the counts of another log."""
+        kinds = (
+            (self.known, other.known),
+            (self.nearly, other.nearly),
+            (self.refused, other.refused),
+        )
+        for mine, theirs in kinds:
+            for name, seen in theirs.items():
+                if name in mine:
+                    mine[name].lines += seen.lines
+                else:
+                    mine[name] = copy.copy(seen)
+        for source, lines in other.damaged.items():
+            self.damaged[source] = self.damaged.get(source, 0) + lines
+        self.failed |= other.failed
+        self.slow = {**other.slow, **self.slow}
+
+    def refusals(self) -> Iterator[str]:
+        """Yield a sentence for each kind of value that was refused, and each slow pattern."""
+        for name, place in self.slow.items():
+            yield f"{name} takes too long, and is left out from {place} on"
+        for name, seen in self.refused.items():
+            values = f"{seen.lines} value{'s' * (seen.lines != 1)}"
+            yield f"{name}: {values} refused, the first {seen.text} ({seen.source}:{seen.line})"
+
+
+def count(kinds: dict[str, LineSample], name: str, source: str, line: Line) -> None:
+    """Count one line of a kind; the first one is kept."""
+    seen = kinds.get(name)
+    if seen is None:
+        kinds[name] = LineSample(source, line.number, line.text[:_WIDTH])
+    else:
+        seen.lines += 1
+
+
+# Lines -> the measurements that parsers find in them; parsers by name.
+
+
+# Looking up all names takes as long as reading a small file, and each file has new parsers.
+@cache
+def maker(name: str) -> Callable[[], LogParser]:
+    """Return the factory of a parser; each log needs a new parser.
+
+    Raises:
+        UnknownNameError: no such parser.
+    """
+    return cast(Callable[[], LogParser], registry.load("parsers", name))
+
+
+def stated(parser: LogParser) -> dict[str, Scope]:
+    """Return the metrics in the sample of a new parser, and their scopes."""
+    lines = dispatch(io.BytesIO(parser.sample.encode()), [parser])
+    hits = [hit for line, _ in lines for hit in parser.read(line)]
+    return {hit.metric: hit.scope for hit in hits if isinstance(hit, Hit)}
+
+
+def hits_in(
+    lines: Iterable[tuple[Line, Sequence[int]]],
+    parsers: Mapping[str, LogParser],
+    source: str,
+    census: ParseStats,
+) -> Iterator[tuple[str, Line, Sequence[Hit]]]:
+    """Yield the hits of each line, from the first of its parsers that can read it."""
+    names, reads = tuple(parsers), [parser.read for parser in parsers.values()]
+    for line, asked in lines:
+        damaged, reader = 0, asked[0]
+        hits: list[Hit] = []
+        for number in asked:
+            found = list(reads[number](line))
+            if not found:
+                continue
+            hits = [hit for hit in found if type(hit) is Hit]
+            if hits:
+                damaged, reader = len(found) - len(hits), number
+                count(census.known, names[number], source, line)
+                break
+            # A later parser may read the whole line.
+            damaged = damaged or len(found)
+        else:
+            for number in asked:
+                count(census.nearly, names[number], source, line)
+        if may_be_no_number(line.raw):
+            hits += not_finite(line, hits)
+        if hits:
+            yield names[reader], line, hits
+        if damaged:
+            census.damaged[source] = census.damaged.get(source, 0) + damaged
+
+
+# A line whose training loss is NaN or infinite -> the measurement `not_finite`.
+#
+# A loss that is not finite is not a measurement of `loss`. Without `not_finite`, the last finite
+# loss before it would look like the end of the training.
+
+_NO_NUMBER = re.compile(rb"oss[^\w|,;]{1,8}[-+]?(?:nan|NaN|NAN|inf|Inf|INF|null)")
+may_be_no_number = _NO_NUMBER.search
+_OTHER_LOSS = re.compile(rb"(?:val|test)\w{0,12}[ _/.-]{0,3}l$", re.IGNORECASE)
+_BEFORE = 32
+
+
+def not_finite(line: Line, hits: Sequence[Hit]) -> Iterator[Hit]:
+    """Yield that the loss is not finite, unless the line has a finite one, too."""
+    found = _NO_NUMBER.search(line.raw)
+    if found is None or any(hit.metric == "loss" and not hit.variant for hit in hits):
+        return
+    if _is_training(line.raw, found):
+        yield Hit("not_finite", 1.0, "per_rank", variant="loss")
+
+
+def _is_training(raw: bytes, found: re.Match[bytes]) -> bool:
+    """Whether it is the loss of the training: that of a validation without labels may be NaN."""
+    before = raw[max(0, found.start() - _BEFORE) : found.start()]
+    # Events of `@hpct` have null for NaN; elsewhere null is a value that was not measured.
+    is_stated = b"@hpct" in raw or not found[0].endswith(b"null")
+    return is_stated and not _OTHER_LOSS.search(before)
+
+
+# One log file -> its records, and the position up to which it was read.
+
+
+class Log(NamedTuple):
+    """A log file, its run, and its name in records."""
+
+    run: str
+    path: Path
+    source: str
+
+
+class Wanted(NamedTuple):
+    """The parsers to use, the user's patterns, and the pattern of a prefix of this site.
+
+    `usual`: all parsers and the settings of the study, without options of one command.
+    `guessing`: the parser of logs in which these find no measurement.
+    """
+
+    parsers: tuple[str, ...]
+    prefix: str = ""
+    patterns: tuple[LogPattern, ...] = ()
+    usual: bool = True
+    guessing: str = ""
+
+    def with_patterns(self, patterns: Sequence[LogPattern]) -> Wanted:
+        """Return the same with the patterns of a study, unless one format was named."""
+        if len(self.parsers) == 1:
+            return self
+        return self._replace(patterns=(*self.patterns, *patterns))
+
+
+class Reading(msgspec.Struct):
+    """The result of reading a file: packs of its records, and statistics.
+
+    `offset` [B] is where its last whole line ends, `line` the number of the next one; `resumable`
+    is true if reading may continue there when the file has grown.
+    """
+
+    packs: list[bytes] = msgspec.field(default_factory=list)
+    census: ParseStats = msgspec.field(default_factory=ParseStats)
+    offset: int = 0
+    line: int = 1
+    resumable: bool = False
+
+
+Parsers = Mapping[str, LogParser]
+
+
+def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
+    """Return a new parser of each kind; those of user patterns come first."""
+    own = {"pattern": UserPatterns(wanted.patterns)} if wanted.patterns else {}
+    return own | {name: maker(name)() for name in wanted.parsers}
+
+
+def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark) -> Iterator[Pack]:
+    """Yield the records of a file from `mark` on.
+
+    A file that cannot be read is noted in `census`; the records before the damage are kept. The
+    records of a live pipe are yielded line by line.
+    """
+    before, packer, live = census.lines, Packer(log.run, log.source), is_live(log.path)
+    try:
+        with open_log(log.path, mark.offset) as stream:
+            readers = tuple(parsers.values())
+            lines = dispatch(stream, readers, rank_of(log.path), mark)
+            site = TimedPattern(prefix) if prefix else None
+            if site is not None:
+                lines = ((line.peel(site), asked) for line, asked in lines)
+            for name, line, hits in hits_in(lines, parsers, log.source, census):
+                packer.add(name, line, hits)
+                if packer.is_full or live:
+                    yield packer.taken()
+            _note_slow(parsers, site, log.source, census)
+        if census.lines == before and (kind := unreadable_kind(log.path)):
+            census.failed[log.source] = readable(f"{log.path}: {kind}")
+    except LogParseError as error:
+        census.failed[log.source] = readable(error.message)
+    if len(packer):
+        yield packer.taken()
+
+
+def _note_slow(
+    parsers: Parsers, site: TimedPattern | None, source: str, census: ParseStats
+) -> None:
+    """Note the patterns of the user that were left out."""
+    for parser in parsers.values():
+        for regex, number in getattr(parser, "too_slow", {}).items():
+            census.slow.setdefault(f"the pattern {regex!r}", f"{source}:{number}")
+    if site is not None and site.is_slow:
+        census.slow.setdefault(f"the prefix {site.text!r}", source)
+
+
+def whole(log: Log, wanted: Wanted) -> Reading:
+    """Read a file from its beginning."""
+    reading = Reading()
+    for _ in extend(log, wanted, reading):
+        pass
+    return reading
+
+
+def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
+    """Yield the records after the end of a reading, and add them to it."""
+    parsers, mark = parsers_of(wanted), Mark(reading.offset, reading.line)
+    census = reading.census
+    for pack in read(log, parsers, wanted.prefix, census, mark):
+        reading.packs.append(pressed(pack))
+        yield pack
+    # New parsers would continue as these would.
+    fresh = parsers_of(wanted)
+    same = all(_same(parsers[name], fresh[name]) for name in parsers)
+    reading.resumable = (
+        mark.end == mark.offset and same and not census.failed and is_plain(log.path)
+    )
+    reading.offset, reading.line = mark.offset, mark.line
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two objects are equal or, without `__eq__`, have equal attributes."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if type(one).__eq__ is not object.__eq__:
+        return one == other
+    parts = getattr(one, "__dict__", None)
+    if parts is None:
+        return False
+    others = vars(other)
+    return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
+
+
+# Logs of a run in which no parser found a measurement -> what the generic parser reads in them.
+
+GUESSING = "generic"
+# What a log may contain whatever its format: sizes, conditions, bars of an unknown loop.
+_NO_FORMAT = frozenset(
+    {
+        *("iteration_time", "not_finite", "condition", "seed", "threads", "epoch"),
+        *(
+            "world_size",
+            "global_batch_size",
+            "tokens_per_step",
+            "batch_size",
+            "sequence_length",
+            "parameters",
+        ),
+    }
+)
+
+
+def with_scope(kind: Record, scope: Scope) -> Record:
+    """Return a rate of unknown scope that was guessed with this scope; all others as they are."""
+    is_guessed = kind.parser == GUESSING and kind.scope == "unknown"
+    if is_guessed and kind.metric in ("samples_per_second", "tokens_per_second"):
+        return msgspec.structs.replace(kind, scope=scope)
+    return kind
+
+
+class MeasuredRun:
+    """Notes what was found in the logs of a run; if nothing was measured, reads them again.
+
+    A pipe cannot be read again. If the run is known to have one rank, a rate of unknown scope is
+    that of the job.
+    """
+
+    def __init__(self, logs: Sequence[Log], wanted: Wanted) -> None:
+        self.logs = logs
+        self._wanted = wanted
+        self._metrics: set[str] = set()
+        self._ranks: set[float] = set()
+
+    def noted(self, packs: Iterator[Pack]) -> Iterator[Pack]:
+        """Yield the packs, and note their metrics."""
+        for pack in packs:
+            self._metrics |= {kind.metric for kind in pack.kinds}
+            sizes = {n for n, kind in enumerate(pack.kinds) if kind.metric == "world_size"}
+            # Two numbers are as good as more.
+            if sizes and len(self._ranks) < 2:
+                stated = zip(pack.kind, pack.value, strict=True)
+                self._ranks |= {value for kind, value in stated if kind in sizes}
+            yield pack
+
+    def guessed(self, census: ParseStats) -> Iterator[Pack]:
+        """Yield what the generic parser reads, if no other parser found a measurement."""
+        if not self._wanted.guessing or self._metrics - _NO_FORMAT:
+            return
+        wanted = Wanted((self._wanted.guessing,), self._wanted.prefix)
+        stats = ParseStats()
+        for log in self.logs:
+            if log.source in census.failed or is_live(log.path):
+                continue
+            for pack in read(log, parsers_of(wanted), wanted.prefix, stats, Mark()):
+                pack.kinds = [self._scoped(kind) for kind in pack.kinds]
+                yield pack.without(self._repeated(pack))
+        census.add(ParseStats(known=stats.known))
+
+    def _scoped(self, kind: Record) -> Record:
+        return with_scope(kind, "global") if self._ranks == {1.0} else kind
+
+    def _repeated(self, pack: Pack) -> set[int]:
+        """Return the positions of values that are not finite, if they were counted before."""
+        if "not_finite" not in self._metrics:
+            return set()
+        return {n for n, kind in enumerate(pack.kind) if pack.kinds[kind].metric == "not_finite"}
+
+
+# Items of a live pipe -> batches, each delivered within a bounded time.
+#
+# A generator that waits for the next item cannot yield the items that it has. Therefore a thread
+# takes the items, and the reader of the batches waits for a bounded time.
+
+T = TypeVar("T")
+
+# [s]; shorter than a delay that a user notices.
+PATIENCE = 0.25
+
+
+def is_live(path: Path) -> bool:
+    """Whether a path is a pipe, a socket or a terminal, whose content may still arrive."""
+    try:
+        kind = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISCHR(kind)
+
+
+def lots(items: Iterable[T], most: int, patience: float = PATIENCE) -> Iterator[list[T]]:
+    """Yield the items in lots of `most`, or of those that arrive `patience` [s] after the first.
+
+    An exception of `items` is raised after the items before it.
+    """
+    arrivals = _Arrivals(items, most)
+    try:
+        while lot := arrivals.take(patience):
+            yield lot
+    finally:
+        arrivals.stop()
+
+
+class _Arrivals(Generic[T]):
+    """Items that a thread has taken and that are not read yet, at most one batch."""
+
+    def __init__(self, items: Iterable[T], most: int) -> None:
+        self._items = items
+        self._most = most
+        self._held: list[T] = []
+        self._failure: BaseException | None = None
+        self._ended = self._stopped = False
+        self._change = threading.Condition()
+        # A daemon: a silent pipe must not keep the program from ending.
+        threading.Thread(target=self._fill, daemon=True).start()
+
+    def take(self, patience: float) -> list[T]:
+        """Return the next lot, empty at the end."""
+        with self._change:
+            self._change.wait_for(lambda: self._held or self._ended)
+            self._change.wait_for(self._is_full, patience)
+            lot, self._held = self._held, []
+            self._change.notify_all()
+        if not lot and self._failure is not None:
+            raise self._failure
+        return lot
+
+    def stop(self) -> None:
+        """Stop the thread after the item that it waits for."""
+        with self._change:
+            self._stopped = True
+            self._change.notify_all()
+
+    def _is_full(self) -> bool:
+        return self._ended or len(self._held) >= self._most
+
+    def _fill(self) -> None:
+        try:
+            for item in self._items:
+                if not self._add(item):
+                    return
+        except BaseException as failure:  # noqa: BLE001  (raised where the lots are read)
+            self._failure = failure
+        with self._change:
+            self._ended = True
+            self._change.notify_all()
+
+    def _add(self, item: T) -> bool:
+        """Add an item when there is space; return whether items are still read."""
+        with self._change:
+            while len(self._held) >= self._most and not self._stopped:
+                self._change.wait()
+            self._held.append(item)
+            if len(self._held) in (1, self._most):
+                self._change.notify_all()
+            return not self._stopped

@@ -1,0 +1,156 @@
+"""Answers of a live PBS -> the draft of a profile; pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+
+from hpc_train.machine.draft_heading import heading
+from hpc_train.machine.yaml_text import GUESSED, line, question, remark, time
+from hpc_train.pbs.live_pbs import LivePbs, PbsNode, PbsQueue
+from hpc_train.pbs.queue_limits import (
+    PbsQueueLimits,
+    all_nodes,
+    destinations,
+    queue_limits,
+)
+
+# Resources of nodes that PBS itself has.
+_BUILT_IN = {"arch", "host", "vnode", "mem", "vmem", "ncpus", "ngpus", "hpmem", "Qlist"}
+_EXCLUSIVE = {"force_excl", "force_exclhost", "default_excl", "default_exclhost"}
+_MODELS = ("gpu_model", "gputype", "gpu_type", "accelerator_model")
+_MOST_GPUS = 64
+Shape = tuple[int | None, int, int | None]
+
+
+def draft_pbs(name: str, date: str, pbs: LivePbs, programs: Collection[str]) -> str:
+    """Return the text of the profile; unknown values are questions.
+
+    `programs` are those that `query_pbs.starters` finds here.
+    """
+    parts = (_head(name, date, pbs), _jobs(pbs), _launchers(programs), _partitions(pbs))
+    return "\n\n".join("\n".join(part) for part in parts) + "\n"
+
+
+def _head(name: str, date: str, pbs: LivePbs) -> Iterator[str]:
+    version = f" {pbs.version}" if pbs.version else ""
+    source = f"qstat -Bf, qstat -Qf and pbsnodes -a of {pbs.name}, PBS{version}"
+    yield from heading(name, date, f"The PBS server {pbs.name}", "which machines, where?", source)
+    yield line("scheduler", "pbs")
+
+
+def _jobs(pbs: LivePbs) -> Iterator[str]:
+    yield "pbs:"
+    yield line("shape", "select", f"{GUESSED}: or flat, if the site's examples have no select", 1)
+    yield question("project", "-P", "is a project -A, the default, or -P?", 1)
+    systems = {node.resources["system"] for node in pbs.nodes if "system" in node.resources}
+    if systems:
+        yield question("chunk", f"{{system: {min(systems)}}}", "does select name the system?", 1)
+    yield question("account", "{required: true}", "must a job name a project?")
+    files = pbs.available.get("valid_filesystems")
+    if files:
+        yield question("directives", "{l: filesystems=NAME}", f"which of {files}?")
+    if pbs.history is None:
+        yield remark("the server keeps no finished jobs: their state is that of the run's files")
+    else:
+        yield remark(f"the server keeps finished jobs for {pbs.history}")
+
+
+def _launchers(programs: Collection[str]) -> Iterator[str]:
+    yield "launchers:"
+    yield line("default", "torchrun", depth=1)
+    mpi = [one for one in ("mpiexec", "mpirun") if one in programs]
+    note = f"{GUESSED}: mpiexec is that of Cray PALS" if "mpiexec" in mpi else ""
+    yield line("allowed", ("torchrun", *mpi, "spawn", "single"), note, 1)
+    if "pbs_tmrsh" not in programs:
+        yield remark("no pbs_tmrsh here; pbs.starter may be pals or openmpi", 1)
+    yield question("setup", "[source ~/venv/bin/activate]", "which environment has torch?")
+
+
+def _partitions(pbs: LivePbs) -> Iterator[str]:
+    yield "partitions:"
+    for queue in pbs.shown:
+        yield f"  {line('- name', queue.name)}"
+        yield from (f"    {one}" for one in _queue(pbs, queue))
+    closed = [queue.name for queue in pbs.queues if not queue.open]
+    if closed:
+        yield remark(f"closed queues: {', '.join(closed)}", 1)
+
+
+def _queue(pbs: LivePbs, queue: PbsQueue) -> Iterator[str]:
+    targets = destinations(pbs, queue)
+    if queue.name == pbs.default_queue:
+        yield line("default", True)
+    if targets:
+        yield line("description", f"routes jobs to {', '.join(one.name for one in targets)}")
+    yield from _limits(queue_limits(pbs, queue))
+    cores = queue.most.get("ncpus")
+    if cores:
+        yield remark(f"at most {cores} cores of a job")
+    yield from _nodes(all_nodes(pbs, queue), without_gpus=queue.most.get("ngpus") == "0")
+
+
+def _limits(limits: PbsQueueLimits) -> Iterator[str]:
+    if limits.hosts:
+        yield line("nodes", limits.hosts)
+    if limits.max_nodes:
+        above = limits.max_nodes != limits.stated_nodes
+        note = f"the limit of the queue is {limits.stated_nodes}" if above else ""
+        yield line("max_nodes", limits.max_nodes, note)
+    least = limits.min_nodes
+    if least and least > 1:
+        fits = not limits.hosts or least <= limits.hosts
+        yield line("min_nodes", least) if fits else remark(f"at least {least} nodes of a job")
+    if limits.max_gpus:
+        yield line("max_gpus", limits.max_gpus)
+    if limits.min_time:
+        yield line("min_time", time(limits.min_time))
+    longest = limits.max_time
+    yield line("max_time", time(longest)) if longest else remark("no time limit is stated")
+    if limits.default_time:
+        yield line("default_time", time(limits.default_time))
+
+
+def _nodes(nodes: Sequence[PbsNode], *, without_gpus: bool) -> Iterator[str]:
+    """Yield what a host has: that of most hosts, and the others as remarks."""
+    if not nodes:
+        yield question("cpus_per_node", "64", "pbsnodes shows no node of this queue: cores?")
+        return
+    hosts: dict[str, list[PbsNode]] = {}
+    for node in nodes:
+        hosts.setdefault(node.host, []).append(node)
+    shapes = Counter(_shape(own) for own in hosts.values())
+    (cores, gpus, memory), count = shapes.most_common(1)[0]
+    note = f"{GUESSED}: {count} of {len(hosts)} nodes are like this" if len(shapes) > 1 else ""
+    if cores:
+        yield line("cpus_per_node", cores, note)
+    if gpus <= _MOST_GPUS:
+        yield line("gpus_per_node", 0 if without_gpus else gpus, note)
+    models = {node.resources[key] for node in nodes for key in _MODELS if key in node.resources}
+    if gpus and len(models) == 1 and not without_gpus:
+        yield line("gpu_model", models.pop())
+    if memory:
+        yield line("mem_per_node", f"{memory}M", note)
+    yield from _remarks(hosts, shapes)
+
+
+def _remarks(hosts: Mapping[str, list[PbsNode]], shapes: Counter[Shape]) -> Iterator[str]:
+    for (cores, gpus, memory), count in shapes.most_common()[1:5]:
+        hosts_of = f"{count} node{'s' * (count > 1)}"
+        yield remark(f"{hosts_of}: {cores} cores, {gpus} GPUs, {memory} MiB")
+    if any(len(own) > 1 for own in hosts.values()):
+        yield remark("a node has several vnodes; place=scatter gives one chunk to each node")
+    nodes = [node for own in hosts.values() for node in own]
+    if {node.sharing for node in nodes} <= _EXCLUSIVE:
+        yield line("shared", False)
+    others = {name for node in nodes for name in node.resources} - _BUILT_IN
+    if others:
+        yield remark(f"the nodes have the resources {', '.join(sorted(others)[:12])}")
+
+
+def _shape(vnodes: list[PbsNode]) -> Shape:
+    """Return cores, GPUs and memory [MiB] of a host, the sum of its vnodes."""
+    cores = [node.ncpus for node in vnodes if node.ncpus]
+    memory = [node.memory for node in vnodes if node.memory]
+    total = sum(int(one) for one in memory)
+    return sum(cores) or None, sum(node.ngpus for node in vnodes), total or None

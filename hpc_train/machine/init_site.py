@@ -1,0 +1,168 @@
+"""A live cluster -> draft of a site profile that loads and renders a job."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+import tempfile
+from contextlib import suppress
+from pathlib import Path
+
+from hpc_train.base.atomicfile import write_atomic
+from hpc_train.base.errors import HpcTrainError, ProbeError, SpecError
+from hpc_train.base.registry import BUILT_IN
+from hpc_train.base.value import Value
+from hpc_train.machine.draft_profile import Findings, draft
+from hpc_train.machine.probe_job import Probed, ProbeJob, probe
+from hpc_train.machine.starter_job import starter_job
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.runs.json_files import cannot_write
+from hpc_train.sites.schedulers import find_scheduler
+from hpc_train.slurm.live_cluster import Cluster
+from hpc_train.slurm.query_slurm import read_cluster, read_switches
+
+# What scontrol says where a package has installed it, and nothing has configured it.
+_UNCONFIGURED = "configuration source"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class InitOptions(Value, frozen=True, kw_only=True):
+    """Options of a draft; the last three count if nodes are probed."""
+
+    name: str | None = None
+    output: Path | None = None
+    force: bool = False
+    probe: bool = False
+    partition: str | None = None
+    srun: tuple[str, ...] = ()
+    reach: str | None = None
+
+
+class Drafted(Value, frozen=True, kw_only=True):
+    """The file that was written, and errors of commands."""
+
+    path: Path
+    name: str
+    text: str
+    unread: tuple[str, ...]
+
+
+def init_site(options: InitOptions) -> Drafted:
+    """Query the cluster, and write the draft atomically.
+
+    Raises:
+        HpcTrainError: no Slurm, no answer, an existing file, or one that cannot be written.
+    """
+    given = options.name or (options.output.stem if options.output else None)
+    if given is not None:
+        # Errors in the options are reported before Slurm is queried.
+        target_of(options, given)
+    _check_slurm()
+    cluster = read_cluster()
+    name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
+    target = target_of(options, name)
+    job = ProbeJob(partition=options.partition, options=options.srun, reach=options.reach)
+    probed = probe(cluster, job) if options.probe else Probed(hardware={})
+    text = draft(_findings(name, cluster, probed))
+    check_draft(name, text, f"Slurm's answers on {cluster.name}")
+    write_draft(target, text, options)
+    unread = (*cluster.unread, *probed.unread)
+    unread += tuple(one for machine in probed.hardware.values() for one in machine.unread)
+    return Drafted(path=target, name=name, text=text, unread=tuple(dict.fromkeys(unread)))
+
+
+def _check_slurm() -> None:
+    """Refuse a machine without a scheduler that can be asked.
+
+    Raises:
+        ProbeError: with the schedulers that were looked for, and the other kinds of drafts.
+    """
+    found, problem = find_scheduler(os.environ)
+    installed = shutil.which("scontrol") is not None and _UNCONFIGURED not in problem.lower()
+    if installed or (found is not None and found.kind == "Slurm"):
+        return
+    here = f"{found.kind} ({found.evidence}) and neither" if found else "neither"
+    said = f"; `scontrol show config`: {problem}" if problem else ""
+    raise ProbeError(
+        f"this machine has {here} Slurm (scontrol) nor PBS (qstat){said}",
+        "run it on a login node, with SLURM_CONF if needed; machines that ssh reaches: "
+        "hpctrain site init --hosts a,b; an account of AWS: hpctrain site init --sagemaker",
+    )
+
+
+def target_of(options: InitOptions, name: str) -> Path:
+    """Return the file; a profile has the name of its file.
+
+    Raises:
+        SpecError: the name is not valid, or the file exists.
+    """
+    path = options.output or Path("site_profiles", f"{name}.yaml")
+    if not _NAME.fullmatch(name):
+        raise SpecError(
+            f"{name!r} is not a name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
+            "hpctrain site init NAME",
+        )
+    if path.suffix != ".yaml" or path.stem != name:
+        raise SpecError(
+            f"-o {path}: the file of the profile {name} must be called {name}.yaml",
+            f"hpctrain site init -o {path.with_suffix('.yaml')}",
+        )
+    if path.exists() and not options.force:
+        raise SpecError(
+            f"{path} exists already", "choose another with -o FILE, or replace it with --force"
+        )
+    return path
+
+
+def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
+    launchers = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
+    return Findings(
+        name=name,
+        date=datetime.date.today().isoformat(),
+        cluster=cluster,
+        hardware=probed.hardware,
+        launchers=launchers,
+        programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
+        slurm_conf=os.environ.get("SLURM_CONF"),
+        switches=read_switches(),
+    )
+
+
+def check_draft(name: str, text: str, source: str) -> None:
+    """Check that the draft loads and that a job renders.
+
+    Raises:
+        ProbeError: it does not; `source` says what it was made from.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{name}.yaml")
+        path.write_text(text, encoding="utf-8")
+        try:
+            starter_job(str(path))
+        except HpcTrainError as failure:
+            raise ProbeError(
+                f"no valid profile from {source}: {failure.message.replace(f'{folder}/', '')}",
+                "start from a copy of site_profiles/slurm-generic.yaml, and report this",
+            ) from None
+
+
+def write_draft(path: Path, text: str, options: InitOptions) -> None:
+    """Write atomically; a folder that was made for the file is removed if that fails.
+
+    Raises:
+        HpcTrainError: it exists, or cannot be written.
+    """
+    made = not path.parent.exists()
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Without --force it fails if another process has written the file meanwhile.
+        write_atomic(path, text.encode(), replace=options.force)
+    except OSError as failure:
+        if isinstance(failure, FileExistsError) and path.exists():
+            raise SpecError(f"{path} exists already", "another one: -o FILE") from None
+        if made:
+            with suppress(OSError):
+                path.parent.rmdir()
+        raise cannot_write(path, failure) from None

@@ -1,0 +1,120 @@
+"""The probe script as a short job on a node of each kind -> Hardware."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from hpc_train.base.errors import ProbeError, UnknownNameError
+from hpc_train.base.run_program import answer_of, environment
+from hpc_train.base.subprocesses import Finished, collect, launch
+from hpc_train.base.value import Value
+from hpc_train.machine.hardware import Hardware
+from hpc_train.machine.node_kinds import NodeKind, NodeShape, kinds, shape
+from hpc_train.machine.probe_script import MARK, probe_script
+from hpc_train.machine.read_hardware import read_hardware
+from hpc_train.slurm.live_cluster import Cluster
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+QUEUE_S = 300
+_PATIENCE_S = QUEUE_S + 330.0
+# On a site with more kinds of nodes, one partition is probed at a time.
+MOST = 6
+
+
+class ProbeJob(Value, frozen=True, kw_only=True):
+    """Options of the probe: partition, further options of srun, and host to reach."""
+
+    partition: str | None = None
+    options: tuple[str, ...] = ()
+    reach: str | None = None
+
+
+class Probed(Value, frozen=True, kw_only=True):
+    """Hardware of nodes, by their shape; `unread` lists the nodes that did not answer."""
+
+    hardware: Mapping[NodeShape, Hardware]
+    unread: tuple[str, ...] = ()
+
+
+def probe(cluster: Cluster, job: ProbeJob) -> Probed:
+    """Probe a node of each kind in parallel; inside an allocation, one of its nodes.
+
+    Raises:
+        ProbeError: no node answered.
+        UnknownNameError: there is no partition of that name.
+    """
+    names = [partition.name for partition in cluster.partitions]
+    if job.partition is not None and job.partition not in names:
+        raise UnknownNameError("partition", job.partition, names)
+    script = probe_script(job.reach)
+    outer = os.environ.get("SLURM_JOB_ID")
+    if outer:
+        return _collect(_inside(cluster, outer, script), [])
+    found = kinds(cluster, job.partition)
+    asked = [(k, launch(_srun(k, job, script), None, environment())) for k in found[:MOST]]
+    left = [
+        f"not probed: nodes like {kind.sample.name} of partition {kind.partition}: use --partition"
+        for kind in found[MOST:]
+    ]
+    return _collect(asked, left)
+
+
+def _inside(
+    cluster: Cluster, outer: str, script: str
+) -> list[tuple[NodeKind, Popen[bytes] | Finished]]:
+    partition = os.environ.get("SLURM_JOB_PARTITION")
+    host = os.environ.get("SLURMD_NODENAME")
+    argv = ["srun", f"--jobid={outer}", "--overlap", "--nodes=1", "--ntasks=1"]
+    argv += [f"--nodelist={host}"] if host else []
+    kind = next(
+        (k for k in kinds(cluster, partition) if any(n.name == host for n in k.nodes)),
+        next(iter(kinds(cluster, partition)), None),
+    )
+    if kind is None:
+        return []
+    process = launch([*argv, "--input=none", "bash", "-c", script], None, environment())
+    return [(kind, process)]
+
+
+def _srun(kind: NodeKind, job: ProbeJob, script: str) -> Sequence[str]:
+    node = kind.sample
+    return [
+        "srun",
+        "--job-name=hpctrain-probe",
+        f"--partition={kind.partition}",
+        "--nodes=1",
+        "--ntasks=1",
+        "--exclusive",
+        "--time=00:05:00",
+        f"--immediate={QUEUE_S}",
+        *([f"--gres=gpu:{node.gpus}"] if node.gpus else []),
+        *([f"--nodelist={node.name}"] if kind.mixed else []),
+        *job.options,
+        "--input=none",
+        "bash",
+        "-c",
+        script,
+    ]
+
+
+def _collect(
+    asked: Sequence[tuple[NodeKind, Popen[bytes] | Finished]], unread: list[str]
+) -> Probed:
+    hardware: dict[NodeShape, Hardware] = {}
+    for kind, process in asked:
+        done = collect(process, _PATIENCE_S)
+        if MARK in done.stdout:
+            hardware[shape(kind.nodes[0])] = read_hardware(done.stdout)
+        else:
+            said = answer_of(done).problem or "the job printed nothing"
+            unread.append(f"could not be read: a node of partition {kind.partition}: {said}")
+    if not hardware:
+        raise ProbeError(
+            unread[0] if unread else "could not be read: Slurm lists no node",
+            "run without --probe, use another --partition, or add options: --srun=--account=NAME",
+        )
+    return Probed(hardware=hardware, unread=tuple(unread))

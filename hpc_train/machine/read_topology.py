@@ -1,0 +1,374 @@
+"""The sections of the probe script on GPUs, NUMA nodes and PCI -> NodeTopology."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from hpc_train.base.run_program import printable, whole
+from hpc_train.base.value import Value
+from hpc_train.machine.gpu_tools import cards, json_document
+from hpc_train.machine.hardware import Gpu
+from hpc_train.machine.nvidia_topology import GpuPaths, nvidia_topology
+from hpc_train.machine.probe_script import Section
+from hpc_train.machine.processor import lscpu_fields
+from hpc_train.plans.node_topology import (
+    XGMI,
+    GpuLink,
+    GpuPlace,
+    Nic,
+    NodeTopology,
+    NumaNode,
+    cpu_list,
+    cpu_numbers,
+)
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
+
+_LSCPU_NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
+_CPUS = re.compile(r"[0-9]{1,6}[-,0-9]*")
+
+
+def read_topology(host: str, gpus: Sequence[Gpu], found: Mapping[str, Section]) -> NodeTopology:
+    """Return what the tools say; what they do not say is taken from /sys, then from hwloc."""
+    hwloc = hwloc_topology(_text(found, "hwloc"))
+    gpus = gpus or hwloc.gpus
+    numa = numa_nodes(_text(found, "numa"), _text(found, "sockets"))
+    numa = numa or _numa_of_lscpu(_text(found, "cpus")) or hwloc.numa
+    devices = pci_devices(_text(found, "pci"), _text(found, "pci_roots"), numa) or hwloc.devices
+    devices = _located(devices, numa, hwloc.devices)
+    paths = _gpu_paths(gpus, found)
+    places = {place.gpu: place for place in paths.places}
+    adapters = _adapters(devices)
+    return NodeTopology(
+        host=host,
+        gpu_model=", ".join(dict.fromkeys(gpu.name for gpu in gpus)),
+        numa=numa,
+        gpus=tuple(_place(places.get(gpu.index), gpu, devices, adapters) for gpu in gpus),
+        nics=_nics(paths.places, adapters),
+        links=paths.links,
+    )
+
+
+def _located(
+    devices: Sequence[PciDevice], numa: Sequence[NumaNode], others: Sequence[PciDevice]
+) -> tuple[PciDevice, ...]:
+    """Give devices without a NUMA node that of hwloc, which knows boards whose firmware is silent.
+
+    On a machine with one node, the firmware need not name it.
+    """
+    named = {(one.kind, one.name): one.numa for one in others}
+    only = numa[0].number if len(numa) == 1 else None
+    return tuple(
+        msgspec.structs.replace(one, numa=_first(one.numa, named.get((one.kind, one.name)), only))
+        for one in devices
+    )
+
+
+def _first(*nodes: int | None) -> int | None:
+    return next((node for node in nodes if node is not None), None)
+
+
+def _text(found: Mapping[str, Section], name: str) -> str:
+    section = found.get(name)
+    return section.text if section else ""
+
+
+def _gpu_paths(gpus: Sequence[Gpu], found: Mapping[str, Section]) -> GpuPaths:
+    if gpus and gpus[0].vendor == "amd":
+        return rocm_topology(_text(found, "rocm_topology"))
+    return nvidia_topology(_text(found, "nvidia_topology")) if gpus else GpuPaths()
+
+
+def _adapters(devices: Sequence[PciDevice]) -> tuple[PciDevice, ...]:
+    """Return the RDMA adapters; without any, the network interfaces."""
+    rdma = tuple(one for one in devices if one.kind == "infiniband")
+    return rdma or tuple(one for one in devices if one.kind == "net")
+
+
+def _place(
+    said: GpuPlace | None, gpu: Gpu, devices: Sequence[PciDevice], adapters: Sequence[PciDevice]
+) -> GpuPlace:
+    place = said or GpuPlace(gpu=gpu.index)
+    own = next((one for one in devices if one.kind == "gpu" and one.name == gpu.bus), None)
+    if own is None:
+        return place
+    nics = place.nics or tuple((nic.name, distance(own, nic)) for nic in adapters)
+    return msgspec.structs.replace(place, nics=nics, numa=_first(place.numa, own.numa))
+
+
+def _nics(places: Sequence[GpuPlace], adapters: Sequence[PciDevice]) -> tuple[Nic, ...]:
+    named = dict.fromkeys(name for place in places for name, _ in place.nics)
+    numa = {one.name: one.numa for one in adapters}
+    return tuple(Nic(name=printable(name), numa=numa.get(name)) for name in named or numa)
+
+
+def _numa_of_lscpu(text: str) -> tuple[NumaNode, ...]:
+    return tuple(
+        NumaNode(number=int(match[1]), cpus=value)
+        for key, value in sorted(lscpu_fields(text).items())
+        if (match := _LSCPU_NUMA.fullmatch(key)) and _CPUS.fullmatch(value)
+    )
+
+
+_ROCM_NUMA = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
+_TITLE = re.compile(r"\A=+ ([A-Za-z][A-Za-z ]{1,60}) =+\Z")
+_ROW = re.compile(r"\AGPU([0-9]{1,3})\Z")
+_PAIR = re.compile(
+    r"\A\(Topology\) (Weight|Link type|Hops) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})\Z"
+)
+# The driver adds 15 for each hop over Infinity Fabric.
+_HOP = 15
+# The tool's hops over PCIe: 2 through one processor, 3 through the link between two.
+_PCIE = {2: "NODE", 3: "SYS"}
+Pair = tuple[int, int]
+Words = dict[str, dict[Pair, str]]
+
+
+def rocm_topology(text: str) -> GpuPaths:
+    """Read the text, or the JSON; neither lists cores or network adapters."""
+    key = "(Topology) Numa Node"
+    nodes = {i: str(card[key]) for i, card in cards(text).items() if key in card}
+    nodes = nodes or {int(m[1]): m[2] for m in _ROCM_NUMA.finditer(text)}
+    places = (GpuPlace(gpu=index, numa=whole(node)) for index, node in sorted(nodes.items()))
+    return GpuPaths(places=tuple(places), links=tuple(_links(_pairs(text) or _matrices(text))))
+
+
+def _links(words: Words) -> Iterator[GpuLink]:
+    for pair, kind in sorted(words.get("link type", {}).items()):
+        hops = whole(words.get("hops", {}).get(pair)) or 0
+        weight = whole(words.get("weight", {}).get(pair)) or _HOP
+        if kind == XGMI:
+            yield GpuLink(gpus=pair, kind=XGMI, count=max(1, round(weight / _HOP)))
+        elif kind == "PCIE":
+            yield GpuLink(gpus=pair, kind=_PCIE.get(hops, "SYS"))
+
+
+def _pairs(text: str) -> Words:
+    """Return the values of the JSON by their kind."""
+    found: Words = {}
+    system = json_document(text).get("system")
+    for key, value in system.items() if isinstance(system, dict) else ():
+        if match := _PAIR.match(key):
+            pair = (int(match[2]), int(match[3]))
+            found.setdefault(match[1].lower(), {})[pair] = str(value)
+    return found
+
+
+def _matrices(text: str) -> Words:
+    """Return the upper triangles of the matrices by their kind."""
+    found: Words = {}
+    kind = ""
+    for line in text.splitlines():
+        cells = line.split()
+        if title := _TITLE.match(line.strip()):
+            kind = title[1].partition(" between ")[0].lower()
+        elif cells and (row := _ROW.match(cells[0])) and not _ROW.match(cells[-1]):
+            for other, cell in enumerate(cells[1:]):
+                if other > int(row[1]):
+                    found.setdefault(kind, {})[int(row[1]), other] = cell
+    return found
+
+
+# hwloc's XML (`lstopo --of xml`) -> NUMA nodes, PCI devices, and the GPUs that it names.
+#
+# The format is hwloc's `doc/` and `hwloc2.dtd`: objects in one another, a PCI device below its
+# bridges, and below it what the system calls it (`OSDev`). Versions 1.11 to 2 are read.
+
+_PACKAGES = ("Package", "Socket")
+# What hwloc names a device by number: 2 a network interface, 3 an RDMA adapter.
+_KINDS = {"2": "net", "3": "infiniband"}
+_GPU = re.compile(r"\A(cuda|nvml|rsmi)([0-9]{1,3})\Z")
+_BUS = re.compile(r"\A([0-9a-f]{4,8}):([0-9a-f]{2}:[0-9a-f]{2}\.[0-7])\Z")
+_SET = re.compile(r"\A(?:0x[0-9a-f]{0,8}|0xf\.\.\.f|,){1,4000}\Z")
+# An object, with those around it from the machine inwards.
+_Nested = tuple["Element", tuple["Element", ...]]
+
+
+class HwlocTopology(Value, frozen=True, kw_only=True):
+    """What one XML says; `gpus` only of a hwloc that was built with the libraries of a vendor."""
+
+    numa: tuple[NumaNode, ...] = ()
+    devices: tuple[PciDevice, ...] = ()
+    gpus: tuple[Gpu, ...] = ()
+
+
+def hwloc_topology(text: str) -> HwlocTopology:
+    """Read the XML; what is no XML, or declares entities, says nothing."""
+    # Few machines have hwloc, and few reports a node with it.
+    from xml.etree import ElementTree
+
+    if "<topology" not in text or "<!ENTITY" in text:
+        return HwlocTopology()
+    try:
+        root = ElementTree.fromstring(text.strip())  # noqa: S314 # entities are refused above
+    except ElementTree.ParseError:
+        return HwlocTopology()
+    objects = tuple(_objects(root))
+    numa = {one.number: one for one in _numa(objects)}
+    gpus = {gpu.bus: gpu for gpu in _gpus(objects)}
+    return HwlocTopology(
+        numa=tuple(numa[number] for number in sorted(numa)),
+        devices=tuple(_devices(objects)),
+        gpus=tuple(sorted(gpus.values(), key=lambda gpu: gpu.index)),
+    )
+
+
+def _objects(root: Element) -> Iterator[_Nested]:
+    """Yield the objects in the order of the text, however deep they are in one another."""
+    left: list[_Nested] = [(one, ()) for one in reversed(root.findall("object"))]
+    while left:
+        one, around = left.pop()
+        yield one, around
+        left += [(inner, (*around, one)) for inner in reversed(one.findall("object"))]
+
+
+def _numa(objects: Sequence[_Nested]) -> Iterator[NumaNode]:
+    """Yield the NUMA nodes; a node is inside its package, or in version 1 around it."""
+    for one, around in objects:
+        number = whole(one.get("os_index"))
+        if one.get("type") == "NUMANode" and number is not None:
+            packages = [*around, *one.iter("object")]
+            own = [whole(p.get("os_index")) for p in packages if p.get("type") in _PACKAGES]
+            cpus = cpu_list(_bits(one.get("cpuset", "")))
+            yield NumaNode(number=number, cpus=cpus, socket=own[0] if len(own) == 1 else None)
+
+
+def _devices(objects: Sequence[_Nested]) -> Iterator[PciDevice]:
+    for one, around in objects:
+        path = tuple(filter(None, map(_address, (*around, one))))
+        kind = one.get("pci_type", "")[:2]
+        if one.get("type") == "PCIDev" and kind in ("03", "12") and path:
+            yield PciDevice(
+                kind="gpu", name=path[-1], numa=_node(around), path=_rooted(around, path)
+            )
+        name = _KINDS.get(one.get("osdev_type", ""))
+        if one.get("type") == "OSDev" and name and path:
+            own = printable(one.get("name", ""))
+            yield PciDevice(kind=name, name=own, numa=_node(around), path=_rooted(around, path))
+
+
+def _gpus(objects: Sequence[_Nested]) -> Iterator[Gpu]:
+    """Yield a GPU for each name that a vendor's library gives to a device."""
+    for one, around in objects:
+        match = _GPU.match(one.get("name", "")) if one.get("type") == "OSDev" else None
+        bus = _address(around[-1]) if around else ""
+        if match and bus:
+            name = printable(_info(one).get("GPUModel", ""))
+            amd = match[1] == "rsmi"
+            yield Gpu(index=int(match[2]), name=name, vendor="amd" if amd else "nvidia", bus=bus)
+
+
+def _info(one: Element) -> Mapping[str, str]:
+    return {info.get("name", ""): info.get("value", "") for info in one.findall("info")}
+
+
+def _address(one: Element) -> str:
+    match = _BUS.match(one.get("pci_busid", "").lower())
+    return f"{match[1][-4:]}:{match[2]}" if match else ""
+
+
+def _rooted(around: Sequence[Element], path: tuple[str, ...]) -> tuple[str, ...]:
+    """Put the root before the addresses, as the folders of /sys have it."""
+    hosts = [one.get("bridge_pci", "") for one in around if one.get("bridge_type") == "0-1"]
+    domain, _, buses = hosts[0].partition(":[") if hosts else (path[0][:4], "", path[0][5:7])
+    return f"pci{domain}:{buses[:2]}", *path
+
+
+def _node(around: Sequence[Element]) -> int | None:
+    """Return the NUMA node of the nearest object that has one node alone."""
+    sets = [_bits(one.get("nodeset", "")) for one in around if one.get("nodeset")]
+    return sets[-1][0] if sets and len(sets[-1]) == 1 else None
+
+
+def _bits(text: str) -> tuple[int, ...]:
+    """Return the numbers of a set: words of 32 bits, the highest first; an endless one has none."""
+    if not _SET.match(text) or "..." in text:
+        return ()
+    bits = 0
+    for word in text.split(","):
+        bits = bits << 32 | int(word.removeprefix("0x") or "0", 16)
+    return tuple(bit for bit in range(bits.bit_length()) if bits >> bit & 1)
+
+
+_DEVICES = "/sys/devices/"
+_ROOT = "pci"
+_NODE = re.compile(r"\A/sys/devices/system/node/node([0-9]{1,6})/cpulist:([-,0-9]{0,4000})\Z")
+_ROOT_BUS = re.compile(
+    r"\A/sys/devices/(pci[0-9a-f:]{1,16})/pci_bus/[^/]{1,16}/cpulistaffinity:([-,0-9]{0,4000})\Z"
+)
+
+
+class PciDevice(Value, frozen=True, kw_only=True):
+    """A device: its class in /sys (`infiniband`, `net`, `gpu`), its folders from the root on."""
+
+    kind: str
+    name: str
+    numa: int | None
+    path: tuple[str, ...]
+
+
+def numa_nodes(cpus: str, sockets: str = "") -> tuple[NumaNode, ...]:
+    """Read lines `.../nodeNUMBER/cpulist:CPUS`, and `NUMBER,SOCKET` of `lscpu -p`."""
+    pairs = (line.partition(",") for line in sockets.splitlines())
+    socket = {whole(node): whole(own) for node, _, own in pairs}
+    found = (_NODE.search(line) for line in cpus.splitlines())
+    nodes = [
+        NumaNode(number=int(match[1]), cpus=match[2], socket=socket.get(int(match[1])))
+        for match in found
+        if match
+    ]
+    return tuple(sorted(nodes, key=lambda one: one.number))
+
+
+def pci_devices(paths: str, roots: str, numa: Sequence[NumaNode]) -> tuple[PciDevice, ...]:
+    """Read the folders of adapters, and the class files of GPUs; what is not on PCI is left out.
+
+    `roots` are lines `/sys/devices/ROOT/pci_bus/.../cpulistaffinity:CPUS`: the nearest cores.
+    """
+    near = {match[1]: match[2] for line in roots.splitlines() if (match := _ROOT_BUS.search(line))}
+    found = []
+    for line in paths.splitlines():
+        *folders, kind, name = line.strip().removeprefix(_DEVICES).split("/")
+        parts = tuple(part for part in (*folders, kind) if _is_pci(part))
+        gpu = name == "class" and _is_pci(kind)
+        if line.startswith(_DEVICES) and parts and (gpu or kind in ("infiniband", "net")):
+            kind, name = ("gpu", kind) if gpu else (kind, name)
+            node = _node_of(near.get(parts[0], ""), numa)
+            found.append(PciDevice(kind=kind, name=name, numa=node, path=parts))
+    return tuple(found)
+
+
+def _node_of(cpus: str, numa: Sequence[NumaNode]) -> int | None:
+    """Return the NUMA node with these cores; the kernel lists all if the firmware names none."""
+    wanted = set(cpu_numbers(cpus))
+    nodes = [one.number for one in numa if wanted and wanted <= set(cpu_numbers(one.cpus))]
+    return nodes[0] if nodes else None
+
+
+def distance(first: PciDevice, second: PciDevice) -> str:
+    """Return the path between two devices as a key of `DISTANCES`, by the rule of NCCL.
+
+    The rule compares their folders (nccl v2.4.8, `pciPathDistance`): another root is NODE or SYS,
+    the same root PHB, the same switch PIX, a switch above PXB.
+    """
+    common = 0
+    for one, other in zip(first.path, second.path, strict=False):
+        if one != other:
+            break
+        common += 1
+    if common == 0:
+        known = first.numa is not None and first.numa == second.numa
+        return "NODE" if known else "SYS"
+    if common == 1:
+        return "PHB"
+    return "PIX" if common >= max(len(first.path), len(second.path)) - 2 else "PXB"
+
+
+def _is_pci(part: str) -> bool:
+    """Whether a folder is a root or a PCI address, not what a driver adds (`virtio2`)."""
+    return part.startswith(_ROOT) or part.count(":") == 2

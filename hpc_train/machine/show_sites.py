@@ -1,0 +1,172 @@
+"""Profiles: one line each, the values of one with origin and source, and their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+
+from hpc_train.base.errors import HpcTrainError, SiteProfileError
+from hpc_train.base.value import Value, encode_unit
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.cited_sources import source_of
+from hpc_train.sites.json_schema_and_keys import json_schema, key_rows
+from hpc_train.sites.load import Machine, load_site
+from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
+from hpc_train.sites.site import Confidence, SiteProfile, Source, SourcedSite
+
+_WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
+
+
+class ProfileSummary(Value, frozen=True, kw_only=True):
+    """One profile in `site list`; `gpus` as `4 a100`, unknown values are empty."""
+
+    name: str
+    scheduler: str
+    gpus: tuple[str, ...]
+    fabric: str
+    launchers: tuple[str, ...]
+    verified_on: str
+    confidence: str
+    description: str
+    file: str
+    layer: str
+
+
+def list_sites() -> Iterator[ProfileSummary | HpcTrainError]:
+    """Yield each profile on the search path, or its error."""
+    for path in profile_files():
+        try:
+            yield _listed(load_site(path, Machine(cpus=1, gpus=0)).value, path)
+        except SiteProfileError as failure:
+            yield failure
+
+
+def confidence_of(profile: SiteProfile) -> Confidence | None:
+    """Return the profile's confidence, else that of its weakest source."""
+    found = [source.confidence for source in profile.sources]
+    return profile.confidence or next((word for word in _WEAKEST if word in found), None)
+
+
+def _listed(profile: SiteProfile, path: Path) -> ProfileSummary:
+    nodes = [
+        f"{one.gpus_per_node} {one.gpu_type or one.gpu_model or 'GPUs'}"
+        for one in profile.partitions
+        if one.gpus_per_node and not find_batch_system(profile.scheduler).this_machine
+    ]
+    network = profile.network
+    return ProfileSummary(
+        name=profile.name,
+        scheduler=profile.scheduler,
+        gpus=tuple(dict.fromkeys(nodes)),
+        fabric=(network.fabric if network else None) or "",
+        launchers=profile.launchers.allowed,
+        verified_on=profile.verified_on or "",
+        confidence=confidence_of(profile) or "",
+        description=profile.description,
+        file=label_of(path),
+        layer=layer_of(path),
+    )
+
+
+# Facts that improve job scripts; not every site has the other keys.
+_WANTED = ("contact", "url", "verified_on", "slurm", "partitions", "network", "internet", "storage")
+_WANTED_OF_PARTITION = ("max_time", "max_nodes", "gpus_per_node", "cpus_per_node")
+
+
+class ProfileValue(Value, frozen=True, kw_only=True):
+    """One value: key, value, origin, layer of the file, and source.
+
+    `source` is the number of the source, counted from 1; 0 means none.
+    """
+
+    key: str
+    value: Any
+    origin: str
+    layer: str
+    source: int
+
+
+class ShownProfile(NamedTuple):
+    """The values of a profile, its sources, and the keys that it does not state."""
+
+    values: tuple[ProfileValue, ...]
+    sources: tuple[Source, ...]
+    unknown: tuple[str, ...]
+
+
+def show_profile(name: str, *, defaults: bool = False) -> ShownProfile:
+    """Return the values of a profile; with `defaults`, including defaults.
+
+    Raises:
+        HpcTrainError: there is no such profile, or it is invalid.
+    """
+    site = load_site(name)
+    return ShownProfile(show_site(site, defaults=defaults), site.value.sources, unknown_keys(site))
+
+
+def site_schema() -> bytes:
+    """Return the JSON Schema of a profile."""
+    return json_schema("site")
+
+
+def site_keys() -> list[tuple[str, str, str, str]]:
+    """Return key, allowed values, default and meaning of each key of a profile."""
+    return list(key_rows(SiteProfile))
+
+
+def show_site(site: SourcedSite, *, defaults: bool = False) -> tuple[ProfileValue, ...]:
+    """Return the values in the order of the schema, lists by names, without defaults.
+
+    With `defaults`, including defaults.
+    """
+    plain = msgspec.to_builtins(site.value, enc_hook=encode_unit)
+    return tuple(
+        _shown(site, key, name, value)
+        for key, name, value in _leaves(plain, "", "")
+        if not key.startswith("sources.")
+        and (key in site.origins or (defaults and value not in (None, [], (), {}, "")))
+    )
+
+
+def unknown_keys(site: SourcedSite) -> tuple[str, ...]:
+    """Return the useful facts that the profile does not state."""
+    profile = site.value
+    missing = [key for key in _WANTED if getattr(profile, key) in (None, (), {})]
+    for partition in profile.partitions:
+        missing += [
+            f"partitions.{partition.name}.{key}"
+            for key in _WANTED_OF_PARTITION
+            if getattr(partition, key) is None
+        ]
+    return tuple(missing)
+
+
+def _shown(site: SourcedSite, key: str, name: str, value: Any) -> ProfileValue:
+    origin = site.origin(key)
+    source = source_of(site, key) if key in site.origins else None
+    return ProfileValue(
+        key=name,
+        value=value,
+        origin=origin,
+        layer=layer_at(origin),
+        source=site.value.sources.index(source) + 1 if source else 0,
+    )
+
+
+def _leaves(value: Any, key: str, name: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield the values of a tree: their keys by position, their keys by name, themselves."""
+    items: list[tuple[str, str, Any]]
+    if isinstance(value, dict) and value:
+        items = [(one, one, inner) for one, inner in value.items()]
+    elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
+        items = [(str(i), str(one.get("name", i)), one) for i, one in enumerate(value)]
+    else:
+        yield key, name, value
+        return
+    for part, label, inner in items:
+        yield from _leaves(
+            inner, f"{key}.{part}" if key else part, f"{name}.{label}" if name else label
+        )

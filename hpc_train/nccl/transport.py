@@ -1,0 +1,540 @@
+"""Transport and the network of the site profile -> Transport with verdict and findings."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.logs.line_dispatch import dispatch
+from hpc_train.logs.log_file import log_files, open_log
+from hpc_train.nccl.read_nccl_lines import Tally, TransportReader
+from hpc_train.runs.nccl_transport import Adapter, Transport, TransportFinding
+from hpc_train.sites.network import Fabric, Network
+
+_SHOWN = 12
+
+
+def link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find InfiniBand and Ethernet adapters used together."""
+    layers = {adapter.link_layer for adapter in facts.adapters}
+    if len(layers) < 2 or facts.nodes == 1:
+        return
+    listed = ", ".join(f"{a.name}/{a.link_layer}" for a in facts.adapters[:_SHOWN])
+    yield TransportFinding(
+        id="nccl_mixed_link_layers",
+        severity="warning",
+        message=f"NCCL uses adapters of different link layers together: {listed}",
+        advice="name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
+        evidence=facts.places("adapter"),
+    )
+
+
+def link_speeds(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find links of one layer with different speeds: collectives wait for the slowest."""
+    if facts.nodes == 1:
+        return
+    for layer in sorted({adapter.link_layer for adapter in facts.adapters}):
+        alike = [one for one in facts.adapters if one.link_layer == layer and one.gbps]
+        if len({speed for one in alike for speed in one.gbps}) < 2:
+            continue
+        listed = ", ".join(map(_at, alike[:_SHOWN]))
+        yield TransportFinding(
+            id="nccl_mixed_link_speeds",
+            severity="warning",
+            message=f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
+            advice="a link that came up slow shows in `ibstat`, `ethtool` and at its cable; "
+            "exclude the adapters of another network in NCCL_IB_HCA",
+            evidence=facts.places("speed", "adapter"),
+        )
+
+
+def _at(adapter: Adapter) -> str:
+    return f"{adapter.name} {'/'.join(f'{speed:g}' for speed in adapter.gbps)}"
+
+
+def p2p_disabled(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find channels through host memory between GPUs of one node."""
+    shared = facts.channels.get("SHM", 0)
+    direct = sum(n for kind, n in facts.channels.items() if kind.startswith("P2P/"))
+    if not shared:
+        return
+    off = facts.environment.get("NCCL_P2P_DISABLE") == "1"
+    some = f", {direct} do not" if direct else ""
+    yield TransportFinding(
+        id="nccl_p2p_disabled",
+        # Between CPU sockets of a node with PCIe only, NCCL uses host memory by default.
+        severity="warning" if off or facts.nvlink or not direct else "info",
+        message=f"{shared} channels inside the nodes go through the host's memory (SHM){some}",
+        advice="take NCCL_P2P_DISABLE=1 out of the environment"
+        if off
+        else "look at `nvidia-smi topo -p2p r`; ACS or an IOMMU that is on, and containers that do "
+        "not share /proc and the devices, keep GPUs apart",
+        evidence=facts.places("SHM"),
+    )
+
+
+_SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
+# Fabrics for which NCCL needs a plug-in; without it, NCCL uses sockets.
+_PLUGINS: dict[Fabric, str] = {
+    "slingshot": "aws-ofi-nccl",
+    "efa": "aws-ofi-nccl",
+    "gcp-tcpx": "GPUDirect-TCPX",
+    "gcp-tcpxo": "FasTrak",
+    "gcp-gib": "gIB",
+}
+# The names of the networks of each fabric: prefixes, in lower case.
+_NAMES: dict[Fabric, tuple[str, ...]] = {
+    "infiniband": ("ib", "ucx", "sharp", "nccl rdma"),
+    "roce": ("ib", "ucx", "nccl rdma", "anp", "gib"),
+    "slingshot": ("aws libfabric", "libfabric", "ofi"),
+    "efa": ("aws libfabric", "libfabric", "ofi"),
+    "gcp-tcpx": ("gpudirecttcpx", "tcpx"),
+    "gcp-tcpxo": ("fastrak", "gpudirecttcpxo", "tcpxo"),
+    "gcp-gib": ("gib", "ib"),
+}
+_TCP = ("tcp", "sockets", "udp")
+TransportRule = Callable[[Transport, Network], Iterator[TransportFinding]]
+
+
+def verdict(facts: Transport, promised: Network | None = None) -> Transport:
+    """Return the transport with its findings, also of a comparison with the profile's network.
+
+    A run on one node needs no network: its only finding is GPUs without direct access to each
+    other.
+    """
+    network = promised or Network()
+    findings = [finding for rule in _RULES for finding in rule(facts, network)]
+    return msgspec.structs.replace(facts, verdict=word_of(facts), findings=tuple(findings))
+
+
+def _sockets(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
+    if "Socket" not in network_names(facts) or promised.fabric == "ethernet":
+        return
+    channels = sum(n for kind, n in facts.between_nodes.items() if kind.startswith(SOCKET))
+    better = promised.fabric not in _SLOW or bool(facts.adapters)
+    over = f" over {', '.join(facts.interfaces[:4])}" if facts.interfaces else ""
+    asked = f"; the profile promises {promised.fabric}" if promised.fabric else ""
+    many = f" ({channels} channels)" if channels else ""
+    yield TransportFinding(
+        id="nccl_socket_transport",
+        severity="error" if better else "warning",
+        message=f"TCP sockets carry NCCL's data between nodes{over}{many}{asked}",
+        advice=_socket_advice(facts, promised),
+        evidence=facts.places(SOCKET, "network", "plugin missing", "env"),
+    )
+
+
+def _socket_advice(facts: Transport, promised: Network) -> str:
+    for name, value in (("NCCL_IB_DISABLE", "1"), ("NCCL_NET", "Socket")):
+        if facts.environment.get(name) == value:
+            return f"take {name}={value} out of the environment"
+    if promised.fabric in _PLUGINS:
+        return f"put {_PLUGINS[promised.fabric]} on LD_LIBRARY_PATH, in the container as well"
+    if promised.fabric in ("infiniband", "roce") or facts.adapters:
+        return (
+            "look for /dev/infiniband and ibv_devinfo on the node and inside the container; "
+            "NCCL_IB_HCA must name adapters with an active port"
+        )
+    return "run `hpctrain doctor` on a node: it lists adapters that NCCL could use"
+
+
+def _no_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    kinds = [kind for kind in facts.between_nodes if _direct(kind)]
+    if not kinds or any(kind.endswith(GDR) for kind in kinds):
+        return
+    channels = sum(facts.between_nodes[kind] for kind in kinds)
+    yield TransportFinding(
+        id="nccl_no_gpudirect",
+        severity="warning",
+        message=f"{fabric_of(kinds[0].partition('/')[2], facts)} without GPUDirect RDMA: all "
+        f"{channels} channels between nodes go through the host's memory",
+        advice=_gdr_advice(facts),
+        evidence=facts.places(kinds[0], "gdr refused", "gdr disabled", "gdr far"),
+    )
+
+
+def _some_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    direct = {kind: n for kind, n in facts.between_nodes.items() if _direct(kind)}
+    have = sum(n for kind, n in direct.items() if kind.endswith(GDR))
+    lack = sum(direct.values()) - have
+    if not have or not lack:
+        return
+    where = ", ".join(facts.without_gdr[:6]) + (" …" if len(facts.without_gdr) > 6 else "")
+    first = next(kind for kind in direct if not kind.endswith(GDR))
+    yield TransportFinding(
+        id="nccl_mixed_gpudirect",
+        severity="info" if facts.gdr_only_received else "warning",
+        message=f"GPUDirect RDMA on {have} channels between nodes, not on {lack}: {where}",
+        advice="NCCL reads from GPUs this way only over NVLink or with NCCL_NET_GDR_READ=1"
+        if facts.gdr_only_received
+        else f"compare these adapters and hosts with the others; {_gdr_advice(facts)}",
+        evidence=facts.places(first),
+    )
+
+
+def _gdr_advice(facts: Transport) -> str:
+    level = facts.environment.get("NCCL_NET_GDR_LEVEL")
+    if level in ("0", "LOC"):
+        return f"NCCL_NET_GDR_LEVEL={level} turns it off; PHB or PXB allow it"
+    if "gdr refused" in facts.first:
+        return (
+            "the plug-in reports no GPUDirect: this type of node lacks it, or "
+            "libfabric was built without it (`fi_info -c FI_HMEM`)"
+        )
+    if "gdr far" in facts.first:
+        return (
+            "GPU and adapter are farther apart than NCCL allows: give each rank the GPU beside its "
+            "adapter, or raise NCCL_NET_GDR_LEVEL"
+        )
+    far = f" (it is {level} now)" if level else ""
+    return (
+        "load nvidia_peermem, or a driver with DMA-BUF, on the nodes; where GPU and adapter are "
+        f"far apart, NCCL_NET_GDR_LEVEL must allow it{far}"
+    )
+
+
+def _mixed_networks(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    names = network_names(facts)
+    if len(names) < 2:
+        return
+    counts = ", ".join(f"{name} {number}" for name, number in names.items())
+    yield TransportFinding(
+        id="nccl_mixed_networks",
+        severity="warning",
+        message=f"several networks carry NCCL's data between nodes: {counts}",
+        advice="the nodes differ in adapters, container or plug-in; NCCL_NET selects one",
+        evidence=tuple(
+            place for kind in facts.between_nodes if (place := facts.first.get(kind)) is not None
+        )[:4],
+    )
+
+
+def _plugin(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
+    wanted = _PLUGINS.get(promised.fabric) if promised.fabric else None
+    if wanted is None or not facts.plugin_missing or facts.nodes == 1:
+        return
+    yield TransportFinding(
+        id="nccl_plugin_missing",
+        severity="error",
+        message=f"NCCL finds no network plug-in, and {promised.fabric} needs {wanted}",
+        advice="wrong container or LD_LIBRARY_PATH: add the folder with libnccl-net.so to it",
+        evidence=facts.places("plugin missing"),
+    )
+
+
+def _provider(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    if facts.provider.startswith(_TCP):
+        yield TransportFinding(
+            id="nccl_ofi_tcp",
+            severity="error",
+            message=f"libfabric's provider is {facts.provider}: TCP, not the fast network",
+            advice="FI_PROVIDER=efa or cxi, and a libfabric that was built with it",
+            evidence=facts.places("provider"),
+        )
+
+
+def _unexpected(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
+    wanted = _NAMES.get(promised.fabric) if promised.fabric else None
+    if wanted is None:
+        return
+    others = [n for n in network_names(facts) if not n.lower().startswith((*wanted, "socket"))]
+    others = [name for name in others if name != "MNNVL"]
+    if others:
+        yield TransportFinding(
+            id="nccl_unexpected_network",
+            severity="warning",
+            message=f"NCCL uses {', '.join(others)}; the profile promises {promised.fabric}",
+            advice="correct network.fabric of the profile, or the plug-in that the job loads",
+            evidence=facts.places("network", "plugin"),
+        )
+
+
+def _direct(kind: str) -> bool:
+    return kind.startswith("NET/") and not kind.startswith(SOCKET)
+
+
+_RULES: tuple[TransportRule, ...] = (
+    _sockets, _plugin, _provider, _no_gdr, _some_gdr, _mixed_networks, _unexpected, link_layers,
+    link_speeds, p2p_disabled,
+)  # fmt: skip
+
+
+SOCKET = "NET/Socket"
+GDR = "/GDRDMA"
+MIXED = "mixed"
+_PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OFI tcp"}
+
+
+def word_of(facts: Transport) -> str:
+    """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
+
+    Between nodes, the label is that of the network alone. `P2P` is GPU to GPU over an unknown link.
+    `mixed` is more than one transport. The label is empty if no line contains the transport.
+    """
+    if facts.between_nodes:
+        # NVLink connects some of the nodes, the network the others.
+        networks = [kind for kind in facts.between_nodes if kind.startswith("NET/")]
+        return _only(_network_word(kind, facts) for kind in networks or facts.between_nodes)
+    inside = {kind for kind, number in facts.channels.items() if number}
+    if facts.nodes == 1 or (inside and not facts.using_network):
+        return _inside(inside, facts)
+    if facts.nodes and facts.nodes > 1:
+        return _only(_network_word(f"NET/{name}", facts) for name in facts.using_network)
+    return _inside(inside, facts)
+
+
+def network_names(facts: Transport) -> Mapping[str, int]:
+    """Return the networks between nodes, `IB`, `Socket`: by channels, else as selected."""
+    counts: dict[str, int] = {}
+    for kind, number in facts.between_nodes.items():
+        name = kind.removesuffix(GDR).partition("/")[2]
+        counts[name] = counts.get(name, 0) + number
+    if counts or facts.nodes is None or facts.nodes < 2 or facts.channels:
+        return counts
+    return facts.using_network
+
+
+def _only(words: Iterable[str]) -> str:
+    different = list(dict.fromkeys(words))
+    return different[0] if len(different) == 1 else MIXED if different else ""
+
+
+def _network_word(kind: str, facts: Transport) -> str:
+    if kind.startswith(SOCKET):
+        return "sockets"
+    if kind.startswith("P2P/"):
+        return "NVLink"
+    name = fabric_of(kind.removesuffix(GDR).removeprefix("NET/"), facts)
+    if not facts.between_nodes:
+        return name
+    return f"{name}+GDR" if kind.endswith(GDR) else f"{name}, no GDR"
+
+
+def fabric_of(name: str, facts: Transport) -> str:
+    """Return the common name of a network of NCCL: `RoCE` for `IB` over Ethernet, `EFA`."""
+    if name == "IB" or name.startswith(("IBext", "NCCL RDMA")):
+        return "RoCE" if {a.link_layer for a in facts.adapters} == {"RoCE"} else "IB"
+    if name.endswith("Libfabric") or name.startswith("OFI"):
+        provider = facts.provider.partition(";")[0].partition("-")[0]
+        return _PROVIDERS.get(provider, "OFI")
+    return name
+
+
+def _inside(kinds: set[str], facts: Transport) -> str:
+    if not kinds:
+        return ""
+    if any(kind.startswith("P2P/") for kind in kinds):
+        link = "xGMI" if facts.rccl else "NVLink"
+        way = link if facts.nvlink else "P2P"
+        return f"{way}+SHM" if "SHM" in kinds else way
+    return "SHM" if kinds == {"SHM"} else _only(_network_word(kind, facts) for kind in kinds)
+
+
+# Logs of a run -> the counts of NCCL's lines -> Transport.
+
+# A name with fewer lines may be a fragment of two interleaved lines.
+_LEAST = 5
+_MOST = 64
+
+
+def facts(tally: Tally) -> Transport | None:
+    """Return the transport that the lines show; None without a line of NCCL."""
+    if not tally.first:
+        return None
+    between = between_nodes(tally)
+    counts = tally.counts
+    return Transport(
+        nccl_version=_versions(tally),
+        ranks=_whole(tally, "ranks"),
+        nodes=nodes_of(tally, between),
+        hosts=hosts_of(tally),
+        using_network=dict(tally.facts.get("network", {})),
+        channels=_ordered(tally.channels, collnet=False),
+        between_nodes=_ordered(between, collnet=False),
+        collnet=_ordered(tally.channels, collnet=True),
+        pxn_channels=counts["pxn"],
+        connected_all_rings=counts["rings"],
+        connected_all_trees=counts["trees"],
+        connected_nvls=counts["nvls trees"],
+        nvls_available="available" in tally.facts["nvls"] if "nvls" in tally.facts else None,
+        nvlink=_nvlink(tally),
+        rccl="rccl" in tally.facts,
+        init_complete=counts["init"],
+        init_s=tally.largest.get("init_s"),
+        warn_count=counts["warnings"],
+        adapters=_adapters(tally),
+        interfaces=_values(tally, "interface"),
+        plugins=_values(tally, "plugin"),
+        plugin_missing="plugin missing" in tally.facts and "plugin" not in tally.facts,
+        ofi_version=_usual(tally, "ofi"),
+        provider=_usual(tally, "provider"),
+        protocol=_usual(tally, "protocol"),
+        without_gdr=tuple(sorted(tally.without_gdr)[:_MOST]),
+        gdr_only_received=bool(tally.without_gdr)
+        and 0 < counts["received"] == counts["received by gdr"],
+        environment=_environment(tally),
+        first=dict(tally.first),
+    )
+
+
+def _values(tally: Tally, kind: str) -> tuple[str, ...]:
+    return tuple(tally.facts.get(kind, ()))[:_MOST]
+
+
+def _usual(tally: Tally, kind: str) -> str:
+    values = tally.facts.get(kind)
+    return values.most_common(1)[0][0] if values else ""
+
+
+def _whole(tally: Tally, kind: str) -> int | None:
+    return int(tally.largest[kind]) if kind in tally.largest else None
+
+
+def _versions(tally: Tally) -> tuple[str, ...]:
+    """Return the versions without those that are a prefix of another."""
+    values = _values(tally, "version")
+    return tuple(one for one in values if not any(o != one and o.startswith(one) for o in values))
+
+
+def _ordered(counts: Counter[str], *, collnet: bool) -> dict[str, int]:
+    return {
+        kind: number
+        for kind, number in counts.most_common()
+        if kind.startswith("COLLNET/") == collnet
+    }
+
+
+def _nvlink(tally: Tally) -> bool:
+    known = "nvlink" in tally.facts or bool(tally.counts["nvls trees"])
+    return known or _by_size(tally) or bool(tally.channels["P2P/MNNVL"])
+
+
+def _by_size(tally: Tally) -> bool:
+    """Return whether a chunk size that was not requested shows NVLink."""
+    asked = {"env NCCL_P2P_NVL_CHUNKSIZE", "env NCCL_P2P_PCI_CHUNKSIZE"}
+    if tally.largest.get("nodes") != 1:
+        asked.add("env NCCL_P2P_NET_CHUNKSIZE")
+    return "nvlink by size" in tally.facts and asked.isdisjoint(tally.facts)
+
+
+def _adapters(tally: Tally) -> tuple[Adapter, ...]:
+    return tuple(_adapter(text, tally) for text in _values(tally, "adapter"))
+
+
+def _adapter(text: str, tally: Tally) -> Adapter:
+    name, layer, *sharp = text.split("/")
+    device = name.partition(":")[0]
+    return Adapter(
+        name=name,
+        link_layer=layer,
+        sharp=bool(sharp),
+        gdr_enabled=tally.facts.get("gdr enabled", Counter[str]())[device],
+        gdr_disabled=tally.facts.get("gdr disabled", Counter[str]())[device],
+        gbps=_speeds(tally, name),
+    )
+
+
+def _speeds(tally: Tally, adapter: str) -> tuple[float, ...]:
+    stated = (text.rpartition(" ") for text in tally.facts.get("speed", ()))
+    return tuple(sorted({int(speed) / 1000 for name, _, speed in stated if name == adapter}))
+
+
+def _environment(tally: Tally) -> dict[str, str]:
+    """Return the environment variables that were set; all values if ranks differ."""
+    named = [kind for kind in tally.facts if kind.startswith("env ")][:_MOST]
+    return {
+        kind.removeprefix("env "): " | ".join(list(tally.facts[kind])[:4]) for kind in sorted(named)
+    }
+
+
+def hosts_of(tally: Tally) -> tuple[str, ...]:
+    """Return the names of the hosts, without fragments of interleaved lines."""
+    named = Counter({host: lines for host, lines in tally.hosts.items() if host})
+    least = next((n for n in (_LEAST, 2, 1) if any(v >= n for v in named.values())), 1)
+    return tuple(sorted(host for host, lines in named.items() if lines >= least))
+
+
+def nodes_of(tally: Tally, between: Counter[str]) -> int | None:
+    """Return the number of nodes: as NCCL prints it, else by host names."""
+    if "nodes" in tally.largest:
+        return int(tally.largest["nodes"])
+    seen = max(len(hosts_of(tally)), _ranks_on_one_gpu(tally))
+    if seen > 1:
+        return seen
+    # The logs may contain the lines of one node only.
+    return 1 if seen == 1 and not between and tally.channels else None
+
+
+def between_nodes(tally: Tally) -> Counter[str]:
+    """Count the channels between nodes by kind; if the hosts are unknown, those over a network.
+
+    Ranks are those of a communicator, of which a job has many; so a channel stays inside a node
+    only if both its ends were printed there.
+    """
+    stated = int(tally.largest.get("nodes", 0))
+    found: Counter[str] = Counter()
+    if stated == 1:
+        return found
+    found.update(tally.elsewhere)
+    trusted = max(stated, _ranks_on_one_gpu(tally)) <= len(hosts_of(tally))
+    senders: dict[tuple[int, int], set[str]] = defaultdict(set)
+    receivers: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for ends in tally.ends:
+        (senders if ends.sends else receivers)[ends.sender, ends.receiver].add(ends.host)
+    for ends, channels in tally.ends.items():
+        pair = ends.sender, ends.receiver
+        inside = len(senders[pair]) == 1 and senders[pair] == receivers[pair] != {""}
+        if not (trusted and inside):
+            found[ends.kind] += channels
+    if stated > 1 and tally.channels["P2P/MNNVL"]:
+        found["P2P/MNNVL"] = tally.channels["P2P/MNNVL"]
+    return found
+
+
+def _ranks_on_one_gpu(tally: Tally) -> int:
+    """Return how many ranks of the largest communicator have the same host name and GPU bus.
+
+    A number above one is the number of nodes with the same host name.
+    """
+    largest = int(tally.largest.get("ranks", 0))
+    seats = {seat: n for seat, n in tally.seats.items() if seat.ranks == largest and seat.bus}
+    # Several communicators of that size number the same GPUs differently.
+    if {seat.rank for seat in seats} != set(range(largest)) or sum(seats.values()) != largest:
+        return 0
+    return max(Counter((seat.host, seat.bus) for seat in seats).values(), default=0)
+
+
+def transport_of(
+    paths: Sequence[Path], promised: Network | None = None, *, root: Path | None = None
+) -> Transport | None:
+    """Return the transport that NCCL used in a run; None without a line of NCCL.
+
+    A folder selects the logs in it. `promised` is the network of the profile; paths in evidence are
+    relative to `root`. A file that cannot be read is skipped; it is reported with the records.
+    """
+    together = Tally()
+    for path in log_files(list(paths)):
+        inside = root is not None and path.is_relative_to(root)
+        source = path.relative_to(root).as_posix() if root and inside else path.as_posix()
+        with suppress(LogParseError):
+            together.add(_tally(path, source))
+    return transport_in(together, promised)
+
+
+def transport_in(tally: Tally, promised: Network | None = None) -> Transport | None:
+    """Return the transport of a tally; None without a line of NCCL."""
+    seen = facts(tally)
+    return verdict(seen, promised) if seen else None
+
+
+def _tally(path: Path, source: str) -> Tally:
+    reader = TransportReader(source)
+    with open_log(path) as stream:
+        for _ in dispatch(stream, (), whole=(reader,)):
+            pass
+    return reader.tally

@@ -1,0 +1,419 @@
+"""A job or study, a site, and earlier results -> the report that advises strategy and size.
+
+Also the study of three or four small sizes that measures what advice needs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from hpc_train.advice.advice import Advice, MeasuredStep
+from hpc_train.advice.machine_of_site import machine_of
+from hpc_train.advice.machine_size import MOST_RANKS, MachineSize
+from hpc_train.advice.measured_curve import batch_of
+from hpc_train.advice.program_of_job import completed, parse_condition, program_identity, program_of
+from hpc_train.advice.program_size import ProgramSize
+from hpc_train.advice.question import Question
+from hpc_train.advice.step_time import model_flops_utilisation
+from hpc_train.advice.verdicts import advise
+from hpc_train.base.errors import HpcTrainError, PlanError, SpecError
+from hpc_train.base.extras import need
+from hpc_train.base.quantity_text import TIME, quantity_text, range_text
+from hpc_train.base.subprocesses import python_command, run
+from hpc_train.base.value import Value
+from hpc_train.base.value_range import Range
+from hpc_train.base.yamlfile import nearest_file
+from hpc_train.jobs.deadline_and_budget import budget_gpu_hours, deadline_s
+from hpc_train.jobs.job import SourcedJob
+from hpc_train.jobs.operations import FLOPS, PARAMETERS
+from hpc_train.jobs.override import Override
+from hpc_train.jobs.points_of_file import points_of
+from hpc_train.jobs.read_job import site_name
+from hpc_train.jobs.study import SITE_AXIS, Study
+from hpc_train.reports.advice_report import advice_report
+from hpc_train.reports.report import Report
+from hpc_train.runs.run import Run
+from hpc_train.scripts.prepare import Prepared, Request, prepare
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.default_site import choose_site, load_choice, site_names
+from hpc_train.sites.site import SourcedSite
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Without a question, so many nodes at most are looked at.
+_NODES = 4
+# The name of the study that `advise --calibrate` submits, and the origin of its keys.
+CALIBRATION, _ORIGIN = "{}-calibration", "--calibrate"
+# Steps of one size that differ by more are not of one program, or of one machine.
+_CONTRADICTS = 1.2
+# The peaks of data sheets, and counts of operations, are rounded.
+_ROUNDED = 1.05
+
+
+class AdviceOptions(Value, frozen=True, kw_only=True):
+    """What is asked: the most GPUs, limits, stated conditions, and earlier results."""
+
+    gpus: int | None = None
+    deadline: str | None = None
+    budget: str | None = None
+    conditions: tuple[str, ...] = ()
+    measured: tuple[str, ...] = ()
+    program: str | None = None
+    results: Path = Path("runs")
+
+
+class Subject(NamedTuple):
+    """What advice is about: the program of a file, on the machine of a site."""
+
+    study: Study | None
+    program: ProgramSize
+    machine: MachineSize
+    profile: SourcedSite
+    nodes: tuple[int, ...]
+    job: SourcedJob
+    profile_path: Path
+    programs: frozenset[tuple[str, ...]]
+
+
+def subject(path: Path, site: str | None, conditions: Sequence[str] = ()) -> Subject:
+    """Return program and machine of a job or study file; `nodes` are those of its points.
+
+    Raises:
+        HpcTrainError: the file, the site or a condition is wrong.
+    """
+    if not path.exists():
+        raise SpecError(
+            f"{path}: no such file{nearest_file(path)}", "name a job or study file, or a script"
+        )
+    study, points = points_of(path, names=site_names(site))
+    points = [one for one in points if one.axes.get(SITE_AXIS) == site_name(site or "")] or points
+    job, resources = points[0].job, [point.job.value.resources for point in points]
+    sites = list(dict.fromkeys(point.site.name for point in points if point.site))
+    if sites and site is None:
+        raise SpecError(
+            f"{path}: the study has the sites {', '.join(sites)}; advise answers for one",
+            f"hpctrain advise {path} --site {sites[0]}",
+        )
+    profile_path, profile = load_choice(choose_site(site))
+    gpus = any(one.gpus_per_node != 0 for one in resources)
+    machine = machine_of(profile, job.value.partition, gpus=gpus)
+    each = max((one.tasks_per_node or 1 for one in resources), default=1)
+    machine = replace(machine, ranks_per_node=machine.gpus_per_node or each)
+    own = dict(study.spec.conditions) if study is not None else {}
+    given = dict(map(parse_condition, conditions))
+    program = program_of(job, own | given, "--condition" if given else f"{path}: conditions")
+    if study is not None:
+        program = replace(program, name=study.spec.name)
+    nodes = tuple(one.nodes or 1 for one in resources)
+    programs = frozenset(program_identity(point.job.value) for point in points)
+    return Subject(study, program, machine, profile, nodes, job, profile_path, programs)
+
+
+def advice_on(path: Path, site: str | None, options: AdviceOptions) -> Report:
+    """Return the report of `advice_of`."""
+    return advice_of(path, site, options)[1]
+
+
+def advice_of(path: Path, site: str | None, options: AdviceOptions) -> tuple[Advice, Report]:
+    """Return the advice on the program of a job or study file, and its report.
+
+    Without results that are stated, those of runs of the same name on the same site are used.
+
+    Raises:
+        HpcTrainError: the file, the site, an option or an earlier result is wrong.
+    """
+    found = subject(path, site, options.conditions)
+    program, machine = found.program, found.machine
+    if options.measured:
+        earlier = stated_steps(options.measured, options.results, machine.site)
+    else:
+        own = OwnRuns(machine.site, found.programs)
+        earlier = own_steps(program.name, options.results, own)
+    program = completed(program, earlier.conditions, "conditions of the measured runs")
+    program = completed(program, batch_of(program, earlier.steps), "the measured runs")
+    if options.program is not None:
+        program = completed(program, count_program(options.program), f"--program {options.program}")
+    question = Question(
+        program=program,
+        machine=machine,
+        sizes=sizes(options.gpus, machine, found.nodes),
+        measured=earlier.steps,
+        deadline_s=deadline_s(options.deadline),
+        budget_gpu_hours=budget_gpu_hours(options.budget),
+    )
+    check_peak(question)
+    advice = advise(question)
+    report = advice_report(advice, program, machine, earlier.steps, earlier.notes)
+    return advice, report
+
+
+def sizes(gpus: int | None, machine: MachineSize, nodes: Sequence[int]) -> tuple[int, ...]:
+    """Return the numbers of GPUs to look at: doublings up to a node, then whole nodes, doubled.
+
+    Without GPUs they are ranks. The largest is the one asked for, else that of the jobs, which have
+    so many `nodes`, or four nodes with GPUs, within the limits of the partition.
+
+    Raises:
+        PlanError: the number asked for is not positive, or more than the partition allows.
+    """
+    node, limit = machine.ranks_per_node, machine.most_ranks
+    usual = max(*nodes, _NODES if machine.gpus_per_node else 1)
+    most = gpus if gpus is not None else min(usual * node, limit)
+    if not 1 <= most <= MOST_RANKS:
+        raise PlanError(f"--gpus {most}: must be 1 to {MOST_RANKS:,}", "--gpus 8")
+    if most > limit:
+        raise PlanError(
+            f"--gpus {most}: {machine.site}, {machine.partition} allows {limit} in one job",
+            f"--gpus {limit}",
+        )
+    inside = [size for size in _doublings(1, most) if size < node]
+    return tuple(sorted({*inside, *_doublings(node, most), most}))
+
+
+def _doublings(first: int, most: int) -> Sequence[int]:
+    found = [first] if first <= most else []
+    while found and found[-1] * 2 <= most:
+        found.append(found[-1] * 2)
+    return found
+
+
+_MODULE = "hpc_train.trainer.count_program"
+_FORM = re.compile(r"[A-Za-z_][\w.]{0,200}:[A-Za-z_]\w{0,100}", re.ASCII)
+_LONGEST_S = 600.0
+
+
+def count_program(word: str) -> dict[str, str]:
+    """Return the counts of the model that `module:function` returns, as conditions.
+
+    The function runs in a process of its own, in the current folder, and allocates nothing.
+
+    Raises:
+        SpecError: no such function, or its model cannot be built or run without values.
+        MissingExtraError: torch is not installed.
+    """
+    if not _FORM.fullmatch(word):
+        raise SpecError(f"--program {word!r}: not MODULE:FUNCTION", "--program train:make_model")
+    need("hpctrain advise --program", "torch", only=("torch",))
+    done = run([python_command(), "-m", _MODULE, word], _LONGEST_S)
+    lines = done.stdout.strip().splitlines()
+    try:
+        found = msgspec.json.decode(lines[-1], type=dict)
+    except (IndexError, msgspec.DecodeError):
+        last = next(reversed(done.stderr.strip().splitlines()), "it printed nothing")
+        raise SpecError(
+            f"--program {word}: its process ended with {done.returncode}: {last}",
+            f"{python_command()} -m {_MODULE} {word}",
+        ) from None
+    if "error" in found:
+        where = f" ({found['line']})" if found.get("line") else ""
+        raise SpecError(f"--program {word}: {found['error']}{where}", found["hint"])
+    return {key: str(value) for key, value in found.items()}
+
+
+def calibration(path: Path, site: str | None, conditions: tuple[str, ...] = ()) -> Prepared:
+    """Return the study: one GPU, one node, and two nodes where the site has them, once each.
+
+    Raises:
+        HpcTrainError: the file is a study, which measures its own points, or cannot run there.
+    """
+    found = subject(path, site, conditions)
+    if found.study is not None:
+        raise SpecError(
+            f"{path} is a study: its own points are measured",
+            f"hpctrain submit {path} --wait, then hpctrain advise {path}",
+        )
+    weak = found.program.global_batch is None and found.program.batch is not None
+    wanted = {
+        "name": CALIBRATION.format(found.program.name),
+        "scaling": "weak" if weak else "strong",
+        "repetitions": 1,
+        **_sizes(
+            found.machine, local=find_batch_system(found.profile.value.scheduler).this_machine
+        ),
+    }
+    overrides = tuple(
+        Override(key=key, value=value, origin=_ORIGIN) for key, value in wanted.items()
+    )
+    return prepare(Request(path=path, site=site, overrides=overrides, starts=True))
+
+
+def _sizes(machine: MachineSize, *, local: bool) -> dict[str, int | str]:
+    """Return the sizes of the axes, as the options of `submit` have them."""
+    axis = "gpus_per_node" if machine.gpus_per_node else "tasks_per_node"
+    inside = "1" if machine.ranks_per_node == 1 else f"1,{machine.ranks_per_node}"
+    nodes = "1" if local or machine.max_nodes == 1 else "1,2"
+    if "," not in inside + nodes:
+        raise SpecError(
+            "--calibrate: this machine has one rank on one node: there is nothing to compare",
+            "resources.tasks_per_node in the job sets the ranks of a node",
+        )
+    return {
+        key: int(text) if text == "1" else text for key, text in ((axis, inside), ("nodes", nodes))
+    }
+
+
+class EarlierSteps(Value, frozen=True, kw_only=True):
+    """The steps, the conditions of their runs, and why results that are there were not used."""
+
+    steps: tuple[MeasuredStep, ...] = ()
+    notes: tuple[str, ...] = ()
+    conditions: Mapping[str, str] = MappingProxyType({})
+
+
+class OwnRuns(NamedTuple):
+    """The site and the programs (`program_identity`) of the runs that are used."""
+
+    site: str
+    programs: Collection[tuple[str, ...]]
+
+
+def stated_steps(words: Sequence[str], results: Path, site: str) -> EarlierSteps:
+    """Return the steps of studies, runs, logs or tables; a note if they are not of this site.
+
+    Raises:
+        HpcTrainError: one of them cannot be read, or has no step, or steps contradict each other.
+    """
+    found = [_steps(word, results, site) for word in words]
+    return _together(found, ())
+
+
+def own_steps(name: str, results: Path, wanted: OwnRuns) -> EarlierSteps:
+    """Return the steps that runs of this name took on a site, and those of its calibration.
+
+    Only of the runs of the same programs: the file may have been changed since.
+    """
+    found: list[EarlierSteps] = []
+    notes: list[str] = []
+    for one in (name, CALIBRATION.format(name)):
+        if not (results / one).is_dir():
+            continue
+        try:
+            found.append(_steps(str(results / one), results, wanted.site, wanted))
+        except HpcTrainError as failure:
+            way = f" ({failure.hint})" if failure.hint else ""
+            notes.append(f"{results / one} is not used: {failure.message}{way}")
+    return _together(found, notes)
+
+
+def _together(found: Sequence[EarlierSteps], notes: Sequence[str]) -> EarlierSteps:
+    conditions: dict[str, str] = {}
+    for one in found:
+        conditions |= one.conditions
+    return EarlierSteps(
+        steps=tuple(step for one in found for step in one.steps),
+        notes=(*notes, *(note for one in found for note in one.notes)),
+        conditions=conditions,
+    )
+
+
+def _steps(word: str, results: Path, site: str, wanted: OwnRuns | None = None) -> EarlierSteps:
+    """Return the steps and conditions of one result; with `wanted`, only of those runs."""
+    # Advice without earlier results needs no pandas.
+    need("hpctrain advise with earlier results", "report")
+    from hpc_train.reports.report_inputs import report_inputs, selection
+    from hpc_train.scaling.runs import run_frame
+    from hpc_train.scaling.speedup import speedup_frame
+    from hpc_train.scaling.split_series import separated
+    from hpc_train.scaling.strategy_comparison import common_conditions, measured_steps
+
+    inputs = report_inputs([word], selection(results))
+    elsewhere = sorted({run.manifest.plan.site for run in inputs.own if run.manifest} - {site})
+    if wanted is not None and elsewhere:
+        raise PlanError(f"its runs are from {', '.join(elsewhere)}", f"--measured {word}")
+    runs = run_frame(inputs.study, inputs.records)
+    others = _other_programs(inputs.own, wanted)
+    runs = separated(runs[~runs["run_id"].isin(others)], inputs.study).runs
+    if others and runs.empty:
+        raise PlanError("its runs have another command", f"--measured {word}")
+    points = speedup_frame(runs, inputs.study)
+    steps = [replace(one, here=not elsewhere) for one in measured_steps(runs, points, word)]
+    if not steps:
+        raise PlanError(
+            f"{word}: no point with a step time and known ranks",
+            f"hpctrain report {word} shows what was read",
+        )
+    _check_agreement(word, steps)
+    return EarlierSteps(
+        steps=tuple(steps),
+        notes=(*_notes(word, elsewhere, others, site), *_spread(word, runs)),
+        conditions=common_conditions(runs, (PARAMETERS, FLOPS)),
+    )
+
+
+def _other_programs(own: Sequence[Run], wanted: OwnRuns | None) -> set[str]:
+    """Return the runs of another program than the wanted ones."""
+    if wanted is None:
+        return set()
+    known = {run.folder.run_id: program_identity(run.manifest.spec) for run in own if run.manifest}
+    return {name for name, program in known.items() if program not in wanted.programs}
+
+
+def _notes(
+    word: str, elsewhere: Sequence[str], others: Collection[str], site: str
+) -> Iterator[str]:
+    if elsewhere:
+        yield f"{word} was measured on {', '.join(elsewhere)}, not on {site}: its times hold there."
+    if others:
+        runs, first = f"{len(others)} run{'s' * (len(others) > 1)} of {word}", min(others)
+        yield f"Not used, as the command was another: {runs}, such as --measured {first}."
+
+
+def _spread(word: str, runs: pd.DataFrame) -> Iterator[str]:
+    """Yield the sizes whose runs differ so much that their mean says little."""
+    known = runs[runs["step_time_s"] > 0]
+    for (_, ranks, _), seconds in known.groupby(["series", "ranks", "nodes"])["step_time_s"]:
+        if seconds.max() > _CONTRADICTS * seconds.min():
+            ends = range_text(Range(low=seconds.min(), high=seconds.max()), TIME)
+            yield (
+                f"The runs on {ranks:.0f} rank{'s' * (ranks != 1)} took {ends} a step, of which "
+                f"the mean is used: hpctrain report {word} shows them."
+            )
+
+
+def _check_agreement(word: str, steps: Sequence[MeasuredStep]) -> None:
+    """Refuse steps of one size that are far apart.
+
+    Raises:
+        PlanError: which of them is meant.
+    """
+    for _, same in groupby(sorted(steps, key=_size), _size):
+        ordered = sorted(same, key=lambda one: one.seconds)
+        fast, slow = ordered[0], ordered[-1]
+        if slow.seconds > _CONTRADICTS * fast.seconds:
+            times = " and ".join(
+                f"{quantity_text(one.seconds, TIME)} ({one.source})" for one in (fast, slow)
+            )
+            raise PlanError(
+                f"{word}: steps of the same size contradict each other: {times}",
+                f"hpctrain report {word} shows its runs; give those of one: --measured RUN",
+            )
+
+
+def check_peak(question: Question) -> None:
+    """Refuse steps that are faster than the GPU can compute them.
+
+    Raises:
+        PlanError: they are of another program, or what is stated of this one is wrong.
+    """
+    for one in question.measured:
+        used = model_flops_utilisation(question.program, question.machine, one)
+        if used is not None and used > _ROUNDED:
+            raise PlanError(
+                f"{one.source}: {quantity_text(one.seconds, TIME)} a step is {100 * used:.0f} % of "
+                "the peak of the GPUs (MFU), more than they can compute",
+                "give results of this program: --measured RUN; or state what it does: --condition "
+                "precision=bf16, flops_per_sample",
+            )
+
+
+def _size(one: MeasuredStep) -> tuple[str, int, int, float]:
+    return one.strategy, one.ranks, one.nodes or 0, one.batch or 0.0

@@ -1,0 +1,146 @@
+"""Report: title, tables, figures and notes, before any format."""
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+from hpc_train.base.value import Value
+
+# How lines of the summary begin that are not the answer.
+CAVEATS, MEASURED, COST, NOT_KNOWN = "Caveats: ", "Measured: ", "Cost: ", "Not known: "
+
+
+class Column(Value, frozen=True, kw_only=True):
+    """A column of a report's table: key in CSV and JSON, heading, alignment.
+
+    Where a table is too wide, columns with `drop` above 0 are left out, the lowest first; cells of
+    `prose` are wrapped before that, other cells after it.
+    """
+
+    key: str
+    heading: str
+    align: Literal["left", "right"] = "right"
+    drop: int = 0
+    prose: bool = False
+
+
+class Cell(Value, frozen=True, kw_only=True):
+    """The text of a cell, and its value (a number, text, None, or value/low/high)."""
+
+    text: str
+    value: Any = None
+
+
+class ReportTable(Value, frozen=True, kw_only=True):
+    """Rows in order; each row has one cell per column.
+
+    `records` is the same table for JSON: every row and column, including those not shown;
+    `key` is its name in JSON (`rows`, `runs`).
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    key: str = ""
+    records: Sequence[dict[str, Any]] = ()
+
+
+class Figure(Value, frozen=True, kw_only=True):
+    """A drawn figure: file stem, caption, its bytes by format, and the numbers that it shows.
+
+    Formats are `png`, `svg`, `pdf`, and `inline`: an SVG for a page, with text as text and a
+    `<title>` at each run. `data` has one row for each thing drawn; it is written beside the figure.
+    """
+
+    name: str
+    caption: str
+    images: dict[str, bytes]
+    data: ReportTable | None = None
+
+
+class Fact(Value, frozen=True, kw_only=True):
+    """One line of provenance: its name, and each value with the number of runs that have it."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+
+
+class RunDetail(Value, frozen=True, kw_only=True):
+    """Details of one run: its end, its settings, and its diagnosis.
+
+    `script` is a digest, the key of `Report.scripts`: repetitions share one. `settings` are key,
+    value and origin.
+    """
+
+    run_id: str
+    state: str
+    problem: str = ""
+    script: str = ""
+    settings: tuple[tuple[str, str, str], ...] = ()
+    diagnosis: str = ""
+
+
+class Report(Value, frozen=True, kw_only=True):
+    """The contents of a report, in order; `summary` comes first.
+
+    `name` and `conditions` (regime, warm-up, confidence, ...) are the machine-readable form of the
+    title and the summary. `partial`: some runs are not finished. `provenance`: where and with which
+    software the runs ran; `details`: details of each run; `scripts`: the text of each script by
+    digest. `kind` and `all_met` are words of the page: what it is, and that no check failed.
+    Without `of_runs` it has no provenance, as it is about other reports.
+    """
+
+    title: str
+    summary: tuple[str, ...]
+    tables: tuple[ReportTable, ...]
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    name: str = ""
+    conditions: dict[str, Any] = {}
+    partial: bool = False
+    provenance: tuple[Fact, ...] = ()
+    details: tuple[RunDetail, ...] = ()
+    scripts: dict[str, str] = {}
+    kind: str = "Scaling report"
+    all_met: str = "Each point has a result, and each gate that was set is met."
+    of_runs: bool = True
+
+    @property
+    def answer(self) -> tuple[str, ...]:
+        """The lines of the summary that answer; the others say what they rest on."""
+        starts = (CAVEATS, MEASURED, COST, NOT_KNOWN)
+        return tuple(line for line in self.summary if not line.startswith(starts))
+
+    def said(self, start: str) -> tuple[str, ...]:
+        """Return the lines of the summary that begin with `Caveats: `, ..., without that."""
+        return tuple(
+            line[len(start)].upper() + line[len(start) + 1 :]
+            for line in self.summary
+            if line.startswith(start)
+        )
+
+    @property
+    def run_rows(self) -> tuple[dict[str, Any], ...]:
+        """Every run that was expected, with its `state` and `problem`."""
+        return tuple(row for table in self.tables if table.key == "runs" for row in table.records)
+
+
+# `error`: the gate itself could not be read.
+GateOutcome = Literal["met", "not met", "not decided", "error"]
+
+
+class GateResult(Value, frozen=True, kw_only=True):
+    """The result of one gate at one point, for one run, or for a whole series.
+
+    `reason` is a text with the value, its interval and the limit; `low` and `high` are None if
+    there is no interval, `value` is None if there is no number.
+    """
+
+    gate: str
+    where: str
+    outcome: GateOutcome
+    reason: str
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    limit: float | None = None

@@ -1,0 +1,126 @@
+"""The interface of executors, and the options of a submission."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+from hpc_train.base.errors import SubmitError
+from hpc_train.base.regularfile import read_regular
+from hpc_train.base.value import Value
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.run import RunFolder, RunName
+from hpc_train.runs.submission import JobReport, Script, SlurmEndpoint, Submission
+from hpc_train.sites.site import Limits, SourcedSite
+
+
+class ExecutorOptions(Value, frozen=True, kw_only=True):
+    """Options of a submission: target, limits, excluded nodes.
+
+    `comment` is the user's comment, for all runs. With an `allocation`, its script is submitted and
+    runs them all, one after the other. `site` is the profile that the runs were planned with.
+    The hosts `apart` are used only for runs on one host.
+    """
+
+    cluster: SlurmEndpoint = SlurmEndpoint()
+    limits: Limits = Limits()
+    exclude: tuple[str, ...] = ()
+    comment: str = ""
+    allocation: Script | None = None
+    site: SourcedSite | None = None
+    apart: tuple[str, ...] = ()
+
+
+class Executor(Protocol):
+    """What a scheduler does outside a job; `BatchSystem` is what it gives inside. Keeps no state.
+
+    Executors derive from it: what does not have to be there has a default.
+    """
+
+    def refuse(self, site: SourcedSite) -> None:
+        """Check whether this host can submit for a site, before anything is written.
+
+        Raises:
+            SiteProfileError: with the reason, such as a command that does not exist.
+        """
+        return None
+
+    def notices(self, plan: LaunchPlan) -> tuple[str, ...]:
+        """Return what a user should know of this shell before a job is submitted."""
+        return ()
+
+    def check(self, plan: LaunchPlan, request: dict[str, Any]) -> None:
+        """Check the request of a job, before anything is written or sent.
+
+        Raises:
+            PlanError: a value that the scheduler does not accept.
+        """
+        return None
+
+    def ready(
+        self, home: Path, plans: Sequence[LaunchPlan], options: ExecutorOptions
+    ) -> ExecutorOptions:
+        """Check that runs below `home` can be submitted now, before anything is printed or written.
+
+        `plans` has one for each run. Return the options with what was found.
+
+        Raises:
+            SubmitError, HostsError: they cannot, with the reason.
+        """
+        return options
+
+    def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
+        """Submit runs, in order, and write the submission.json of each.
+
+        Raises:
+            SubmitError: refused. A run without submission.json was not submitted.
+        """
+
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
+        """Return the state of runs of any jobs and studies, with a single query.
+
+        A run that is not in the result has ended, and its files contain its state.
+        """
+
+    def fetch_logs(self, runs: Mapping[RunFolder, Submission]) -> None:
+        """Write the new lines of running jobs to the logs of runs that jobs cannot write to.
+
+        Raises:
+            SubmitError: the scheduler refuses.
+        """
+        return None
+
+    def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
+        """End runs, queued or running, and record that they were cancelled.
+
+        Raises:
+            SubmitError: they cannot be ended.
+        """
+
+
+def check_queue_limit(jobs: int, most: int | None, hint: str) -> None:
+    """Check the number of jobs that a site allows in its queue.
+
+    Raises:
+        SubmitError: there are more.
+    """
+    if most is not None and jobs > most:
+        raise SubmitError(f"{jobs} jobs, but the site allows {most} in the queue at once", hint)
+
+
+def repetition_groups(
+    runs: Sequence[RunFolder], fits: Callable[[RunName], bool]
+) -> list[tuple[list[RunFolder], str]]:
+    """Group the repetitions of a point, in the order of the runs; each with its script.
+
+    Runs share a group only if their scripts are byte-identical and `fits` is true of their names;
+    any other run is alone.
+    """
+    groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
+    for run in runs:
+        name = RunName.parse(run.run_id)
+        key = (name.stem, name.ending) if name and fits(name) else (run.run_id, "")
+        groups[key[0], key[1], read_regular(run.script).decode()].append(run)
+    return [(group, text) for (_, _, text), group in groups.items()]

@@ -1,0 +1,227 @@
+"""Atomic writing of files, and reading of typed JSON files."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import logging
+import os
+import shlex
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from hpc_train.base.atomicfile import write_atomic
+from hpc_train.base.errors import NewerVersionError, StoreError, newer_version
+from hpc_train.base.regularfile import in_run, is_own_conf, open_lock, read_owned, read_regular
+from hpc_train.base.value import decode_unit, encode_unit
+from hpc_train.runs.run import MANIFEST_SCHEMA
+from hpc_train.runs.submission import Submission
+
+T = TypeVar("T")
+
+
+class _Said(msgspec.Struct):
+    """The keys that every version of a file has."""
+
+    schema: int = MANIFEST_SCHEMA
+
+
+def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write to a temporary file, then rename it; a device or pipe is written to directly.
+
+    `content` may be an iterable of parts.
+
+    Raises:
+        StoreError: the disk is full, the folder is gone or cannot be written.
+    """
+    parts = (content,) if isinstance(content, bytes) else content
+    try:
+        if path.exists() and not path.is_file():
+            return _write_through(path, parts)
+        # The target of a link is replaced, not the link; in a run, another user may have chosen it.
+        real = path if in_run(path) else Path(os.path.realpath(path, strict=path.exists()))
+        write_atomic(real, parts)
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
+
+
+def _write_through(path: Path, parts: Iterable[bytes]) -> None:
+    try:
+        with path.open("wb") as stream:
+            stream.writelines(parts)
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
+
+
+def cannot_write(path: Path, failure: OSError) -> StoreError:
+    """Return the error for a file or folder that cannot be written."""
+    full = failure.errno in (errno.ENOSPC, errno.EDQUOT)
+    if failure.errno == errno.ENOENT and not path.parent.exists():
+        folder = path.parent
+        return StoreError(
+            f"{path}: cannot be written: there is no folder {folder}",
+            f"mkdir -p {shlex.quote(str(folder))}",
+        )
+    return StoreError(
+        f"{path}: cannot be written: {failure.strerror or failure}",
+        "free some space, or name another folder" if full else "name another folder",
+    )
+
+
+def to_json(value: Any) -> bytes:
+    """Return a value as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=encode_unit), indent=1) + b"\n"
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """Read a JSON file of a known kind.
+
+    Raises:
+        StoreError: missing, unreadable, truncated, or of another kind.
+        NewerVersionError: it has a newer schema.
+    """
+    return _read_json(path, kind)[0]
+
+
+def _read_json(path: Path, kind: type[T]) -> tuple[T, bool]:
+    try:
+        raw, trusted = read_owned(path)
+    except OSError as failure:
+        raise StoreError(f"{path}: {failure.strerror or failure}") from None
+    try:
+        return msgspec.json.decode(raw, type=kind, dec_hook=decode_unit), trusted
+    except RecursionError:
+        raise StoreError(f"{path}: damaged: nested too deeply") from None
+    except msgspec.DecodeError as failure:
+        _refuse_newer(path, raw)
+        raise StoreError(f"{path}: damaged: {failure}") from None
+
+
+def read_submission(path: Path) -> Submission:
+    """Read submission.json; that of another user does not choose what is run or called.
+
+    Raises:
+        StoreError, NewerVersionError: as for `read_json`.
+    """
+    found, trusted = _read_json(path, Submission)
+    conf, clusters = found.cluster.conf, found.cluster.clusters
+    if trusted and (not conf or conf == os.environ.get("SLURM_CONF") or is_own_conf(Path(conf))):
+        return found
+    # A job of PBS may name a server: 12.s@host.
+    if not trusted and "@" in found.native_id:
+        found = msgspec.structs.replace(found, native_id=found.native_id.partition("@")[0])
+    if conf or clusters:
+        _say_untrusted(path.parent.parent, conf or f"the cluster {clusters}")
+        endpoint = msgspec.structs.replace(found.cluster, conf=None, clusters=None)
+        found = msgspec.structs.replace(found, cluster=endpoint)
+    return found
+
+
+@cache
+def _say_untrusted(home: Path, what: str) -> None:
+    logging.getLogger(__name__).warning(
+        "%s: a submission.json names %s, and one of both belongs to another user: Slurm is asked "
+        "with the configuration of this shell",
+        home,
+        what,
+    )
+
+
+def check_version(path: Path) -> None:
+    """Check the schema of a file, which may be missing or damaged.
+
+    Raises:
+        NewerVersionError: a newer version wrote it.
+    """
+    with suppress(OSError):
+        _refuse_newer(path, read_regular(path))
+
+
+def _refuse_newer(path: Path, raw: bytes) -> None:
+    schema = _schema(raw)
+    if schema > MANIFEST_SCHEMA:
+        raise NewerVersionError(*newer_version(str(path), schema, MANIFEST_SCHEMA)) from None
+
+
+def _schema(raw: bytes) -> int:
+    try:
+        return msgspec.json.decode(raw, type=_Said).schema
+    except (msgspec.DecodeError, RecursionError):
+        return MANIFEST_SCHEMA
+
+
+@contextmanager
+def exclusive(path: Path, say: Callable[[str], None] | None = None) -> Iterator[None]:
+    """Hold an exclusive lock on a file during a block, and wait for it if necessary.
+
+    With `say`, the file names the process that holds it, and `say` receives for whom it waits.
+
+    Raises:
+        StoreError: the lock file cannot be created.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # In a shared folder, the umask may give write access to the group.
+        descriptor = open_lock(path, 0o666)
+    except PermissionError as failure:
+        raise StoreError(
+            f"{path.parent}: cannot be written: {failure.strerror}",
+            "for runs of your own, name another folder: hpctrain submit FILE --results FOLDER",
+        ) from None
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
+    try:
+        _lock(descriptor, path, say)
+        if say is not None:
+            _name_holder(descriptor)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _name_holder(descriptor: int) -> None:
+    # The lock holds without a name, which does not fit on a full disk.
+    with suppress(OSError):
+        os.truncate(descriptor, 0)
+        os.pwrite(descriptor, f"process {os.getpid()} on {os.uname().nodename}".encode(), 0)
+
+
+def _lock(descriptor: int, path: Path, say: Callable[[str], None] | None) -> None:
+    try:
+        with suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return
+        if say is not None:
+            holder = os.pread(descriptor, 200, 0).decode(errors="replace").strip()
+            say(
+                f"{path.parent.name}: waiting for {holder or 'another process'}, which submits, too"
+            )
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as failure:
+        raise StoreError(
+            f"{path}: cannot be locked: {failure.strerror or failure}",
+            "this file system is mounted without locks (Lustre: -o flock); change --results",
+        ) from None
+
+
+def expanded(word: str) -> list[Path]:
+    """Return the path of an argument (`-`: stdin), or those that a pattern matches."""
+    if word == "-":
+        return [Path("/dev/stdin")]
+    if Path(word).exists():
+        return [Path(word)]
+    pattern = Path(word)
+    try:
+        return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
+    except ValueError:
+        return []
+
+
+def default_results() -> Path:
+    """Return the folder of all results without --results: $HPCTRAIN_RESULTS, or ./results."""
+    return Path(os.environ.get("HPCTRAIN_RESULTS") or "results")

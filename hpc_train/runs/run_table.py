@@ -1,0 +1,152 @@
+"""Runs as rows of a table or of JSON."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from hpc_train.runs.restart_table import json_rows, restarted
+from hpc_train.runs.run import JobStatus, Run, RunName
+from hpc_train.runs.submission import JobState
+from hpc_train.sites.batch_system import find_batch_system
+
+HEADS = ("run", "state", "job", "nodes", "time", "problem")
+MISSING = "MISSING"
+
+
+def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
+    """Return `2 COMPLETED, 1 FAILED`; the last attempt of a run counts."""
+    old = earlier(runs)
+    last = [run.state.value for run in runs if run.folder.run_id not in old]
+    number = Counter(last + [MISSING] * len(missing))
+    return ", ".join(f"{count} {state}" for state, count in sorted(number.items())) or "no runs"
+
+
+def rows(
+    runs: Sequence[Run], missing: Sequence[str] = (), causes: Mapping[str, str] | None = None
+) -> Sequence[tuple[str, ...]]:
+    """Return a row for each run, including requested runs without a folder.
+
+    `causes` are the causes of failures by run id.
+    """
+    old = earlier(runs)
+    present = [
+        (
+            run.folder.run_id,
+            run.state.value,
+            _job(run),
+            _nodes(run),
+            _seconds(run),
+            "retried: " * (run.folder.run_id in old) + explained(run, causes or {}),
+        )
+        for run in runs
+    ]
+    return present + [
+        (name, MISSING, "", "", "", "never submitted, or removed") for name in missing
+    ]
+
+
+def earlier(runs: Sequence[Run]) -> frozenset[str]:
+    """Return the runs of a study that were retried."""
+    last: dict[tuple[str, int], int] = {}
+    names = [name for run in runs if (name := RunName.parse(run.folder.run_id))]
+    for name in names:
+        key = (name.stem, name.repetition)
+        last[key] = max(last.get(key, 0), name.attempt)
+    return frozenset(str(name) for name in names if name.attempt < last[name.stem, name.repetition])
+
+
+def row(
+    run: Run,
+    causes: Mapping[str, str] | None = None,
+    slow: Sequence[Mapping[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """Return a run's row of `status --json`; `slow` are its slow ranks, None if not looked for."""
+    manifest, times, report = run.manifest, run.status, run.job_report
+    expected = run.state is JobState.PENDING and report is not None
+    return {
+        "run": run.folder.run_id,
+        "folder": str(run.folder.path),
+        "state": run.state.value,
+        "problem": run.problem,
+        "cause": (causes or {}).get(run.folder.run_id, ""),
+        "reason": report.reason if report else "",
+        "expected_start": report.start if report and expected else None,
+        "job": _job(run),
+        "nodes": _nodes(run),
+        "axes": manifest.axes if manifest else None,
+        "repetition": manifest.repetition if manifest else None,
+        "attempt": manifest.attempt if manifest else None,
+        "started": times.started if times else None,
+        "ended": times.ended if times else None,
+        "exit_code": times.exit_code if times else None,
+        "restart_count": times.restart_count if times else None,
+        "earlier_start": _start(run.earlier) if run.earlier else None,
+        "restarts": json_rows(run.starts),
+        "slow_ranks": slow,
+    }
+
+
+def _start(status: JobStatus) -> dict[str, Any]:
+    """Return where and when a job ran before it was requeued, and how its script ended."""
+    return {
+        "nodes": status.nodes or status.host,
+        "started": status.started,
+        "ended": status.ended,
+        "exit_code": status.exit_code,
+        "restart_count": status.restart_count,
+    }
+
+
+def explained(run: Run, causes: Mapping[str, str]) -> str:
+    """Return the problem of a run, its cause (the first line of the diagnosis), its restarts."""
+    parts = (why(run), causes.get(run.folder.run_id, ""), restarted(run.starts))
+    return "; ".join(filter(None, parts))
+
+
+def why(run: Run) -> str:
+    """Return the problem of a run or, if it is pending, the reason and the expected start."""
+    report = run.job_report
+    if run.problem or report is None or report.state is not run.state:
+        return run.problem
+    if run.state is JobState.PENDING and report.start is not None:
+        start = datetime.fromtimestamp(report.start).strftime("%Y-%m-%d %H:%M")
+        return "; ".join(filter(None, (report.reason, f"expected to start at {start}")))
+    return report.reason
+
+
+def _job(run: Run) -> str:
+    submission = run.submission
+    if (
+        submission is None
+        or find_batch_system(submission.executor).this_machine
+        or not submission.answered
+    ):
+        return ""
+    return submission.native_id
+
+
+def _nodes(run: Run) -> str:
+    """Return the nodes that the run recorded: a nested run uses a subset of Slurm's nodes."""
+    if run.state is JobState.PENDING:
+        return ""
+    if run.status is not None and (run.status.nodes or run.status.ended is not None):
+        return run.status.nodes or run.status.host
+    if run.job_report is not None and run.job_report.nodes:
+        return run.job_report.nodes
+    return run.status.host if run.status else ""
+
+
+def _seconds(run: Run) -> str:
+    times = run.status
+    if times is None or run.state is JobState.PENDING:
+        return "--"
+    if run.state.active and times.ended is not None:
+        # The job was requeued, and these are the times of its earlier attempt.
+        return "--"
+    if times.ended is not None:
+        return f"{times.ended - times.started:.1f} s"
+    return f"{time.time() - times.started:.0f} s …" if run.state is JobState.RUNNING else "--"

@@ -1,0 +1,331 @@
+"""Runs -> training jobs; the name of a job is recorded before the request, its answer needs none.
+
+A job is created at most once: its name has random digits, AWS refuses a second job of that name,
+and a tag says whose it is.
+"""
+
+from __future__ import annotations
+
+import datetime
+import gzip
+import hashlib
+import io
+import logging
+import os
+import re
+import tarfile
+import uuid
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any
+
+from hpc_train.base.errors import HpcTrainError, PlanError, StoreError, SubmitError
+from hpc_train.base.regularfile import read_regular
+from hpc_train.base.value import Value
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.runs.json_files import read_json
+from hpc_train.runs.run import RESUMES_FROM, RETRY_OF, Manifest, RunFolder
+from hpc_train.runs.submission import Submission
+from hpc_train.runs.submission_file import write
+from hpc_train.sagemaker.aws_client import (
+    aws_errors,
+    client,
+    code_of,
+    explain,
+    message_of,
+    region_of,
+)
+from hpc_train.sagemaker.job_reports import JobId
+from hpc_train.sagemaker.training_job import (
+    CODE_FILE,
+    MARK,
+    SCRIPT_FILE,
+    section_of,
+    training_job,
+)
+from hpc_train.sites.site import SourcedSite
+
+_TAKEN = "ResourceInUse"
+
+
+class _Job(Value, frozen=True, kw_only=True):
+    """A run, the random digits of its job, its request, and the place of the job file."""
+
+    run: RunFolder
+    mark: str
+    request: dict[str, Any]
+    code: CodeArchive
+    where: str
+
+    @property
+    def name(self) -> str:
+        return str(self.request["TrainingJobName"])
+
+
+class _Aws(Value, frozen=True, kw_only=True):
+    """The clients of a region, and the profile for messages."""
+
+    site: SourcedSite
+    region: str
+    jobs: Any
+    files: Any
+
+
+def submit_jobs(
+    home: Path, runs: Sequence[RunFolder], options: ExecutorOptions, site: SourcedSite
+) -> None:
+    """Check all requests, then upload and create one job after the other.
+
+    Raises:
+        HpcTrainError: one was refused; later ones were not submitted.
+    """
+    archives: dict[Path, CodeArchive] = {}
+    jobs = [_job(run, site, home.parent, archives) for run in runs]
+    region = region_of(site)
+    aws = _Aws(
+        site=site, region=region, jobs=client("sagemaker", region), files=client("s3", region)
+    )
+    uploaded: set[str] = set()
+    for number, job in enumerate(jobs):
+        try:
+            _submit(aws, job, options, uploaded)
+        except HpcTrainError as failure:
+            if number:
+                failure.message = (
+                    f"{number} of {len(jobs)} runs were submitted, then: {failure.message}"
+                )
+            raise
+
+
+def _job(run: RunFolder, site: SourcedSite, results: Path, known: dict[Path, CodeArchive]) -> _Job:
+    manifest = read_json(run.manifest, Manifest)
+    plan, kept = manifest.plan, str(manifest.provenance.get(RESUMES_FROM, ""))
+    folder = Path(plan.workdir or ".").resolve()
+    code = known[folder] = known.get(folder) or pack(folder, results)
+    digits = uuid.uuid4().hex[:12]
+    request = training_job(plan, site, digits, code.digest, kept)
+    check_limits(request, plan)
+    if RETRY_OF in manifest.provenance and manifest.study is None and not kept:
+        text = "%s starts anew: without sagemaker.spot, its earlier job kept no checkpoints"
+        logging.getLogger(__name__).warning(text, run.run_id)
+    return _Job(run=run, mark=digits, request=request, code=code, where=_place(plan))
+
+
+def _place(plan: LaunchPlan) -> str:
+    return plan.settings["command"].origin
+
+
+def _submit(aws: _Aws, job: _Job, options: ExecutorOptions, uploaded: set[str]) -> None:
+    """Upload the files, record the request, and send it."""
+    try:
+        _upload(aws, job, uploaded)
+    except aws_errors() as failure:
+        raise explain(failure, aws.site, job.where) from None
+    _record(aws, job, options)
+    try:
+        aws.jobs.create_training_job(**job.request)
+    except aws_errors() as failure:
+        _refused(aws, job, failure)
+
+
+def _upload(aws: _Aws, job: _Job, uploaded: set[str]) -> None:
+    bucket, _, prefix = section_of(aws.site).bucket.removeprefix("s3://").partition("/")
+    folder = f"{prefix}/" if prefix else ""
+    if job.code.digest not in uploaded:
+        key = f"{folder}code/{job.code.digest}/{CODE_FILE}"
+        aws.files.put_object(Bucket=bucket, Key=key, Body=job.code.content)
+        uploaded.add(job.code.digest)
+    key = f"{folder}{job.name}/input/{SCRIPT_FILE}"
+    aws.files.put_object(Bucket=bucket, Key=key, Body=read_regular(job.run.script))
+
+
+def _record(aws: _Aws, job: _Job, options: ExecutorOptions) -> None:
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    submission = Submission(
+        executor="sagemaker",
+        native_id=str(JobId(region=aws.region, name=job.name)),
+        submitted=now,
+        cluster=options.cluster,
+        comment=f"{MARK}={job.mark}",
+        command=("CreateTrainingJob", job.name),
+        checkpoints=job.request.get("CheckpointConfig", {}).get("S3Uri", ""),
+    )
+    write(job.run, submission)
+
+
+def _refused(aws: _Aws, job: _Job, failure: Exception) -> None:
+    """Return if the job exists after all: an earlier attempt of this call was accepted.
+
+    Raises:
+        HpcTrainError: refused, and the run was not submitted; or it is unknown whether it was.
+    """
+    if code_of(failure) == _TAKEN:
+        if _is_own(aws, job):
+            return
+        job.run.submission.unlink(missing_ok=True)
+        raise SubmitError(
+            f"{job.where}: a training job {job.name} exists already: {message_of(failure)}",
+            "submit again, which takes another name",
+        )
+    error = explain(failure, aws.site, job.where)
+    if not (isinstance(error, SubmitError) and error.transient):
+        job.run.submission.unlink(missing_ok=True)
+    raise error
+
+
+def _is_own(aws: _Aws, job: _Job) -> bool:
+    """Whether the job of this name has the tag of this run."""
+    try:
+        found = aws.jobs.describe_training_job(TrainingJobName=job.name)
+        tags = aws.jobs.list_tags(ResourceArn=found["TrainingJobArn"])["Tags"]
+    except aws_errors() as failure:
+        raise explain(failure, aws.site, job.where) from None
+    return {"Key": MARK, "Value": job.mark} in tags
+
+
+# Neither sources nor needed in the image.
+_LEFT_OUT = frozenset(
+    {".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"}
+)
+MOST_BYTES = 100 << 20
+
+
+class CodeArchive(Value, frozen=True, kw_only=True):
+    """A gzipped tar file; `digest` is the sha256 of its bytes, in hex, shortened."""
+
+    content: bytes
+    digest: str
+
+
+def pack(folder: Path, results: Path) -> CodeArchive:
+    """Archive a folder, without results, versions and environments; links are followed.
+
+    Raises:
+        StoreError: a file cannot be read, or the files have more than 100 MiB.
+    """
+    output = io.BytesIO()
+    total = 0
+    with (
+        gzip.GzipFile(fileobj=output, mode="wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w") as archive,
+    ):
+        for path in _files(folder, results.resolve()):
+            total += _add(archive, path, path.relative_to(folder))
+            if total > MOST_BYTES:
+                raise StoreError(
+                    f"{folder}: the code has more than {MOST_BYTES >> 20} MiB, the last file is "
+                    f"{path.relative_to(folder)}",
+                    "submit from the folder of the program, and name data in sagemaker.inputs",
+                )
+    content = output.getvalue()
+    return CodeArchive(content=content, digest=hashlib.sha256(content).hexdigest()[:16])
+
+
+def _files(folder: Path, results: Path) -> Iterator[Path]:
+    for place, names, files in os.walk(folder):
+        here = Path(place)
+        names[:] = sorted(
+            name
+            for name in names
+            if name not in _LEFT_OUT
+            and not (here / name / "pyvenv.cfg").exists()
+            and (here / name).resolve() != results
+        )
+        yield from (path for name in sorted(files) if (path := here / name).is_file())
+
+
+def _add(archive: tarfile.TarFile, path: Path, name: Path) -> int:
+    """Add a file without owner and time; return its size [bytes]."""
+    try:
+        content = path.read_bytes()
+        mode = path.stat().st_mode
+    except OSError as failure:
+        raise StoreError(f"{path}: cannot be read: {failure.strerror}", "chmod u+r") from None
+    entry = tarfile.TarInfo(name.as_posix())
+    entry.size, entry.mode = len(content), 0o755 if mode & 0o100 else 0o644
+    archive.addfile(entry, io.BytesIO(content))
+    return len(content)
+
+
+_MOST_NAMES = 5
+_OPERATION = "CreateTrainingJob"
+# Field -> the setting that it is made from; others come from the profile or from rules.
+_SETTINGS = {
+    "AlgorithmSpecification.TrainingImage": "container.image",
+    "ResourceConfig.InstanceCount": "nodes",
+    "ResourceConfig.InstanceType": "partition",
+    "StoppingCondition.MaxRuntimeInSeconds": "time",
+}
+
+
+def check_limits(request: dict[str, Any], plan: LaunchPlan) -> None:
+    """Check a request of CreateTrainingJob before it is sent.
+
+    Raises:
+        PlanError: the place of the setting, the field, its value, and what is allowed.
+    """
+    # Costs 0.1 s, and is in an extra.
+    import botocore.session
+
+    model = botocore.session.get_session().get_service_model("sagemaker")
+    shape = model.operation_model(_OPERATION).input_shape
+    for field, problem in _violations(request, shape):
+        setting = plan.settings.get(_SETTINGS.get(field, "command"), plan.settings["command"])
+        raise PlanError(
+            f"{setting.origin}: {_OPERATION}: {field}: {problem}",
+            "hpctrain render FILE shows the request",
+        )
+
+
+def _violations(value: Any, shape: Any, place: str = "") -> Iterator[tuple[str, str]]:
+    """Yield the path of each wrong value, and the reason."""
+    kind = shape.type_name
+    if kind == "structure":
+        yield from _structure(value, shape, place)
+    elif kind == "list":
+        yield from _size(len(value), shape.metadata, place, "items")
+        for index, part in enumerate(value):
+            yield from _violations(part, shape.member, f"{place}.{index}")
+    elif kind == "map":
+        yield from _size(len(value), shape.metadata, place, "entries")
+        for key, part in value.items():
+            yield from _violations(part, shape.value, f"{place}.{key}")
+    elif kind == "string":
+        yield from _text(value, shape.metadata, place)
+    elif kind in ("integer", "long"):
+        yield from _size(value, shape.metadata, place, "")
+
+
+def _structure(value: dict[str, Any], shape: Any, place: str) -> Iterator[tuple[str, str]]:
+    at = f"{place}." if place else ""
+    for key, part in value.items():
+        if key not in shape.members:
+            near = get_close_matches(key, shape.members, n=1)
+            yield f"{at}{key}", f"is no field{f'; did you mean {near[0]}?' if near else ''}"
+        else:
+            yield from _violations(part, shape.members[key], f"{at}{key}")
+    for key in sorted(set(shape.required_members) - set(value)):
+        yield f"{at}{key}", "is missing"
+
+
+def _size(size: int, limits: dict[str, Any], place: str, what: str) -> Iterator[tuple[str, str]]:
+    unit = f" {what}" if what else ""
+    if size > limits.get("max", size):
+        yield place, f"{size}{unit}, at most {limits['max']}"
+    if size < limits.get("min", size):
+        yield place, f"{size}{unit}, at least {limits['min']}"
+
+
+def _text(text: str, limits: dict[str, Any], place: str) -> Iterator[tuple[str, str]]:
+    names = limits.get("enum")
+    if names and text not in names:
+        near = get_close_matches(text, names, n=_MOST_NAMES) or names[:_MOST_NAMES]
+        yield place, f"{text!r} is not one of {len(names)} names; near: {', '.join(near)}"
+        return
+    yield from _size(len(text), limits, place, "characters")
+    pattern = limits.get("pattern")
+    # Patterns of AWS: not all are valid for Python, such as `\\p{L}`.
+    if pattern and "\\p{" not in pattern and not re.fullmatch(pattern, text, re.DOTALL):
+        yield place, f"{text!r} does not match {pattern}"

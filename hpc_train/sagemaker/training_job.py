@@ -1,0 +1,225 @@
+"""A plan and a profile -> the request CreateTrainingJob; pure.
+
+Fields and limits: service model of SageMaker, API version 2017-07-24. The image starts our own
+script, so it needs bash and python, and no toolkit of AWS.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from hpc_train.base.errors import PlanError, SiteProfileError
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.sites.facilities import SageMaker
+from hpc_train.sites.partition import ANY
+from hpc_train.sites.site import SourcedSite
+
+PREFIX = "hpct-"
+MARK = "hpctrain:run"
+SCRIPT_FILE = "job.sh"
+CODE_FILE = "code.tar.gz"
+# In a rendered request; a submission has 12 random hexadecimal digits instead.
+UNSUBMITTED = "run"
+_MARK_LENGTH = 12
+_NAME_LENGTH = 63
+_INPUT = "/opt/ml/input/data"
+_DAY_S = 86400
+_IMAGE = "ACCOUNT.dkr.ecr.REGION.amazonaws.com/NAME:TAG"
+# Of the distribution specification: HOST[:PORT]/NAME[:TAG][@DIGEST].
+_OF_REGISTRY = re.compile(
+    r"\A[a-zA-Z0-9][\w./-]{0,254}(?::\w[\w./-]{0,254}){0,2}(?:@[\w:]{1,254})?\Z"
+)
+# Longest training job: AWS, SageMaker quotas.
+_LONGEST_S = 28 * _DAY_S
+
+
+def training_job(
+    plan: LaunchPlan,
+    site: SourcedSite,
+    mark: str = UNSUBMITTED,
+    code: str = UNSUBMITTED,
+    checkpoints: str = "",
+) -> dict[str, Any]:
+    """Return the request for a plan; `mark` identifies the run, `code` the archive of its code.
+
+    `checkpoints` is the folder of an earlier job, from which this one resumes.
+
+    Raises:
+        PlanError: the job has no image, or what a training job cannot have.
+    """
+    section, name = _checked(plan, site), job_name(plan.name, mark)
+    folder = f"{section.bucket}/{name}"
+    return {
+        "TrainingJobName": name,
+        "RoleArn": section.role,
+        "AlgorithmSpecification": {
+            "TrainingImage": _image(plan, section),
+            "TrainingInputMode": "File",
+            "ContainerEntrypoint": ["/bin/bash"],
+            "ContainerArguments": [f"{_INPUT}/hpctrain/{SCRIPT_FILE}"],
+        },
+        "InputDataConfig": [
+            _channel("hpctrain", f"{folder}/input/"),
+            _channel("code", f"{section.bucket}/code/{code}/"),
+            *(_channel(name, uri) for name, uri in section.inputs.items()),
+        ],
+        "OutputDataConfig": {"S3OutputPath": f"{folder}/output"},
+        "ResourceConfig": {
+            "InstanceType": plan.settings["partition"].value,
+            "InstanceCount": plan.topology.nodes,
+            "VolumeSizeInGB": section.volume_gb,
+        },
+        "StoppingCondition": _stopping(plan, section),
+        "Tags": [{"Key": MARK, "Value": mark}, {"Key": "hpctrain:name", "Value": plan.name}],
+        **_continuing(section, checkpoints or f"{folder}/checkpoints" * section.spot),
+    }
+
+
+def section_of(site: SourcedSite) -> SageMaker:
+    """Return the section of a profile that was checked."""
+    if site.value.sagemaker is None:
+        raise AssertionError("check refuses such a profile")
+    return site.value.sagemaker
+
+
+def job_name(name: str, mark: str) -> str:
+    """Return a name that SageMaker accepts: at most 63 letters, digits and single hyphens."""
+    room = _NAME_LENGTH - len(PREFIX) - 1 - _MARK_LENGTH
+    words = re.sub(r"[^A-Za-z0-9]+", "-", name)[:room].strip("-")
+    return f"{PREFIX}{words}-{mark}" if words else f"{PREFIX}{mark}"
+
+
+def _continuing(section: SageMaker, checkpoints: str) -> dict[str, Any]:
+    """Return the fields of a job that is interrupted, or that resumes from an earlier one."""
+    spare = {"EnableManagedSpotTraining": True} if section.spot else {}
+    return {**spare, "CheckpointConfig": {"S3Uri": checkpoints}} if checkpoints else spare
+
+
+def _image(plan: LaunchPlan, section: SageMaker) -> str:
+    image = plan.settings.get("container.image")
+    return str(image.value) if image else section.image or ""
+
+
+def _check_image(plan: LaunchPlan, site: SourcedSite, section: SageMaker) -> None:
+    """Refuse the file or the address of an image; SageMaker pulls it from a registry."""
+    image = _image(plan, section)
+    if _OF_REGISTRY.match(image) and not image.endswith((".sif", ".sqsh")):
+        return
+    own = plan.settings.get("container.image")
+    key = "container.image" if own else "sagemaker.image"
+    raise PlanError(
+        f"{own.origin if own else site.near(key)}: {key}: SageMaker pulls images from a registry, "
+        f"and {image!r} is no name there",
+        f"such a name: {_IMAGE}",
+    )
+
+
+def _channel(name: str, uri: str) -> dict[str, Any]:
+    source = {
+        "S3DataType": "S3Prefix",
+        "S3Uri": uri,
+        "S3DataDistributionType": "FullyReplicated",
+    }
+    return {"ChannelName": name, "DataSource": {"S3DataSource": source}}
+
+
+def _stopping(plan: LaunchPlan, section: SageMaker) -> dict[str, int]:
+    longest = int(plan.time_s or _DAY_S)
+    found = {"MaxRuntimeInSeconds": longest}
+    if section.spot:
+        found["MaxWaitTimeInSeconds"] = int(section.max_wait or longest)
+    if section.max_pending is not None:
+        found["MaxPendingTimeInSeconds"] = int(section.max_pending)
+    return found
+
+
+def _checked(plan: LaunchPlan, site: SourcedSite) -> SageMaker:
+    section = section_of(site)
+    if not _image(plan, section):
+        raise PlanError(
+            f"{plan.settings['name'].origin}: the job names no image, and SageMaker starts nothing "
+            "without one",
+            f"container: {{image: {_IMAGE}}} in the job, or sagemaker.image in the profile",
+        )
+    _check_image(plan, site, section)
+    if plan.secrets:
+        name = plan.secrets[0].name
+        raise PlanError(
+            f"{plan.settings[f'secrets.{name}'].origin}: secrets.{name}: AWS forbids secrets in "
+            "the request of a training job",
+            "read it in the program, from AWS Secrets Manager, with the role of the job",
+        )
+    longest, place = int(plan.time_s or _DAY_S), site.near("sagemaker.max_wait")
+    if longest > _LONGEST_S:
+        where = plan.settings["time"].origin
+        raise PlanError(f"{where}: time: a training job runs for 28 days at most", "--time 28d")
+    if section.spot and section.max_wait is not None and section.max_wait < longest:
+        raise PlanError(
+            f"{place}: sagemaker.max_wait is {section.max_wait}, less than the time limit of the "
+            f"job, {longest} s",
+            "a longer max_wait, or a shorter --time",
+        )
+    return section
+
+
+_EXAMPLE = (
+    'sagemaker: {region: eu-west-1, role: "arn:aws:iam::123456789012:role/NAME", '
+    "bucket: s3://BUCKET/FOLDER}"
+)
+_PREFIX = "ml."
+# Channels of every job: its script, and the archive of its folder.
+CHANNELS = ("hpctrain", "code")
+# MaxPendingTimeInSeconds of the service.
+_PENDING_S = (1800, 28 * 86400)
+
+
+def check(site: SourcedSite) -> None:
+    """Check the section `sagemaker`, and that each partition is an instance type.
+
+    Raises:
+        SiteProfileError: with file:line and the form that is allowed.
+    """
+    section = site.value.sagemaker
+    if section is None:
+        raise SiteProfileError(
+            f"{site.near('scheduler')}: scheduler sagemaker needs the section `sagemaker`", _EXAMPLE
+        )
+    if section.max_wait is not None and not section.spot:
+        raise SiteProfileError(
+            f"{site.near('sagemaker.max_wait')}: sagemaker.max_wait is for spare capacity only",
+            "add spot: true, or leave max_wait out",
+        )
+    if section.max_pending is not None:
+        least, most = _PENDING_S
+        if not least <= section.max_pending <= most:
+            raise SiteProfileError(
+                f"{site.near('sagemaker.max_pending')}: sagemaker.max_pending is "
+                f"{section.max_pending}: SageMaker takes 30m to 28d",
+                "max_pending: 1h",
+            )
+    for name in CHANNELS:
+        if name in section.inputs:
+            raise SiteProfileError(
+                f"{site.near(f'sagemaker.inputs.{name}')}: sagemaker.inputs: the channel {name!r} "
+                "is that of hpctrain's own files",
+                "another name for the data: {train: s3://BUCKET/FOLDER}",
+            )
+    _check_partitions(site)
+
+
+def _check_partitions(site: SourcedSite) -> None:
+    names = [one.name for one in site.value.partitions]
+    if not names:
+        raise SiteProfileError(
+            f"{site.near('scheduler')}: scheduler sagemaker needs `partitions`: instance types",
+            "partitions: [{name: ml.g5.xlarge, default: true, gpus_per_node: 1, max_nodes: 2}]",
+        )
+    for index, name in enumerate(names):
+        if name == ANY or not name.startswith(_PREFIX):
+            near = f"; did you mean {_PREFIX + name!r}?" if "." in name else ""
+            raise SiteProfileError(
+                f"{site.near(f'partitions.{index}.name')}: partitions: {name!r} is no instance "
+                f"type of training jobs{near}",
+                f"they begin with {_PREFIX}: ml.g5.xlarge",
+            )

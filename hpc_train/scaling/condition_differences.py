@@ -1,0 +1,230 @@
+"""Conditions of runs: the recorded fields, and the differences between runs of a series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.base.errors import ReportError, nearest
+from hpc_train.base.metrics import RESULTS
+from hpc_train.runs.expected_study import ExpectedRun
+from hpc_train.scaling.group_reductions import NAN, levels_of, starts
+from hpc_train.scaling.record_arrays import Ints, RecordArrays, packed
+
+# The most informative first: a series is named after the first field that differs.
+FIELDS = (
+    "parser", "counted", "model", "parameters", "data", "sequence_length", "precision", "layout",
+    "tensor_parallel", "pipeline_parallel", "torch", "cuda", "nccl", "nccl2", "nccl_plugin",
+    "partition", "gpu", "container", "commit", "dirty", "command", "template", "modules",
+)  # fmt: skip
+# Padding of the vocabulary grows with tensor parallelism.
+_NEAR = {"parameters": 0.05}
+_AXIS = "axis."
+# Results that are compared; a sample is a sequence for one program, an image for another.
+_RESULTS = tuple(metric.record for metric in RESULTS)
+_COUNTED = {"samples": "samples"} | {
+    metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
+}
+# Values stated by a user have no program.
+_STATED = frozenset({"table", "points"})
+_LENGTH = "sequence_length"
+# A run with it is flagged, not put into another series.
+_FLAGGED = frozenset({"throttled"})
+
+
+def fields_of(runs: pd.DataFrame) -> tuple[str, ...]:
+    """Return the fields that at least one run recorded, the usual ones first."""
+    if "conditions" not in runs:
+        return ()
+    seen = {f for own in runs["conditions"] if isinstance(own, Mapping) for f in own}
+    seen -= _FLAGGED
+    usual = [field for field in FIELDS if field in seen]
+    return (*usual, *sorted(seen.difference(FIELDS)))
+
+
+def compared(runs: pd.DataFrame, allowed: Sequence[str]) -> tuple[str, ...]:
+    """Return the fields that must match: all but those that are allowed to differ or are axes.
+
+    An axis sets a field whose name is the axis' own or its last word: `training.precision`.
+
+    Raises:
+        ReportError: a field that is allowed to differ does not exist.
+    """
+    fields = fields_of(runs)
+    known = dict.fromkeys((*FIELDS, *fields))
+    for name in allowed:
+        if name not in known:
+            raise ReportError(
+                f"--allow-mixed {name}: no such field{nearest(name, known)}",
+                f"allowed: {', '.join(known)}",
+            )
+    axes = [str(name).removeprefix(_AXIS) for name in runs if str(name).startswith(_AXIS)]
+    free = {*allowed, *axes, *(axis.rpartition(".")[2] for axis in axes)}
+    return tuple(field for field in fields if field not in free)
+
+
+def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
+    """Return the recorded value of a field for each run, None if there is none."""
+    return [
+        str(own[field]) if isinstance(own, Mapping) and own.get(field) not in (None, "") else None
+        for own in runs["conditions"]
+    ]
+
+
+def levels(field: str, values: Sequence[str | None]) -> Ints:
+    """Number the different values of a field; -1 if there is none.
+
+    Numbers of parameters count as the same within 5 %.
+    """
+    near = _NEAR.get(field)
+    if near is not None:
+        sizes = np.array([_number(value) for value in values], dtype=np.float64)
+        if np.isnan(sizes).sum() == list(values).count(None):
+            return levels_of(sizes, near)
+    return pd.factorize(np.array(values, dtype=object))[0].astype(np.int64)
+
+
+def merged(runs: pd.DataFrame, places: Ints, fields: Sequence[str]) -> dict[str, str]:
+    """Return the first recorded value of each field among some runs."""
+    found: dict[str, str] = {}
+    if fields:
+        for own in runs["conditions"].iloc[places]:
+            if isinstance(own, Mapping):
+                found = {**own, **found}
+    return {field: str(found[field]) for field in fields if found.get(field) not in (None, "")}
+
+
+def difference(
+    own: Mapping[str, str], other: Mapping[str, str], fields: Sequence[str]
+) -> str | None:
+    """Return the first field that both sets of conditions contain with different values."""
+    for field in fields:
+        if field in own and field in other:
+            one, two = levels(field, (own[field], other[field]))
+            if one != two:
+                return field
+    return None
+
+
+def _number(text: str | None) -> float:
+    try:
+        value = float(text or NAN)
+    except ValueError:
+        return NAN
+    return value if value > 0 else NAN
+
+
+def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
+    """Return the recorded conditions of each run, updated with those in its log: NAME=VALUE.
+
+    The runs of the records are numbered as `runs` are. If the ranks of a run print different
+    values, all are listed: `2.4 / 2.5`. `parameters` are those that a log counts, unless the runs
+    state them.
+    """
+    found = [dict(run.conditions) for run in runs]
+    for one, size in _parameters(fields, len(runs)).items():
+        found[one].setdefault("parameters", f"{size:.0f}")
+    if "condition" not in fields.metric.names:
+        return found
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["condition"]) == 0) & (run < len(runs)))
+    key = packed(run[chosen], fields.variant.codes[chosen])
+    chosen = chosen[np.argsort(key, kind="stable")]
+    chosen = chosen[starts(run[chosen], fields.variant.codes[chosen])]
+    printed: dict[tuple[int, str], set[str]] = {}
+    for one, code in zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True):
+        name, equals, value = fields.variant.names[code].partition("=")
+        if equals and name:
+            printed.setdefault((one, name), set()).add(value)
+    for (one, name), values in printed.items():
+        found[one][name] = " / ".join(sorted(values))
+    return found
+
+
+def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
+    """Return the size of each run's model: the sum of its parts, each counted once."""
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["parameters"]) == 0) & (run < runs))
+    names = zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True)
+    parts = dict(zip(names, fields.value[chosen].tolist(), strict=True))
+    found: dict[int, float] = {}
+    for (one, _), count in parts.items():
+        if 0 < count < np.inf:
+            found[one] = found.get(one, 0.0) + count
+    return found
+
+
+class Printed(NamedTuple):
+    """Facts from the records: parsers and counted units of each run, longest sequence by number.
+
+    Runs without a printed length are absent from `lengths`.
+    """
+
+    parsers: list[set[str]]
+    counted: list[set[str]]
+    lengths: dict[int, str]
+
+
+def printed_of(fields: RecordArrays, runs: int) -> Printed:
+    """Return the facts from the records of the runs, which are numbered from 0."""
+    return Printed(_pairs(fields, runs), _counts(fields, runs), _lengths(fields, runs))
+
+
+def with_programs(found: Printed, conditions: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
+
+    Programs that print results of the same run (DeepSpeed below Megatron) count as one, also in
+    runs in which only one of them prints results. Existing conditions are kept.
+    """
+    parsers, counted = _joined(found.parsers), _joined(found.counted)
+    whole = []
+    for run, (own, parser, count) in enumerate(zip(conditions, parsers, counted, strict=True)):
+        new = {"parser": parser, "counted": count, _LENGTH: found.lengths.get(run, "")}
+        known = {name: text for name, text in new.items() if text}
+        whole.append({**known, **own})
+    return whole
+
+
+def _pairs(fields: RecordArrays, runs: int) -> list[set[str]]:
+    """Return the parsers that found results of each run."""
+    result = fields.metric.among(_RESULTS) >= 0
+    names = [name for name in fields.parser.names if name not in _STATED]
+    return _words(fields, np.where(result, fields.parser.among(names), -1), names, runs)
+
+
+def _counts(fields: RecordArrays, runs: int) -> list[set[str]]:
+    words = list(dict.fromkeys(_COUNTED.values()))
+    word = np.array([*map(words.index, _COUNTED.values()), -1], dtype=np.int64)
+    return _words(fields, word[fields.metric.among(_COUNTED)], words, runs)
+
+
+def _words(fields: RecordArrays, word: Ints, words: Sequence[str], runs: int) -> list[set[str]]:
+    """Return the words of the records of each run; a `word` is an index, negative for none."""
+    found: list[set[str]] = [set() for _ in range(runs)]
+    pairs = pd.DataFrame({"run": fields.run.codes, "word": word})
+    pairs = pairs[(pairs["word"] >= 0) & (pairs["run"] < runs)].drop_duplicates()
+    for run, one in zip(pairs["run"].tolist(), pairs["word"].tolist(), strict=True):
+        found[run].add(words[one])
+    return found
+
+
+def _joined(found: Sequence[set[str]]) -> list[str]:
+    """Return a name for each set, the same for sets that common words connect."""
+    group: dict[str, set[str]] = {}
+    for words in {frozenset(own): own for own in found}.values():
+        joined = set(words).union(*(group.get(word, ()) for word in words))
+        group.update(dict.fromkeys(joined, joined))
+    return [" / ".join(sorted(group[next(iter(own))])) if own else "" for own in found]
+
+
+def _lengths(fields: RecordArrays, runs: int) -> dict[int, str]:
+    """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
+    own = np.flatnonzero((fields.metric.among([_LENGTH]) == 0) & (fields.run.codes < runs))
+    found: dict[int, float] = {}
+    for run, value in zip(fields.run.codes[own].tolist(), fields.value[own].tolist(), strict=True):
+        if value > 0:
+            found[run] = max(value, found.get(run, 0.0))
+    return {run: f"{value:.0f}" for run, value in found.items()}

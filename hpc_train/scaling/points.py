@@ -1,0 +1,211 @@
+"""Runs -> one row per point: the numbers of runs, and the means of the ok runs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
+from hpc_train.scaling.confidence_intervals import IntervalArrays, harmonic_means, means
+from hpc_train.scaling.efficiency_and_cost_formulas import hours, hours_per_million
+from hpc_train.scaling.group_reductions import (
+    NAN,
+    Floats,
+    Moments,
+    least,
+    moments,
+    most,
+    numbers,
+    only,
+    sums,
+)
+from hpc_train.scaling.record_arrays import Ints, Mask, codes, firsts
+from hpc_train.scaling.runs import OK
+
+# The numbers of ranks and GPUs distinguish points only if nodes are not recorded.
+KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
+
+
+_EXTREMES = {"same": only, "least": least, "most": most}
+
+TO_TRAIN = "time to train"
+
+
+class Grouped(NamedTuple):
+    """Runs with the numbers of their point and of its series, points in the order of the table.
+
+    `first` is the first run of each point, `labels` are the names of the series.
+    """
+
+    runs: pd.DataFrame
+    ok: Mask
+    point: Ints
+    series: Ints
+    first: Ints
+    labels: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return len(self.first)
+
+    @property
+    def of_point(self) -> Ints:
+        """The series of each point."""
+        return self.series[self.first]
+
+    def ok_only(self, name: str) -> Floats:
+        """Return a column, NaN if the run is not ok."""
+        return np.where(self.ok, numbers(self.runs, name), NAN)
+
+
+def grouped(runs: pd.DataFrame) -> Grouped:
+    """Number the points: series in order of appearance, in each of them the smallest point "
+    "first."""
+    series, labels = pd.factorize(runs["series"])
+    point = codes([runs[name] for name in KEY])
+    first = firsts(point)
+    sizes = [column[first] for column in sizes_of(runs)]
+    order = np.lexsort((*sizes[::-1], series[first]))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    ok = (runs["state"] == OK).to_numpy(dtype=bool)
+    names = tuple(str(label) for label in labels)
+    return Grouped(runs, ok, place[point], series.astype(np.int64), first[order], names)
+
+
+def sizes_of(runs: pd.DataFrame) -> tuple[Floats, ...]:
+    """Return the sort keys of the size: GPUs, ranks and nodes, NaN if unknown."""
+    return (numbers(runs, "gpus"), numbers(runs, "ranks"), numbers(runs, "nodes"))
+
+
+def rates_by(groups: Grouped, basis: Sequence[str], work: Floats) -> Floats:
+    """Return how much work each run does in a second, by the basis and the work of its point.
+
+    It is a throughput, or the inverse of a time. NaN if a run is not ok, or has no positive value.
+    """
+    of_run, rates = np.array(basis, dtype=object)[groups.point], np.full(len(groups.point), NAN)
+    for name in set(basis):
+        rates = np.where(of_run == name, _inverse_times(groups, name), rates)
+    return rates * work[groups.point]
+
+
+def _inverse_times(groups: Grouped, basis: str) -> Floats:
+    values = groups.ok_only(BASIS_COLUMNS[basis])
+    with np.errstate(divide="ignore", over="ignore"):
+        rate = values if BASES[basis].is_rate else 1 / values
+    return np.where((values > 0) & np.isfinite(rate), rate, NAN)
+
+
+def bases_of(groups: Grouped, mixed: Collection[str] = ()) -> list[str]:
+    """Return the quantity by which each point is compared, the same for all points of a series.
+
+    The first of throughput (in samples, in tokens), epoch time, step time and time to train that
+    every ok run of the series has; failing that, the first that any has. Of the `mixed` series,
+    whose batch changes with the size, the time to train counts first.
+    """
+    size, names = len(groups.labels), list(BASES)
+    every = np.bincount(groups.series[groups.ok], minlength=size)
+    known = (~np.isnan(_inverse_times(groups, name)) for name in names)
+    have = np.array([np.bincount(groups.series[one], minlength=size) for one in known])
+    whole, some = (have > 0) & (have == every), have > 0
+    chosen = np.where(whole.any(0), whole.argmax(0), some.argmax(0))
+    trained = names.index(TO_TRAIN)
+    is_mixed = np.array([label in mixed for label in groups.labels], dtype=bool)
+    chosen = np.where(is_mixed & whole[trained], trained, chosen)
+    return [names[index] for index in chosen[groups.of_point]]
+
+
+def point_columns(groups: Grouped, confidence: float) -> dict[str, Any]:
+    """Return the columns of the points that need no baseline.
+
+    Means over runs are arithmetic for times and harmonic for rates (Hoefler and Belli, SC15).
+    """
+    first = groups.runs.iloc[groups.first]
+    columns: dict[str, Any] = {name: first[name].array for name in (*KEY, "cpus_per_task")}
+    columns |= _counts(groups) | _over_runs(groups, confidence)
+    ranks = numbers(groups.runs, "ranks")[groups.first]
+    columns["samples_per_second_per_rank"] = columns["samples_per_second"] / ranks
+    return columns
+
+
+def limited(name: str, limits: IntervalArrays) -> dict[str, Floats]:
+    """Return the three columns of a quantity with limits."""
+    return {name: limits.value, f"{name}_low": limits.low, f"{name}_high": limits.high}
+
+
+def not_ok(states: Counter[str]) -> str:
+    """Return `1 FAILED, 2 MISSING, 1 without a result`; nothing when all are ok."""
+    words = {"UNPARSED": "without a result"}
+    return ", ".join(f"{n} {words.get(state, state)}" for state, n in sorted(states.items()))
+
+
+def _counts(groups: Grouped) -> dict[str, Any]:
+    states = [Counter[str]() for _ in groups.first]
+    failed = np.flatnonzero(~groups.ok)
+    for point, state in zip(groups.point[failed], groups.runs["state"].iloc[failed], strict=True):
+        states[point][str(state)] += 1
+    used: list[set[str]] = [set() for _ in groups.first]
+    known = np.flatnonzero((groups.runs["transport"] != "").to_numpy(dtype=bool))
+    transports = groups.runs["transport"].iloc[known]
+    for point, transport in zip(groups.point[known], transports, strict=True):
+        used[point].add(transport)
+    cut = groups.ok & groups.runs["whole_seconds"].to_numpy(dtype=bool)
+    return {
+        "n_ok": np.bincount(groups.point[groups.ok], minlength=groups.size),
+        "n_submitted": np.bincount(groups.point, minlength=groups.size),
+        "not_ok": [not_ok(counts) for counts in states],
+        "transport": [" / ".join(sorted(names)) for names in used],
+        "whole_seconds": np.bincount(groups.point[cut], minlength=groups.size) > 0,
+    }
+
+
+def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
+    """Return the metrics that are aggregated over runs, by the rule of each."""
+    found: dict[str, Any] = {}
+    for metric in POINT_METRICS:
+        if metric.over_runs in _EXTREMES:
+            extreme = _EXTREMES[metric.over_runs]
+            found[metric.key] = extreme(groups.ok_only(metric.key), groups.point, groups.size)
+        elif metric.over_runs == "mean":
+            own = moments(groups.ok_only(metric.key), groups.point, groups.size)
+            # Quantiles of Student's t take longer than all means, so only for intervals that are
+            # shown.
+            found |= (
+                limited(metric.key, means(own, confidence))
+                if metric.limits
+                else {metric.key: own.mean}
+            )
+        elif metric.over_runs == "harmonic":
+            rates = groups.ok_only(metric.key)
+            with np.errstate(divide="ignore", over="ignore"):
+                times = np.where(rates > 0, 1 / rates, NAN)
+            limits = harmonic_means(moments(times, groups.point, groups.size), confidence)
+            found |= limited(metric.key, limits) if metric.limits else {metric.key: limits.value}
+    return found
+
+
+def cost_columns(
+    groups: Grouped, basis: Sequence[str], columns: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the hours for a million samples, or tokens if these are what a point counts."""
+    tokens = np.array([BASES[name].item == "tokens" for name in basis], dtype=bool)
+    rate = np.where(tokens, columns["tokens_per_second"], columns["samples_per_second"])
+    gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    gpus, nodes = (np.where(units > 0, units, NAN) for units in (gpus, nodes))
+    wall = sums(numbers(groups.runs, "wall_s"), groups.point, groups.size)
+    return {
+        "gpu_hours_per_million": hours_per_million(gpus, rate),
+        "node_hours_per_million": hours_per_million(nodes, rate),
+        "gpu_hours_spent": hours(gpus, wall),
+    }
+
+
+def variation(rates: Moments) -> Floats:
+    """Return the coefficient of variation between the runs of each point, NaN for one run."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(rates.variance) / rates.mean

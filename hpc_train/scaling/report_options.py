@@ -1,0 +1,63 @@
+"""Options of a report, and the target that a training should reach."""
+
+from typing import Literal
+
+from hpc_train.base.value import Value
+from hpc_train.jobs.log_selection import Search
+from hpc_train.runs.expected_study import Bands
+
+
+class Target(Value, frozen=True, kw_only=True):
+    """An accuracy (a fraction) to be reached from below, or a loss from above."""
+
+    metric: Literal["accuracy", "loss"]
+    value: float
+
+    @property
+    def higher(self) -> bool:
+        """Whether a higher value is better."""
+        return self.metric == "accuracy"
+
+    def __str__(self) -> str:
+        """Return it as `accuracy >= 0.93`."""
+        return f"{self.metric} {'>=' if self.higher else '<='} {self.value:g}"
+
+
+class Paper(Value, frozen=True, kw_only=True):
+    """How figures are drawn: their width in inches (None: for a screen), with a title or not."""
+
+    width: float | None = None
+    title: bool = True
+
+
+SCREEN = Paper()
+
+
+class ReportOptions(Value, frozen=True, kw_only=True):
+    """Options of a report in addition to the table of points.
+
+    `figures`: draw the figures, or only the main one, in the formats of `images` (svg, png, pdf,
+    inline). `wide`: all columns. `allow_mixed`: conditions that may differ within a series.
+    `bands`: the level is that of each interval, or of all intervals of a series together.
+    `forecast`: the multiple of the largest measured size to which fits are extrapolated, above 2
+    only with `force`. `against`: the study or report that is the reference of the regression gate,
+    searched with `search`. `details`: include the details of each run. `target`: report the samples
+    and the time to reach it. `digests`: compute the digests of the logs. `paper`: the size of the
+    figures. `columns`: the width of the table of points in characters.
+    """
+
+    images: tuple[str, ...] = ("svg", "png")
+    paper: Paper = SCREEN
+    columns: int = 100
+    main_figure_only: bool = False
+    wide: bool = False
+    figures: bool = False
+    details: bool = False
+    digests: bool = False
+    allow_mixed: tuple[str, ...] = ()
+    bands: Bands = "pointwise"
+    forecast: float | None = None
+    force: bool = False
+    against: str | None = None
+    target: Target | None = None
+    search: Search | None = None

@@ -1,0 +1,490 @@
+"""Point table -> laws of scaling fitted to each series.
+
+All three laws are linear in their coefficients c >= 0, so that a fit needs no start value and has
+one solution. Amdahl and USL in the relative time per resource, Gustafson in the speedup itself:
+
+    Amdahl     q/S = c0 + c1 q                        f = c1/(c0 + c1)
+    Gustafson  S   = c0 + c1 q                        f' = c0/(c0 + c1)
+    USL        q/S = c0 + c1 (q - 1) + c2 q (q - 1)   a = c1/c0, b = c2/c0
+
+USL is highest at q* = sqrt((c0 - c1)/c2).
+
+The scale L (1/c0 or c0 + c1, the speedup at q = 1) is fitted too: the baseline is a measurement
+like the others. Squares of relative residuals are least; a parameter is a ratio of coefficients
+and has Fieller's interval. At most one law of a series is shown (`law_selection`).
+
+Sources: G. M. Amdahl, AFIPS 30, 1967. J. L. Gustafson, CACM 31(5), 1988. N. J. Gunther, Guerrilla
+Capacity Planning, Springer 2007, chapter 4, also for q*. E. C. Fieller, J. R. Stat. Soc. B 16,
+1954.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from itertools import combinations
+from typing import Any, NamedTuple
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from hpc_train.base.errors import ReportError
+from hpc_train.scaling.confidence_intervals import CONFIDENCE, f_above, students_t
+from hpc_train.scaling.group_reductions import Floats, numbers
+from hpc_train.scaling.record_arrays import Ints, Mask
+from hpc_train.scaling.scaling_fit import LAW_NAMES, LEAST_SIZES, CurvePoint, Fit, Law, Parameter
+
+REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
+CURVE_POINTS = 65
+# Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 14 %.
+DOUBT_PER_DOUBLING = 0.05
+# Parameters, and the square of the peak, as ratios of two sums of coefficients.
+RATIOS: dict[Law, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
+    "amdahl": {"f": ((0, 1), (1, 1))},
+    "gustafson": {"f'": ((1, 0), (1, 1))},
+    "usl": {"a": ((0, 1, 0), (1, 0, 0)), "b": ((0, 0, 1), (1, 0, 0))},
+}
+SCALE: dict[Law, tuple[int, ...]] = {"amdahl": (1, 1), "gustafson": (1, 1), "usl": (1, 0, 0)}
+SUPERLINEAR = "superlinear: the efficiency is above 100 % at some size"
+PEAK = ((1, -1, 0), (0, 0, 1))
+_NOWHERE = np.empty(0, dtype=np.int64)
+
+
+def fits(
+    points: pd.DataFrame, forecast: float | None = None, *, force: bool = False
+) -> tuple[Fit, ...]:
+    """Fit Amdahl's, Gustafson's and Gunther's laws to each series of a point table.
+
+    Weak scaling has Gustafson's law, all other Amdahl's; Gunther's USL is fitted to both. A law is
+    refused if there are too few sizes, if the series is superlinear, if it does not fit, or if the
+    other one fits better.
+
+    Raises:
+        ReportError: a forecast beyond twice the largest measured size, without `force`.
+    """
+    reach = _reach(forecast, force=force)
+    weak = set(points["series"][points["regime"] == "weak"])
+    usable = points[points["regime"] != "mixed"]
+    usable = usable[_countable(usable["ideal"]) & _countable(usable["speedup"])]
+    places = usable.groupby("series", sort=False).indices
+    q, value, low, high = (
+        numbers(usable, name) for name in ("ideal", "speedup", "speedup_low", "speedup_high")
+    )
+    rounded = np.round(value / q, 3)
+    larger = np.where(np.isnan(low), rounded, low / q) > 1
+    smaller = np.where(np.isnan(high), rounded, high / q) < 1
+    # The rule of the flag `superlinear`.
+    above: Mask = np.where(q > 1, larger, (q < 1) & smaller)
+    sizes = FittedSizes(
+        q=q,
+        speedup=value,
+        runs=numbers(usable, "n_ok"),
+        variation=numbers(usable, "cv"),
+        above=above,
+        on_one_node=numbers(usable, "nodes") == 1,
+    )
+    found: list[Fit] = []
+    # Many foreign logs may each be a series without a second size: no frame for those.
+    for series in points["series"].unique():
+        own = sizes.at(np.asarray(places.get(series, _NOWHERE), dtype=np.int64))
+        count = len(set(own.q.tolist()))
+        laws: tuple[Law, ...] = ("gustafson" if series in weak else "amdahl", "usl")
+        each = []
+        for law in laws:
+            if count < LEAST_SIZES[law]:
+                refused = f"needs {LEAST_SIZES[law]} sizes, there are {count}"
+            else:
+                refused = SUPERLINEAR if own.above.any() else ""
+            if refused:
+                each.append(Fit(series=str(series), law=law, points=len(own.q), refused=refused))
+            else:
+                each.append(_fit(str(series), law, own, reach))
+        found += selected(tuple(each))
+    return tuple(found)
+
+
+def _reach(forecast: float | None, *, force: bool) -> float:
+    if forecast is None:
+        return REACH
+    if not 1 <= forecast <= MOST_REACH:
+        raise ReportError(
+            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to "
+            f"{REACH:g}, and with --force to {MOST_REACH:g}",
+            f"--forecast {REACH:g}",
+        )
+    if forecast > REACH and not force:
+        raise ReportError(
+            f"a forecast of {forecast:g} times the largest measured size; beyond {REACH:g} times, "
+            "forecasts are not reliable",
+            f"measure a larger size, or force it: --forecast {forecast:g} --force",
+        )
+    return forecast
+
+
+def _fit(series: str, law: Law, own: FittedSizes, reach: float) -> Fit:
+    q, noise = own.q, noise_of(own.runs, own.variation)
+    solved = solve(law, q, own.speedup, noise)
+    if not np.asarray(SCALE[law]) @ solved.c > 0:
+        refused = "does not fit with a positive speedup at q = 1"
+        return Fit(series=series, law=law, points=len(q), refused=refused)
+    fit = Fit(
+        series=series,
+        law=law,
+        points=len(q),
+        largest_q=float(q.max()),
+        rms=solved.rms,
+        lack_of_fit_p=lack_of_fit(solved, noise),
+        aicc=aicc(solved, noise),
+        refused=misfit(solved, noise),
+    )
+    if fit.refused:
+        return fit
+    peak = _peak(solved)
+    return msgspec.structs.replace(
+        fit,
+        parameters=_parameters(solved),
+        peak=None if isinstance(peak, str) else peak,
+        no_peak=peak if isinstance(peak, str) else "",
+        curve=_curve(solved, q, reach),
+        notes=_notes(own, reach),
+    )
+
+
+def _parameters(solved: Solution) -> tuple[Parameter, ...]:
+    found = []
+    for name, (over, under) in RATIOS[solved.law].items():
+        value, low, high = ratio(solved, over, under)
+        if solved.law != "usl" and high is not None:
+            high = min(high, 1.0)
+        found.append(Parameter(name=name, value=value, low=low, high=high))
+    return (*found, _scale(solved))
+
+
+def _scale(solved: Solution) -> Parameter:
+    at_one = np.asarray(SCALE[solved.law], dtype=np.float64)
+    value = float(at_one @ solved.c)
+    half = float(half_width(solved, at_one))
+    low, high = max(value - half, 0.0), value + half
+    if solved.law == "gustafson":
+        return Parameter(name="L", value=value, low=low, high=high)
+    return Parameter(name="L", value=1 / value, low=1 / high, high=1 / low if low > 0 else None)
+
+
+def _peak(solved: Solution) -> Parameter | str:
+    """Return USL's q* = sqrt((1 - a)/b), or the reason why there is none."""
+    if solved.law != "usl":
+        bound = 1 / solved.c[1] if solved.law == "amdahl" and solved.c[1] > 0 else np.inf
+        return f"stays below {bound:.3g}" if np.isfinite(bound) else "no upper bound"
+    b = solved.c[2]
+    if not b > half_width(solved, np.array([0.0, 0.0, 1.0])):
+        return "the interval of b includes 0"
+    square, low, high = ratio(solved, *PEAK)
+    if not square > 1:
+        return "highest at the baseline or below"
+    if low is None or high is None:
+        return "its interval is unbounded"
+    value, low, high = (float(np.sqrt(one)) for one in (square, low, high))
+    return Parameter(name="q*", value=value, low=max(low, 1.0), high=high)
+
+
+def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
+    largest = float(q.max())
+    doublings = largest * 2.0 ** np.arange(1, int(np.log2(reach)) + 1)
+    smooth = np.geomspace(float(q.min()), reach * largest, CURVE_POINTS)
+    at = np.unique([*q, *smooth, *doublings])
+    # USL has no value at some sizes below the baseline's, where contention is more than all work.
+    at = at[basis(solved.law, at) @ solved.c > 0]
+    columns = basis(solved.law, at)
+    middle, half = columns @ solved.c, half_width(solved, columns)
+    # The uncertainty of an extrapolation grows with each doubling, even if the points agree.
+    half = np.maximum(half, middle * DOUBT_PER_DOUBLING * np.maximum(np.log2(at / largest), 0))
+    low, high = np.maximum(middle - half, 0), middle + half
+    if solved.law != "gustafson":
+        with np.errstate(divide="ignore"):
+            middle, low, high = at / middle, at / high, at / low
+    return tuple(
+        CurvePoint(
+            q=float(size),
+            speedup=float(value),
+            low=float(least),
+            high=float(most) if np.isfinite(most) else None,
+            measured=bool(size <= largest),
+        )
+        for size, value, least, most in zip(at, middle, low, high, strict=True)
+    )
+
+
+def _notes(own: FittedSizes, reach: float) -> tuple[str, ...]:
+    notes = []
+    if reach > TRUSTED_REACH:
+        notes.append(f"not reliable: extrapolated to {reach:g} times the largest measured size")
+    elif reach > REACH:
+        notes.append(f"extrapolated to {reach:g} times the largest measured size")
+    if reach > 1 and own.on_one_node.all():
+        notes.append("measured on one node: the network between nodes is not included")
+    return tuple(notes)
+
+
+# No machine is larger; products of six such numbers are still numbers.
+LARGEST = 1e20
+
+
+class FittedSizes(NamedTuple):
+    """Columns of points: size and speedup, their runs and the variation between them.
+
+    `above`: the speedup is above the ideal one. A missing number of nodes is not one node.
+    """
+
+    q: Floats
+    speedup: Floats
+    runs: Floats
+    variation: Floats
+    above: Mask
+    on_one_node: Mask
+
+    def at(self, places: Ints) -> FittedSizes:
+        """Return some of the points."""
+        return FittedSizes._make(column[places] for column in self)
+
+
+def _countable(sizes: pd.Series[float]) -> Mask:
+    found: Mask = ((sizes >= 1 / LARGEST) & (sizes <= LARGEST)).to_numpy(dtype=bool)
+    return found
+
+
+# Residuals of the laws of a series, and the noise between its runs -> the law that is shown.
+#
+# With repetitions, an F test of lack of fit decides whether a law fits; without them, the residual
+# does. Of several laws that fit, the one with the lowest AICc is shown.
+
+LEVEL = 0.05
+# Without repetitions, a larger residual is not taken for noise.
+MOST_RESIDUAL = 0.1
+# Squares of larger numbers are not needed to refuse a law.
+_MOST = 1e100
+
+
+class Noise(NamedTuple):
+    """Runs of each point, and the noise between them: relative sum of squares and its freedom."""
+
+    runs: Floats
+    squares: float
+    freedom: float
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether there are repetitions; equal digits in each of them are no noise."""
+        return self.freedom > 0 and self.squares > self.freedom * LEAST_SCATTER**2
+
+    @property
+    def relative(self) -> float:
+        """The standard deviation between runs of a point, relative to their mean."""
+        return float(np.sqrt(self.squares / self.freedom)) if self.freedom > 0 else float("nan")
+
+
+def noise_of(runs: Floats, variation: Floats) -> Noise:
+    """Return the noise between the runs of some points, from their columns `n_ok` and `cv`."""
+    runs = np.maximum(np.nan_to_num(runs, nan=1.0), 1.0)
+    variation = np.minimum(variation, _MOST)
+    known = (runs > 1) & ~np.isnan(variation)
+    squares = float(np.sum((runs[known] - 1) * variation[known] ** 2))
+    return Noise(runs, squares, float(np.sum(runs[known] - 1)))
+
+
+def lack_of_fit(solved: Solution, noise: Noise) -> float | None:
+    """Return the probability p of residuals this large if the law holds; None without repetitions.
+
+    F = (sum n r^2/(m - k))/(sum (n - 1) s^2/(N - m)) for m points of n runs, N in all, residuals r,
+    relative standard deviations s between runs, and k coefficients; p is the upper tail of F with
+    m - k and N - m degrees of freedom (N. R. Draper and H. Smith, Applied Regression Analysis,
+    Wiley 1998, section 2.1).
+    """
+    freedom = len(solved.residuals) - len(solved.c)
+    if not noise.is_measured or freedom < 1:
+        return None
+    squares = float(np.sum(noise.runs * np.minimum(np.abs(solved.residuals), _MOST) ** 2))
+    ratio = (squares / freedom) / (noise.squares / noise.freedom)
+    return f_above(freedom, noise.freedom, min(ratio, _MOST))
+
+
+def aicc(solved: Solution, noise: Noise) -> float | None:
+    """Return N ln(R/N) + 2 k + 2 k (k + 1)/(N - k - 1); None if N is k + 1 or less.
+
+    R is the residual sum of squares of N runs (of N points without repetitions), k the number of
+    coefficients and one for the variance (C. M. Hurvich and C.-L. Tsai, Biometrika 76, 1989).
+    """
+    runs = noise.runs if noise.is_measured else np.ones_like(noise.runs)
+    within = noise.squares if noise.is_measured else 0.0
+    squares = within + float(np.sum(runs * np.minimum(np.abs(solved.residuals), _MOST) ** 2))
+    n, k = float(runs.sum()), len(solved.c) + 1
+    if n <= k + 1:
+        return None
+    # Digits beyond the sixth are no evidence for a law.
+    variance = max(squares / n, LEAST_SCATTER**2)
+    return float(n * np.log(variance) + 2 * k + 2 * k * (k + 1) / (n - k - 1))
+
+
+def misfit(solved: Solution, noise: Noise) -> str:
+    """Return why a law does not fit; empty if it does."""
+    p, shown = lack_of_fit(solved, noise), f"residual {100 * solved.rms:.2g} %"
+    if p is None:
+        limit = f"more than {100 * MOST_RESIDUAL:g} %, without repetitions"
+        return f"does not fit: {shown}, {limit}" if solved.rms > MOST_RESIDUAL else ""
+    if p >= LEVEL:
+        return ""
+    small = f"p {p:.1g}" if p >= 0.001 else "p < 0.001"
+    return f"does not fit: {shown}, {100 * noise.relative:.2g} % between runs (F test, {small})"
+
+
+def selected(fits: tuple[Fit, ...]) -> tuple[Fit, ...]:
+    """Refuse each law of a series that fits, but has a higher AICc than another one."""
+    known = [fit for fit in fits if not fit.refused]
+    if len(known) < 2:
+        return fits
+    # The first one of equal ones has fewer coefficients.
+    best = min(known, key=lambda fit: np.inf if fit.aicc is None else fit.aicc)
+    return tuple(fit if fit is best or fit.refused else _second(fit, best) for fit in fits)
+
+
+def _second(fit: Fit, best: Fit) -> Fit:
+    by = "" if None in (fit.aicc, best.aicc) else f" by {(fit.aicc or 0) - (best.aicc or 0):.2g}"
+    why = f"{LAW_NAMES[best.law]} has a lower AICc{by}"
+    return Fit(
+        series=fit.series,
+        law=fit.law,
+        points=fit.points,
+        largest_q=fit.largest_q,
+        rms=fit.rms,
+        lack_of_fit_p=fit.lack_of_fit_p,
+        aicc=fit.aicc,
+        refused=why,
+    )
+
+
+# A law of scaling that is linear in its coefficients -> its solution by least squares.
+#
+# Squares of relative residuals are least, and no coefficient is below 0 (C. L. Lawson and R. J.
+# Hanson, Solving Least Squares Problems, Prentice-Hall 1974, chapter 23). `scaling_fits` describes
+# the coefficients of each law.
+
+# Digits beyond the sixth are not significant: a perfect fit by chance gives no bounds.
+LEAST_SCATTER = 1e-6
+
+
+class Solution(NamedTuple):
+    """Coefficients, their covariance, Student's t of the interval, and the relative residuals.
+
+    `rms` is the root mean square of the residuals.
+    """
+
+    law: Law
+    c: Floats
+    covariance: Floats
+    t: float
+    residuals: Floats
+    rms: float
+
+
+def _not_negative(columns: Floats, inverse: Floats, wanted: Floats) -> Floats:
+    """Return the coefficients of 0 or above with the least squares.
+
+    They are the plain solution for those that are above 0; `inverse` is the pseudo-inverse of all
+    columns. A law has three at most, so that each choice of them is tried, unless all are clearly
+    above 0; the import of scipy.optimize takes longer than a whole report.
+    """
+    count = columns.shape[1]
+    every: Floats = inverse @ wanted
+    if every.min() > LEAST_SCATTER * every.max():
+        return every
+    best, least = np.zeros(count), float(wanted @ wanted)
+    for size in range(1, count + 1):
+        for chosen in map(list, combinations(range(count), size)):
+            found = every if size == count else _plain(columns[:, chosen], wanted)
+            rest = wanted - columns[:, chosen] @ found
+            if (found >= 0).all() and float(rest @ rest) < least:
+                best, least = np.zeros(count), float(rest @ rest)
+                best[chosen] = found
+    return best
+
+
+def _plain(columns: Floats, wanted: Floats) -> Floats:
+    if columns.shape[1] == 1:
+        # The columns have the length 1.
+        found: Floats = wanted @ columns
+        return found
+    return np.asarray(np.linalg.lstsq(columns, wanted, rcond=None)[0], dtype=np.float64)
+
+
+def basis(law: Law, q: Floats) -> Floats:
+    """Return the design matrix of a law, a row for each size."""
+    columns = [np.ones_like(q), q - 1, q * (q - 1)] if law == "usl" else [np.ones_like(q), q]
+    return np.stack(columns, axis=-1)
+
+
+def solve(law: Law, q: Floats, speedup: Floats, noise: Noise | None = None) -> Solution:
+    """Minimise the relative residuals with all coefficients at 0 or above.
+
+    The variance of a point's mean is inverse to its number of runs. With repetitions the variance
+    of a run is that of residuals and noise together, with the degrees of freedom of all runs.
+    """
+    target = speedup if law == "gustafson" else q / speedup
+    runs = np.ones_like(q) if noise is None else noise.runs
+    weight = np.sqrt(runs / runs.mean())
+    relative = basis(law, q) / target[:, np.newaxis]
+    weighted = relative * weight[:, np.newaxis]
+    # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
+    length = np.linalg.norm(weighted, axis=0)
+    columns = weighted / length
+    inverse = np.linalg.pinv(columns)
+    c = _not_negative(columns, inverse, weight) / length
+    freedom = len(q) - len(c)
+    residuals = relative @ c - 1
+    squares = float(np.sum((weight * residuals) ** 2))
+    if noise is not None and noise.is_measured:
+        freedom += int(noise.freedom)
+        squares += noise.squares / float(runs.mean())
+    scatter = max(float(np.sqrt(squares / freedom)), LEAST_SCATTER)
+    covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
+    t = _t_of(freedom)
+    rms = float(np.sqrt(np.mean(residuals**2)))
+    return Solution(law, c, covariance, t, residuals, rms)
+
+
+# Most series have the same number of sizes.
+@cache
+def _t_of(freedom: int) -> float:
+    return float(students_t(freedom, CONFIDENCE))
+
+
+def ratio(solved: Solution, over: Any, under: Any) -> tuple[float, float | None, float | None]:
+    """Return the ratio of two sums of coefficients, with Fieller's limits, none of them below 0."""
+    u, v = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
+    c, covariance = solved.c, solved.covariance
+    variances = (u @ covariance @ u, v @ covariance @ v, u @ covariance @ v)
+    low, high = (float(x) for x in fieller_limits(u @ c, v @ c, variances, solved.t))
+    if not np.isfinite(high):
+        return float(u @ c / (v @ c)), None, None
+    return float(u @ c / (v @ c)), max(low, 0.0), max(high, 0.0)
+
+
+def half_width(solved: Solution, sums: Floats) -> Floats:
+    """Return the half widths of intervals of sums of coefficients."""
+    variance = np.einsum("...j,jk,...k->...", sums, solved.covariance, sums)
+    # Rounding can make the variance of an exactly known sum slightly negative.
+    half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
+    return half
+
+
+def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:
+    """Return the limits of a/b for estimates with variances (of a, of b, covariance).
+
+    They are infinite where b is less than t standard errors from zero: no ratio is excluded then.
+    """
+    var_a, var_b, both = variances
+    bound = b**2 - t**2 * var_b
+    # The discriminant in a form without cancellation of large numbers.
+    inner = b**2 * var_a + a**2 * var_b - 2 * a * b * both - t**2 * (var_a * var_b - both**2)
+    root = t * np.sqrt(np.maximum(inner, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        low, high = (a * b - t**2 * both - root) / bound, (a * b - t**2 * both + root) / bound
+    return np.where(bound > 0, low, -np.inf), np.where(bound > 0, high, np.inf)

@@ -1,0 +1,413 @@
+"""Run table -> one row per point with speedup and efficiency against its baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.base.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
+from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.scaling.baseline_and_half_size_points import baselines, halves, refused
+from hpc_train.scaling.caveats import in_one_session
+from hpc_train.scaling.comparable_series import common_baselines, comparable_series
+from hpc_train.scaling.confidence_intervals import (
+    CONFIDENCE,
+    Differences,
+    IntervalArrays,
+    block_codes,
+    corrected,
+    differences,
+    divided,
+    noise_limit,
+    welch,
+)
+from hpc_train.scaling.efficiency_and_cost_formulas import (
+    doubling_efficiency,
+    karp_flatt,
+    price_per_million,
+)
+from hpc_train.scaling.group_reductions import NAN, Floats, Moments, moments
+from hpc_train.scaling.points import (
+    KEY,
+    Grouped,
+    bases_of,
+    cost_columns,
+    grouped,
+    limited,
+    point_columns,
+    rates_by,
+    sizes_of,
+    variation,
+)
+from hpc_train.scaling.quality_flag import Flag, FlagCode
+from hpc_train.scaling.record_arrays import Ints, Mask
+from hpc_train.scaling.scaling_regime import regimes, work_units
+
+COUNTS = (
+    *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",
+    *(metric.key for metric in POINT_METRICS if metric.counts),
+)  # fmt: skip
+# The batch size precedes the number of runs, as in the points table.
+_BATCH, *_OTHERS = (
+    f"{metric.key}{limit}"
+    for metric in POINT_METRICS
+    for limit in (("", "_low", "_high") if metric.limits else ("",))
+)
+COLUMNS = (
+    *KEY, "cpus_per_task", "regime", "basis", "assumption", "looks_weak", "work", "is_baseline",
+    "is_common_baseline", "is_paired", _BATCH, "n_ok", "n_submitted",
+    "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
+)  # fmt: skip
+FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
+PointArrays = Mapping[str, Any]
+
+
+def speedup_frame(
+    runs: pd.DataFrame, study: ExpectedStudy, confidence: float = CONFIDENCE
+) -> pd.DataFrame:
+    """Return one row per point (series, nodes, GPUs and tasks per node), from `run_frame`'s rows.
+
+    speedup S = t(p0)/t(p), t the time of a unit of work: 1/X of a throughput X, else the epoch
+    time, the step time or the time to train, of which `work` units are done (`work_units`). ideal
+    q = ratio of GPUs, of ranks where there are none; efficiency E = S/q, for strong and weak
+    scaling alike. The baseline is 1 exactly, without an interval. Where the baseline has no ok run,
+    or the regime is mixed, S and E are NaN and `note` says why; but where each ok run of a mixed
+    series has its time to train, that is t. `doubling` S(2p)/(2 S(p))
+    is a direct ratio of two points, the point of half the size being of the same series.
+
+    Raises:
+        ReportError: the recorded batches contradict `study.scaling`.
+    """
+    groups = grouped(runs)
+    found = regimes(groups.runs, study.scaling)
+    basis = bases_of(groups, {label for label, regime in found.items() if regime == "mixed"})
+    units = work_units(groups, basis, study.scaling)
+    columns = {**point_columns(groups, confidence), "basis": basis, **units}
+    columns |= cost_columns(groups, basis, columns)
+    times = [not BASES[name].is_rate for name in basis]
+    columns["whole_seconds"] &= np.array(times, dtype=bool)
+    columns["confidence"] = np.full(groups.size, confidence)
+    per_million = columns["gpu_hours_per_million"]
+    columns["cost_per_million"] = price_per_million(per_million, study.price_per_gpu_hour)
+    added, base = against(groups, study, columns)
+    columns |= added
+    columns["flags"] = point_flags(groups, columns, base, study.gates.efficiency)
+    return _typed(columns)
+
+
+def _typed(columns: dict[str, Any]) -> pd.DataFrame:
+    types = {**dict.fromkeys(COUNTS, "Int64"), **dict.fromkeys(FLOATS, "float64")}
+    # A list of tuples of one length would become columns.
+    flags = pd.Series(columns["flags"], dtype=object)
+    frame: pd.DataFrame = pd.DataFrame({**columns, "flags": flags}, columns=pd.Index(COLUMNS))
+    typed: pd.DataFrame = frame.astype(types)
+    return typed
+
+
+def against(
+    groups: Grouped, study: ExpectedStudy, columns: PointArrays
+) -> tuple[dict[str, Any], Ints]:
+    """Return the columns that need a baseline, and the point that is the baseline of each.
+
+    `columns` are those of the points; -1 is no baseline.
+    """
+    every = np.arange(groups.size)
+    rates = rates_by(groups, columns["basis"], columns["work"])
+    kind = pd.factorize(np.array(columns["basis"], dtype=object))[0].astype(np.int64)
+    sides = samples(rates, groups, kind)
+    found = baselines(groups, study)
+    base = refused(groups, found, sides.of(found.point).number, columns)
+    level = _levels(groups, study, sides, (base.point, columns["confidence"]))
+    q = ideal(groups, base.point)
+    speedup = _one(sides.ratio(base.point, level), base.point == every)
+    mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
+    common = np.where(mixed, -1, _common(groups, study, sides, columns))
+    half = np.where(mixed, -1, halves(groups))
+    doubled = sides.ratio(half, level)
+    added: dict[str, Any] = {
+        "is_baseline": base.point == every,
+        "in_one_session": np.isnan(level),
+        "is_paired": sides.pairs(np.where(base.point == every, -1, base.point)).complete,
+        "ideal": q,
+        "note": base.note,
+        "usable": sides.moments.number,
+        "base_usable": sides.of(base.point).number,
+        "cv": variation(moments(rates, groups.point, groups.size)),
+        "accuracy_change_pp": 100 * (columns["accuracy"] - _pick(columns["accuracy"], base.point)),
+        **limited("speedup", speedup),
+        **limited("efficiency", divided(speedup, q)),
+        **limited(
+            "doubling",
+            IntervalArrays(
+                *(doubling_efficiency(np.ones_like(limit), _finite(limit)) for limit in doubled)
+            ),
+        ),
+        **limited("karp_flatt", _karp_flatt(speedup, np.where(mixed, NAN, q))),
+        "is_common_baseline": common == every,
+        **limited("common_speedup", _one(sides.ratio(common, level), common == every)),
+    }
+    return added, base.point
+
+
+def _levels(
+    groups: Grouped, study: ExpectedStudy, sides: Samples, asked: tuple[Ints, Floats]
+) -> Floats:
+    """Return the level of the interval of each point; NaN where it promises too much.
+
+    Runs of one session do not show the differences between sessions. Of simultaneous intervals,
+    the m of a series have the level 1 - (1 - confidence)/m each (Bonferroni).
+    """
+    base, confidence = asked
+    if study.bands == "simultaneous":
+        repeated = np.fmin(sides.moments.number, sides.of(base).number) > 1
+        repeated &= (base >= 0) & (base != np.arange(groups.size))
+        each = np.bincount(groups.of_point, repeated, minlength=len(groups.labels))
+        confidence = 1 - (1 - confidence) / np.maximum(each, 1)[groups.of_point]
+    return np.where(in_one_session(groups.runs, groups), NAN, confidence)
+
+
+def _common(groups: Grouped, study: ExpectedStudy, sides: Samples, columns: PointArrays) -> Ints:
+    """Return the baseline that the series of each point share."""
+    comparable = comparable_series(groups, study, columns)
+    return common_baselines(groups, study, comparable, sides.moments.mean)
+
+
+def ideal(groups: Grouped, base: Ints) -> Floats:
+    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN if none is known."""
+    q = np.full(groups.size, NAN)
+    gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    for size in (nodes, ranks, gpus):
+        first = _pick(size, base)
+        known = (size > 0) & (first > 0)
+        q[known] = size[known] / first[known]
+    return q
+
+
+def _one(ratio: IntervalArrays, first: Mask) -> IntervalArrays:
+    """Set a baseline to 1 exactly: the ratio of a number to itself has no interval."""
+    limits = (np.where(first, NAN, ratio.low), np.where(first, NAN, ratio.high))
+    return IntervalArrays(np.where(first, 1.0, ratio.value), *limits)
+
+
+def _karp_flatt(speedup: IntervalArrays, q: Floats) -> IntervalArrays:
+    beyond = np.where(q > 1, q, NAN)
+    value, high, low = (karp_flatt(_finite(limit), beyond) for limit in speedup)
+    return IntervalArrays(value, low, high)
+
+
+def _finite(limit: Floats) -> Floats:
+    """Return a limit, NaN where it is beyond all numbers."""
+    return np.where(np.isfinite(limit) & (limit > 0), limit, NAN)
+
+
+def _pick(values: Floats, points: Ints) -> Floats:
+    return np.append(values, NAN)[points]
+
+
+class Samples(NamedTuple):
+    """The rates and the points of the runs; `kind` and `moments` have a value for each point.
+
+    The moments are those of logarithms. Points of another kind of rate are not compared. `block` is
+    the block of each run, -1 if it is not known.
+    """
+
+    rates: Floats
+    point: Ints
+    block: Ints
+    kind: Ints
+    moments: Moments
+
+    def of(self, points: Ints) -> Moments:
+        """Return the samples of other points."""
+        same = np.append(self.kind, -1)[points] == self.kind
+        return self.moments.of(np.where(same, points, -1))
+
+    def ratio(self, other: Ints, level: Floats) -> IntervalArrays:
+        """Return how many times as fast each point is as the corresponding other point.
+
+        `level` is the level of each interval, NaN for none.
+        """
+        independent = welch(self.moments, self.of(other), level)
+        return self.pairs(other).instead_of(independent, level)
+
+    def pairs(self, other: Ints) -> Differences:
+        """Return the differences of each point from the other one within the blocks."""
+        return differences(np.log(self.rates), self.point, self.block, other)
+
+
+def samples(rates: Floats, groups: Grouped, kind: Ints) -> Samples:
+    """Return the samples of points from the rates of runs; NaN is no rate."""
+    own = moments(np.log(rates), groups.point, groups.size)
+    return Samples(rates, groups.point, block_codes(groups.runs), kind, own)
+
+
+_OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
+# Same tolerance as the gate: a point that meets it is not flagged.
+_ROUNDING = 1e-9
+# Caches and memory explain less: superlinear speedups in the literature are below 1.3.
+IMPLAUSIBLE_EFFICIENCY = 1.5
+# Rounding of the mean of equal values.
+_SAME_VALUE = 1e-12
+
+
+# Noise of 40 % between steps raises their mean less above their median.
+_SLOW_STEPS = 1.1
+_ONE_SESSION = Flag(
+    FlagCode.ONE_SESSION,
+    "no interval; each size ran at a time of its own, and a change of the machine in between looks "
+    "like scaling; run the sizes in turns, as submit does",
+)
+
+
+class _Sample(NamedTuple):
+    """The ok runs of a point with a value: number, mean and variance."""
+
+    n: float
+    mean: float
+    variance: float
+
+
+def point_flags(
+    groups: Grouped, columns: Mapping[str, Any], base: Ints, gate: float | None
+) -> list[tuple[Flag, ...]]:
+    """Return the flags of each point from its columns; `base` is its baseline.
+
+    Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
+    baseline with the basis, and `in_one_session` of `tables.caveats`.
+    """
+    names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds", "speedup",
+             "efficiency", "efficiency_low", "samples_seen", "in_one_session")  # fmt: skip
+    lists = [np.asarray(columns[name]).tolist() for name in names]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
+    seen = _of_runs(groups)
+    outcomes = _outcomes(groups, rows, base)
+    times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
+    # How many times as long as the median step the mean step takes.
+    mean, median = (
+        moments(groups.ok_only(name), groups.point, groups.size).mean
+        for name in ("step_time_mean_s", "step_time_s")
+    )
+    uneven = mean / median
+    flags = []
+    for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
+        own = [*_alone(row, seen[point]), *_equal(times[row["basis"]][point]), *_ratio(row, gate)]
+        if uneven[point] > _SLOW_STEPS:
+            own.append(_slow_steps(row, uneven[point], uneven[first]))
+        if first >= 0 and not row["is_baseline"]:
+            if row["n_ok"] > 1 and row["base_usable"] == 1:
+                own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
+            if row["in_one_session"]:
+                own.append(_ONE_SESSION)
+            own += outcomes.get(point, [])
+            if row["whole_seconds"]:
+                of_basis = times[row["basis"]]
+                own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
+        flags.append(tuple(own))
+    return flags
+
+
+def _slow_steps(row: Mapping[str, Any], uneven: float, first: float) -> Flag:
+    detail = f"the mean step takes {uneven:.3g} times the median"
+    if row["efficiency"] > 0 and not row["is_baseline"]:
+        detail += f", and by the mean the speedup is {row['speedup'] * first / uneven:.2f}"
+    return Flag(FlagCode.SLOW_STEPS, detail)
+
+
+def _samples(groups: Grouped, name: str) -> list[_Sample]:
+    found: Moments = moments(groups.ok_only(name), groups.point, groups.size)
+    return [_Sample(*each) for each in zip(*(column.tolist() for column in found), strict=True)]
+
+
+def _of_runs(groups: Grouped) -> list[set[Flag]]:
+    """Return the flags of each point's ok runs, and of those without a result for their unit."""
+    seen: list[set[Flag]] = [set() for _ in range(groups.size)]
+    runs = zip(groups.point.tolist(), groups.ok.tolist(), groups.runs["flags"], strict=True)
+    for point, ok, flags in runs:
+        if flags and (ok or any(flag.code == FlagCode.UNIT for flag in flags)):
+            seen[point].update(flags)
+    return seen
+
+
+def _alone(row: Mapping[str, Any], of_runs: set[Flag]) -> list[Flag]:
+    flags = [Flag(FlagCode.ONE_RUN, "no interval")] if row["n_ok"] == 1 else []
+    flags += sorted(of_runs)
+    missing = row["n_ok"] - row["usable"]
+    if missing:
+        flags.append(Flag(FlagCode.UNMEASURED, f"{missing:g} without {row['basis']}"))
+    return flags
+
+
+def _equal(runs: _Sample) -> list[Flag]:
+    """Flag repetitions without any spread: copies, or values printed with too few digits."""
+    if runs.n < 2 or runs.variance > (_SAME_VALUE * runs.mean) ** 2:
+        return []
+    return [Flag(FlagCode.NO_SPREAD, f"{runs.n:g} equal values")]
+
+
+def _ratio(row: Mapping[str, Any], gate: float | None) -> Sequence[Flag]:
+    flags = []
+    # Without an interval, a value that the table shows as more than 1.
+    low = row["efficiency_low"]
+    if row["efficiency"] > IMPLAUSIBLE_EFFICIENCY:
+        detail = f"{100 * row['efficiency']:.4g} %; check units, batch and baseline"
+        flags.append(Flag(FlagCode.EFFICIENCY, detail))
+    elif (round(row["efficiency"], 3) if isnan(low) else low) > 1:
+        flags.append(Flag(FlagCode.SUPERLINEAR, "check cache, batch, clocks"))
+    if gate is not None and row["efficiency"] < gate - _ROUNDING:
+        flags.append(Flag(FlagCode.GATE, f"efficiency {row['efficiency']:.3f} < {gate:g}"))
+    return flags
+
+
+def _same_samples(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
+    """Whether both processed the same number of samples, because the loss depends on it."""
+    own, first = row["samples_seen"], base["samples_seen"]
+    return bool(abs(own - first) <= 0.01 * first)
+
+
+def _outcomes(
+    groups: Grouped, rows: Sequence[Mapping[str, Any]], base: Ints
+) -> dict[int, list[Flag]]:
+    """Return a flag for each accuracy and loss that noise does not explain, by point.
+
+    Each point is compared with its baseline by Student's t. The level is corrected for the number
+    of tests in the whole table, so that at most one study in twenty has a false flag.
+    """
+    compared = (base >= 0) & ~np.array([row["is_baseline"] for row in rows], dtype=bool)
+    same = compared.copy()
+    for point in np.flatnonzero(compared).tolist():
+        same[point] = _same_samples(rows[point], rows[base[point]])
+    tests = []
+    for code, tested in zip(_OUTCOMES, (compared, same), strict=True):
+        own = moments(groups.ok_only(code.value), groups.point, groups.size)
+        first = own.of(base)
+        # Repetitions of one seed can agree to the last digit; then the noise was not measured.
+        measured = tested & ~np.isnan(noise_limit(own, first, CONFIDENCE))
+        tests.append((code, own, first, measured))
+    level = corrected(CONFIDENCE, sum(int(measured.sum()) for *_, measured in tests))
+    found: dict[int, list[Flag]] = {}
+    for code, own, first, measured in tests:
+        limit, change = noise_limit(own, first, level), own.mean - first.mean
+        for point in np.flatnonzero(measured & (np.abs(change) > limit)).tolist():
+            flag = _changed(code, float(change[point]), float(limit[point]))
+            found.setdefault(point, []).append(flag)
+    return found
+
+
+def _changed(code: FlagCode, change: float, limit: float) -> Flag:
+    if code == FlagCode.ACCURACY:
+        return Flag(code, f"{100 * change:+.2f} points, noise explains {100 * limit:.2f}")
+    return Flag(code, f"{change:+.4g}, noise explains {limit:.2g}")
+
+
+def _whole_seconds(own: float, first: float) -> list[Flag]:
+    """Bound the speedup when both times were cut to whole seconds: each is up to 1 s longer."""
+    if isnan(first):
+        return []
+    if not own > 0:
+        return [Flag(FlagCode.WHOLE_SECONDS, "a time of 0 s is less than 1 s")]
+    low, high = first / (own + 1), (first + 1) / own
+    return [Flag(FlagCode.WHOLE_SECONDS, f"true speedup between {low:.2f} and {high:.2f}")]

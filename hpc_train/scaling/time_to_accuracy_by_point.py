@@ -1,0 +1,317 @@
+"""Records, runs and points -> samples and time of each point to a target."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from math import isfinite, isnan
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.base.errors import ReportError
+from hpc_train.logs.record import Record
+from hpc_train.scaling.confidence_intervals import ratio_interval
+from hpc_train.scaling.efficiency_and_cost_formulas import above
+from hpc_train.scaling.group_reductions import LEAST, MOST, bounded, lengths, starts, usable
+from hpc_train.scaling.measurements import GLOBAL, Rows, once, stated
+from hpc_train.scaling.points import KEY
+from hpc_train.scaling.record_arrays import RecordArrays, record_arrays
+from hpc_train.scaling.report_options import Target
+from hpc_train.scaling.runs import OK
+from hpc_train.scaling.step_times import step_means
+
+LEAST_RUNS = 3
+_OLYMPIC = 5
+
+
+def samples_to_target(
+    samples: Sequence[float], quality: Sequence[float], target: float, *, higher: bool = True
+) -> float | None:
+    """Return the samples seen at the first evaluation that reached a target; None if none did.
+
+    (MLPerf Training rules: the run ends with the first evaluation at the target.) `higher` is False
+    for a loss or perplexity.
+
+    Raises:
+        ReportError: not one quality for each number of samples.
+    """
+    if len(samples) != len(quality):
+        raise ReportError(f"{len(quality)} evaluations at {len(samples)} numbers of samples")
+    reached = [
+        seen
+        for seen, value in zip(samples, quality, strict=True)
+        if (value >= target if higher else value <= target)
+    ]
+    return min(reached, default=None)
+
+
+def statistical_efficiency(baseline: float | None, samples: float | None) -> float | None:
+    """Return samples_to_target(B0)/samples_to_target(B), below 1 where a larger batch learns less.
+
+    (Qiao et al., Pollux, OSDI 2021, for the name.) None where a target was not reached: then it is
+    not measured, whatever the throughput.
+    """
+    if baseline is None or samples is None:
+        return None
+    return _known(_share(baseline, samples))
+
+
+def time_to_accuracy(
+    samples: float | None, rate: float, evaluation_s: float = 0.0, startup_s: float = 0.0
+) -> float | None:
+    """Return samples_to_target/X + evaluation + start-up, [s]; None without a target reached.
+
+    Of several runs the score is the mean without the best and the worst, as MLPerf has it
+    (`tables.mlperf.score`).
+
+    Raises:
+        ReportError: no rate, or a time below 0.
+    """
+    for name, value in (("evaluation", evaluation_s), ("start-up", startup_s)):
+        if not value >= 0:
+            raise ReportError(f"the time of {name} must be 0 or more, not {value:g}")
+    if samples is None:
+        return None
+    return _known(_seconds(samples, rate, evaluation_s + startup_s))
+
+
+@bounded
+def _share(baseline: float, samples: float) -> float:
+    return above(baseline, "a number of samples") / above(samples, "a number of samples")
+
+
+@bounded
+def _seconds(samples: float, rate: float, beside: float) -> float:
+    return above(samples, "a number of samples") / above(rate, "a rate") + beside
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value
+
+
+def score(times: Sequence[float | None], factor: float = 1.0) -> float:
+    """Return the olympic mean of the runs' times, times the factor of `scaling.json`.
+
+    The best and the worst run are dropped; of 40 runs four of each. Three or four runs, which the
+    largest benchmarks require, are all averaged. A failed run (None) has an infinite time: one is
+    dropped as the worst; more make the score infinite.
+
+    Raises:
+        ReportError: fewer than three runs, or an invalid time.
+    """
+    if len(times) < LEAST_RUNS:
+        raise ReportError(
+            f"{len(times)} runs make no MLPerf score; it takes {LEAST_RUNS} or more (5 or 10)"
+        )
+    wrong = [time for time in times if time is not None and not LEAST <= time <= MOST]
+    if wrong:
+        raise ReportError(f"{wrong[0]} is no time to train; it must be a number above 0")
+    ordered = sorted(math.inf if time is None else time for time in times)
+    dropped = max(1, len(ordered) // 10) if len(ordered) >= _OLYMPIC else 0
+    kept = ordered[dropped : len(ordered) - dropped]
+    return math.fsum(kept) / len(kept) * factor
+
+
+# Values of a validation take precedence over those of the training.
+VARIANTS = ("validation", "eval", "")
+REACHED, NOT_REACHED, UNKNOWN = "reached", "not reached", "not measured"
+TargetRow = dict[str, Any]
+_TIMES = ("time_to_target_s", "time_to_target_without_startup_s")
+
+
+class Evaluations(NamedTuple):
+    """Qualities of one run, in order, each after a number of steps or a share of the run."""
+
+    unit: str
+    at: list[float]
+    quality: list[float]
+
+
+def target_rows(
+    records: RecordArrays | pd.DataFrame | Iterable[Record],
+    runs: pd.DataFrame,
+    points: pd.DataFrame,
+    to: Target,
+) -> list[TargetRow]:
+    """Return one row per point: the number of runs that reached the target, samples and time.
+
+    `samples_to_target` is the mean over the runs, and None unless each of them reached it;
+    `time_to_target_s` the mean, of three and more runs their MLPerf score. Nothing is extrapolated.
+    `runs` are the ok runs of the point, each with its `state`.
+    """
+    names = runs["run_id"].tolist()
+    seen = _evaluations(record_arrays(records), names, to)
+    own = [_run(row, seen.get(i), to) for i, row in enumerate(runs.to_dict("records"))]
+    places = _keys(runs)
+    ok = [state == OK for state in runs["state"]]
+    grouped: dict[tuple[Any, ...], list[TargetRow]] = defaultdict(list)
+    for place, good, row in zip(places, ok, own, strict=True):
+        if good:
+            grouped[place].append(row)
+    found = [
+        _point(row, grouped[place])
+        for place, row in zip(_keys(points), points.to_dict("records"), strict=True)
+    ]
+    return _compared(found)
+
+
+def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
+    plain = frame[KEY].astype(object)
+    rows = plain.where(plain.notna(), None)
+    return [tuple(row) for row in rows.itertuples(index=False)]
+
+
+def _evaluations(fields: RecordArrays, names: Sequence[str], to: Target) -> dict[int, Evaluations]:
+    fields = fields._replace(run=fields.run.led_by(names))
+    fields = fields.take(np.flatnonzero(fields.run.codes < len(names)))
+    wanted = fields.metric.among([to.metric]) == 0
+    rows = once(stated(fields, np.where(wanted, fields.variant.among(VARIANTS), -1)))
+    rows = rows.take(usable(rows.value))
+    epochs = _epochs(fields)
+    found: dict[int, Evaluations] = {}
+    for kind in range(len(VARIANTS)):
+        of_kind = rows.of(kind)
+        first = starts(of_kind.run)
+        for begin, count in zip(first, lengths(first, len(of_kind.run)), strict=True):
+            run, places = int(of_kind.run[begin]), np.arange(begin, begin + count)
+            if run not in found:
+                found[run] = _of_run(of_kind.take(places), epochs.get(run, set()))
+    return found
+
+
+def _epochs(fields: RecordArrays) -> dict[int, set[int]]:
+    """Return the epochs that each run has timed: a quality at these numbers belongs to an epoch."""
+    timed = once(stated(fields, np.where(fields.metric.among(["epoch_time"]) == 0, 0, -1)))
+    timed = timed.take(timed.stepped)
+    found: dict[int, set[int]] = defaultdict(set)
+    for run, step in zip(timed.run.tolist(), timed.step.tolist(), strict=True):
+        found[run].add(step)
+    return found
+
+
+def _of_run(rows: Rows, epochs: set[int]) -> Evaluations:
+    """Return the evaluations of one run; values of the job take precedence over those of ranks."""
+    whole = rows.scope == GLOBAL
+    rows = rows.take(whole) if whole.any() else rows
+    if not rows.stepped.any():
+        # Ranks repeat the same values.
+        values = rows.take((rows.who == rows.who[0]) & (rows.rank == rows.rank[0])).value.tolist()
+        return Evaluations("share", [(i + 1) / len(values) for i in range(len(values))], values)
+    steps = step_means(rows.take(rows.stepped))
+    at, values = steps.step.tolist(), steps.value.tolist()
+    if not epochs.issuperset(at):
+        return Evaluations("step", [float(step) for step in at], values)
+    first, last = min(epochs), max(epochs)
+    shares = [(step - first + 1) / (last - first + 1) for step in at]
+    return Evaluations("share", shares, values)
+
+
+def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> TargetRow:
+    samples = _samples(row, seen)
+    plain: TargetRow = {"run_id": row["run_id"], "state": UNKNOWN, "best": None}
+    plain |= dict.fromkeys(("samples_to_target", "steps_to_target", *_TIMES))
+    if seen is None or not samples:
+        return plain
+    best = max(seen.quality) if to.higher else min(seen.quality)
+    count = samples_to_target(samples, seen.quality, to.value, higher=to.higher)
+    if count is None:
+        return plain | {"state": NOT_REACHED, "best": best}
+    batch = row["global_batch"]
+    rate = row["samples_per_second"]
+    return plain | {
+        "state": REACHED,
+        "best": best,
+        "samples_to_target": count,
+        "steps_to_target": count / batch if batch > 0 else None,
+        "time_to_target_s": _time(row, count),
+        "time_to_target_without_startup_s": time_to_accuracy(count, rate) if rate > 0 else None,
+    }
+
+
+def _samples(row: Mapping[Any, Any], seen: Evaluations | None) -> list[float]:
+    """Return the samples before each evaluation; none if the run does not print them."""
+    each = row["global_batch"] if seen and seen.unit == "step" else row["samples_seen"]
+    if seen is None or not each > 0:
+        return []
+    samples = [at * each for at in seen.at]
+    return samples if min(seen.at) > 0 and usable(samples).all() else []
+
+
+def _time(row: Mapping[Any, Any], count: float) -> float | None:
+    """Return samples/X and the start-up; None if the start-up was not recorded.
+
+    A run without a rate has its share of the time to train, which includes the start-up.
+    """
+    if (rate := row["samples_per_second"]) > 0:
+        later = row["startup_s"]
+        return time_to_accuracy(count, rate, startup_s=later) if later >= 0 else None
+    whole = row["time_to_train_s"] * count / row["samples_seen"]
+    return float(whole) if whole > 0 and usable(whole) else None
+
+
+def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
+    states = [run["state"] for run in own]
+    reached = states.count(REACHED)
+    counts = [run["samples_to_target"] for run in own if run["state"] == REACHED]
+    state = REACHED if own and reached == len(own) else NOT_REACHED
+    if not own or UNKNOWN in states:
+        state = UNKNOWN
+    batch = row["global_batch"]
+    return {
+        **{name: _plain(row[name]) for name in KEY},
+        "gpus": _plain(row["gpus"]),
+        "global_batch": float(batch) if batch > 0 else None,
+        "is_baseline": bool(row["is_baseline"]),
+        "n_ok": len(own),
+        "n_reached": reached,
+        "state": state,
+        "samples_to_target": float(np.mean(counts)) if state == REACHED else None,
+        **{name: None if state == UNKNOWN else _score(own, name) for name in _TIMES},
+        "startup_s": _plain(row["startup_s"]),
+        "statistical_efficiency": None,
+        "runs": list(own),
+    }
+
+
+def _score(own: Sequence[TargetRow], name: str) -> float | None:
+    times = [run[name] for run in own]
+    if any(run["state"] == REACHED and run[name] is None for run in own):
+        return None
+    if len(times) >= LEAST_RUNS:
+        found = score(times)
+        return found if isfinite(found) else None
+    return None if None in times else float(np.mean(times))
+
+
+def _plain(value: Any) -> Any:
+    if pd.isna(value):
+        return None
+    return value.item() if hasattr(value, "item") else value
+
+
+def _compared(rows: list[TargetRow]) -> list[TargetRow]:
+    for row in rows:
+        base = next(_bases(row, rows), None)
+        if base is None or row["state"] != REACHED or base["state"] != REACHED:
+            continue
+        known = statistical_efficiency(base["samples_to_target"], row["samples_to_target"])
+        low = high = None
+        # Runs with one seed agree exactly: they are not repetitions for an interval.
+        if row is not base and len({*_counts(row)}) > 1 and len({*_counts(base)}) > 1:
+            _, low, high = ratio_interval(_counts(base), _counts(row))
+        row["statistical_efficiency"] = {"value": known, "low": low, "high": high}
+    return rows
+
+
+def _counts(row: TargetRow) -> list[float]:
+    return [run["samples_to_target"] for run in row["runs"]]
+
+
+def _bases(row: TargetRow, rows: Sequence[TargetRow]) -> Iterator[TargetRow]:
+    """Yield the baseline of the series first, then that of another."""
+    firsts = [other for other in rows if other["is_baseline"]]
+    yield from (other for other in firsts if other["series"] == row["series"])
+    yield from firsts

@@ -1,0 +1,191 @@
+"""A plan -> every directive, variable and argument of its script: value, origin, why."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Literal
+
+from msgspec.structs import replace
+
+from hpc_train.base.value import Value
+from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
+from hpc_train.plans.launchers.base import Program, find_launcher
+from hpc_train.plans.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
+from hpc_train.sites.batch_system import ABILITIES, find_batch_system
+from hpc_train.sites.cited_sources import source_of
+from hpc_train.sites.site import SourcedSite
+
+Kind = Literal["setting", "directive", "variable", "argument", "missing", "node"]
+_NONE = Reason(why="")
+_RENDEZVOUS = {
+    "MASTER_ADDR": ("rendezvous.host", "address of rank 0; found when the job starts"),
+    "MASTER_PORT": ("rendezvous.port", "free on rank 0's host when the job starts"),
+}
+
+
+class Explained(Value, frozen=True, kw_only=True):
+    """One line of the output; `trap` is a number of docs/traps.md, `source` that of a rule."""
+
+    kind: Kind
+    name: str
+    value: Any
+    origin: str
+    why: str
+    trap: str = ""
+    source: str = ""
+
+
+def explain(plan: LaunchPlan, site: SourcedSite | None) -> tuple[Explained, ...]:
+    """Return the settings, the values in the script in its order, and what the scheduler lacks.
+
+    Values of the site's profile name their source; without a site, none does.
+    """
+    items = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+    missing = tuple(_missing(plan, site))
+    if site is None:
+        return (*items, *missing)
+    keys: dict[str, list[str]] = {}
+    for key, place in site.origins.items():
+        keys.setdefault(place, []).append(key)
+    sourced = (_with_source(item, site, keys.get(item.origin, [])) for item in items)
+    return (*sourced, *missing)
+
+
+def _with_source(item: Explained, site: SourcedSite, keys: Sequence[str]) -> Explained:
+    """Add the source of an item.
+
+    `keys` are the keys in the line that the item comes from: the one with the item's name takes
+    precedence, then the shortest one.
+    """
+    if item.source or not keys:
+        return item
+    name = item.name.rpartition(" ")[2].lstrip("-").rpartition(".")[2].replace("-", "_")
+    key = next((one for one in keys if one.rpartition(".")[2] == name), min(keys, key=len))
+    source = source_of(site, key)
+    return replace(item, source=source.what) if source else item
+
+
+def _settings(plan: LaunchPlan) -> Iterator[Explained]:
+    for name, setting in plan.settings.items():
+        if not name.startswith("env."):
+            yield _explained("setting", name, setting.value, setting)
+
+
+def _directives(plan: LaunchPlan) -> Iterator[Explained]:
+    batch = find_batch_system(plan.scheduler)
+    for option, value in plan.directives:
+        setting = setting_of(option, plan.settings)
+        yield Explained(
+            kind="directive",
+            name=batch.option(option),
+            value=value,
+            origin=setting.origin,
+            why=setting.why,
+            trap=DIRECTIVES.get(option, _NONE).trap,
+        )
+
+
+def _variables(plan: LaunchPlan) -> Iterator[Explained]:
+    for key, setting in plan.settings.items():
+        if key.startswith("env."):
+            yield _explained("variable", key.removeprefix("env."), setting.value, setting)
+    if plan.backend:
+        setting = plan.settings["backend"]
+        yield _explained("variable", "HPCTRAIN_BACKEND", plan.backend, setting)
+    for name, (key, why) in _RENDEZVOUS.items():
+        origin = plan.settings[key].origin
+        yield Explained(kind="variable", name=name, value=None, origin=origin, why=why)
+    for name, token in plan.launch.rank_env:
+        why = "in each rank, for torch.distributed"
+        shown = _shown(token)
+        yield Explained(kind="variable", name=name, value=shown, origin=plan.launcher, why=why)
+
+
+def _arguments(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained]:
+    """Explain the options of the launcher, and of the srun before it, up to the job's command."""
+    programs, program = find_launcher(plan.launcher).programs, ""
+    reasons: Mapping[str, Reason] = {}
+    tokens = (*_before_ranks(plan.launch.argv), *(plan.launch.agent or ()))
+    for index, token in enumerate(tokens):
+        word = _shown(token)
+        program, reasons = _program(word, plan, programs) or (program, reasons)
+        option, _, value = word.partition("=")
+        if not option.startswith("-") or option in ("-m", "-c"):
+            continue
+        if not value and index + 1 < len(tokens) and not _shown(tokens[index + 1]).startswith("-"):
+            value = _shown(tokens[index + 1])
+        reason = reasons.get(word) or reasons.get(option, _NONE)
+        yield Explained(
+            kind="argument",
+            name=f"{program} {option}",
+            value=value,
+            origin=_origin(word, option, plan, site),
+            why=reason.why,
+            trap=reason.trap,
+        )
+
+
+def _missing(plan: LaunchPlan, site: SourcedSite | None) -> Iterator[Explained]:
+    """Explain what the scheduler does not do with a job; the value is what is done instead."""
+    origin = site.near("scheduler") if site else f"site {plan.site}"
+    for name, instead in find_batch_system(plan.scheduler).instead.items():
+        yield Explained(
+            kind="missing", name=name, value=instead, origin=origin, why=ABILITIES.get(name, "")
+        )
+
+
+def _before_ranks(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield the arguments that start the ranks, without the rank wrapper and the job's command."""
+    for token in tokens:
+        if _shown(token) == "$rank_wrapper":
+            return
+        yield token
+
+
+def _program(
+    word: str, plan: LaunchPlan, programs: Sequence[Program]
+) -> tuple[str, Mapping[str, Reason]] | None:
+    """Return the name of the program that a word starts, and the reasons of its options."""
+    if plan.container is not None and word == plan.container.program:
+        return plan.container.runtime, {}
+    program = next((program for program in programs if program.goes_by(word)), None)
+    return (program.name, program.options) if program else None
+
+
+def _origin(word: str, option: str, plan: LaunchPlan, site: SourcedSite | None) -> str:
+    given_by_job = plan.settings.get("launcher_args")
+    if given_by_job and word in given_by_job.value:
+        return given_by_job.origin
+    if site is None:
+        return f"rule or site {plan.site}"
+    for index, given in enumerate(site.value.launchers.srun_args):
+        if given == word:
+            return site.near(f"launchers.srun_args.{index}")
+    return site.near("launchers.mpi") if option == "--mpi" else "rule"
+
+
+def _explained(kind: Kind, name: str, value: Any, setting: Setting) -> Explained:
+    return Explained(
+        kind=kind,
+        name=name,
+        value=value,
+        origin=setting.origin,
+        why=setting.why,
+        source=setting.source,
+    )
+
+
+def _shown(token: Token) -> str:
+    if isinstance(token, Joined):
+        return "".join(map(_shown, token.parts))
+    if isinstance(token, FirstOf):
+        return " or ".join(f"${name}" for name in token.names)
+    return token.text if isinstance(token, Text) else f"${token.name}"
+
+
+def text_of(value: Any) -> str:
+    """Return a value in the notation of input files."""
+    if isinstance(value, (list, tuple)):
+        return shlex.join(map(str, value))
+    return "--" if value is None else str(value)

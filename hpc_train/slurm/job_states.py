@@ -1,0 +1,490 @@
+"""Runs -> states in Slurm: from squeue, then sacct, by job id or by the job's comment."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+import re
+from collections.abc import Collection, Iterator, Mapping
+from functools import cache
+from typing import Literal
+
+import msgspec
+
+from hpc_train.base.subprocesses import Finished
+from hpc_train.base.typed_values import load_data
+from hpc_train.base.value import Value
+from hpc_train.runs.job_state import job_state
+from hpc_train.runs.run import RunFolder
+from hpc_train.runs.submission import JobReport, JobState, SlurmEndpoint, Submission
+from hpc_train.runs.submission_file import owner, status_of
+from hpc_train.slurm.slurm_commands import call_slurm, transient, unanswered
+
+# Prefix of the comment that identifies a job.
+MARK = "hpctrain:"
+
+
+def job_reports(
+    cluster: SlurmEndpoint, jobs: Mapping[str, str], since: str
+) -> dict[str, JobReport]:
+    """Return the states of jobs (id -> comment), with one squeue and, for the rest, one sacct.
+
+    One further sacct asks for the history of jobs that may have been requeued.
+    squeue keeps a job for MinJobAge (300 s by default) after its end. A job that neither lists is
+    LOST, unless its own files have more information. `since` is the date (YYYY-MM-DD) of the oldest
+    job.
+    """
+    answer = squeue(cluster, jobs)
+    if answer.failure:
+        return dict.fromkeys(jobs, no_answer(answer.failure))
+    found = with_history(cluster, _listed(answer.entries, jobs), since)
+    forgotten = [job for job in jobs if job not in found]
+    rest = JobReport(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
+    if forgotten:
+        past = sacct(cluster, forgotten, since)
+        found.update({entry.job: _past(entry.report, entry.job) for entry in past.entries})
+        if transient(past.failure):
+            rest = no_answer(past.failure)
+    return {job: found.get(job, rest) for job in jobs}
+
+
+def _listed(entries: Collection[QueueEntry], jobs: Mapping[str, str]) -> dict[str, JobReport]:
+    """Return the state of each job that is listed, by itself or as part of an array."""
+    by_id = {entry.job: entry for entry in entries}
+    found = {}
+    for job, comment in jobs.items():
+        entry = by_id.get(job) or by_id.get(job.partition("_")[0])
+        if entry is not None and (
+            not comment or entry.comment == comment or not entry.comment.startswith(MARK)
+        ):
+            found[job] = _named(entry.report, job)
+    return found
+
+
+def no_answer(failure: str) -> JobReport:
+    """Return the state of every job if Slurm does not answer."""
+    return JobReport(state=JobState.UNKNOWN, reason=f"Slurm does not answer: {failure}")
+
+
+def _named(report: JobReport, job: str) -> JobReport:
+    return msgspec.structs.replace(report, job=job)
+
+
+def _past(report: JobReport, job: str) -> JobReport:
+    """Use only final states of the accounting: it reports lost jobs as running."""
+    if report.state.finished:
+        return _named(report, job)
+    reason = f"it is {report.state.value} in the accounting, but not in the queue"
+    return JobReport(state=JobState.UNKNOWN, reason=reason, job=job)
+
+
+# sbatch may still be running: it retries for a while if the controller is slow.
+WITHIN_S = 120.0
+
+
+def find(cluster: SlurmEndpoint, comment: str, user: str) -> tuple[tuple[str, ...], str]:
+    """Return the jobs with a comment, the oldest first, and the error if Slurm did not respond."""
+    answer = squeue(cluster, (), user)
+    jobs = {entry.job.partition("_")[0] for entry in answer.entries if entry.comment == comment}
+    return tuple(sorted(jobs, key=int)), answer.failure
+
+
+def search(
+    cluster: SlurmEndpoint, runs: Mapping[RunFolder, Submission]
+) -> dict[RunFolder, JobReport]:
+    """Return the states of runs without a recorded job id; `job` has the id if it was found."""
+    found: dict[RunFolder, JobReport] = {}
+    answers: dict[str, QueueAnswer] = {}
+    for run, submission in runs.items():
+        user = owner(run.path)
+        answer = answers.get(user) or squeue(cluster, (), user)
+        answers[user] = answer
+        mine = [entry for entry in answer.entries if _is_job_of(entry, submission)]
+        # The request was accepted twice: the older job is used everywhere.
+        entry = min(mine, key=lambda one: int(one.job.partition("_")[0]), default=None)
+        if entry is not None:
+            found[run] = msgspec.structs.replace(entry.report, job=entry.job)
+        else:
+            found[run] = _without_entry(run, cluster, submission, answer.failure)
+    return found
+
+
+def _is_job_of(entry: QueueEntry, submission: Submission) -> bool:
+    if entry.comment != submission.comment:
+        return False
+    return entry.job.endswith(submission.native_id)
+
+
+def _without_entry(
+    run: RunFolder, cluster: SlurmEndpoint, submission: Submission, failure: str
+) -> JobReport:
+    """Return the state of a run whose job was not found: recorded by itself, pending or lost."""
+    status = status_of(run)
+    if status is not None and status.job:
+        job = status.job
+        since = submission.submitted[:10]
+        report = job_reports(cluster, {job: submission.comment}, since)[job]
+        return msgspec.structs.replace(report, job=job)
+    if failure:
+        return no_answer(failure)
+    submitted = datetime.datetime.fromisoformat(submission.submitted)
+    age_s = (datetime.datetime.now(datetime.timezone.utc) - submitted).total_seconds()
+    if age_s < WITHIN_S:
+        reason = f"sbatch was called {age_s:.0f} s ago and has not printed a job id"
+        reason += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
+        return JobReport(state=JobState.UNKNOWN, reason=reason)
+    return JobReport(state=JobState.LOST, reason="Slurm never received it: sbatch was not answered")
+
+
+_FIELDS = "JobID,State,End,NodeList"
+_REQUEUED = {"REQUEUED": "it was requeued"}
+
+
+def with_history(
+    cluster: SlurmEndpoint, found: Mapping[str, JobReport], since: str
+) -> dict[str, JobReport]:
+    """Add to the reason of each requeued job what ended its previous attempt.
+
+    squeue gives such a job the reason BeginTime, as if its user had requested a later start. The
+    accounting keeps a record of each attempt (man sacct, --duplicates); without accounting
+    `runs.earlier_start` reads the end from the files of the run. `since` is the date (YYYY-MM-DD)
+    of the oldest job.
+    """
+    waiting = [
+        job
+        for job, report in found.items()
+        if (report.state is JobState.PENDING and report.reason == sentence("BeginTime"))
+    ]
+    ended = _previous_attempts(cluster, waiting, since) if waiting else {}
+    return {
+        job: msgspec.structs.replace(report, reason=f"{ended[job]}; {report.reason}", history=True)
+        if job in ended
+        else report
+        for job, report in found.items()
+    }
+
+
+def _previous_attempts(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> dict[str, str]:
+    """Return job -> a sentence on the end of its last attempt."""
+    done = call_sacct(cluster, jobs, since, "--duplicates", f"--format={_FIELDS}")
+    return {} if unanswered(done) else _ends(done.stdout)
+
+
+def _ends(text: str) -> dict[str, str]:
+    """Parse the output of sacct; the last record of a job that has a node is its last attempt."""
+    ends: dict[str, tuple[str, str]] = {}
+    for line in text.split("\n"):
+        try:
+            word, state, end, nodes = line.split(FIELD)
+            jobs = job_ids(word)
+        except ValueError:
+            continue
+        kind = state.partition(" ")[0]
+        meaning = _REQUEUED.get(kind) or job_state(state)[1] or f"it ended as {kind}"
+        if end[:1].isdigit() and nodes != "None assigned":
+            for job in jobs:
+                latest = (end, f"it ran on {nodes} until {end.replace('T', ' ')}, when {meaning}")
+                ends[job] = max(ends.get(job, latest), latest)
+    return {job: why for job, (_, why) in ends.items()}
+
+
+_LIMIT = re.compile(
+    r"(?P<whose>Assoc|QOS|)(?P<kind>Grp|Max|Min)(?P<what>[A-Z][A-Za-z]*?)"
+    r"(?P<minutes>RunMinutes|Minutes|)(?P<per>Per[A-Z][a-z]+|)(?:Limit|NotSatisfied|)"
+)
+_WHOSE = {"Assoc": "its account", "QOS": "its QOS", "": "its account"}
+
+
+class _File(Value, frozen=True, kw_only=True):
+    """`slurm_reasons.yaml`: code -> sentence; the word for a resource in a code -> the resource."""
+
+    schema: Literal[1]
+    reasons: dict[str, str]
+    resources: dict[str, str]
+
+
+@cache
+def _file() -> _File:
+    return load_data("slurm_reasons.yaml", _File)
+
+
+def sentence(reason: str) -> str:
+    """Return the meaning of a reason of Slurm, and the remedy if any; empty for no reason."""
+    code = reason.strip()
+    if code.startswith("(") and code.endswith(")"):
+        code = code[1:-1]
+    if code in ("", "None", "null"):
+        return ""
+    # scontrol writes underscores in the place of spaces.
+    spaced = code.replace("_", " ")
+    known = _file().reasons
+    if spaced in known:
+        return known[spaced]
+    name, tail = _split(code)
+    if name in known:
+        return f"{known[name]} ({tail})" if tail else known[name]
+    limit = _LIMIT.fullmatch(code)
+    return _limit(limit) if limit else f"Slurm's reason: {code}"
+
+
+def _split(code: str) -> tuple[str, str]:
+    """Split what Slurm appends: `ReqNodeNotAvail, UnavailableNodes:lab2`, `RaisedSignal:9`."""
+    mark = re.search("[,:]", code)
+    if mark is None:
+        return code, ""
+    tail = code[mark.end() :].strip(" _")
+    return code[: mark.start()], "" if tail.endswith(":") else tail
+
+
+def _limit(limit: re.Match[str]) -> str:
+    owner, kind, per = _WHOSE[limit["whose"]], limit["kind"], limit["per"]
+    what = _file().resources.get(limit["what"], limit["what"].lower())
+    if limit["minutes"]:
+        what = f"minutes of {what}"
+    if kind == "Min":
+        return f"it requests less than the minimum of {owner} ({what}); request more"
+    if per in ("PerJob", "PerNode"):
+        one = per.removeprefix("Per").lower()
+        return f"it requests more than {owner} allows for one {one} ({what}); request less"
+    if limit["minutes"] == "Minutes" or limit["what"] == "Wall":
+        return f"{owner} has used up its budget ({what})"
+    jobs = f"the user's jobs in {owner}" if per == "PerUser" else f"the jobs of {owner}"
+    return f"{jobs} have reached a limit ({what}); it starts when others end"
+
+
+# A job's name and comment may contain any text, even line ends, but hardly these two characters.
+FIELD, RECORD = "\x1f", "\x1e"
+_FORMAT = FIELD.join(("%i", "%T", "%S", "%N", "%r", "%j", "%k")) + RECORD
+# Linux limits one argument to 128 KiB.
+_LONGEST = 100_000
+# Slurm's largest MaxArraySize (man slurm.conf).
+_ELEMENTS = 4_000_001
+_JOB = re.compile(r"([0-9]+)(?:_([0-9]+)|_\[(.+)\]|\+([0-9]+))?")
+_RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
+
+
+class QueueEntry(Value, frozen=True, kw_only=True):
+    """One job, or one element of an array (`123_4`)."""
+
+    job: str
+    report: JobReport
+    comment: str
+    name: str
+
+
+class QueueAnswer(Value, frozen=True, kw_only=True):
+    """The answer of squeue, or its error on one line."""
+
+    entries: tuple[QueueEntry, ...] = ()
+    failure: str = ""
+
+
+def squeue(cluster: SlurmEndpoint, jobs: Collection[str], user: str | None = None) -> QueueAnswer:
+    """Query jobs, or with `user` all jobs of that user; jobs unknown to Slurm are left out.
+
+    Slurm removes a job from the queue MinJobAge seconds (300 by default) after its end.
+    """
+    which = [f"--user={user}"] if user is not None else selection(jobs)
+    if user is None and not base_ids(jobs):
+        return QueueAnswer()
+    # --all: jobs in hidden partitions too.
+    done = call_slurm(
+        cluster,
+        "squeue",
+        "--noheader",
+        "--array",
+        "--all",
+        "--states=all",
+        f"--format={_FORMAT}",
+        *which,
+    )
+    if "Invalid job id specified" in done.stderr:
+        return QueueAnswer()
+    failure = unanswered(done)
+    if failure:
+        return QueueAnswer(failure=failure)
+    entries = parse_queue(done.stdout)
+    if done.stdout.strip() and not entries:
+        # Output of a site's wrapper without Slurm's: it does not mean that there is no job.
+        return QueueAnswer(failure=f"unexpected output of squeue: {done.stdout.strip()[:200]!r}")
+    return QueueAnswer(entries=entries if user is not None else wanted(entries, jobs))
+
+
+def parse_queue(text: str) -> tuple[QueueEntry, ...]:
+    """Parse the output of squeue; a malformed record is skipped with a warning."""
+    entries: list[QueueEntry] = []
+    for record in text.split(RECORD):
+        # For several clusters, squeue prints a line with the name of each before its jobs.
+        fields = record.lstrip("\n").split(FIELD, 6)
+        try:
+            word, state, start, nodes, reason, name, comment = fields
+            ids = job_ids(word.rpartition("\n")[2])
+        except ValueError:
+            if record.strip() and not record.lstrip().startswith("CLUSTER: "):
+                logging.getLogger(__name__).warning("unexpected record of squeue: %r", record)
+            continue
+        report = _report(state, reason, epoch(start), nodes)
+        job_comment = "" if comment == "(null)" else comment
+        entries += [
+            QueueEntry(job=job, report=report, comment=job_comment, name=name) for job in ids
+        ]
+    return tuple(entries)
+
+
+def _report(word: str, reason: str, start: float | None, nodes: str) -> JobReport:
+    state, text = job_state(word)
+    if state is JobState.PENDING:
+        text = sentence(reason) or text
+    elif state is JobState.FAILED:
+        text = sentence(reason)
+    if state.finished and not nodes:
+        # It never started; Slurm gives the end time as its start time.
+        start = None
+    return JobReport(state=state, reason=text, start=start, nodes=nodes)
+
+
+def epoch(text: str) -> float | None:
+    """Return a local time of Slurm in seconds since the epoch; None for N/A and similar values."""
+    try:
+        return datetime.datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+
+
+def base_ids(jobs: Collection[str]) -> tuple[str, ...]:
+    """Return the distinct ids without the elements of arrays, the oldest first."""
+    ids = {job.partition("_")[0] for job in jobs}
+    return tuple(sorted((i for i in ids if i.isascii() and i.isdecimal()), key=int))
+
+
+def selection(jobs: Collection[str]) -> list[str]:
+    """Return the option that selects jobs; empty if it would be too long."""
+    option = f"--jobs={','.join(base_ids(jobs))}"
+    return [option] if len(option) <= _LONGEST else []
+
+
+def wanted(entries: Collection[QueueEntry], jobs: Collection[str]) -> tuple[QueueEntry, ...]:
+    """Keep the entries of jobs; the id of an array includes all its elements.
+
+    This also applies to the answer of squeue, in which an array that was cancelled as a whole has
+    no elements.
+    """
+    ids = {*jobs, *base_ids(jobs)}
+    return tuple(
+        entry for entry in entries if entry.job in ids or entry.job.partition("_")[0] in jobs
+    )
+
+
+def job_ids(word: str) -> tuple[str, ...]:
+    """Return the jobs in `123`, `123_4` or `123_[1-3,7%2]`; of `123+0` and `123+1` the first.
+
+    Raises:
+        ValueError: a malformed id.
+    """
+    match = _JOB.fullmatch(word)
+    if match is None:
+        raise ValueError(word)
+    base, element, elements, offset = match.groups()
+    if elements is not None:
+        return tuple(f"{base}_{index}" for index in _elements(elements))
+    if offset is not None:
+        return (base,) if int(offset) == 0 else ()
+    return (base,) if element is None else (f"{base}_{element}",)
+
+
+def _elements(text: str) -> Iterator[int]:
+    for part in text.partition("%")[0].split(","):
+        match = _RANGE.fullmatch(part)
+        if match is None:
+            raise ValueError(text)
+        first, last, step = [int(number) if number else None for number in match.groups()]
+        start, stop = first or 0, (first if last is None else last) or 0
+        if stop - start >= _ELEMENTS:
+            raise ValueError(text)
+        yield from range(start, stop + 1, step or 1)
+
+
+_ACCOUNTED = "JobID,State,Start,NodeList,ExitCode,Reason,JobName"
+# Not a signal: a real Slurm reported it for a log that could not be opened.
+_NOT_STARTED = "53"
+
+
+def sacct(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> QueueAnswer:
+    """Query the accounting for jobs submitted since a date; there may be no accounting."""
+    if not base_ids(jobs):
+        return QueueAnswer()
+    done = call_sacct(cluster, jobs, since, f"--format={_ACCOUNTED}")
+    failure = unanswered(done)
+    if failure:
+        return QueueAnswer(failure=failure)
+    return QueueAnswer(entries=wanted(parse_accounting(done.stdout), jobs))
+
+
+def call_sacct(
+    cluster: SlurmEndpoint,
+    jobs: Collection[str],
+    since: str,
+    *options: str,
+    timeout_s: float = 30.0,
+) -> Finished:
+    """Call sacct for jobs submitted since a date (YYYY-MM-DD); FIELD separates the fields.
+
+    The query starts one day earlier: the date may be of another time zone, and Slurm's commands
+    refuse a date in the future.
+    """
+    day = datetime.date.fromisoformat(since) - datetime.timedelta(days=1)
+    return call_slurm(
+        cluster,
+        "sacct",
+        "--allocations",
+        "--noheader",
+        "--parsable2",
+        f"--delimiter={FIELD}",
+        f"--starttime={day.isoformat()}",
+        *options,
+        *selection(jobs),
+        timeout_s=timeout_s,
+    )
+
+
+def parse_accounting(text: str) -> tuple[QueueEntry, ...]:
+    """Parse the output of sacct; a malformed line is skipped with a warning."""
+    entries: dict[str, QueueEntry] = {}
+    for line in text.split("\n"):
+        fields = line.split(FIELD, 6)
+        try:
+            word, state, start, nodes, code, reason, name = fields
+            jobs = job_ids(word)
+        except ValueError:
+            if line.strip():
+                logging.getLogger(__name__).warning("unexpected line of sacct: %r", line)
+            continue
+        report = _accounted(state, reason, code, nodes, epoch(start))
+        for job in jobs:
+            # The record of pending elements, `9_[7,9]`, may list elements that have their own
+            # record.
+            if "[" not in word or job not in entries:
+                entries[job] = QueueEntry(job=job, report=report, comment="", name=name)
+    return tuple(entries.values())
+
+
+def _accounted(word: str, reason: str, code: str, nodes: str, start: float | None) -> JobReport:
+    state, text = job_state(word)
+    if state is JobState.PENDING:
+        text = sentence(reason) or text
+    elif state is JobState.FAILED:
+        # The reason is the one for which it was pending.
+        text = _exit(code)
+    if nodes == "None assigned":
+        nodes, start = "", None
+    return JobReport(state=state, reason=text, start=start, nodes=nodes)
+
+
+def _exit(code: str) -> str:
+    """Return the meaning of `7:0` or `0:9`, exit code and signal."""
+    status, _, signal = code.partition(":")
+    if signal == _NOT_STARTED:
+        return "it could not be started, most often because its log cannot be written"
+    if signal not in ("", "0"):
+        return f"signal {signal}"
+    return f"exit code {status}" if status not in ("", "0") else ""

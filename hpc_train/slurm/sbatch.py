@@ -1,0 +1,358 @@
+"""Calls of sbatch: job arrays, a submission, retried if Slurm is slow, never made twice; a test."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpc_train.base.errors import SubmitError
+from hpc_train.base.slurm_options import advice, refusal_of
+from hpc_train.base.subprocesses import Finished, run
+from hpc_train.base.value import Value
+from hpc_train.runs.executor import ExecutorOptions, repetition_groups
+from hpc_train.runs.run import RunFolder, RunName
+from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.runs.submission_file import owner
+from hpc_train.slurm.job_states import find
+from hpc_train.slurm.slurm_answer import ShellVariable, SlurmAnswer
+from hpc_train.slurm.slurm_commands import (
+    call_slurm,
+    environment_changes,
+    option_of,
+    options_in,
+    transient,
+    unreadable_conf,
+)
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from hpc_train.base.subprocesses import Finished
+    from hpc_train.slurm.submitit_script import ScriptExecutor
+
+_PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
+# After these errors the request was not accepted; after any other it may have been.
+_NOT_REACHED = (
+    "unable to contact",
+    "unable to establish",
+    "connection refused",
+    "no route to host",
+    "unreachable",
+)
+_UNDER_WAY_S = 15.0
+
+
+class Sbatch(Value, frozen=True, kw_only=True):
+    """The arguments of one sbatch call."""
+
+    batch: SbatchCall
+    executor_options: ExecutorOptions
+    comment: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options that are not in the script, because they belong to this one submission."""
+        options = [f"--output={self.batch.output}", f"--comment={self.comment}"]
+        if self.batch.elements:
+            most = self.executor_options.limits.max_array_running
+            share = f"%{most}" if most else ""
+            options.append(f"--array={','.join(map(str, self.batch.elements))}{share}")
+        if self.executor_options.exclude:
+            options.append(f"--exclude={','.join(self.executor_options.exclude)}")
+        return tuple(options)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The whole command, as typed in a shell."""
+        return (
+            "sbatch",
+            "--parsable",
+            *self.options,
+            str(self.batch.script),
+            *self.batch.arguments,
+        )
+
+
+class Call(Value, frozen=True, kw_only=True):
+    """A started sbatch process; `note` is called before each start."""
+
+    sbatch: Sbatch
+    note: Callable[[], None]
+    executor: ScriptExecutor
+    process: Popen[bytes] | Finished
+
+
+def start_sbatch(sbatch: Sbatch, note: Callable[[], None]) -> Call:
+    """Start an sbatch."""
+    executor = _executor(sbatch)
+    # Immediately before: after a kill in between, the state of the run is unknown for two minutes.
+    note()
+    return Call(sbatch=sbatch, note=note, executor=executor, process=executor.start())
+
+
+def await_job_id(call: Call) -> str:
+    """Return the id of the job that a call created, repeating the call if necessary.
+
+    If the answer is lost, the queue is searched for the job's comment before the request is
+    repeated, after a delay in which Slurm can complete a pending request.
+
+    Raises:
+        SubmitError: refused; `transient` if it is unknown whether the job was accepted.
+    """
+    sbatch, process, failure = call.sbatch, call.process, ""
+    for pause_s in (*_PAUSES_S, None):
+        try:
+            return call.executor.job(process).job_id
+        except SubmitError as refusal:
+            failure, unreadable = refusal.message, refusal.transient
+        if not unreadable and not transient(failure):
+            raise SubmitError(f"sbatch: {_line(failure)}", _advice(sbatch, failure))
+        if pause_s is None:
+            break
+        job, no_answer = _search_job(sbatch, _delay(failure, pause_s))
+        if job is not None:
+            return job
+        if no_answer or unreadable:
+            break
+        call.note()
+        process = call.executor.start()
+    message = f"sbatch was not answered: {_line(failure)}"
+    hint = "hpctrain status finds the job if it was accepted; submit again later"
+    raise SubmitError(message, hint, transient=True)
+
+
+def _advice(sbatch: Sbatch, failure: str) -> str:
+    excluded = ", ".join(sbatch.executor_options.exclude)
+    if excluded and "node" in failure.lower():
+        return f"without {excluded} there may be too few nodes"
+    return advice(failure)
+
+
+def _delay(failure: str, pause_s: float) -> float:
+    """Return the delay, and log it: a request that reached Slurm may be in progress."""
+    if not any(words in failure.lower() for words in _NOT_REACHED):
+        pause_s = max(pause_s, _UNDER_WAY_S)
+    logging.getLogger(__name__).warning(
+        "Slurm does not answer (%s); trying again in %.0f s", _line(failure), pause_s
+    )
+    return pause_s
+
+
+def _search_job(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
+    """Wait, then search for the job; return whether Slurm never responded."""
+    cluster = sbatch.executor_options.cluster
+    for further_s in (0.0, *_PAUSES_S):
+        time.sleep(pause_s + further_s)
+        jobs, no_answer = find(cluster, sbatch.comment, owner(sbatch.batch.runs[0].path))
+        if not no_answer:
+            if len(jobs) > 1:
+                # The request was accepted late, and repeated: cancel one of the two jobs.
+                call_slurm(cluster, "scancel", *jobs[1:])
+            return (jobs[0] if jobs else None), False
+    return None, True
+
+
+def _executor(sbatch: Sbatch) -> ScriptExecutor:
+    # The import takes 90 ms, which a query does not need.
+    from hpc_train.slurm.submitit_script import ScriptExecutor
+
+    batch = sbatch.batch
+    return ScriptExecutor(
+        batch.runs[0].path,
+        batch.script,
+        sbatch.options,
+        batch.arguments,
+        environment_changes(os.environ, sbatch.executor_options.cluster, options_in(batch.text)),
+    )
+
+
+def _line(text: str) -> str:
+    """Return the message of sbatch on one line, without the prefix of each part."""
+    return "; ".join(
+        line.removeprefix("sbatch: error: ").strip() for line in text.splitlines() if line.strip()
+    )
+
+
+class SbatchCall(Value, frozen=True, kw_only=True):
+    """One submission: options of sbatch, the script (the file and its text), and its arguments.
+
+    `elements` are the indices of an array's tasks, equal to the numbers of the repetitions; empty
+    for a job that is not an array. `native_ids` maps each run to its part of the job.
+    """
+
+    runs: tuple[RunFolder, ...]
+    script: Path
+    text: str
+    output: str
+    arguments: tuple[str, ...]
+    elements: tuple[int, ...] = ()
+    shared: bool = False
+
+    def native_id(self, run: RunFolder, job: str) -> str:
+        """Return the id of a run's part of the job; `job` may be empty while it is unknown."""
+        name = RunName.parse(run.run_id)
+        return f"{job}_{name.repetition}" if self.elements and name else job
+
+
+def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[SbatchCall, ...]:
+    """Combine the repetitions of a point into an array, up to the largest allowed index.
+
+    `array_size` is Slurm's MaxArraySize: the largest number plus one; 0 where there are no arrays.
+    Runs share an array only if their scripts are byte-identical.
+    """
+    groups = repetition_groups(runs, lambda name: name.repetition < array_size)
+    return tuple(_batch(group, text) for group, text in groups)
+
+
+def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -> SbatchCall:
+    """Return the job that runs all of them, one after the other."""
+    return SbatchCall(
+        runs=tuple(runs),
+        script=script.absolute(),
+        text=text,
+        output=_plain(str(script.with_suffix(".out").absolute())),
+        arguments=(str(home.absolute()),),
+        shared=True,
+    )
+
+
+def _batch(runs: Sequence[RunFolder], text: str) -> SbatchCall:
+    first = runs[0]
+    folder = str(first.path.absolute())
+    name = RunName.parse(first.run_id)
+    if len(runs) == 1 or name is None:
+        return SbatchCall(
+            runs=tuple(runs),
+            script=first.script.absolute(),
+            text=text,
+            output=_plain(f"{folder}/logs/job.out"),
+            arguments=(folder,),
+        )
+    before = folder.removesuffix(f"{name.repetition}{name.ending}")
+    elements = sorted(found.repetition for run in runs if (found := RunName.parse(run.run_id)))
+    return SbatchCall(
+        runs=tuple(runs),
+        script=first.script.absolute(),
+        text=text,
+        output=f"{_plain(before)}%a{_plain(name.ending)}/logs/job.out",
+        arguments=(before, name.ending),
+        elements=tuple(elements),
+    )
+
+
+def _plain(text: str) -> str:
+    """Escape a path, so that sbatch does not expand it (man sbatch, filename pattern)."""
+    return text.replace("%", "%%")
+
+
+_TIMEOUT_S = 30.0
+_PLAN = re.compile(r"Job \d+ (to start at .*)")
+_ACCEPTED_WITH_ERROR = "sbatch: error: "
+_LINE = re.compile(r": line (\d{1,6}): ")
+_STRAY = re.compile(r"Invalid directive found in batch script: (\S+)")
+# Messages without a judgement of the controller: sbatch cannot find or read its configuration,
+# cannot reach the controller, or does not understand it (strings of libslurm).
+_NO_SLURM = (
+    "configuration source",
+    "cannot stat file",
+    "unable to process configuration",
+    "unable to contact slurm controller",
+    "zero bytes were transmitted or received",
+    "incompatible versions of client and server",
+    "protocol version",
+    "unexpected message received",
+    "header lengths are longer than data received",
+    "insane message length",
+    "protocol authentication error",
+    "invalid authentication credential",
+)
+# 26.05 prints a stray word: `to start at TIME a using 4 processors`.
+_STRAY_WORD = re.compile(r"(\bto start at \S{1,40}) a (?=using )")
+_ENDED = {124, 125, 127}
+
+
+def ask_sbatch(cluster: SlurmEndpoint, script: Path, options: Collection[str]) -> Finished:
+    """Run `sbatch --test-only` in the environment of a submission.
+
+    An effective SBATCH_… variable may be the reason for a refusal. Those for one of `options`,
+    which the script sets, are removed.
+    """
+    changes = environment_changes(os.environ, cluster, options)
+    # The remedies are found from sbatch's messages in English.
+    changed = {**os.environ, **changes, "LC_ALL": "C"}
+    environment = {name: value for name, value in changed.items() if value is not None}
+    refused = unreadable_conf(environment)
+    if refused:
+        return Finished(returncode=127, stdout="", stderr=refused)
+    return run(["sbatch", "--test-only", str(script)], _TIMEOUT_S, environment=environment)
+
+
+def test_only(cluster: SlurmEndpoint, script: Path) -> str:
+    """Return the message of sbatch on one line, and the remedy if it refuses."""
+    done = ask_sbatch(cluster, script, options_in(script.read_text(encoding="utf-8")))
+    words = "; ".join(_lines(done))
+    if done.returncode == 0:
+        return words
+    hint = advice(words)
+    return f"refused: {words}" + (f" ({hint})" if hint else "")
+
+
+def answer_of(done: Finished) -> SlurmAnswer:
+    """Return the meaning of sbatch's output."""
+    lines = _lines(done)
+    words = "; ".join(lines) or f"exit code {done.returncode}"
+    if done.returncode in _ENDED or transient(done.stderr):
+        return SlurmAnswer(outcome="unanswered", words=lines[-1] if lines else words)
+    if done.returncode == 0:
+        return _accepted(done)
+    silent = next(filter(_is_silent, lines), "")
+    # After such a message another controller may have answered.
+    if silent and refusal_of(words) is None:
+        return SlurmAnswer(outcome="unanswered", words=silent)
+    line, stray = _LINE.search(words), _STRAY.search(words)
+    return SlurmAnswer(
+        outcome="refused",
+        words=words,
+        refusal=refusal_of(words),
+        line=int(line[1]) if line else 0,
+        stray=stray[1] if stray else "",
+    )
+
+
+def shell_variables(
+    environment: Mapping[str, str], options: Collection[str]
+) -> tuple[ShellVariable, ...]:
+    """Return the variables that set options of sbatch, and whether a submission removes them."""
+    changes = environment_changes(environment, SlurmEndpoint(), options)
+    found = [(name, option_of(name)) for name in sorted(environment)]
+    return tuple(
+        ShellVariable(name=name, value=environment[name], option=option, removed=name in changes)
+        for name, option in found
+        if option is not None and (name not in changes or option in options)
+    )
+
+
+def _accepted(done: Finished) -> SlurmAnswer:
+    lines = done.stderr.splitlines()
+    plan = next((match[1] for match in map(_PLAN.search, _lines(done)) if match), "")
+    warnings = [line for line in lines if line.startswith(_ACCEPTED_WITH_ERROR)]
+    return SlurmAnswer(
+        outcome="accepted",
+        words=plan or "; ".join(_lines(done)),
+        warnings=tuple(line.removeprefix(_ACCEPTED_WITH_ERROR) for line in warnings),
+    )
+
+
+def _is_silent(line: str) -> bool:
+    return any(words in line.lower() for words in _NO_SLURM)
+
+
+def _lines(done: Finished) -> list[str]:
+    lines = _STRAY_WORD.sub(r"\1 ", done.stderr + done.stdout).strip().splitlines()
+    bare = [line.removeprefix("sbatch: ").removeprefix("error: ") for line in lines]
+    return [line for line in bare if line and not line.startswith('Try "sbatch --help"')]

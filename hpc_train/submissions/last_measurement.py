@@ -1,0 +1,260 @@
+"""The growing log of rank 0 -> its last measurement, in one line; or why a run has none."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.regularfile import is_regular, open_regular
+from hpc_train.logs.collect import logs_of, wanted
+from hpc_train.logs.pattern_suggestions import Suggestion, suggested_for
+from hpc_train.logs.read_log import GUESSING, Log, ParseStats, Reading, extend
+from hpc_train.logs.result_columns import RESULTS
+from hpc_train.reports.study_runs import deleted_logs, has_one_rank, run_records
+from hpc_train.runs.expected_runs import run_time_s
+from hpc_train.runs.run import Run
+from hpc_train.runs.run_folders import read_study
+from hpc_train.runs.slow_ranks import slow_ranks
+from hpc_train.runs.submission import JobState
+
+# In this order; the first one of each group that was printed is shown.
+_GROUPS = (("step_time",), ("samples_per_second", "tokens_per_second"), ("loss",), ("accuracy",))
+_WORDS = {
+    "step_time": "s a step",
+    "samples_per_second": "samples/s",
+    "tokens_per_second": "tokens/s",
+}
+# A training's event `start` says how many steps it will train.
+_TOTAL_STEPS = re.compile(rb'@hpct \{[^{}\r\n]{0,2000}"total_steps": {0,9}(\d{1,12})')
+_HEAD = 1 << 16
+# So often the logs of all ranks are read [s], and so many slow ones are named.
+_SLOW_S, _NAMED = 30.0, 3
+# Of so many runs at most the log is read.
+_SHOWN_RUNS = 20
+
+
+class LastMeasurement:
+    """Reads the new lines of one run at each call; the logs are never read twice.
+
+    A value of a format whose lines depend on earlier ones may be missed: it is only shown.
+    """
+
+    def __init__(self, run: Run) -> None:
+        self._folder = run.folder
+        self._wanted = wanted("auto")
+        try:
+            study = read_study(run.folder.path.parent)
+        except HpcTrainError:
+            study = None
+        if study is not None:
+            self._wanted = self._wanted.with_patterns(study.spec.patterns)
+        self._start_anew()
+
+    def _start_anew(self) -> None:
+        self._readings: dict[str, Reading] = {}
+        self._values: dict[str, float] = {}
+        self._step: int | None = None
+        self._total: int | None = None
+
+    def text(self) -> str:
+        """Return `step 120, 0.25 s a step, 320 samples/s, loss 1.3`; empty before the first one."""
+        self._read()
+        if not self._values and any(one.offset for one in self._readings.values()):
+            # Lines of no known format.
+            self._wanted = wanted(GUESSING)
+            self._readings.clear()
+            self._read()
+        parts = [] if self._step is None else [f"step {self._step:,}"]
+        for group in _GROUPS:
+            name = next((name for name in group if name in self._values), None)
+            if name is not None:
+                parts.append(_worded(name, self._values[name]))
+        return ", ".join(parts)
+
+    def steps_left(self) -> str:
+        """Return `12 min to step 300` at the last step time; empty if that is not known."""
+        seconds = self._values.get("step_time")
+        if self._step is None or self._total is None or seconds is None:
+            return ""
+        return f"{_minutes((self._total - self._step) * seconds)} to step {self._total:,}"
+
+    def _read(self) -> None:
+        for name in ("rank-0.out", "node-0.out", "job.out"):
+            path = self._folder.logs / name
+            if not is_regular(path) or not path.stat().st_size:
+                continue
+            if self._total is None:
+                self._total = _total_steps(path)
+            reading = self._readings.setdefault(name, Reading())
+            for pack in extend(Log(self._folder.run_id, path, name), self._wanted, reading):
+                for record in pack.records():
+                    self._values[record.metric] = record.value
+                    self._step = record.step if record.step is not None else self._step
+            reading.packs.clear()
+            return
+
+
+def _total_steps(path: Path) -> int | None:
+    with open_regular(path) as file:
+        found = _TOTAL_STEPS.search(file.read(_HEAD))
+    return int(found[1]) if found else None
+
+
+def _worded(name: str, value: float) -> str:
+    if name in _WORDS:
+        return f"{value:.4g} {_WORDS[name]}"
+    return f"{name} {value:.4g}"
+
+
+def time_left(run: Run) -> str:
+    """Return `41 min to the time limit` of a running job; empty without a limit."""
+    plan = run.manifest.plan if run.manifest is not None else None
+    if plan is None or plan.time_s is None or run.status is None:
+        return ""
+    left_s = max(0.0, plan.time_s - (time.time() - run.status.started))
+    return f"{_minutes(left_s)} to the time limit"
+
+
+def hours_used(run: Run) -> str:
+    """Return `3.2 GPU-h` of all starts of a job so far, `node-h` without GPUs; empty if unknown."""
+    plan = run.manifest.plan if run.manifest is not None else None
+    if plan is None or run.status is None:
+        return ""
+    hours = (run_time_s(run.starts, run.status, time.time()) or 0.0) / 3600
+    nodes, gpus = plan.topology.nodes, plan.topology.gpus_per_node
+    return f"{hours * nodes * gpus:.3g} GPU-h" if gpus else f"{hours * nodes:.3g} node-h"
+
+
+def _minutes(seconds: float) -> str:
+    minutes = round(max(0.0, seconds) / 60)
+    return f"{minutes // 60} h {minutes % 60} min" if minutes >= 60 else f"{minutes} min"
+
+
+class RunProgress:
+    """What each running run has measured last, read at limited intervals."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._read_at = -every_s
+        self._known: dict[str, LastMeasurement] = {}
+        self._texts: dict[str, str] = {}
+        self._slow: dict[str, tuple[float | None, str]] = {}
+
+    def texts(self, runs: Sequence[Run]) -> dict[str, str]:
+        """Return `step 120, 0.25 s a step, 2 min to step 600, 41 min to the time limit` by run.
+
+        Then the GPU-hours so far and, of a single run, its slow ranks.
+        """
+        now = time.monotonic()
+        running = [run for run in runs if run.state is JobState.RUNNING][:_SHOWN_RUNS]
+        if now - self._read_at >= self._every_s:
+            self._read_at = now
+            self._texts = {run.folder.run_id: self.text(run) for run in running}
+            if len(runs) == 1 and running and (slow := self._slow_ranks(running[0])):
+                self._texts = {name: f"{text}; {slow}" for name, text in self._texts.items()}
+        names = {run.folder.run_id for run in running}
+        return {name: text for name, text in self._texts.items() if name in names and text}
+
+    def text(self, run: Run) -> str:
+        """Return that of one run, read now; empty before its first measurement."""
+        last = self._known.setdefault(run.folder.run_id, LastMeasurement(run))
+        measured = last.text()
+        parts = (measured, last.steps_left(), time_left(run), hours_used(run))
+        return ", ".join(filter(None, parts)) if measured else ""
+
+    def _slow_ranks(self, run: Run) -> str:
+        """Return `slow: rank 1 on n2 takes …`; it opens the log of each rank, so it is kept."""
+        now, (read_at, text) = time.monotonic(), self._slow.get(run.folder.run_id, (None, ""))
+        if read_at is None or now - read_at >= _SLOW_S:
+            text = "; ".join(f"slow: {one.text()}" for one in slow_ranks(run.folder.logs)[:_NAMED])
+            self._slow[run.folder.run_id] = (now, text)
+        return text
+
+
+class Progress:
+    """The line of the first run that is running, read at limited intervals."""
+
+    def __init__(self, every_s: float) -> None:
+        self._every_s = every_s
+        self._read_at = -every_s
+        self._progress = RunProgress(every_s)
+        self._line = ""
+
+    def line(self, runs: Sequence[Run]) -> str:
+        """Return `RUN  step 120, …`; empty if nothing is known yet, or between two readings."""
+        now = time.monotonic()
+        if not runs or now - self._read_at < self._every_s:
+            return ""
+        self._read_at = now
+        run = runs[0]
+        line = self._progress.text(run)
+        if line == self._line:
+            return ""
+        self._line = line
+        return f"{run.folder.run_id}  {line}" if line else ""
+
+
+# A benchmark of a network measures no training, and `collect` prints what it measures.
+_MEASURED = {*RESULTS, "busbw"}
+
+
+def unmeasured(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
+    """Return what to print of the first run that ended well, if nothing in it can be measured.
+
+    A run of a study is to be measured. A single job may be no training, so that only lines which
+    look like a measurement are shown. The logs of one run are read; the result is stored with it.
+    """
+    from hpc_train.scaling.record_arrays import gathered
+    from hpc_train.scaling.run_level_records import rate_questions
+
+    run = next((one for one in runs if one.state is JobState.COMPLETED), None)
+    try:
+        manifest = read_study(home)
+        if run is None:
+            return ()
+        if gone := deleted_logs(run):
+            return (f"{run.folder.run_id} ended well; {gone}",)
+        options = wanted("auto").with_patterns(manifest.spec.patterns if manifest else ())
+        records = gathered(run_records(run, options, ParseStats()))
+        kinds = set(zip(records.metric.texts(), records.scope.texts(), strict=True))
+        # The rate of a single rank is that of the job.
+        unclear = () if has_one_rank(run) else ("unknown",)
+        measured = any(metric in _MEASURED and scope not in unclear for metric, scope in kinds)
+        questions = [] if measured else [*rate_questions(records).values()][:1]
+        if measured or questions:
+            asked = f"hpctrain report {home.name} --rates job, or --rates rank"
+            return tuple(f"{question} {asked}" for question in questions)
+    except HpcTrainError:
+        # `report` names the reason.
+        return ()
+    logs = [log.path for log in logs_of(run.folder.run_id, [run.folder.logs], run.folder.path)]
+    found = suggested_for(logs)
+    if manifest is None and not (found and any(one.metric in _MEASURED for one in found[1])):
+        return ()
+    return tuple(_lines(home, run, found))
+
+
+def _lines(home: Path, run: Run, found: tuple[Path, list[Suggestion]] | None) -> Iterator[str]:
+    name = run.folder.run_id
+    yield f"{name} ended well, and none of its lines states a time or a rate that hpctrain reads"
+    if found is None:
+        yield "  print one in the script: hpctrain help events"
+        return
+    path, suggestions = found
+    for one in suggestions:
+        yield f"  {path.name}:{one.line}: {one.words}"
+    yield f"  finished runs: hpctrain report {home.name} with these options"
+    yield f"  the next ones: in a study file, {_keys(suggestions)}"
+
+
+def _keys(found: Sequence[Suggestion]) -> str:
+    """Return the key of a study file; JSON is YAML."""
+    keys = []
+    for one in found:
+        scale = f", scale: {json.dumps(one.pattern.scale)}" if one.pattern.scale else ""
+        keys.append(f"{{regex: {json.dumps(one.pattern.regex)}, scope: per_rank{scale}}}")
+    return f"pattern: [{', '.join(keys)}]"

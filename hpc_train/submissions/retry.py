@@ -1,0 +1,409 @@
+"""Runs without a result -> new attempts, from their run folders."""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpc_train.base.data_folders import template_path
+from hpc_train.base.errors import SpecError, StoreError
+from hpc_train.base.regularfile import read_regular
+from hpc_train.base.value import Value, encode_unit
+from hpc_train.diagnosis.failure_causes import explain
+from hpc_train.jobs.override import key_paths, parse_setting
+from hpc_train.jobs.read_job import build_job
+from hpc_train.jobs.study import Point
+from hpc_train.runs.expected_runs import latest_attempts
+from hpc_train.runs.json_files import exclusive
+from hpc_train.runs.node_faults import bad_nodes, node_faults
+from hpc_train.runs.provenance import provenance
+from hpc_train.runs.run import (
+    PROFILE,
+    RESUMES_FROM,
+    RETRY_OF,
+    Manifest,
+    Run,
+    RunFolder,
+    RunName,
+    StudyManifest,
+)
+from hpc_train.runs.run_folders import CHECKPOINTS, is_run, read_study
+from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
+from hpc_train.runs.run_states import combine, read_runs, runs_below
+from hpc_train.runs.submission import JobState, Script
+from hpc_train.scripts.prepare import Prepared, PreparedSite, prepare_points
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import find_profile
+from hpc_train.submissions.submission_checks import check_site, check_start
+from hpc_train.submissions.submit import (
+    Entry,
+    SiteBatch,
+    Submitted,
+    batch_of,
+    profile_facts,
+    ready_batches,
+    single_run_id,
+    submission_notices,
+    submit_batches,
+)
+
+
+def retry(
+    path: Path,
+    argv: Sequence[str],
+    say: Callable[[str], None],
+    *,
+    exclude_failed_nodes: bool = False,
+    max_gpu_hours: float | None = None,
+    settings: Sequence[str] = (),
+) -> Submitted:
+    """Resubmit the runs below a path that failed, were lost, cancelled or removed.
+
+    Settings change the job of a run outside a study, which is then checked as that of a submission.
+    `exclude_failed_nodes` excludes the nodes where a rank failed first, those of a lost run that
+    Slurm reports as down or drained, and nodes that other runs below the path report as bad.
+
+    Raises:
+        StoreError: there is nothing to retry, or a run's files are damaged.
+        HpcTrainError: folders of runs that were not submitted are removed; a setting is wrong.
+    """
+    home = path.parent if is_run(path) else path
+    with exclusive(home / ".submit.lock", say):
+        runs = runs_below(path)
+        study = read_study(home) if path == home else None
+        targets = _of_study(study, home, runs) if study else _singles(home, runs)
+        for run in runs:
+            if run.newer:
+                say(f"{run.folder.run_id} is not retried: {run.problem}")
+        if not targets:
+            raise _nothing_to_retry(path, home, runs)
+        all_runs = runs if path == home or not exclude_failed_nodes else runs_below(home)
+        notices: list[str] = []
+        facts = provenance(Path(), argv)
+        batches = []
+        # Single jobs of different sites may share a folder.
+        groups: dict[tuple[object, str], list[RetryTarget]] = defaultdict(list)
+        for one in targets:
+            manifest = manifest_of(one.model)
+            groups[manifest.provenance.get(PROFILE), manifest.plan.site].append(one)
+        for group in groups.values():
+            entries = [retry_entry(one, facts, settings, notices.append) for one in group]
+            site = load_site(_profile(entries[0][0]))
+            check_site(site)
+            batch = batch_of(site, entries)
+            if exclude_failed_nodes:
+                failed = [run for one in group for run in attempts(one.model, all_runs)]
+                batch = _without_failed_nodes(batch, failed, notices.append, all_runs)
+            batches.append(batch)
+        batches = ready_batches(home, batches)
+        for text in (*notices, *submission_notices(batches, max_gpu_hours)):
+            say(text)
+        explain([target.model for target in targets if target.repeats], home, say)
+        ready = [one.model.folder for one in targets if one.ready and not settings]
+        new = submit_batches(home, batches, say, ready)
+        if not new:
+            raise _already_retried(path, home)
+        return Submitted(home=home, new=new)
+
+
+def _without_failed_nodes(
+    batch: SiteBatch, runs: Sequence[Run], say: Callable[[str], None], others: Sequence[Run]
+) -> SiteBatch:
+    """Exclude the nodes where earlier runs of the same site failed, and bad ones of other runs."""
+    site = batch.site.value
+    if find_batch_system(site.scheduler).this_machine:
+        say(f"{site.name} is one node, which is used again")
+        return batch
+    names = {plan.site for plan in batch.plans}
+    beside = [one for one in others if one.manifest and one.manifest.plan.site in names]
+    exclude = _failed_nodes(runs, bad_nodes(node_faults(beside, time.time())))
+    say(f"without the nodes {', '.join(exclude)}" if exclude else "no node is known to have failed")
+    # A list of hosts may be too short to leave one out; it is then used last.
+    left = [host for host in site.hosts if host.name not in exclude]
+    nodes = max(plan.topology.nodes for plan in batch.plans)
+    if site.hosts and len(left) < nodes:
+        say(f"{site.name} has too few other hosts for {nodes} nodes: they are used again")
+    options = msgspec.structs.replace(batch.options, exclude=exclude)
+    return msgspec.structs.replace(batch, options=options)
+
+
+def _failed_nodes(runs: Sequence[Run], bad: Sequence[str]) -> tuple[str, ...]:
+    """Return the nodes on which a rank failed first, the broken ones of lost runs, and bad ones."""
+    blamed = set(bad)
+    for run in runs:
+        failure = run.status.failure if run.status else None
+        if failure is not None and not failure.lost_peer:
+            blamed.add(failure.host.partition(".")[0])
+        if run.status is not None and run.status.bad_nodes:
+            blamed.update(run.status.bad_nodes.split(","))
+        lost = run.state in (JobState.NODE_FAIL, JobState.LOST)
+        if run.submission and lost and find_batch_system(run.submission.executor).steps:
+            # Another scheduler needs none of Slurm's modules.
+            from hpc_train.slurm.slurm_commands import broken_nodes
+
+            blamed.update(broken_nodes(run.submission.cluster))
+    return tuple(sorted(blamed))
+
+
+def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError:
+    if path != home and any(map(_has_no_result, runs)):
+        return _already_retried(path, home)
+    why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
+    states = ", ".join(sorted({run.state.value for run in runs}))
+    count = f"{len(runs)} run{'s' if len(runs) != 1 else ''}"
+    return StoreError(f"{path.name}: nothing to retry; {count} {states}", why)
+
+
+def _already_retried(path: Path, home: Path) -> StoreError:
+    return StoreError(f"{path.name}: it was retried already", f"hpctrain retry {home.name}")
+
+
+def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
+    latest = latest_attempts(runs)
+    targets = []
+    for point in study.points:
+        for repetition in range(1, study.spec.repetitions + 1):
+            attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
+            if run is not None and not _has_no_result(run):
+                continue
+            if run is not None and run.manifest is not None:
+                targets.append(_retry_target(run))
+                continue
+            model = _sibling(point.stem, runs, home)
+            old = run.folder.run_id if run is not None else ""
+            targets.append(
+                RetryTarget(model=model, repetition=repetition, attempt=attempt + 1, repeats=old)
+            )
+    return targets
+
+
+def _singles(home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
+    """Return runs that were not retried; a retry that was not submitted replaces its run."""
+    # All runs in the folder: the retry of a single job has another name.
+    later = {
+        str(run.manifest.provenance.get(RETRY_OF)): run
+        for run in combine(read_runs(home), {})
+        if run.manifest is not None
+    }
+    targets: dict[RunFolder, RetryTarget] = {}
+    for run in filter(_has_no_result, runs):
+        last = later.get(run.folder.run_id, run)
+        if last is run or is_untouched(last):
+            targets[last.folder] = _retry_target(last)
+    return list(targets.values())
+
+
+def _retry_target(run: Run) -> RetryTarget:
+    name, manifest = RunName.parse(run.folder.run_id), run.manifest
+    attempt = name.attempt if name else manifest.attempt if manifest else 1
+    return RetryTarget(
+        model=run,
+        repetition=name.repetition if name else 1,
+        attempt=attempt + 1,
+        repeats=run.folder.run_id,
+        ready=is_untouched(run),
+    )
+
+
+def _sibling(stem: str, runs: Sequence[Run], home: Path) -> Run:
+    """Return another run of the same point: its plan and script are the same."""
+    for run in runs:
+        name = RunName.parse(run.folder.run_id)
+        if name and name.stem == stem and run.manifest is not None:
+            return run
+    raise StoreError(
+        f"{home}: no run of the point {stem} to take the script from",
+        "hpctrain submit STUDY.yaml submits what is missing",
+    )
+
+
+def attempts(run: Run, all_runs: Sequence[Run]) -> list[Run]:
+    """Return a run and those that it repeats, the latest first."""
+    by_id = {other.folder.run_id: other for other in all_runs}
+    chain = [run]
+    while (older := by_id.get(_repeats(chain[-1]))) and older not in chain:
+        chain.append(older)
+    return chain
+
+
+def _repeats(run: Run) -> str:
+    name = RunName.parse(run.folder.run_id)
+    if name and name.attempt > 1:
+        return str(msgspec.structs.replace(name, attempt=name.attempt - 1))
+    return str(run.manifest.provenance.get(RETRY_OF, "")) if run.manifest else ""
+
+
+def _has_no_result(run: Run) -> bool:
+    return never_submitted(run) or (run.state.finished and run.state is not JobState.COMPLETED)
+
+
+class RetryTarget(Value, frozen=True, kw_only=True):
+    """A run to retry; `model` is its last attempt, or another run of its point if that was removed.
+
+    `repeats` is the run id of the previous attempt. If `ready`, the model itself is submitted and
+    no folder is created: a command that created its folder was killed before the submission.
+    """
+
+    model: Run
+    repetition: int
+    attempt: int
+    repeats: str = ""
+    ready: bool = False
+
+
+def manifest_of(run: Run) -> Manifest:
+    """Return the manifest of a run.
+
+    Raises:
+        StoreError: it is damaged.
+    """
+    if run.manifest is None:
+        raise StoreError(
+            f"{run.folder.path}: {run.problem}", "remove the folder, then submit the study again"
+        )
+    return run.manifest
+
+
+def retry_entry(
+    target: RetryTarget,
+    facts: dict[str, object],
+    settings: Sequence[str],
+    say: Callable[[str], None],
+) -> Entry:
+    """Return the next attempt of a run: unchanged or, with `settings`, planned again.
+
+    Raises:
+        StoreError: a file of the run is damaged, or it cannot be changed because it is of a study.
+        HpcTrainError: the changed job is wrong, or does not fit the site.
+    """
+    old = manifest_of(target.model)
+    if target.ready and not settings:
+        return old, _script(target.model, old)
+    name, now = RunName.parse(old.run_id), datetime.now(timezone.utc)
+    # Where a scheduler keeps the checkpoints of a run; one of a study is measured anew.
+    kept = target.model.submission.checkpoints if target.model.submission else ""
+    resumed = {RESUMES_FROM: kept} if kept and old.study is None else {}
+    if settings:
+        prepared = changed_job(target.model.folder, old, settings)
+        for warning in prepared.warnings:
+            say(f"warning: {warning}")
+        (point,) = prepared.points
+        run_id, script = single_run_id(now, point.stem), point.script
+        facts = {**facts, **profile_facts(point.place.profile)}
+        old = msgspec.structs.replace(
+            old,
+            spec=point.job.value,
+            plan=point.plan,
+            script_digest=script.digest,
+            template_digest=script.template_digest,
+        )
+    else:
+        run_id = single_run_id(now, old.run_id.rpartition("-")[2])
+        if name:
+            number, attempt = target.repetition, target.attempt
+            run_id = str(RunName(stem=name.stem, repetition=number, attempt=attempt))
+        script = _script(target.model, old)
+    manifest = msgspec.structs.replace(
+        old,
+        run_id=run_id,
+        repetition=target.repetition,
+        attempt=target.attempt,
+        created=now.isoformat(timespec="seconds"),
+        provenance={**old.provenance, **facts, **resumed, RETRY_OF: target.repeats},
+    )
+    _say_of_checkpoints(target.model, manifest, say)
+    return manifest, script
+
+
+def _say_of_checkpoints(old: Run, new: Manifest, say: Callable[[str], None]) -> None:
+    """Say which checkpoints a new run has, unless the job names their folder."""
+    if CHECKPOINTS in dict(new.plan.env):
+        return
+    if kept := new.provenance.get(RESUMES_FROM):
+        say(f"{new.run_id} resumes from {kept}; hpctrain submit starts a job anew")
+        return
+    step = old.starts[-1].step if old.starts else 0
+    if not step:
+        return
+    say(f"{new.run_id} begins at step 0: {old.folder.run_id} has a checkpoint of step {step}")
+    if new.study is None:
+        setting = shlex.quote(f"env.{CHECKPOINTS}={old.folder.path.absolute()}/checkpoints")
+        say(f"  to go on from it: hpctrain cancel {new.run_id}, then")
+        say(f"  hpctrain retry {new.run_id} --set {setting}")
+
+
+def _script(run: Run, manifest: Manifest) -> Script:
+    try:
+        text = read_regular(run.folder.script).decode()
+    except OSError as failure:
+        raise StoreError(f"{run.folder.script}: {failure.strerror or failure}") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"{run.folder.script}: damaged: not UTF-8 text") from None
+    return Script(
+        text=text, digest=manifest.script_digest, template_digest=manifest.template_digest
+    )
+
+
+def changed_job(folder: RunFolder, manifest: Manifest, settings: Sequence[str]) -> Prepared:
+    """Plan the job of a run again for its site, with other values of some keys.
+
+    Raises:
+        StoreError: the run is one of a study, or the setting is the name of its folder.
+        HpcTrainError: a wrong setting, or a job that `submit` would refuse.
+    """
+    options = " ".join(f"--set {shlex.quote(text)}" for text in settings)
+    if manifest.study is not None:
+        raise StoreError(
+            f"{manifest.run_id}: --set cannot change a run of a study: it would have another job "
+            "than the other runs of its point",
+            f"hpctrain submit STUDY.yaml {options} submits each changed point as new runs",
+        )
+    overrides = [parse_setting(text) for text in settings]
+    if any(override.key == "name" for override in overrides):
+        raise SpecError(
+            f"--set name: a retry stays in the folder {folder.path.parent}",
+            "hpctrain submit FILE --name NAME submits into another one",
+        )
+    data = _stated(manifest.spec)
+    paths = (path for key, value in data.items() for path in key_paths(key, value))
+    origins = dict.fromkeys(paths, str(folder.manifest))
+    job = build_job(data, origins, overrides, folder.manifest, manifest.plan.site)
+    profile = _profile(manifest)
+    site = PreparedSite(
+        profile=profile.absolute(), site=load_site(profile), folders=template_path(profile)
+    )
+    points, _ = prepare_points((Point(axes={}, job=job),), {"": site}, nested=False, plain=False)
+    prepared = Prepared(
+        name=points[0].plan.name,
+        sites=(site,),
+        study=None,
+        points=points,
+        warnings=tuple(dict.fromkeys(points[0].plan.warnings)),
+    )
+    check_start(prepared)
+    return prepared
+
+
+def _stated(value: Value) -> dict[str, Any]:
+    """Return the values that are not defaults, as a file would state them."""
+    return {
+        field.name: _stated(inner)
+        if isinstance(inner, Value)
+        else msgspec.json.decode(msgspec.json.encode(inner, enc_hook=encode_unit))
+        for field in msgspec.structs.fields(value)
+        if (inner := getattr(value, field.name)) != field.default
+    }
+
+
+def _profile(manifest: Manifest) -> Path:
+    """Return the profile that the run was planned with, or by name if the file was removed."""
+    file = str(manifest.provenance.get(PROFILE, ""))
+    return Path(file) if file and Path(file).is_file() else find_profile(manifest.plan.site)

@@ -1,0 +1,434 @@
+"""Prepared jobs -> run folders -> an executor; only what is missing is submitted."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.base.data_folders import template_path
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.regularfile import is_regular, is_there, read_regular, sha256_of
+from hpc_train.base.value import Sourced, Value
+from hpc_train.plans.cost import check_budget, cost_line, cost_of, price_of_nodes
+from hpc_train.plans.plan import LaunchPlan
+from hpc_train.plans.shared_allocation import allocate
+from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.runs.expected_runs import latest_attempts
+from hpc_train.runs.json_files import check_version, exclusive, write_file
+from hpc_train.runs.provenance import provenance
+from hpc_train.runs.run import (
+    MANIFEST_SCHEMA,
+    PROFILE,
+    PROFILE_DIGEST,
+    Manifest,
+    Run,
+    RunFolder,
+    RunName,
+    StudyManifest,
+    StudyPoint,
+)
+from hpc_train.runs.run_folders import (
+    STUDY_FILE,
+    create_runs,
+    remove_home,
+    remove_root,
+    remove_runs,
+    write_study,
+)
+from hpc_train.runs.run_state_and_reason import is_untouched, never_submitted
+from hpc_train.runs.run_states import executor_of, runs_below
+from hpc_train.runs.submission import JobState, Script, SlurmEndpoint
+from hpc_train.scripts.prepare import Prepared, PreparedPoint, randomised_blocks
+from hpc_train.scripts.render import render_allocation
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.sites.site import SiteProfile
+from hpc_train.submissions.submission_checks import (
+    check_checkpoint_folders,
+    check_start,
+    owner_notices,
+    preview,
+)
+
+# States without a result that are not failures of the job; a study reruns them.
+_GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
+_FAILED = (JobState.FAILED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY)
+_AGAIN = "the same command submits what is missing"
+
+Entry = tuple[Manifest, Script]
+
+
+class Submitted(Value, frozen=True, kw_only=True):
+    """Result of a submission: the new runs, and the existing ones."""
+
+    home: Path
+    new: tuple[RunFolder, ...]
+    kept: tuple[Run, ...] = ()
+
+
+class SiteBatch(Value, frozen=True, kw_only=True):
+    """The runs for one site, with its options."""
+
+    site: Sourced[SiteProfile]
+    entries: tuple[Entry, ...]
+    options: ExecutorOptions
+
+    @property
+    def plans(self) -> list[LaunchPlan]:
+        """The plans of the runs."""
+        return [manifest.plan for manifest, _ in self.entries]
+
+
+def no_output(text: str) -> None:
+    """Ignore a message."""
+
+
+def submit(
+    prepared: Prepared,
+    root: Path,
+    argv: Sequence[str],
+    say: Callable[[str], None] = no_output,
+    *,
+    rerun_failed: bool = False,
+    max_gpu_hours: float | None = None,
+) -> Submitted:
+    """Submit a job, or the missing runs of a study; `say` receives the notices and the cost before.
+
+    A run is missing if it was never started, was lost, cancelled or ended by the scheduler. Failed
+    ones have a result and are kept, unless they are to run again.
+
+    Raises:
+        HpcTrainError: folders of runs that were not submitted are removed.
+    """
+    check_start(prepared)
+    home = root / prepared.name
+    check_version(home / STUDY_FILE)
+    made_root = not root.exists()
+    try:
+        with exclusive(home / ".submit.lock", say):
+            latest = latest_attempts(runs_below(home)) if prepared.study else {}
+            kept, entries = _split(prepared, latest, rerun_failed, provenance(Path(), argv))
+            chosen = [site for site in prepared.sites if entries[site.name]] or [prepared.first]
+            batches = [batch_of(site.site, entries[site.name]) for site in chosen]
+            batches = ready_batches(home, batches)
+            notices = submission_notices(batches, max_gpu_hours)
+            others = _at_other_sites(prepared, latest)
+            owners = owner_notices(prepared)
+            if any(entries.values()):
+                for text in (*others, *owners, *notices, *preview(prepared)):
+                    say(text)
+            study = study_manifest(prepared) if prepared.study is not None else None
+            new = submit_batches(home, batches, say, study=study)
+    except HpcTrainError:
+        remove_home(home)
+        if made_root:
+            remove_root(root)
+        raise
+    return Submitted(home=home, new=new, kept=kept)
+
+
+def _split(
+    prepared: Prepared,
+    latest: Mapping[str, tuple[int, Run]],
+    rerun_failed: bool,
+    facts: dict[str, object],
+) -> tuple[tuple[Run, ...], dict[str, list[Entry]]]:
+    """Return the runs to keep, and those to submit by site, one repetition after the other.
+
+    With consecutive repetitions of one point, a drift of the machine would look like scaling. A run
+    of unknown state is not missing, so that it never runs twice.
+    """
+    entries: dict[str, list[Entry]] = {site.name: [] for site in prepared.sites}
+    if prepared.study is None:
+        (point,) = prepared.points
+        entries[point.place.name].append(_entry(prepared, point, 1, 1, facts))
+        return (), entries
+    states = (*_GONE, *_FAILED) if rerun_failed else _GONE
+    kept: list[Run] = []
+    wanted: list[list[tuple[PreparedPoint, int, int]]] = []
+    for repetition in range(1, prepared.study.spec.repetitions + 1):
+        wanted.append([])
+        for point in prepared.points:
+            attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
+            if run is not None and run.state not in states and not never_submitted(run):
+                kept.append(run)
+                continue
+            if run is not None and is_untouched(run):
+                remove_runs([run.folder])
+                attempt -= 1
+            wanted[-1].append((point, repetition, attempt + 1))
+    for point, repetition, attempt in randomised_blocks(wanted, prepared.study.spec.seed):
+        entries[point.place.name].append(_entry(prepared, point, repetition, attempt, facts))
+    return tuple(kept), entries
+
+
+def _entry(
+    prepared: Prepared,
+    point: PreparedPoint,
+    repetition: int,
+    attempt: int,
+    facts: dict[str, object],
+) -> Entry:
+    now = datetime.now(timezone.utc)
+    name = RunName(stem=point.stem, repetition=repetition, attempt=attempt)
+    manifest = Manifest(
+        schema=MANIFEST_SCHEMA,
+        run_id=str(name) if prepared.study else single_run_id(now, point.stem),
+        name=prepared.name,
+        study=prepared.study.spec.name if prepared.study else None,
+        axes=point.axes,
+        repetition=repetition,
+        attempt=attempt,
+        created=now.isoformat(timespec="seconds"),
+        spec=point.job.value,
+        plan=point.plan,
+        script_digest=point.script.digest,
+        template_digest=point.script.template_digest,
+        provenance={**facts, **profile_facts(point.place.profile)},
+    )
+    return manifest, point.script
+
+
+def single_run_id(now: datetime, stem: str) -> str:
+    """Return the run id of a single job: its time in UTC and its digest."""
+    return f"{now:%Y%m%d-%H%M%S-%f}-{stem}"
+
+
+def profile_facts(path: Path) -> dict[str, str]:
+    """Return path and digest of the profile, because it may change later."""
+    return {PROFILE: str(path), PROFILE_DIGEST: sha256_of(path) if path.is_file() else ""}
+
+
+def study_manifest(prepared: Prepared) -> StudyManifest:
+    """Return the list of all requested runs of the study."""
+    if prepared.study is None:
+        raise AssertionError("a single job has no study manifest")
+    return StudyManifest(
+        schema=MANIFEST_SCHEMA,
+        spec=prepared.study.spec,
+        baseline=prepared.study.baseline,
+        points=tuple(
+            StudyPoint(axes=point.axes, topology=point.plan.topology, stem=point.stem)
+            for point in prepared.points
+        ),
+        refused=prepared.refused,
+    )
+
+
+def _at_other_sites(prepared: Prepared, latest: Mapping[str, tuple[int, Run]]) -> Iterator[str]:
+    """Yield a notice of the study's runs at sites that are none of it now."""
+    here = {site.name for site in prepared.sites}
+    found = {run.manifest.plan.site for _, run in latest.values() if run.manifest} - here
+    if found:
+        yield (
+            f"its runs at {', '.join(sorted(found))} are left out of reports from now on; to keep "
+            "both, submit with another --name, or with "
+            f"--set 'axes.site=[{', '.join(sorted(found | here))}]'"
+        )
+
+
+def batch_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> SiteBatch:
+    """Return the runs for a site with its options; nested ones get the script of their allocation.
+
+    Raises:
+        PlanError: the runs do not fit into one allocation.
+    """
+    profile = site.value
+    plan = entries[0][0].plan if entries else None
+    script = None
+    if any(manifest.plan.nested for manifest, _ in entries):
+        runs = [(manifest.run_id, manifest.plan) for manifest, _ in entries]
+        file = Path(str(entries[0][0].provenance.get(PROFILE, "")))
+        script = render_allocation(allocate(site, runs, entries[0][0].name), template_path(file))
+    options = ExecutorOptions(
+        cluster=cluster_of(profile, plan),
+        limits=profile.limits,
+        comment=plan.comment if plan else "",
+        site=site,
+        allocation=script,
+    )
+    return SiteBatch(site=site, entries=tuple(entries), options=options)
+
+
+def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEndpoint:
+    """Return how a site's scheduler is reached from this shell, and its two times.
+
+    The shell's SLURM_CONF takes precedence over the profile's; --clusters of a plan over the
+    shell's.
+    """
+    shell = os.environ.get("SLURM_CLUSTERS") or os.environ.get("SBATCH_CLUSTERS") or ""
+    clusters = dict(plan.directives).get("clusters") if plan else None
+    conf = os.environ.get("SLURM_CONF") or profile.slurm_conf
+    reached = SlurmEndpoint(conf=conf, clusters=clusters or shell)
+    if profile.poll is not None:
+        reached = msgspec.structs.replace(reached, poll_s=float(profile.poll))
+    forgotten = profile.lifecycle.forget_nodes_after if profile.lifecycle else None
+    if forgotten is not None:
+        reached = msgspec.structs.replace(reached, nodes_remembered_s=float(forgotten))
+    return reached
+
+
+def ready_batches(home: Path, batches: Sequence[SiteBatch]) -> list[SiteBatch]:
+    """Check that each site can take its runs now, before anything is printed or written.
+
+    Raises:
+        HpcTrainError: one cannot, with the reason.
+    """
+    ready = []
+    for batch in batches:
+        if batch.entries:
+            executor = executor_of(batch.site.value.scheduler)
+            options = executor.ready(home, batch.plans, batch.options)
+            batch = msgspec.structs.replace(batch, options=options)
+        ready.append(batch)
+    return ready
+
+
+def submission_notices(batches: Sequence[SiteBatch], max_gpu_hours: float | None) -> list[str]:
+    """Return the notices before a submission, with the cost at each site.
+
+    Raises:
+        PlanError: all runs may cost more than `max_gpu_hours`.
+    """
+    check_budget(cost_of([plan for one in batches for plan in one.plans]), max_gpu_hours)
+    several = len(batches) > 1
+    texts = (
+        text
+        for batch in batches
+        for text in _site_notices(batch.site.value, batch.plans, at_site=several)
+    )
+    return list(dict.fromkeys(texts))
+
+
+def _site_notices(
+    site: SiteProfile, plans: Sequence[LaunchPlan], whole: str = "", *, at_site: bool = False
+) -> Iterator[str]:
+    """Yield the notices of a site and the cost of runs there; none for runs on this machine.
+
+    `whole` says of what the cost is, and `at_site` adds where it is.
+    """
+    if find_batch_system(site.scheduler).this_machine or not plans:
+        return
+    yield from executor_of(site.scheduler).notices(plans[0])
+    at = f" at {site.name}" if at_site else ""
+    cost = cost_line(cost_of(plans), site.report, price_of_nodes(plans, site))
+    yield f"cost{whole}{at}: {cost}"
+
+
+def submit_batches(
+    home: Path,
+    batches: Sequence[SiteBatch],
+    say: Callable[[str], None],
+    ready: Collection[RunFolder] = (),
+    study: StudyManifest | None = None,
+) -> tuple[RunFolder, ...]:
+    """Submit to one site after the other; if one refuses, report what was submitted.
+
+    The folders of `ready` runs exist: the command that created them was killed. `study` is written
+    before the first run.
+
+    Raises:
+        HpcTrainError: folders of runs that were not submitted are removed, unless they were ready.
+    """
+    new: tuple[RunFolder, ...] = ()
+    for batch in batches:
+        try:
+            new += _submit_batch(home, batch, study, ready)
+        except HpcTrainError as failure:
+            name = f"{batch.site.value.name}: "
+            if len(batches) > 1 and not failure.message.startswith(name):
+                failure.message = f"{name}{failure.message}"
+            if new:
+                total = sum(len(each.entries) for each in batches)
+                say(f"{len(new)} of {total} runs were submitted, to other sites")
+                failure.hint = f"{failure.hint}; {_AGAIN}".removeprefix("; ")
+            raise
+    return new
+
+
+def _submit_batch(
+    home: Path, batch: SiteBatch, study: StudyManifest | None, ready: Collection[RunFolder]
+) -> tuple[RunFolder, ...]:
+    """Create the runs' folders, write study.json, and submit the runs, in order."""
+    created = create_runs(home, batch.entries)
+    folders = [RunFolder(path=home / manifest.run_id) for manifest, _ in batch.entries]
+    new = tuple(folder for folder in folders if folder in created or folder in ready)
+    file = home / STUDY_FILE
+    before = read_regular(file) if is_regular(file) else None
+    try:
+        if study is not None:
+            write_study(home, study)
+        if new:
+            executor_of(batch.plans[0].scheduler).submit(home, new, batch.options)
+    except HpcTrainError:
+        left = [run for run in new if not is_there(run.submission)]
+        remove_runs([run for run in left if run in created])
+        if len(left) == len(new) and before is None:
+            file.unlink(missing_ok=True)
+        elif len(left) == len(new) and before != read_regular(file):
+            write_file(file, before or b"")
+        raise
+    return new
+
+
+def dry_run(prepared: Prepared, root: Path, max_gpu_hours: float | None = None) -> Iterator[str]:
+    """Yield the messages of `submit`, then the answer of `sbatch --test-only` for each script.
+
+    The runs would be below the results folder `root`, where nothing is written.
+
+    Raises:
+        HpcTrainError: the submission would be refused before any sbatch.
+    """
+    check_checkpoint_folders(prepared)
+    number = prepared.study.spec.repetitions if prepared.study else 1
+    points = {site.name: prepared.points_at(site) for site in prepared.sites}
+    plans = {name: [one.plan for one in own for _ in range(number)] for name, own in points.items()}
+    check_budget(cost_of([one for own in plans.values() for one in own]), max_gpu_hours)
+    steps = any(site.batch.steps for site in prepared.sites)
+    if not steps:
+        check_start(prepared)
+        for site in prepared.sites:
+            if plans[site.name]:
+                # As `submit` asks, without its limits: they hold for runs that are missing.
+                options = ExecutorOptions(site=site.site)
+                executor = executor_of(site.site.value.scheduler)
+                executor.ready(root / prepared.name, plans[site.name], options)
+    # Existing runs would be kept; whether there are any depends on the results folder.
+    whole = " for the whole study" if prepared.study else ""
+    for site in prepared.sites:
+        several = len(prepared.sites) > 1
+        yield from _site_notices(site.site.value, plans[site.name], whole, at_site=several)
+    yield from owner_notices(prepared)
+    yield from preview(prepared)
+    if not steps:
+        return
+    if not shutil.which("sbatch"):
+        yield "sbatch is not installed here, so it was not tested whether the cluster accepts this"
+        return
+    check_start(prepared)
+    for site in prepared.sites:
+        if site.batch.steps and plans[site.name]:
+            cluster = cluster_of(site.site.value, plans[site.name][0])
+            yield from _answers(cluster, prepared, points[site.name])
+
+
+def _answers(
+    cluster: SlurmEndpoint, prepared: Prepared, points: Sequence[PreparedPoint]
+) -> Iterator[str]:
+    # Other schedulers need none of Slurm's modules.
+    from hpc_train.slurm.sbatch import test_only
+
+    scripts = [(f" {one.stem}" if prepared.study else "", one.script) for one in points]
+    if prepared.allocation is not None:
+        scripts = [(" of the allocation", prepared.allocation)]
+    for name, script in scripts:
+        with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
+            path = Path(folder, "job.sbatch")
+            path.write_text(script.text, encoding="utf-8")
+            answer = test_only(cluster, path)
+        yield f"sbatch --test-only{name}: {answer}"

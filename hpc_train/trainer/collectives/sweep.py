@@ -1,0 +1,495 @@
+"""One collective over all sizes: rank 0 prints the table while it is measured."""
+
+from __future__ import annotations
+
+import os
+import socket
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle, islice
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, distributed
+
+from hpc_train.jobs.collectives import (
+    ALIGNMENT,
+    COLLECTIVES,
+    DTYPES,
+    Collective,
+    Message,
+    algorithm_bandwidth,
+    message_of,
+    message_sizes,
+)
+from hpc_train.trainer import WorkloadError
+from hpc_train.trainer.collectives import SweepOptions
+from hpc_train.trainer.emit import emit, write_line
+from hpc_train.trainer.process_group import RankGroup, conditions, of_ranks
+
+_COPIED = "# out-of-place: with the time to copy the input, as torch has this in-place only"
+
+
+def sweep(options: SweepOptions, group: RankGroup) -> int:
+    """Measure and print all sizes; return 1 if a result was wrong, else 0.
+
+    Raises:
+        WorkloadError: no size has a part for each rank, the buffers do not fit into memory, or the
+            backend lacks the collective.
+    """
+    messages = messages_of(options, group.world_size)
+    table = NcclTestsTable(
+        collective=COLLECTIVES[options.collective],
+        dtype=options.dtype,
+        root=options.root,
+        ranks=group.world_size,
+    )
+    if group.rank == 0:
+        _emit_conditions(options, group)
+    _print(group, list(_head(options, group)))
+    timer = _timer(options, group, messages)
+    buses: list[float] = []
+    wrong = 0
+    for message in messages:
+        halves = [timer.measure(message, in_place=in_place) for in_place in (False, True)]
+        _print(group, [table.row(message, halves)])
+        buses += [table.bandwidth(message, half.seconds).bus for half in halves]
+        wrong += sum(bool(half.wrong) for half in halves)
+    _print(group, table.foot(wrong, sum(buses) / len(buses)))
+    return int(wrong > 0)
+
+
+def messages_of(options: SweepOptions, ranks: int) -> list[Message]:
+    """Return the messages of all sizes, without those that have no part for each rank.
+
+    Raises:
+        WorkloadError: none is left.
+    """
+    messages = [message for _, message in _all_messages(options, ranks) if message.elements]
+    if not messages:
+        collective = COLLECTIVES[options.collective]
+        least = DTYPES[options.dtype] if collective.passes != 1 else ALIGNMENT * ranks
+        raise WorkloadError(
+            f"--largest {options.largest}: {collective.name} of {options.dtype} on {ranks} ranks "
+            f"needs at least {least} B"
+        )
+    return messages
+
+
+def _all_messages(options: SweepOptions, ranks: int) -> Iterator[tuple[int, Message]]:
+    """Yield each requested size with its message, which may be empty."""
+    collective = COLLECTIVES[options.collective]
+    for size in message_sizes(options.smallest, options.largest, options.factor):
+        yield size, message_of(collective, size, options.dtype, ranks)
+
+
+def _left_out(options: SweepOptions, ranks: int) -> str:
+    """Return the sizes without a message, for a line of the head."""
+    empty = [size for size, one in _all_messages(options, ranks) if not one.elements]
+    return ", ".join(f"{size} B" for size in empty)
+
+
+def _timer(options: SweepOptions, group: RankGroup, messages: Sequence[Message]) -> CollectiveTimer:
+    capacity = max(message.elements for message in messages)
+    try:
+        timer = CollectiveTimer(options, group, capacity)
+    except (RuntimeError, MemoryError):  # torch raises both, by device
+        size = capacity * DTYPES[options.dtype]
+        raise WorkloadError(
+            f"two buffers of {size} B do not fit into the memory of {group.device}"
+        ) from None
+    try:
+        timer.warm_up(messages)
+    except (RuntimeError, NotImplementedError) as failure:
+        if "support" not in str(failure):
+            raise
+        raise WorkloadError(
+            f"backend {group.backend} of torch {torch.__version__} has no {options.collective} of "
+            f"{options.dtype}: {str(failure).splitlines()[0]}"
+        ) from None
+    return timer
+
+
+def _print(group: RankGroup, lines: Iterable[str]) -> None:
+    if group.rank == 0:
+        for line in lines:
+            write_line(line)
+
+
+def _head(options: SweepOptions, group: RankGroup) -> Iterator[str]:
+    """Yield what precedes the rows; every rank must call it."""
+    collective = COLLECTIVES[options.collective]
+    devices = of_ranks(_device(group))
+    yield f"# Collective test starting: {collective.test}"
+    yield (
+        f"# nThread 1 nGpus 1 minBytes {options.smallest} maxBytes {options.largest} step: "
+        f"{options.factor}(factor) warmup iters: {options.warmup} iters: {options.iterations} "
+        f"agg iters: 1 validation: {int(options.check)} graph: 0"
+    )
+    yield f"# torch.distributed {torch.__version__}, backend {group.backend}, by {group.launcher}"
+    if collective.name in ("allreduce", "broadcast"):
+        yield _COPIED
+    if left_out := _left_out(options, group.world_size):
+        yield f"# left out, as each of {group.world_size} ranks needs {ALIGNMENT} B: {left_out}"
+    yield "#"
+    yield "# Using devices"
+    yield from devices
+    yield from head()
+
+
+def _device(group: RankGroup) -> str:
+    process, host = os.getpid(), socket.gethostname()
+    if group.device.type != "cuda":
+        return RankDevice(group.rank, process, host, 0, "0x00", "CPU").line()
+    found = torch.cuda.get_device_properties(group.device)
+    # Older versions of torch do not know the address.
+    address = [getattr(found, f"pci_{part}_id", 0) for part in ("domain", "bus", "device")]
+    bus = "{:04x}:{:02x}:{:02x}".format(*address)
+    return RankDevice(group.rank, process, host, group.device.index or 0, bus, found.name).line()
+
+
+def _emit_conditions(options: SweepOptions, group: RankGroup) -> None:
+    emit(
+        event="conditions",
+        conditions={
+            **conditions(group),
+            "benchmark": COLLECTIVES[options.collective].test,
+            "precision": options.dtype,
+            "backend": group.backend,
+        },
+    )
+
+
+# Times of one collective, measured as by nccl-tests (`BenchTime` in its `src/common.cu`).
+#
+# Per size and placement: one untimed call, a barrier, k calls in a row, one synchronisation. The
+# time is that of the wall clock divided by k, the mean over all ranks. Calls take their tensors
+# from changing parts of the buffers, so that a small message does not stay in the cache.
+
+Pair = tuple[Tensor, Tensor]
+
+
+class CollectiveTimer:
+    """The buffers of a rank for messages of up to `capacity` elements."""
+
+    def __init__(self, options: SweepOptions, group: RankGroup, capacity: int) -> None:
+        self._options, self._group = options, group
+        self._collective = COLLECTIVES[options.collective]
+        self._call = call_of(options.collective, group.rank, group.world_size, options.root)
+        kind = TENSOR_TYPES[options.dtype]
+        self._send = torch.zeros(capacity, dtype=kind, device=group.device)
+        self._receive = torch.zeros(capacity, dtype=kind, device=group.device)
+
+    def warm_up(self, messages: Sequence[Message]) -> None:
+        """Run the untimed calls of the largest and of the smallest message."""
+        for message in (messages[-1], messages[0]):
+            self._run(self._pairs(message, in_place=False), self._options.warmup)
+        self._group.synchronise()
+
+    def measure(self, message: Message, *, in_place: bool) -> Placement:
+        """Return the time of a call, and the wrong elements of one more call."""
+        pairs = self._pairs(message, in_place=in_place)
+        self._run(pairs, 1)
+        self._wait()
+        begun = time.perf_counter()
+        self._run(pairs, self._options.iterations)
+        self._group.synchronise()
+        seconds = (time.perf_counter() - begun) / self._options.iterations
+        mean = self._group.sums([seconds])[0] / self._group.world_size
+        checked = self._options.check and (self._collective.in_place or not in_place)
+        return Placement(mean, self._wrong(message, in_place=in_place) if checked else None)
+
+    def _run(self, pairs: Sequence[Pair], times: int) -> None:
+        for send, receive in islice(cycle(pairs), times):
+            self._call(send, receive)
+
+    def _wait(self) -> None:
+        self._group.synchronise()
+        distributed.barrier()
+        self._group.synchronise()
+
+    def _pairs(self, message: Message, *, in_place: bool) -> list[Pair]:
+        """Return the send and receive tensors of consecutive calls."""
+        places = min(len(self._receive) // message.elements, self._options.iterations)
+        starts = (number * message.elements for number in range(places))
+        return [self._pair(message, start, in_place=in_place) for start in starts]
+
+    def _pair(self, message: Message, start: int, *, in_place: bool) -> Pair:
+        buffer = self._receive if in_place else self._send
+        send, receive = buffer[start:], self._receive[start:]
+        # As in MPI and NCCL: the part of this rank in the larger array.
+        own = self._group.rank * min(message.send, message.receive) if in_place else 0
+        if message.send < message.receive:
+            send = send[own:]
+        elif message.receive < message.send:
+            receive = receive[own:]
+        return send[: message.send], receive[: message.receive]
+
+    def _wrong(self, message: Message, *, in_place: bool) -> int:
+        """Run a call with known values; return the wrong elements on all ranks."""
+        group, collective = self._group, self._collective
+        send, receive = self._pair(message, 0, in_place=in_place)
+        self._receive[: message.elements].zero_()
+        root = self._options.root
+        if not collective.rooted or group.rank == root:
+            fill(send, group.rank, group.world_size, reduces=collective.reduces)
+        self._wait()
+        self._call(send, receive)
+        group.synchronise()
+        wrong = count_wrong(collective, receive, group.rank, group.world_size, root)
+        return round(group.sums([float(wrong)])[0])
+
+
+# Values to send, and those that must arrive: exact in each type, in any order of the sum.
+#
+# Element i of rank r is a whole number of 1 to 15. In a sum only eight ranks have a part in an
+# element, the others have 0 there: so the sum is at most 120, which int8 and bfloat16 represent,
+# for any number of ranks. No expected value is 0, to which the result is set before.
+
+VALUES, TOGETHER = 15, 8
+# Elements of a temporary tensor of int64, so that a large message needs no second one of its size.
+_BLOCK = 1 << 20
+
+
+def values(places: Tensor, rank: int, ranks: int, *, reduces: bool) -> Tensor:
+    """Return what a rank sends at these places of its array, as int64."""
+    sent = 1 + (places * 31 + rank * 17) % VALUES
+    return torch.where((places + rank) % ranks < TOGETHER, sent, 0) if reduces else sent
+
+
+def fill(send: Tensor, rank: int, ranks: int, *, reduces: bool) -> None:
+    """Write the values of a rank into its tensor."""
+    for block, places in _blocks(send):
+        block.copy_(values(places, rank, ranks, reduces=reduces))
+
+
+def count_wrong(collective: Collective, received: Tensor, rank: int, ranks: int, root: int) -> int:
+    """Return the number of elements of the result that differ from what must have arrived."""
+    wrong = 0
+    for block, places in _blocks(received):
+        due = _expected(collective, places, len(received), (rank, ranks, root))
+        wrong += int((block != due.to(block.dtype)).sum())
+    return wrong
+
+
+def _expected(
+    collective: Collective, places: Tensor, count: int, position: tuple[int, int, int]
+) -> Tensor:
+    """Return the values at these places of a result of `count` elements."""
+    rank, ranks, root = position
+    name = collective.name
+    if collective.reduces:
+        own = places + rank * count if name == "reduce_scatter" else places
+        return _sum(own, ranks)
+    if name == "broadcast":
+        return values(places, root, ranks, reduces=False)
+    if name == "sendrecv":
+        return values(places, (rank - 1) % ranks, ranks, reduces=False)
+    part = count // ranks
+    sender, place = places // part, places % part
+    if name == "alltoall":
+        place = place + rank * part
+    return 1 + (place * 31 + sender * 17) % VALUES
+
+
+def _sum(places: Tensor, ranks: int) -> Tensor:
+    total = torch.zeros_like(places)
+    for shift in range(min(TOGETHER, ranks)):
+        # The rank for which (place + rank) % ranks is this shift.
+        sender = (shift - places) % ranks
+        total += 1 + (places * 31 + sender * 17) % VALUES
+    return total
+
+
+def _blocks(tensor: Tensor) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield parts of a tensor, each with the places of its elements."""
+    for start in range(0, len(tensor), _BLOCK):
+        block = tensor[start : start + _BLOCK]
+        yield block, torch.arange(start, start + len(block), device=tensor.device)
+
+
+# The calls of torch.distributed, each with a send and a receive tensor.
+#
+# torch has allreduce and broadcast in place only. Out of place, the tensor is copied first, and the
+# time contains the copy: a program that keeps its input has to do the same.
+
+Call = Callable[[Tensor, Tensor], None]
+
+
+def call_of(name: str, rank: int, ranks: int, root: int) -> Call:
+    """Return the function that runs a collective, blocking on the CPU, queued on a GPU."""
+    if name == "sendrecv":
+        return _send_receive(rank, ranks)
+    if name == "broadcast":
+        return _broadcast(rank, root)
+    return {
+        "allreduce": _all_reduce,
+        "allgather": _all_gather(),
+        "reduce_scatter": _reduce_scatter(),
+        "alltoall": _all_to_all,
+    }[name]
+
+
+def _copied(send: Tensor, receive: Tensor) -> None:
+    if send.data_ptr() != receive.data_ptr():
+        receive.copy_(send)
+
+
+def _all_reduce(send: Tensor, receive: Tensor) -> None:
+    _copied(send, receive)
+    distributed.all_reduce(receive)
+
+
+def _broadcast(rank: int, root: int) -> Call:
+    def call(send: Tensor, receive: Tensor) -> None:
+        if rank == root:
+            _copied(send, receive)
+        distributed.broadcast(receive, root)
+
+    return call
+
+
+# torch 2.13 renamed the next two, and the old names print a warning.
+def _all_gather() -> Call:
+    gather = getattr(distributed, "all_gather_single", None) or distributed.all_gather_into_tensor
+    return lambda send, receive: gather(receive, send)
+
+
+def _reduce_scatter() -> Call:
+    scatter = getattr(distributed, "reduce_scatter_single", None)
+    scatter = scatter or distributed.reduce_scatter_tensor
+    return lambda send, receive: scatter(receive, send)
+
+
+def _all_to_all(send: Tensor, receive: Tensor) -> None:
+    distributed.all_to_all_single(receive, send)
+
+
+def _send_receive(rank: int, ranks: int) -> Call:
+    """Each rank sends to the next one and receives from the one before, as nccl-tests."""
+    after, before = (rank + 1) % ranks, (rank - 1) % ranks
+
+    def call(send: Tensor, receive: Tensor) -> None:
+        pair = [
+            distributed.P2POp(distributed.isend, send, after),
+            distributed.P2POp(distributed.irecv, receive, before),
+        ]
+        for work in distributed.batch_isend_irecv(pair):
+            work.wait()
+
+    return call
+
+
+TENSOR_TYPES = {
+    "int8": torch.int8,
+    "uint8": torch.uint8,
+    "int32": torch.int32,
+    "int64": torch.int64,
+    "half": torch.float16,
+    "bfloat16": torch.bfloat16,
+    "float": torch.float32,
+    "double": torch.float64,
+}
+
+
+_WIDE, _NARROW = 7, 6
+_PLACEMENTS = "out-of-place                       in-place"
+_NAMES = ("time", "algbw", "busbw", "#wrong")
+_UNITS = ("(us)", "(GB/s)", "(GB/s)", "")
+_LEAD_WIDTHS, _HALF_WIDTHS = (10, 12, 8, 6, 6), (7, 6, 6, 6)
+
+
+class Placement(NamedTuple):
+    """Seconds of one call, and wrong elements on all ranks; None if they were not counted."""
+
+    seconds: float
+    wrong: int | None
+
+
+class Bandwidth(NamedTuple):
+    """Algorithm and bus bandwidth [GB/s = 1e9 B/s]."""
+
+    algorithm: float
+    bus: float
+
+
+class RankDevice(NamedTuple):
+    """The process and device of a rank; `bus` is the PCI address, `[0x00]` for a CPU."""
+
+    rank: int
+    process: int
+    host: str
+    device: int
+    bus: str
+    name: str
+
+    def line(self) -> str:
+        """Return the line of this rank in the list of devices."""
+        process = f"Group  0 Pid {self.process:6d} on {self.host:>10}"
+        return f"#  Rank {self.rank:2d} {process} device {self.device:2d} [{self.bus}] {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NcclTestsTable:
+    """The table of a collective; `root` is printed for broadcast only."""
+
+    collective: Collective
+    dtype: str
+    root: int
+    ranks: int
+
+    def bandwidth(self, message: Message, seconds: float) -> Bandwidth:
+        """Return the bandwidths as doc/PERFORMANCE.md of nccl-tests defines them."""
+        algorithm = algorithm_bandwidth(self.bytes_of(message), seconds)
+        return Bandwidth(algorithm, algorithm * self.collective.bus_factor(self.ranks))
+
+    def bytes_of(self, message: Message) -> int:
+        """Return the size of a message, that of the larger of its two arrays."""
+        return message.elements * DTYPES[self.dtype]
+
+    def row(self, message: Message, placements: Sequence[Placement]) -> str:
+        """Return the row of a message, measured out of place and in place."""
+        operation = "sum" if self.collective.reduces else "none"
+        root = self.root if self.collective.rooted else -1
+        lead = f"{self.bytes_of(message):12d}  {message.printed:12d}  {self.dtype:>8}"
+        halves = (self._half(message, placement) for placement in placements)
+        return f"{lead}  {operation:>6}  {root:6d}{''.join(halves)}"
+
+    def _half(self, message: Message, placement: Placement) -> str:
+        speed = self.bandwidth(message, placement.seconds)
+        time = fitted(placement.seconds * 1e6, _WIDE)
+        speeds = f"{fitted(speed.algorithm, _NARROW)}  {fitted(speed.bus, _NARROW)}"
+        wrong = "N/A" if placement.wrong is None else f"{placement.wrong:g}"
+        return f"  {time}  {speeds}  {wrong:>6}"
+
+    def foot(self, wrong_halves: int, average: float) -> Iterator[str]:
+        """Yield the lines below the rows: halves with wrong elements, the mean busbw of all."""
+        yield f"# Out of bounds values : {wrong_halves} {'FAILED' if wrong_halves else 'OK'}"
+        yield f"# Avg bus bandwidth    : {average:g} "
+        yield "#"
+        yield f"# Collective test concluded: {self.collective.test}"
+
+
+def head() -> Iterator[str]:
+    """Yield the lines above the first row."""
+    lead = f"# {'':>10}  {'':>12}  {'':>8}  {'':>6}  {'':>6}"
+    yield "#"
+    yield f"{lead}           {_PLACEMENTS}          "
+    yield _columns(("size", "count", "type", "redop", "root"), _NAMES)
+    yield _columns(("(B)", "(elements)", "", "", ""), _UNITS)
+
+
+def _columns(lead: Sequence[str], names: Sequence[str]) -> str:
+    first = "  ".join(f"{one:>{width}}" for one, width in zip(lead, _LEAD_WIDTHS, strict=True))
+    half = "  ".join(f"{one:>{width}}" for one, width in zip(names, _HALF_WIDTHS, strict=True))
+    return f"# {first}  {half}  {half} "
+
+
+def fitted(value: float, width: int) -> str:
+    """Return a number in `width` characters as `getFloatStr` of nccl-tests: 2 to 0 decimals."""
+    digits = len(str(int(value))) if value >= 1 else 0
+    for decimals, spare in ((2, 2), (1, 1), (0, -1)):
+        if digits < width - spare:
+            return f"{value:{width}.{decimals}f}"
+    return f"{value:{width}.1e}" if width >= _WIDE else f"{value:{width}.0e}"

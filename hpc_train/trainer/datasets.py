@@ -1,0 +1,222 @@
+"""What each data set offers, and those of images: in memory as bytes, or made when read."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, field
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from hpc_train.trainer import WorkloadError
+
+Pair = tuple[Tensor, Tensor]
+Bytes = npt.NDArray[np.uint8]
+Labels = npt.NDArray[np.int64]
+DIGITS_TEST = 360
+SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
+SYNTHETIC_IMAGENET = "synthetic-imagenet"
+FOLDER = "cifar-10-batches-py"
+TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
+TEST = ("test_batch",)
+
+
+class TrainingData(Protocol):
+    """`channels` are those of images, 0 for text; `classes` the number of values of a target."""
+
+    @property
+    def channels(self) -> int: ...
+
+    @property
+    def classes(self) -> int: ...
+
+    def __len__(self) -> int: ...
+
+    def __getitems__(self, indexes: list[int]) -> Pair:
+        """Return inputs and targets of these samples, in the memory of the host."""
+        ...
+
+    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
+        """Return them on a device; images in the type of the parameters."""
+        ...
+
+
+def prepare_images(pair: Pair, white: float, device: torch.device, dtype: torch.dtype) -> Pair:
+    """Return images in -0.5..0.5, and labels; `white` is the brightest value."""
+    images, labels = (tensor.to(device, non_blocking=True) for tensor in pair)
+    return images.to(dtype).div_(white).sub_(0.5), labels
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Images:
+    """uint8 images (n, channels, height, width), `white` the brightest value; int64 labels (n,)."""
+
+    images: Tensor
+    labels: Tensor
+    white: float
+    classes: int = 10
+
+    @property
+    def channels(self) -> int:
+        """Colours."""
+        return self.images.shape[1]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    def __getitems__(self, indexes: list[int]) -> Pair:
+        """Return images and labels, as they are stored."""
+        return self.images[indexes], self.labels[indexes]
+
+    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
+        """Return images in -0.5..0.5, and labels."""
+        return prepare_images(pair, self.white, device, dtype)
+
+
+def load_data(name: str) -> tuple[TrainingData, TrainingData]:
+    """Return the training set and the test set: the same on every rank and for every seed.
+
+    Raises:
+        WorkloadError: the folder does not contain CIFAR-10, or scikit-learn is not installed.
+    """
+    if name == "digits":
+        return _digits()
+    if name == "synthetic":
+        return _synthetic()
+    if name == SYNTHETIC_IMAGENET:
+        test = SyntheticImages(first=0, count=_IMAGENET_TEST)
+        return SyntheticImages(first=_IMAGENET_TEST, count=_IMAGENET_TRAIN), test
+    images, labels, test_images, test_labels = read_cifar(Path(name))
+    return _images(images, labels, 255.0), _images(test_images, test_labels, 255.0)
+
+
+def _digits() -> tuple[Images, Images]:
+    """Return the digits of scikit-learn's `load_digits`: rows of 64 pixels, 0..16, and a label."""
+    rows = np.loadtxt(_digits_file(), delimiter=",", dtype=np.uint8)
+    rows = rows[np.random.RandomState(0).permutation(len(rows))]
+    images = rows[:, :-1].reshape(-1, 1, 8, 8)
+    return _split(images, rows[:, -1].astype(np.int64), 16.0, DIGITS_TEST)
+
+
+def _digits_file() -> Path:
+    """Return the file without importing scikit-learn, which would add a second to each rank."""
+    package = find_spec("sklearn")
+    if package is None or package.origin is None:
+        raise WorkloadError("--data digits needs scikit-learn; install it, or use --data synthetic")
+    return Path(package.origin).with_name("datasets") / "data/digits.csv.gz"
+
+
+def _synthetic() -> tuple[Images, Images]:
+    random = np.random.RandomState(0)
+    labels = random.randint(0, 10, SYNTHETIC_TRAIN + SYNTHETIC_TEST)
+    patterns = random.randint(64, 192, (10, 3, 32, 32))
+    images = patterns[labels] + random.randint(-64, 64, (len(labels), 3, 32, 32))
+    return _split(images.astype(np.uint8), labels.astype(np.int64), 255.0, SYNTHETIC_TEST)
+
+
+def _split(images: Any, labels: Any, white: float, test: int) -> tuple[Images, Images]:
+    return (
+        _images(images[test:], labels[test:], white),
+        _images(images[:test], labels[:test], white),
+    )
+
+
+def _images(images: Any, labels: Any, white: float) -> Images:
+    return Images(images=torch.from_numpy(images), labels=torch.from_numpy(labels), white=white)
+
+
+def check_cifar(path: Path) -> None:
+    """Check that `path` contains the six files of CIFAR-10.
+
+    Raises:
+        WorkloadError: a file is absent; the message names the first one.
+    """
+    for name in TRAIN + TEST:
+        file = path / FOLDER / name
+        if not file.is_file():
+            raise WorkloadError(
+                f"--data {path}: {file} does not exist; "
+                f"use digits, synthetic or a folder that contains {FOLDER}"
+            )
+
+
+def read_cifar(path: Path) -> tuple[Bytes, Labels, Bytes, Labels]:
+    """Return training images (n, 3, 32, 32) and labels (n,), then those of the test set.
+
+    Raises:
+        WorkloadError: a file is absent, is not a batch of CIFAR-10, or calls other functions.
+    """
+    check_cifar(path)
+    return *_read(path, TRAIN), *_read(path, TEST)
+
+
+def _read(path: Path, names: tuple[str, ...]) -> tuple[Bytes, Labels]:
+    parts = [_read_file(path / FOLDER / name) for name in names]
+    return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
+
+
+def _read_file(file: Path) -> tuple[Bytes, Labels]:
+    try:
+        with file.open("rb") as stream:
+            content = _ArraysOnly(stream, encoding="bytes").load()
+        images = np.asarray(content[b"data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
+        labels = np.asarray(content[b"labels"], dtype=np.int64).reshape(len(images))
+    except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError) as error:
+        raise WorkloadError(f"{file}: not a CIFAR-10 batch ({error})") from error
+    return images, labels
+
+
+class _ArraysOnly(pickle.Unpickler):
+    """An unpickler that allows only the functions that create arrays."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        allowed = {"_reconstruct", "ndarray", "dtype", "_frombuffer"}
+        known = module.split(".")[0] == "numpy" and name in allowed
+        if not known and (module, name) != ("_codecs", "encode"):
+            raise pickle.UnpicklingError(f"it calls {module}.{name}")
+        return super().find_class(module, name)
+
+
+CLASSES, CHANNELS, SIZE = 1000, 3, 224
+_IMAGENET_TRAIN, _IMAGENET_TEST = 1_281_167, 512  # the first as many as ImageNet has
+_PATCH = 32
+_NOISE = 1 << 20
+
+
+@dataclass(frozen=True, kw_only=True)
+class SyntheticImages:
+    """`count` images from number `first` on; the same number is always the same image."""
+
+    first: int
+    count: int
+    channels: int = CHANNELS
+    classes: int = CLASSES
+    patterns: Tensor = field(default_factory=lambda: _bytes(0, CLASSES, CHANNELS, 7, 7))
+    noise: Tensor = field(default_factory=lambda: _bytes(1, _NOISE))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def __getitems__(self, indexes: list[int]) -> Pair:
+        """Return uint8 images (n, 3, 224, 224) and int64 labels (n,)."""
+        numbers = torch.tensor(indexes, dtype=torch.int64) + self.first
+        labels = numbers * 7919 % CLASSES  # a prime, so that neighbours differ
+        large = self.patterns[labels].repeat_interleave(_PATCH, 2).repeat_interleave(_PATCH, 3)
+        size = CHANNELS * SIZE * SIZE
+        starts = (numbers * 104_729 % (_NOISE - size)).tolist()
+        noise = torch.stack([self.noise[start : start + size] for start in starts])
+        return large // 2 + noise.view_as(large) // 2, labels
+
+    def prepare(self, pair: Pair, device: torch.device, dtype: torch.dtype) -> Pair:
+        """Return images in -0.5..0.5, and labels."""
+        return prepare_images(pair, 255.0, device, dtype)
+
+
+def _bytes(seed: int, *shape: int) -> Tensor:
+    random = torch.Generator().manual_seed(seed)
+    return torch.randint(256, shape, generator=random, dtype=torch.uint8)

@@ -1,0 +1,34 @@
+"""What messages of errors have in common."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.base.errors import HpcTrainError, UnknownNameError, nearest
+from hpc_train.cli.main import complain
+
+
+@pytest.mark.parametrize(
+    ("name", "offered"),
+    [("1f1b", "1F1B"), ("pix", "PIX"), ("Torchrun", "torchrun"), ("torchrum", "torchrun")],
+)
+def test_the_nearest_word_is_found_in_any_case(name: str, offered: str) -> None:
+    assert nearest(name, ["GPipe", "1F1B", "PIX", "torchrun"]) == f"; did you mean {offered!r}?"
+
+
+def test_no_word_is_offered_that_is_not_near() -> None:
+    assert nearest("xyz", ["GPipe", "1F1B"]) == ""
+
+
+def test_a_pattern_is_no_name() -> None:
+    message = UnknownNameError("site", "lab*", ["lab", "local", "lab"]).message
+    assert message == (
+        "unknown site 'lab*', and names are no patterns; did you mean 'lab'?; known: lab, local"
+    )
+
+
+def test_each_line_of_a_hint_is_indented(capsys: pytest.CaptureFixture[str]) -> None:
+    complain(HpcTrainError("two hosts are silent", "ssh a true\nssh b true"))
+    assert capsys.readouterr().err == (
+        "hpctrain: two hosts are silent\n  ssh a true\n  ssh b true\n"
+    )

@@ -1,0 +1,42 @@
+"""The longest text that every match of a regular expression contains."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpc_train.base.regex_parts import literal_of
+
+
+@pytest.mark.parametrize(
+    ("regex", "literal"),
+    [
+        (r"step (?P<step>\d+) took (?P<step_time>[\d.]+) ms", " took "),
+        (r"^loss: (?P<loss>\S+)$", "loss: "),
+        (r"a\.b\[c\] = (?P<loss>.+)", "a.b[c] = "),
+        (r"colou?r is it", "r is it"),
+        (r"ab+cdef*g", "cde"),
+        (r"x{2}yz", "yz"),
+        (r"\x41bcd", "bcd"),
+        (r"\tabc\d\d", "abc"),
+        (r"(?:never|either) taken", " taken"),
+        (r"[]abc] word [^]x] and", " word "),
+        (r"(?#a comment) text", " text"),
+        (r"one|other", ""),
+        (r"(?i)text", ""),
+        (r"(?P<loss>\d+)", ""),
+        (r"(?=ahead)back", "back"),
+    ],
+)
+def test_the_longest_text_of_every_match(regex: str, literal: str) -> None:
+    re.compile(regex)
+    assert literal_of(regex) == literal
+
+
+@given(st.from_regex(r"[ab](c?|\.)*x{1,3}[^\W]+(y|z)? end ?", fullmatch=True))
+def test_a_match_holds_the_text(text: str) -> None:
+    assert literal_of(r"[ab](c?|\.)*x{1,3}[^\W]+(y|z)? end ?") == " end"
+    assert " end" in text

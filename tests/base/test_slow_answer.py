@@ -1,0 +1,35 @@
+"""What a command waits for is said after a while, once; a quick answer is not commented on."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import pytest
+
+from hpc_train.base import slow_answer
+from hpc_train.base.slow_answer import notice_if_slow
+from tests.submissions.waiting import wait_for
+
+
+def test_a_slow_answer_is_said_to_be_waited_for(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(slow_answer, "NOTICE_S", 0.0)
+    with notice_if_slow("Slurm"):
+        wait_for(lambda: bool(caplog.messages))
+    with notice_if_slow("qsub", "; up to 60 s"):
+        wait_for(lambda: len(caplog.messages) == 2)
+    assert caplog.messages == [
+        "Slurm has not answered for 0 s; it is still waited for",
+        "qsub has not answered for 0 s; up to 60 s",
+    ]
+
+
+def test_nothing_is_left_after_the_answer() -> None:
+    def timers() -> list[Any]:
+        return [one for one in threading.enumerate() if isinstance(one, threading.Timer)]
+
+    with notice_if_slow("Slurm"):
+        assert timers()
+    wait_for(lambda: not timers())

@@ -1,0 +1,71 @@
+"""Processes: how they end, and what they do not inherit."""
+
+from __future__ import annotations
+
+from hpc_train.base.subprocesses import clean_environment, run
+
+
+def test_a_process_is_reported_as_it_ended() -> None:
+    assert run(["sh", "-c", "echo out; echo err >&2; exit 3"], 10).returncode == 3
+    assert run(["sh", "-c", "echo out"], 10).stdout == "out\n"
+
+
+def test_a_missing_program_is_127_and_a_slow_one_124() -> None:
+    assert run(["no-such-program"], 1).returncode == 127
+    assert run(["sleep", "600"], 0.1).returncode == 124
+
+
+def test_both_outputs_are_read_to_the_end() -> None:
+    done = run(["sh", "-c", "seq 200000; seq 200000 >&2; printf 'a\\r\\nb\\377'"], 30)
+    assert (done.stdout.count("\n"), done.stderr.count("\n")) == (200001, 200000)
+    assert done.stdout.endswith("a\nb\ufffd")
+
+
+def test_a_program_that_prints_without_end_is_stopped() -> None:
+    done = run(["sh", "-c", "exec yes an answer"], 240)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == "more than 64 MiB of output"
+
+
+def test_a_program_that_always_prints_has_no_more_time_than_others() -> None:
+    # Some bytes at a time: the limit on them is seconds away.
+    assert run(["dd", "if=/dev/zero", "bs=16"], 0.2).returncode == 124
+
+
+def test_a_program_that_closes_its_outputs_is_waited_for() -> None:
+    assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 3"], 10).returncode == 3
+    assert run(["sh", "-c", "exec >&- 2>&-; exec sleep 5"], 0.1).returncode == 124
+
+
+def test_traces_of_an_outer_job_are_removed() -> None:
+    outer = {
+        "PATH": "/bin",
+        "SLURM_CPU_BIND": "x",
+        "SLURM_CONF": "/etc/slurm.conf",
+        "OMPI_COMM_WORLD_RANK": "3",
+        "PMIX_RANK": "3",
+        "RANK": "3",
+        "MASTER_ADDR": "a",
+        "HPCTRAIN_RUN": "/r",
+        "HPCTRAIN_CHECKPOINTS": "/r/checkpoints",
+        "HPCTRAIN_STOP_AT_TERM": "1",
+        "HPCTRAIN_STOP_FILE": "/r/stop",
+        "HPCTRAIN_SITE": "lab",
+        "CUDA_VISIBLE_DEVICES": "0",
+    }
+    assert set(clean_environment(outer)) == {
+        "PATH",
+        "SLURM_CONF",
+        "HPCTRAIN_SITE",
+        "CUDA_VISIBLE_DEVICES",
+    }
+
+
+def test_a_job_gets_no_settings_of_a_notebook() -> None:
+    of_kernel = {"MPLBACKEND": "module://inline", "FORCE_COLOR": "1", "JPY_SESSION_NAME": "a.ipynb"}
+    assert clean_environment({**of_kernel, "JPY_PARENT_PID": "7", "A": "b"}) == {"A": "b"}
+    # Outside of a kernel, a person has set them.
+    assert clean_environment({"MPLBACKEND": "agg", "FORCE_COLOR": "1"}) == {
+        "MPLBACKEND": "agg",
+        "FORCE_COLOR": "1",
+    }

@@ -1,0 +1,62 @@
+"""Versions and ranges of them."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hpc_train.base.version_ranges import (
+    GdrLevel,
+    NodeBounds,
+    Version,
+    VersionBounds,
+    parts,
+    within,
+)
+
+NUMBERS = st.lists(st.integers(0, 40), min_size=1, max_size=4).map(tuple)
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds", "inside"),
+    [
+        ("2.21", ">=2.21", True), ("2.21.5", "2.21", True), ("2.21.5", "<=2.21", True),
+        ("2.21.5", ">2.21", False), ("2.21", ">=2.21.3", False), ("2.9", "<2.21", True),
+        ("3", ">2.21", True), ("2.25", ">=2.21, <2.30", True), ("2.30", ">=2.21, <2.30", False),
+        ("2.28", "<2.28.0", False), ("2", ">=2.0", True),
+    ],
+)  # fmt: skip
+def test_within(version: str, bounds: str, inside: bool) -> None:
+    assert within(parts(version), VersionBounds.parse(bounds)) == inside
+
+
+@given(version=NUMBERS, limit=NUMBERS)
+def test_each_version_is_below_at_or_above(
+    version: tuple[int, ...], limit: tuple[int, ...]
+) -> None:
+    text = ".".join(map(str, limit))
+    assert [within(version, f"{sign}{text}") for sign in ("<", "", ">")].count(True) == 1
+    assert within(version, f"<={text}") != within(version, f">{text}")
+    assert within(version, f">={text}") != within(version, f"<{text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("2", (2,)), ("2.9.1+cu130", (2, 9, 1)), ("5.0.0rc2", (5, 0, 0)), ("2.9.dev1", (2, 9))],
+)
+def test_what_a_build_adds_is_no_number(text: str, numbers: tuple[int, ...]) -> None:
+    assert parts(Version.parse(text)) == numbers
+
+
+@pytest.mark.parametrize("raw", ["1.5", ">1.0", ">=2,<16.5"])
+def test_nodes_are_counted_in_whole_numbers(raw: str) -> None:
+    with pytest.raises(ValueError, match="is not a range of node counts"):
+        NodeBounds.parse(raw)
+
+
+@pytest.mark.parametrize("raw", [True, None, [1], "", ">", "2..1", ">=2.21,"])
+def test_nonsense_is_no_range(raw: object) -> None:
+    for kind in (NodeBounds, VersionBounds, Version, GdrLevel):
+        with pytest.raises(ValueError, match="is no"):
+            kind.parse(raw)

@@ -1,0 +1,133 @@
+"""CSV files: which are tables of results, their rows with lines, and their numbers."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.foreign.csv_table import is_comment
+from hpc_train.foreign.runs_from_table import number
+from hpc_train.foreign.table_file import is_result_table, read_table
+from tests.cases import cases
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "is_table"),
+    cases("foreign/csv_tables.yaml", "a_table_of_results_is_known_by_its_header"),
+)
+def test_a_table_of_results_is_known_by_its_header(
+    tmp_path: Path, name: str, content: str, *, is_table: bool
+) -> None:
+    (tmp_path / name).write_text(content)
+    assert is_result_table(tmp_path / name) is is_table
+
+
+def test_a_folder_and_a_file_that_is_absent_are_no_tables(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").mkdir()
+    assert not is_result_table(tmp_path / "t.csv")
+    assert not is_result_table(tmp_path / "none.csv")
+
+
+@pytest.mark.parametrize("codec", ["utf-16-le", "utf-16-be"])
+def test_utf_16_with_a_byte_order_mark_is_read(tmp_path: Path, codec: str) -> None:
+    path = tmp_path / "t.csv"
+    # As "Unicode Text" of Excel, and what `>` of PowerShell writes.
+    path.write_bytes("\ufeffnodes\tmodel\r\n1\tä\r\n2\t\u0a0d\r\n".encode(codec))
+    assert is_result_table(path)
+    table = read_table(path)
+    assert table.names == ("nodes", "model")
+    assert table.rows == ((2, ("1", "ä")), (3, ("2", "\u0a0d")))
+    path.write_bytes("\ufeffepoch,loss\n1,2\n".encode(codec))
+    assert not is_result_table(path)
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_rows_have_the_line_on_which_they_begin(tmp_path: Path, separator: str) -> None:
+    rows = ("# first", "", " nodes ,x", "1, a ", "# a comment", '2,"b\nc"', ",", "3,d")
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows).replace(",", separator) + "\n")
+    table = read_table(path)
+    assert (table.line, table.names) == (3, ("nodes", "x"))
+    assert table.rows == ((4, ("1", "a")), (6, ("2", "b\nc")), (9, ("3", "d")))
+
+
+@pytest.mark.parametrize("separator", [";", "|"])
+@pytest.mark.parametrize("line", ["sep={}", "\ufeffSEP={}", '"sep={}"'])
+def test_the_line_of_excel_names_no_column(tmp_path: Path, line: str, separator: str) -> None:
+    path = tmp_path / "t.csv"
+    lines = (line.format(separator), f"nodes{separator}x", f"1{separator}a", "")
+    path.write_text("\r\n".join(lines), encoding="utf-8")
+    assert is_result_table(path)
+    table = read_table(path)
+    assert (table.line, table.names, table.rows) == (2, ("nodes", "x"), ((3, ("1", "a")),))
+
+
+@pytest.mark.parametrize(
+    ("line", "is_it"),
+    [
+        ("# a", True), ("  # a", True), ('"# a"', True), ("## a", True), ("#,a", True),
+        ("#;a", True), ("#\ta", True), ("#GPUs,a", False), ("a # b", False),
+    ],
+)  # fmt: skip
+def test_a_comment_is_no_heading(line: str, *, is_it: bool) -> None:
+    assert is_comment(line) is is_it
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("nodes,x\n", r"t\.csv:1: a header, and no row below it"),
+        ("nodes,x\n1,2\n1,2,3\n", r"t\.csv:3: 3 cells, but the header has 2 columns; a decimal"),
+        ("nodes,x\n1\n", r"t\.csv:2: 1 cells, but the header has 2 columns$"),
+        ('nodes,x\n1,"a"b\n', r"t\.csv:2: not valid CSV"),
+        ("series,n_ok,n_submitted,is_baseline\nall,1,1,1\n", r"t\.csv:1: this is a report"),
+        ("nodes,x\n1,a\0b\n", r"t\.csv:2: not text: a NUL byte"),
+    ],
+)
+def test_a_table_that_cannot_be_read_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "t.csv").write_text(content)
+    with pytest.raises(LogParseError) as caught:
+        read_table(tmp_path / "t.csv")
+    assert re.search(message, caught.value.message)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1.1e100", "too large"),
+        ("1e999", "too large"),
+        ("1,5", "'1,5' has a decimal comma; write 1.5 with a point"),
+        ("1,500", "has a decimal comma, or a thousands separator; write 1.500 or 1500"),
+        ("0,500", "'0,500' has a decimal comma; write 0.500"),
+        ("1,500.0", "thousands separators"),
+        ("50 %", "in percent"),
+        ("5 ms", "has the unit 'ms'; write a number alone, the column is in s"),
+        ("NaN", "not a measurement"),
+        ("fast", "'fast' is not a number"),
+    ],
+)
+def test_what_is_no_number_is_said(text: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        number(text, "s")
+
+
+@pytest.mark.parametrize(
+    ("start", "kind"),
+    [
+        (b"PK\x03\x04\x14\0\xff\xff", "zip archive"),
+        (b"SQLite format 3\0", "SQLite database"),
+        (b"ARROW1\0\0", "Feather or Arrow file"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5 file"),
+        (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "Microsoft Office 97 document"),
+    ],
+)
+def test_a_file_of_another_kind_is_named_whatever_it_is_called(
+    tmp_path: Path, start: bytes, kind: str
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_bytes(start)
+    with pytest.raises(LogParseError, match=rf"t\.csv: {kind}: "):
+        read_table(path)

@@ -1,0 +1,68 @@
+"""One job twice in tables: two rows with the same values, however they are written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.foreign.runs_from_table import table_study
+from hpc_train.foreign.table_file import read_table
+
+HEAD = "run,nodes,gpus_per_node,global_batch_size,samples_per_second"
+
+
+def tables(folder: Path, *texts: str) -> int:
+    """Return the number of runs of the tables."""
+    paths = [folder / f"t{number}.csv" for number, _ in enumerate(texts)]
+    for path, text in zip(paths, texts, strict=True):
+        path.write_text(text)
+    return len(table_study([*map(read_table, paths)])[0].runs)
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ",1,4,256,500\n,1,4,256,500.0",
+        ",1,4,256,500\n,1,4,256,5e2",
+        "a,1,4,256,500.123\nb,1,4,256,500.123",
+    ],
+)
+def test_the_same_values_are_one_job(tmp_path: Path, rows: str) -> None:
+    with pytest.raises(LogParseError, match=r"t0\.csv:3: the same row as .*t0\.csv:2: one job"):
+        tables(tmp_path, f"{HEAD}\n{rows}\n")
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        # Two jobs agree in a few digits by chance.
+        "a,1,4,256,500\nb,1,4,256,500",
+        "a,1,4,256,500.123\nb,2,4,256,500.123",
+        "a,1,4,256,500.123\nb,1,4,512,500.123",
+    ],
+)
+def test_other_rows_are_two_jobs(tmp_path: Path, rows: str) -> None:
+    assert tables(tmp_path, f"{HEAD}\n{rows}\n") == 2
+
+
+def test_a_repetition_is_another_job(tmp_path: Path) -> None:
+    rows = "nodes,gpus,samples_per_second,repetition\n1,4,500.123,1\n1,4,500.123,2\n"
+    assert tables(tmp_path, rows) == 2
+
+
+def test_one_job_in_two_tables_with_two_units_counts_once(tmp_path: Path) -> None:
+    seconds = "nodes,gpus_per_node,global_batch_size,step_time\n1,4,256,0.52\n"
+    milliseconds = "nodes,gpus,global_batch_size,step_time [ms]\n1,4,256,520\n"
+    with pytest.raises(LogParseError, match=r"t1\.csv:2: the same row as .*t0\.csv:2"):
+        tables(tmp_path, seconds, milliseconds)
+    assert tables(tmp_path, seconds, milliseconds.replace("520", "530")) == 2
+
+
+def test_the_rows_of_one_job_are_named_among_others(tmp_path: Path) -> None:
+    first = "1,4,256,500.121\n1,4,256,500.122\n1,4,256,500.123\n"
+    second = "1,4,256,500.124\n1,4,256,500.12300000000004\n2,4,256,\n"
+    head = HEAD.removeprefix("run,")
+    with pytest.raises(LogParseError, match=r"t1\.csv:3: the same row as .*t0\.csv:4: one job"):
+        tables(tmp_path, f"{head}\n{first}", f"{head}\n{second}")

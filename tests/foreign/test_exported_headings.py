@@ -1,0 +1,109 @@
+"""Tables that MLflow, Weights & Biases and sacct export."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.foreign.csv_table import is_history, plain_headings
+from hpc_train.foreign.runs_from_table import table_study
+from hpc_train.foreign.table_file import read_table
+from hpc_train.runs.expected_study import ExpectedStudy
+
+MLFLOW = (
+    "run_id,experiment_id,status,artifact_uri,start_time,end_time,metrics.step_time,metrics.f1,"
+    "params.nodes,params.lr,tags.mlflow.user\n"
+    "a,1,FINISHED,file:///x,1,2,0.5,0.91,1,0.1,me\n"
+    "b,1,FAILED,file:///y,1,2,0.3,0.93,2,0.1,me\n"
+)
+PROJECT = (
+    '"Name","State","Notes","User","Tags","Created","Runtime","Sweep","nodes","step_time",'
+    '"val/f1"\n'
+    '"one","finished","","me","","2024-01-01","120","","1","0.5","0.91"\n'
+    '"two","crashed","","me","","2024-01-02","60","","2","0.3","0.93"\n'
+)
+SACCT = (
+    "JobID,JobName,State,ExitCode,Elapsed,NNodes,step_time\n"
+    "7,a,COMPLETED,0:0,00:10:00,1,0.5\n8,a,FAILED,1:0,00:01:00,2,0.3\n"
+)
+
+
+def study(folder: Path, text: str) -> ExpectedStudy:
+    """Return the study of a table with this text."""
+    path = folder / "table.csv"
+    path.write_text(text)
+    return table_study([read_table(path)])[0]
+
+
+@pytest.mark.parametrize("text", [MLFLOW, PROJECT, SACCT], ids=["mlflow", "project", "sacct"])
+def test_an_export_is_a_table_of_jobs(tmp_path: Path, text: str) -> None:
+    found = study(tmp_path, text)
+    assert [(run.state, run.sizes["nodes"]) for run in found.runs] == [
+        ("COMPLETED", 1),
+        ("FAILED", 2),
+    ]
+    assert {key for run in found.runs for key in run.axes} <= {"lr"}
+
+
+def test_the_runtime_of_a_project_is_the_wall_time(tmp_path: Path) -> None:
+    assert [run.wall_s for run in study(tmp_path, PROJECT).runs] == [120, 60]
+
+
+def test_columns_without_meaning_are_named(tmp_path: Path) -> None:
+    (unused,) = (note for note in study(tmp_path, MLFLOW).notes if "not used" in note)
+    for name in ("metrics.f1", "tags.mlflow.user", "artifact_uri", "start_time"):
+        assert name in unused
+
+
+def test_a_number_that_changes_with_the_size_makes_no_series(tmp_path: Path) -> None:
+    found = study(tmp_path, MLFLOW.replace("2,0.1,me", "2,0.2,me"))
+    assert [run.axes for run in found.runs] == [{}, {}]
+    assert any("not used" in note and "params.lr" in note for note in found.notes)
+
+
+def test_an_axis_that_differs_in_each_row_is_named(tmp_path: Path) -> None:
+    head = "nodes,step_time,kind\n"
+    notes = study(tmp_path, head + "1,0.5,a\n2,0.3,b\n4,0.2,c\n").notes
+    assert any("separate series in 'kind' (3 values);" in note for note in notes)
+    notes = study(tmp_path, head + "1,0.5,a\n2,0.3,a\n4,0.2,b\n").notes
+    assert not any("separate series" in note for note in notes)
+
+
+def test_a_table_of_very_many_columns_is_refused(tmp_path: Path) -> None:
+    head = ",".join(["nodes", "step_time", *[f"c{n}" for n in range(100_000)]])
+    row = ",".join(["1", "0.5", *["1"] * 100_000])
+    with pytest.raises(LogParseError, match=r"table\.csv:1: 100002 columns, at most 1000"):
+        study(tmp_path, f"{head}\n{row}\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "plain"),
+    [
+        ("metrics.step_time", "step_time"), ("summary/step_time", "step_time"),
+        ("metrics.f1", ""), ("params.f1", "f1"), ("config.nodes", "nodes"), ("tags.nodes", ""),
+        ("metrics.throughput", "throughput"), ("_runtime", "wall_s"), ("_timestamp", ""),
+        ("Metrics.Step time [ms]", "Step time [ms]"), ("nodes", "nodes"), ("", ""),
+        ("runtime", "runtime"),
+    ],
+)  # fmt: skip
+def test_headings(name: str, plain: str) -> None:
+    assert plain_headings([name]) == (plain,)
+
+
+@pytest.mark.parametrize(
+    ("names", "is_one"),
+    [
+        (["_step", "loss"], True), (["Step", "a - loss"], True), (["epoch", "x"], True),
+        (["step", "nodes"], False), (["nodes", "x"], False), (["steps", "x"], False),
+    ],
+)  # fmt: skip
+def test_a_history_numbers_steps_and_states_no_size(names: list[str], *, is_one: bool) -> None:
+    assert is_history(names) is is_one
+
+
+@pytest.mark.parametrize("column", ["step", "Epoch"])
+def test_a_row_for_each_step_is_no_table_of_jobs(tmp_path: Path, column: str) -> None:
+    with pytest.raises(LogParseError, match=f"one row for each job; the column '{column}'"):
+        study(tmp_path, f"nodes,{column},step_time\n1,1,0.5\n1,2,0.5\n")

@@ -1,0 +1,168 @@
+"""Tables as people type them: headings, units, comments, a column of GPUs alone."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from msgspec.structs import replace
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.foreign.csv_table import ResultTable
+from hpc_train.foreign.header import TableColumn, columns, declared_scaling, with_scaling
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.reports.write_report import render_report
+from tests.scaling.studies import foreign
+
+HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
+
+
+def read(folder: Path, text: str) -> ReportInputs:
+    path = folder / "table.csv"
+    path.write_text(text)
+    return report_inputs([str(path)], Search(root=folder / "none"))
+
+
+def rows(found: ReportInputs) -> list[dict[str, Any]]:
+    points: list[dict[str, Any]] = json.loads(render_report(build_report(found), "json"))["rows"]
+    return points
+
+
+def values(found: ReportInputs, metric: str) -> list[float]:
+    return [record.value for record in found.records.records() if record.metric == metric]
+
+
+def test_a_column_of_gpus_alone_counts_gpus(tmp_path: Path) -> None:
+    found = read(tmp_path, "gpus,samples_per_second\n1,10\n8,65\n")
+    assert [(point["gpus"], point["ranks"]) for point in rows(found)] == [(1, 1), (8, 8)]
+    text = render_report(build_report(found), "text")
+    assert "8 GPUs 65.00 samples/s, 6.50 times 1 GPU" in text
+    assert "ranks" not in text.partition("Points")[2].partition("Notes")[0]
+
+
+def test_ranks_on_other_numbers_of_gpus_are_other_points(tmp_path: Path) -> None:
+    points = rows(read(tmp_path, "gpus,ranks,samples_per_second\n4,8,10\n8,8,15\n"))
+    assert [(point["gpus"], point["ranks"], point["ideal"]) for point in points] == [
+        (4, 8, 1), (8, 8, 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("header", "size", "value"),
+    [
+        ("#GPUs,Samples/s", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
+        ("num_gpus,img/sec", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
+        ("GPUs (total),Throughput (tok/s)", {"ranks": 8, "gpus": 8}, ("tokens_per_second", 500)),
+        ("ranks,images/s/GPU", {"ranks": 8}, ("samples_per_second", 500)),
+        ("ranks,Step time (ms)", {"ranks": 8}, ("step_time", 0.5)),
+        ("ranks,step_time_ms", {"ranks": 8}, ("step_time", 0.5)),
+        ("ranks,Time to train [min]", {"ranks": 8}, ("time_to_train", 30000)),
+        ("ranks,Epoch time (s)", {"ranks": 8}, ("epoch_time", 500)),
+    ],
+)
+def test_headings_as_people_write_them(
+    tmp_path: Path, header: str, size: dict[str, int], value: tuple[str, float]
+) -> None:
+    found = read(tmp_path, f"{header}\n8,500\n")
+    assert found.study.runs[0].sizes == size
+    assert values(found, value[0]) == [pytest.approx(value[1])]
+
+
+def test_what_a_heading_was_read_as_is_said(tmp_path: Path) -> None:
+    found = read(tmp_path, "gpus,img/s,Epoch time [min],accuracy [%]\n8,500,2,93.5\n")
+    assert values(found, "accuracy") == [pytest.approx(0.935)]
+    notes = " ".join(found.study.notes)
+    said = "'img/s' is read as samples_per_second over all ranks; 'Epoch time [min]' is read as"
+    assert said in notes
+
+
+def test_a_wall_time_has_a_unit_too(tmp_path: Path) -> None:
+    found = read(tmp_path, "gpus,epoch_time,wall time [h]\n8,500,2\n")
+    assert found.study.runs[0].wall_s == 7200
+
+
+def test_comments_in_a_table_are_none_of_its_rows(tmp_path: Path) -> None:
+    text = f"# of 2026, on the cluster\n{HEAD}\n1,8,8,512,1000\n# again, hotter\n2,8,8,512,1900\n"
+    assert [p["nodes"] for p in rows(read(tmp_path, text))] == [1, 2]
+
+
+def test_a_table_without_a_header_is_told_how_one_begins(tmp_path: Path) -> None:
+    with pytest.raises(
+        LogParseError, match=":1: no column of a known time, rate or loss"
+    ) as caught:
+        read(tmp_path, "Scaling of my cluster,,\nnodes,gpus,step_time\n1,8,9\n")
+    assert "nodes,gpus_per_node,samples_per_second" in caught.value.hint
+
+
+def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "table.csv")
+    with pytest.raises(LogParseError, match="a pipe, not a file"):
+        report_inputs([str(tmp_path / "table.csv")], Search(root=tmp_path / "none"))
+
+
+def kinds(*names: str) -> list[str]:
+    return [column.kind for column in columns(ResultTable(Path("t.csv"), 3, names, ()))]
+
+
+def test_the_kind_of_each_column_and_several_without_a_name() -> None:
+    assert kinds("run", "nodes", "step_time", "torch", "seed", "lr", "", "", "problem") == [
+        "run", "size", "measure", "condition", "unused", "axis", "unused", "unused", "run",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (("lr", "step_time"), r"t\.csv:3: no column of a size; the columns are lr, step_time"),
+        (("nodes", "memory"), r"t\.csv:3: no column of a measurement; the columns are nodes, mem"),
+        (("nodes", "step_tine"), r"t\.csv:3: unknown column 'step_tine'; did you mean 'step_time'"),
+        (("nodes", "epoch_time [weeks]"), r"t\.csv:3: 'epoch_time \[weeks\]': epoch_time is in s"),
+        (("nodes", "time"), r"t\.csv:3: 'time' is ambiguous"),
+        (("nodes", "lr", "step_time", "lr"), r"t\.csv:3: duplicate column 'lr'"),
+        (("nodes", "gpus", "step_time", "num_gpus"), "duplicate column 'gpus' as 'num_gpus'"),
+    ],
+)
+def test_a_header_that_does_not_suffice_is_refused(names: tuple[str, ...], message: str) -> None:
+    with pytest.raises(LogParseError, match=message):
+        kinds(*names)
+
+
+@pytest.mark.parametrize(
+    ("ambiguous", "beside"),
+    [
+        ("batch_size", "global_batch_size"),
+        ("Batch", "gbs"),
+        ("throughput", "tokens_per_second_per_gpu"),
+        ("time", "step_time"),
+    ],
+)
+def test_an_ambiguous_column_is_not_used_beside_one_that_is_not(
+    ambiguous: str, beside: str
+) -> None:
+    other = "samples_per_second" if beside == "step_time" else "epoch_time"
+    assert kinds("nodes", other, ambiguous, beside)[2:] == ["unused", "measure"]
+    with pytest.raises(LogParseError, match="is ambiguous"):
+        kinds("nodes", other, ambiguous)
+
+
+def test_a_unit_in_a_heading_is_a_factor() -> None:
+    table = ResultTable(Path("t.csv"), 1, ("gpus", "Step time [ms]", "accuracy [%]", "img/s"), ())
+    assert columns(table)[1] == TableColumn("measure", "step_time", 1e-3, "ms")
+    assert columns(table)[2][:3] == ("measure", "accuracy", 0.01)
+    assert columns(table)[3] == TableColumn("measure", "samples_per_second")
+
+
+def test_the_scaling_is_read_beside_other_axes() -> None:
+    assert with_scaling({"lr": "1", "scaling": "Weak scaling"}) == {"lr": "1", "scaling": "weak"}
+    assert with_scaling({"lr": "1"}) == {"lr": "1"}
+    one, two = (foreign(name) for name in "ab")
+    labelled = [replace(run, axes={"lr": 1, "scaling": "weak"}) for run in (one, two)]
+    runs, scaling = declared_scaling([*labelled, replace(one, axes={"lr": 2})])
+    assert ([run.axes for run in runs], scaling) == ([{"lr": 1}, {"lr": 1}, {"lr": 2}], "weak")
+    other = [labelled[0], replace(two, axes={"scaling": "strong"})]
+    assert declared_scaling(other) == (other, None)

@@ -1,0 +1,118 @@
+"""Tables of results as JSON: columns, lines, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pandas as pd
+import pytest
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.foreign.table_file import is_result_table, parse_json, read_table
+
+T = Path("t.json")
+
+
+def test_rows_have_the_line_on_which_they_begin() -> None:
+    text = '\n{"nodes": 1}\n\n{"nodes": 2,\n "x": null}\n'
+    assert parse_json(T, text).rows == ((2, ("1", "")), (4, ("2", "")))
+    array = '[\n{"nodes": 1},\n{"nodes": 2,\n "x": true}\n]\n'
+    assert parse_json(T, array).rows == ((2, ("1", "")), (3, ("2", "true")))
+
+
+def test_objects_within_objects_are_columns() -> None:
+    table = parse_json(T, '{"a": {"b": {"c": 1.5}, " d ": " x "}, "e": [1, 2]}')
+    assert table.names == ("a.b.c", "a.d", "e")
+    assert table.rows == ((1, ("1.5", "x", "[1, 2]")),)
+
+
+def test_columns_are_those_of_all_rows() -> None:
+    table = parse_json(T, '{"b": 1, "a": 2}\n{"c": 3, "b": 4}')
+    assert table.names == ("b", "a", "c")
+    assert table.rows == ((1, ("1", "2", "")), (2, ("4", "", "3")))
+
+
+@pytest.mark.parametrize("rows", [3, 3000])
+@pytest.mark.parametrize("orient", ["records", "columns", "index", "split", "table"])
+def test_each_form_with_names_that_pandas_writes_is_one_table(
+    tmp_path: Path, orient: Literal["records", "columns", "index", "split", "table"], rows: int
+) -> None:
+    cells = [(2**i % 1024, 4, 500.5 + i) for i in range(rows)]
+    path = tmp_path / "t.json"
+    frame = pd.DataFrame(cells, columns=["nodes", "gpus_per_node", "samples_per_second"])
+    frame.to_json(path, orient=orient)
+    assert is_result_table(path)
+    table = read_table(path)
+    assert table.names == ("nodes", "gpus_per_node", "samples_per_second")
+    assert [row for _, row in table.rows] == [tuple(map(str, row)) for row in cells]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('{"columns": ["nodes", "x"], "data": [[1, 2], [3]]}', "t.json:1: [3] is not an object"),
+        ('{"columns": ["nodes", "nodes"], "data": [[1, 2]]}', "t.json:1: [1, 2] is not an object"),
+        ('{"schema": {"primaryKey": ["index"]}, "data": [4]}', "t.json:1: 4 is not an object"),
+        ('{"columns": [], "data": []}', "t.json: empty"),
+    ],
+)
+def test_rows_of_pandas_that_lack_a_cell_are_refused(text: str, message: str) -> None:
+    with pytest.raises(LogParseError) as caught:
+        parse_json(T, text)
+    assert caught.value.message == message
+
+
+@pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
+def test_what_is_no_number_in_json_stays_a_text(value: str) -> None:
+    (row,) = parse_json(T, f'{{"x": {value}}}').rows
+    assert row == (1, (value,))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "t.json: empty"),
+        ("[]", "t.json: empty"),
+        ('{"a": 1}\n2', "t.json:2: 2 is not an object"),
+        ('[{"a": 1}\n"b"]', "t.json:2: not valid JSON: Expecting ',' or ']'"),
+        ('[{"a": 1},\n', "t.json:"),
+        ('{"a": 1}\n{"a": 1', "t.json:2: not valid JSON"),
+        ('{"a": 1}\n{"a": 1, "a": 2}', "t.json:2: not valid JSON: the key 'a' stands twice"),
+        ('{"a": ' + "[" * 100_000, "t.json:1: not valid JSON"),
+        ('{"a": ' + '{"b":' * 100_000, "t.json:1: not valid JSON"),
+    ],
+)
+def test_what_is_no_table_is_refused_with_its_line(text: str, message: str) -> None:
+    with pytest.raises(LogParseError) as caught:
+        parse_json(T, text)
+    assert caught.value.message.startswith(message)
+
+
+def test_rows_without_common_keys_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hpc_train.foreign.table_file._MOST_CELLS", 8)
+    assert parse_json(T, '{"a": 1, "b": 1}\n{"a": 1}\n{"b": 2}')
+    with pytest.raises(LogParseError, match="3 rows with 3 different keys"):
+        parse_json(T, '{"a": 1}\n{"b": 1}\n{"c": 2}')
+
+
+def test_columns_as_pandas_writes_them_are_rows(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    pd.DataFrame({"nodes": [1, 2], "step_time": [0.5, None]}).to_json(path)
+    assert is_result_table(path)
+    table = read_table(path)
+    assert table.names == ("nodes", "step_time")
+    assert table.rows == ((1, ("1", "0.5")), (1, ("2", "")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"config": {"nodes": 1}, "summary": {"nodes": 1}}',
+        '{"a": {"0": 1}, "b": {"1": 1}}',
+        '{"a": {"0": 1}, "b": 1}',
+        '{"a": {"0": 1}}\n{"a": {"0": 2}}',
+    ],
+)
+def test_a_row_of_objects_has_no_columns_of_rows(text: str) -> None:
+    assert all("." in name or name == "b" for name in parse_json(T, text).names)

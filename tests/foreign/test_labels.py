@@ -1,0 +1,77 @@
+"""A table that says of its rows whether they are strong or weak scaling, rightly or wrongly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.base.errors import LogParseError, ReportError
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import report_inputs
+from hpc_train.reports.write_report import render_report
+
+HEAD = "nodes,gpus_per_node,global_batch_size,samples_per_second"
+STRONG = ("1,4,256,1000,{}", "2,4,256,1900,{}")
+WEAK = ("1,4,256,1000,{}", "2,4,512,1900,{}")
+
+
+def report(folder: Path, column: str, *rows: str) -> Any:
+    path = folder / "table.csv"
+    path.write_text("\n".join([f"{HEAD},{column}", *rows]) + "\n")
+    found = report_inputs([str(path)], Search(root=folder / "none"))
+    return json.loads(render_report(build_report(found), "json"))
+
+
+@pytest.mark.parametrize("column", ["scaling", "Scaling", "regime", "scaling type"])
+@pytest.mark.parametrize("word", ["strong", "Strong", "strong scaling"])
+def test_what_all_rows_say_is_declared(tmp_path: Path, column: str, word: str) -> None:
+    said = report(tmp_path, column, *(row.format(word) for row in STRONG))
+    assert (said["conditions"]["declared"], said["conditions"]["regime"]) == ("strong", "strong")
+    assert [row["series"] for row in said["rows"]] == ["all", "all"]
+
+
+def test_a_row_without_a_label_is_of_the_same_series(tmp_path: Path) -> None:
+    said = report(tmp_path, "scaling", STRONG[0].format(""), STRONG[1].format("strong"))
+    assert said["rows"][1]["speedup"]["value"] == pytest.approx(1.9)
+
+
+@pytest.mark.parametrize(("rows", "word"), [(STRONG, "weak"), (WEAK, "strong")])
+def test_a_wrong_label_is_refused(tmp_path: Path, rows: tuple[str, ...], word: str) -> None:
+    with pytest.raises(ReportError, match=f"declared {word} .* in row 1 and .* in row 2"):
+        report(tmp_path, "scaling", *(row.format(word) for row in rows))
+
+
+def test_two_labels_are_two_series(tmp_path: Path) -> None:
+    rows = [row.format("strong") for row in STRONG] + [row.format("weak") for row in WEAK]
+    said = report(tmp_path, "scaling", *rows)
+    assert [(row["series"], row["regime"]) for row in said["rows"]] == [
+        *[("scaling=strong", "strong")] * 2,
+        *[("scaling=weak", "weak")] * 2,
+    ]
+
+
+def test_two_labels_and_one_of_them_wrong(tmp_path: Path) -> None:
+    rows = [row.format("weak") for row in STRONG] + [row.format("strong") for row in STRONG]
+    with pytest.raises(ReportError, match="declared weak scaling, but the data are strong"):
+        report(tmp_path, "scaling", *rows)
+
+
+def test_a_label_that_is_none_is_named(tmp_path: Path) -> None:
+    with pytest.raises(
+        LogParseError, match=r"table.csv:3: scaling: 'storng' is not a scaling"
+    ) as caught:
+        report(tmp_path, "scaling", STRONG[0].format("strong"), STRONG[1].format("storng"))
+    assert "did you mean 'strong'?; allowed: strong, weak" in caught.value.message
+
+
+def test_the_gain_in_time_to_train_is_an_answer_where_batches_differ(tmp_path: Path) -> None:
+    path = tmp_path / "gpt3.csv"
+    rows = "64,8,1536,6564\n1344,8,2688,441\n"
+    path.write_text(f"nodes,gpus_per_node,global_batch_size,time_to_train\n{rows}")
+    summary = build_report(report_inputs([str(path)], Search(root=tmp_path / "none"))).summary
+    said = "10752 GPUs 441.0 s to train, 14.88 times 512 GPUs, efficiency 71 %, by the time to"
+    assert summary[0].startswith(said)

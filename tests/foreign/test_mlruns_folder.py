@@ -1,0 +1,213 @@
+"""A folder of MLflow is a table of its runs, in the form that MLflow 2.22 writes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.foreign.csv_table import ResultTable
+from hpc_train.foreign.runs_from_table import table_study
+from hpc_train.foreign.table_file import is_result_table, read_table
+from hpc_train.runs.submission import JobState
+
+META = """\
+artifact_uri: file:///mlruns/7/{run_id}/artifacts
+end_time: {end}
+entry_point_name: ''
+experiment_id: '7'
+lifecycle_stage: {stage}
+run_id: {run_id}
+run_name: {name}
+run_uuid: {run_id}
+source_name: ''
+source_type: 4
+source_version: ''
+start_time: 1795699387621
+status: {status}
+tags: []
+user_id: root
+"""
+_FINISHED: Mapping[str, str | int] = {
+    "name": "bert",
+    "status": 3,
+    "stage": "active",
+    "end": 1795699388621,
+}
+_PARAMS = {"params/nodes": "2", "params/gpus_per_node": "4", "params/lr": "0.1"}
+STEPS = "1795699387629 2.5 0\n1795699387631 0.5 1\n1795699387636 0.7 2\n1795699387637 0.6 3\n"
+
+
+def make_run(
+    root: Path, run_id: str, files: Mapping[str, str], meta: Mapping[str, str | int] = _FINISHED
+) -> Path:
+    """Write a run with these files of metrics and settings below `root`."""
+    experiment = root / "7"
+    meta = {**_FINISHED, **meta, "run_id": run_id}
+    for folder in ("params", "metrics", "tags"):
+        (experiment / run_id / folder).mkdir(parents=True)
+    (experiment / "meta.yaml").write_text("experiment_id: '7'\nname: bert\n")
+    run = experiment / run_id
+    (run / "meta.yaml").write_text(META.format(**meta))
+    for name, text in {**_PARAMS, **files}.items():
+        path = run / (name if "/" in name else f"metrics/{name}")
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text)
+    return run
+
+
+def cells(table: ResultTable) -> list[dict[str, str]]:
+    return [dict(zip(table.names, row, strict=True)) for _, row in table.rows]
+
+
+def test_runs_are_rows(tmp_path: Path) -> None:
+    make_run(
+        tmp_path,
+        "a1",
+        {name: STEPS for name in ("step_time", "loss", "memory", "metrics/train/f1")},
+        {"name": "one"},
+    )
+    (row,) = cells(read_table(tmp_path))
+    assert row == {
+        "run": "one",
+        "state": "FINISHED",
+        "wall_s": "1.0",
+        "params.nodes": "2",
+        "params.gpus_per_node": "4",
+        "params.lr": "0.1",
+        # The median without the first, the last, the largest.
+        "metrics.step_time": "0.6",
+        "metrics.loss": "0.6",
+        "metrics.memory": "2.5",
+        "metrics.train/f1": "0.6",
+    }
+
+
+@pytest.mark.parametrize("below", ["", "7", "7/a1"])
+def test_all_experiments_or_one_or_a_run(tmp_path: Path, below: str) -> None:
+    make_run(tmp_path, "a1", {"step_time": STEPS})
+    assert is_result_table(tmp_path / below)
+    assert len(read_table(tmp_path / below).rows) == 1
+
+
+def test_no_folder_of_mlflow(tmp_path: Path) -> None:
+    (tmp_path / "logs" / "metrics").mkdir(parents=True)
+    assert not is_result_table(tmp_path)
+    (tmp_path / "meta.yaml").write_text("a: 1\n")
+    assert not is_result_table(tmp_path)
+
+
+def test_runs_of_one_name_are_told_apart(tmp_path: Path) -> None:
+    for run_id in ("a1b2c3d4e5", "f6a7b8c9d0"):
+        make_run(tmp_path, run_id, {"step_time": STEPS})
+    make_run(tmp_path, "c0", {"step_time": STEPS}, {"name": "other"})
+    names = [row["run"] for row in cells(read_table(tmp_path))]
+    assert names == ["bert a1b2c3d4", "other", "bert f6a7b8c9"]
+
+
+def test_states_and_deleted_runs(tmp_path: Path) -> None:
+    for number, run_id in enumerate(("a", "b", "c", "d", "e"), start=1):
+        make_run(
+            tmp_path,
+            run_id,
+            {"params/nodes": str(number), "step_time": STEPS},
+            {"name": run_id, "status": number},
+        )
+    make_run(tmp_path, "f", {"step_time": STEPS}, {"name": "f", "stage": "deleted"})
+    study, records = table_study([read_table(tmp_path)])
+    assert [run.state for run in study.runs] == [
+        state.value
+        for state in (
+            JobState.RUNNING,
+            JobState.PENDING,
+            JobState.COMPLETED,
+            JobState.FAILED,
+            JobState.CANCELLED,
+        )
+    ]
+    assert {record.value for record in records} == {0.6}
+    assert [run.sizes["nodes"] for run in study.runs] == [1, 2, 3, 4, 5]
+    assert any("1 deleted runs are not read" in note for note in study.notes)
+    assert any("the median without the first value" in note for note in study.notes)
+
+
+def test_values_that_are_not_finite(tmp_path: Path) -> None:
+    times = "1 9 0\n2 inf 1\n3 0.5 2\n"
+    make_run(
+        tmp_path, "a", {"step_time": times, "loss": "1 0.5 0\n2 nan 1\n", "accuracy": "1 nan 0\n"}
+    )
+    table = read_table(tmp_path)
+    (row,) = cells(table)
+    assert row["metrics.step_time"] == "0.5"
+    # The loss that the training ended with is no number, and an earlier one is not its result.
+    assert "metrics.loss" not in row
+    assert "metrics.accuracy" not in row
+    (note,) = [note for note in table.notes if "not finite" in note]
+    assert note.count("metrics/") == 3
+
+
+def test_steps_are_ordered_and_a_line_that_is_being_written_is_left_out(tmp_path: Path) -> None:
+    make_run(
+        tmp_path, "a", {"loss": "5 3.0 30\n4 1.0 10\n6 2.0 20\n7 0.5 40", "step_time": "1 0.5\n"}
+    )
+    (row,) = cells(read_table(tmp_path))
+    assert (row["metrics.loss"], row["metrics.step_time"]) == ("3.0", "0.5")
+
+
+@pytest.mark.parametrize("line", ["x 1 2", "1 fast 2", "1", "1 2 three"])
+def test_a_line_that_is_none_of_mlflow(tmp_path: Path, line: str) -> None:
+    run = make_run(tmp_path, "a", {"step_time": f"1 0.5 0\n{line}\n"})
+    with pytest.raises(LogParseError) as refused:
+        read_table(tmp_path)
+    assert f"{run / 'metrics' / 'step_time'}:2: {line!r} is not a line" in refused.value.message
+
+
+def test_a_size_that_is_no_number(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "a", {"params/nodes": "two", "step_time": STEPS})
+    with pytest.raises(LogParseError) as refused:
+        read_table(tmp_path)
+    assert refused.value.message == (
+        f"{run / 'params' / 'nodes'}: nodes: 'two' is not a whole number"
+    )
+
+
+def test_a_run_without_metrics_is_a_row(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", {"step_time": STEPS}, {"name": "a"})
+    failed = make_run(tmp_path, "b", {}, {"name": "b", "status": 4})
+    # Git and archives leave out empty folders.
+    (failed / "metrics").rmdir()
+    (failed / "tags").rmdir()
+    study, _ = table_study([read_table(tmp_path)])
+    assert [(run.run_id, run.state) for run in study.runs] == [
+        ("a", JobState.COMPLETED.value),
+        ("b", JobState.FAILED.value),
+    ]
+    assert is_result_table(failed)
+
+
+def test_only_deleted_runs(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", {"step_time": STEPS}, {"stage": "deleted"})
+    with pytest.raises(LogParseError, match="no run in it that was not deleted"):
+        read_table(tmp_path)
+
+
+def test_a_damaged_meta_file(tmp_path: Path) -> None:
+    run = make_run(tmp_path, "a", {"step_time": STEPS})
+    (run / "meta.yaml").write_text("a: [1\n")
+    with pytest.raises(LogParseError, match=r"meta\.yaml"):
+        read_table(tmp_path)
+
+
+def test_a_folder_has_no_sheets(tmp_path: Path) -> None:
+    make_run(tmp_path, "a", {"step_time": STEPS})
+    with pytest.raises(LogParseError, match="no sheets"):
+        read_table(tmp_path, "runs")
+
+
+def test_the_current_folder_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_run(tmp_path, "a", {"step_time": STEPS})
+    monkeypatch.chdir(tmp_path)
+    study, _ = table_study([read_table(Path())])
+    assert study.name == tmp_path.name

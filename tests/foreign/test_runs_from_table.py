@@ -1,0 +1,240 @@
+"""A table that people already have -> the speedup table; and every way in which it can be wrong."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.reports.write_report import render_report
+
+HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
+
+
+def read(folder: Path, text: str | bytes, **search: Any) -> ReportInputs:
+    path = folder / "table.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+    return report_inputs([str(path)], Search(root=folder / "none", **search))
+
+
+def rows(found: ReportInputs) -> list[dict[str, Any]]:
+    built = json.loads(render_report(build_report(found), "json"))
+    points: list[dict[str, Any]] = built["rows"]
+    return points
+
+
+def values(found: ReportInputs, metric: str) -> list[float]:
+    return [record.value for record in found.records.records() if record.metric == metric]
+
+
+def test_speedup_of_a_table_with_one_row_per_job(tmp_path: Path) -> None:
+    one, four = rows(read(tmp_path, f"{HEAD}\n1,8,8,512,1000\n4,8,8,512,3400\n"))
+    assert (one["speedup"]["value"], one["is_baseline"]) == (1, True)
+    assert four["speedup"] == {"value": pytest.approx(3.4), "low": None, "high": None}
+    assert four["efficiency"]["value"] == pytest.approx(0.85)
+    assert (four["nodes"], four["gpus"], four["ranks"], four["regime"]) == (4, 32, 32, "strong")
+
+
+def test_same_gpus_on_more_nodes_are_another_point(tmp_path: Path) -> None:
+    points = rows(read(tmp_path, f"{HEAD}\n1,4,4,64,100\n2,2,2,64,90\n"))
+    assert [(p["nodes"], p["gpus_per_node"], p["ideal"]) for p in points] == [(1, 4, 1), (2, 2, 1)]
+
+
+def test_a_rate_follows_from_step_time_and_batch(tmp_path: Path) -> None:
+    points = rows(read(tmp_path, "gpus,step_time_s,global_batch\n1,0.5,64\n2,0.25,64\n"))
+    assert [point["throughput"]["value"] for point in points] == [128, 256]
+    assert [point["step_time_s"] for point in points] == [0.5, 0.25]
+    assert points[1]["speedup"]["value"] == pytest.approx(2)
+
+
+def test_nodes_are_enough_for_an_efficiency(tmp_path: Path) -> None:
+    points = rows(read(tmp_path, "nodes,global_batch_size,time_to_train\n1,64,100\n4,64,50\n"))
+    seen = [(point["efficiency"]["value"], point["regime"]) for point in points]
+    assert seen == [(1, "strong"), (pytest.approx(0.5), "strong")]
+
+
+def test_states_and_reasons_of_rows(tmp_path: Path) -> None:
+    text = (
+        "name,nodes,gpus_per_node,samples_per_second,state,problem,exclude\n"
+        "a,1,1,10,ok,,\nb,2,1,20,,,node was hot\nc,4,1,,OUT_OF_MEMORY,no room,\nd,8,1,,,,\n"
+        "e,16,1,1,CANCELLED by 1000,,\nf,32,1,,pending,,\ng,64,1,1,CANCELLED+,,\n"
+    )
+    found = read(tmp_path, text)
+    runs = build_report(found).run_rows
+    ended = {row["run_id"]: (row["state"], row["problem"]) for row in runs}
+    assert ended["a"] == ("COMPLETED", "")
+    assert ended["b"] == ("EXCLUDED", "node was hot")
+    assert ended["c"] == ("OUT_OF_MEMORY", "no room")
+    assert ended["d"][0] == "UNPARSED"
+    assert ended["d"][1].endswith("table.csv:5: no time and no rate in this row")
+    assert ended["e"][0] == "CANCELLED"
+    # sacct cuts its columns.
+    assert ended["g"][0] == "CANCELLED"
+    assert [run.run_id for run in found.study.unfinished] == ["f"]
+
+
+def test_other_columns_are_conditions_axes_or_named_as_unused(tmp_path: Path) -> None:
+    text = f"{HEAD},torch,launcher,speedup,,Restarts\n1,2,2,8,10,2.8,srun,1.0,0,1\n"
+    found = read(tmp_path, text)
+    (run,) = found.study.runs
+    assert (run.conditions, run.axes, run.restarts) == ({"torch": "2.8"}, {"launcher": "srun"}, 1)
+    assert "not used: speedup, column 9 (without a name)" in " ".join(found.study.notes)
+    assert rows(found)[0]["series"] == "launcher=srun"
+
+
+def test_sizes_that_follow_from_others(tmp_path: Path) -> None:
+    text = "nodes,gpus,world_size,time_to_train\n2,8,,1\n2,8,16,1\n,8,,1\n"
+    sizes = [run.sizes for run in read(tmp_path, text).study.runs]
+    assert sizes[0] == {"nodes": 2, "gpus_per_node": 4, "tasks_per_node": 4, "ranks": 8}
+    assert sizes[1] == {"nodes": 2, "gpus_per_node": 4, "tasks_per_node": 8, "ranks": 16}
+    assert sizes[2] == {"ranks": 8, "gpus": 8}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"\ufeff{HEAD}\r\n1,8,8,512,1000\r\n\r\n",
+        f"{HEAD}\n1,8,8,512,1000\n,,,,\n",
+        f"{HEAD}\n1,8,8,512,1e3\n".replace(",", ";"),
+        f"{HEAD}\n1,8,8,512,+1000.\n".replace(",", "\t"),
+        'Nodes,"GPUs per node",tasks-per-node,Global batch size,samples_per_second [1/s]\n'
+        '1.0,8,8,512,"1000"\n',
+    ],
+)
+def test_spellings_of_one_table(tmp_path: Path, text: str) -> None:
+    found = read(tmp_path, text)
+    (run,) = found.study.runs
+    assert run.sizes == {"nodes": 1, "gpus_per_node": 8, "tasks_per_node": 8, "ranks": 8}
+    assert values(found, "samples_per_second") == [1000]
+
+
+# DeepLearningExamples@729963d, BERT-large on 1 to 32 DGX A100, fp16 and tf32, 128 and 512 tokens.
+BERT = {
+    "fp16, 128": ([4553, 9191, 18119, 35774, 70555, 138294], [1, 2.02, 3.98, 7.86, 15.50, 30.37]),
+    "tf32, 128": ([2486, 4979, 9859, 19815, 38866, 75706], [1, 2.00, 3.97, 7.97, 15.63, 30.45]),
+    "fp16, 512": ([1648, 3291, 6464, 13005, 25570, 49663], [1, 2.00, 3.92, 7.89, 15.51, 30.13]),
+    "tf32, 512": ([854, 1684, 3293, 6515, 12131, 21298], [1, 1.97, 3.86, 7.63, 14.21, 24.95]),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("series", BERT)
+def test_published_speedups_of_bert(tmp_path: Path, series: str) -> None:
+    rates, published = BERT[series]
+    text = "".join(f"{2**n},8,65536,{rate}\n" for n, rate in enumerate(rates))
+    head = "nodes,gpus_per_node,global_batch_size,samples_per_second\n"
+    points = rows(read(tmp_path, head + text))
+    first = rates[0]
+    for point, rate, speedup in zip(points, rates, published, strict=True):
+        assert point["speedup"]["value"] == pytest.approx(rate / first)
+        # It was taken before the rates were rounded to whole numbers, and cut or rounded itself.
+        assert (rate - 0.5) / (first + 0.5) - 0.01 <= speedup <= (rate + 0.5) / (first - 0.5) + 0.01
+    assert {point["regime"] for point in points} == {"strong"}
+
+
+def test_rates_of_one_gpu_are_those_of_all(tmp_path: Path) -> None:
+    """PyTorch's benchmark of DDP@bf69c14, ResNet-50: 15.35 times as fast on 16 GPUs."""
+    head = "nodes,gpus_per_node,samples_per_second_per_gpu\n"
+    points = rows(read(tmp_path, head + "1,1,319\n1,8,307\n2,8,306\n"))
+    assert [point["throughput"]["value"] for point in points] == [319, 8 * 307, 16 * 306]
+    assert points[-1]["speedup"]["value"] == pytest.approx(15.35, abs=0.005)
+
+
+def test_beside_the_rate_of_all_that_of_one_gpu_is_not_added(tmp_path: Path) -> None:
+    head = "nodes,gpus_per_node,samples_per_second_per_gpu,samples_per_second\n"
+    (point,) = rows(read(tmp_path, head + "1,8,307,2000\n"))
+    assert (point["throughput"]["value"], point["flags"]) == (2000, ["n=1: no interval"])
+
+
+ROW = f"{HEAD}\n1,8,8,512,"
+BAD: dict[str, tuple[str | bytes, str]] = {
+    "comma": (f'{ROW}"1234,5"\n', ":2: samples_per_second: '1234,5' has a decimal comma; write"),
+    "comma in ;": ("nodes;step_time\n1;0,5\n", ":2: step_time: '0,5' has a decimal comma"),
+    "loose comma": (f"{ROW}1234,5\n", ":2: 6 cells, but the header has 5 columns; a decimal comma"),
+    "thousands": (f'{ROW}"1,234,567"\n', "has thousands separators"),
+    "either": (f'{ROW}"1,234"\n', "or a thousands separator; write 1.234 or 1234"),
+    "no thousands": (f'{ROW}"0,512"\n', "has a decimal comma; write 0.512 with a point"),
+    "space": (f"{ROW}1 234\n", "has thousands separators"),
+    "zero": (f"{ROW}0\n", ":2: samples_per_second: 0 must be above 0; leave the cell empty"),
+    "negative": (f"{ROW}-3\n", "-3 must be above 0"),
+    "nan": (f"{ROW}nan\n", "'nan' is not a measurement"),
+    "inf": (f"{ROW}-Infinity\n", "is not a measurement"),
+    "huge": (f"{ROW}1e400\n", "1e400 is too large"),
+    "large": (f"{ROW}1e101\n", "1e101 is too large for a measurement; at most 1e+100"),
+    "unit": (f"{ROW}12 img/s\n", "'12 img/s' has the unit 'img/s'"),
+    "percent": (f"{HEAD},accuracy\n1,8,8,512,9,81%\n", ":2: accuracy: '81%' is in percent"),
+    "fraction": (f"{HEAD},accuracy\n1,8,8,512,9,176.3\n", "176.3 must be a fraction"),
+    "two lines": (f'{HEAD},model\n1,8,8,512,fast,"a\nb"\n', ":2: samples_per_second: 'fast' is"),
+    "word": (f"{ROW}fast\n", "'fast' is not a number"),
+    "underscore": (f"{ROW}1_000\n", "has thousands separators"),
+    "no nodes": (f"{HEAD}\n0,8,8,512,9\n", ":2: nodes: 0 must be a whole number from 1 up"),
+    "half a node": (f"{HEAD}\n1.5,8,8,512,9\n", "1.5 must be a whole number"),
+    "contradiction": (f"gpus,{HEAD}\n9,1,8,8,512,9\n", ":2: size: gpus 9 is not nodes 1 x gpus"),
+    "uneven": ("nodes,gpus,step_time\n2,9,1\n", "gpus 9 is not a multiple of nodes 2"),
+    "sizeless row": (f"{HEAD}\n,,,512,9\n", ":2: no size in this row"),
+    "twice": (f"{HEAD},nodes\n1,8,8,512,9,1\n", ":1: duplicate column 'nodes'"),
+    "twice by alias": ("nodes,step_time,step_time_s\n1,1,1\n", "'step_time' as 'step_time_s'"),
+    "no size": ("launcher,step_time\nsrun,1\n", ":1: no column of a size"),
+    "no measurement": ("nodes,accuracy\n1,1\n", ":1: no column of a measurement"),
+    "typo": ("nodes,sample_per_second\n1,1\n", "'sample_per_second'; did you mean 'samples_per_"),
+    "ambiguous": ("nodes,throughput\n1,1\n", "call it samples_per_second or tokens_per_second"),
+    "other unit": ("nodes,step_time (d)\n1,1\n", ":1: 'step_time (d)': step_time is in s"),
+    "unit in milliseconds": ("nodes,step_time_ms\n1,1 h\n", "the column is in ms"),
+    "empty": ("", "table.csv: empty"),
+    "blank": ("\n\n", "table.csv: empty"),
+    "header only": (f"{HEAD}\n", ":1: a header, and no row below it"),
+    "utf-16, cut": (f"{ROW}9\n".encode("utf-16")[:-1], "table.csv: not UTF-16 text (byte "),
+    "utf-16, comma": (f'{ROW}"9,5"\n'.encode("utf-16"), ":2: samples_per_second: '9,5' has a"),
+    "utf-16, ragged": (f"{ROW}9\n1\n".encode("utf-16"), ":3: 1 cells, but the header has 5"),
+    "utf-32": (f"{ROW}9\n".encode("utf-32"), ":1: not text: a NUL byte"),
+    "latin": (f"{HEAD},model\n1,8,8,512,9,é\n".encode("latin-1"), ":2: not UTF-8 text"),
+    "binary": (b"nodes,\0\1\2", ":1: not text: a NUL byte"),
+    "short row": (f"{HEAD}\n1,8\n", ":2: 2 cells, but the header has 5"),
+    "quote": (f'{HEAD}\n1,8,8,512,"9\n', "not valid CSV"),
+    "state": (f"{HEAD},state\n1,8,8,512,9,FAILD\n", "not a state; did you mean 'FAILED'?"),
+    "same name": (f"run,{HEAD}\na,1,8,8,512,9\na,1,8,8,512,9\n", ":3: a second run called 'a'"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_is_wrong_is_said_with_its_place(tmp_path: Path, case: str) -> None:
+    text, said = BAD[case]
+    with pytest.raises(LogParseError) as caught:
+        read(tmp_path, text)
+    assert said in caught.value.message, caught.value.message
+    assert str(tmp_path / "table.csv") in caught.value.message
+
+
+def test_our_own_report_is_recognised(tmp_path: Path) -> None:
+    built = build_report(read(tmp_path, f"{HEAD}\n1,8,8,512,1000\n"))
+    with pytest.raises(LogParseError, match=":1: this is a report that hpctrain wrote"):
+        read(tmp_path, render_report(built, "csv"))
+
+
+def test_two_tables_make_one_report(tmp_path: Path) -> None:
+    for name, rate in (("a", 10), ("b", 30)):
+        (tmp_path / f"{name}.csv").write_text(f"{HEAD}\n1,1,1,8,{rate}\n")
+    words = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
+    found = report_inputs(words, Search(root=tmp_path / "none"))
+    assert [run.run_id for run in found.study.runs] == ["a: row 1", "b: row 1"]
+    assert [run.repetition for run in found.study.runs] == [1, 2]
+
+
+def test_tables_and_logs_make_none(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text("x\n")
+    (tmp_path / "a.csv").write_text(f"{HEAD}\n1,1,1,8,9\n")
+    words = [str(tmp_path / "a.csv"), str(tmp_path / "a.log")]
+    with pytest.raises(LogParseError, match="cannot be put into one report"):
+        report_inputs(words, Search(root=tmp_path / "none"))
+
+
+def test_a_log_in_csv_stays_a_log(tmp_path: Path) -> None:
+    path = tmp_path / "summary.csv"
+    path.write_text("epoch,step,epoch_time,loss\n0,9,12.5,1.5\n1,19,12.0,1.2\n")
+    found = report_inputs([str(path)], Search(root=tmp_path / "none"))
+    assert {record.parser for record in found.records.records()} == {"metrics_csv"}

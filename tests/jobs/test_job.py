@@ -1,0 +1,119 @@
+"""Job files and scripts on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import SpecError
+from hpc_train.jobs.override import Override, parse_setting
+from hpc_train.jobs.read_job import command_job
+from tests.jobs.read_files import load_job
+
+
+def job_file(folder: Path, text: str) -> Path:
+    path = folder / "my job.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_name_defaults_to_that_of_the_file(tmp_path: Path) -> None:
+    job = load_job(job_file(tmp_path, "command: [a]\n"), [])
+    assert job.value.name == "my-job"
+    assert job.origin("name") == "default: the file's name"
+
+
+def test_an_option_wins_over_the_file(tmp_path: Path) -> None:
+    path = job_file(tmp_path, "command: [a]\nresources:\n  nodes: 1\n  time: 1h\n")
+    job = load_job(path, [Override(key="nodes", value=4, origin="--nodes")])
+    assert (job.value.resources.nodes, job.origin("resources.nodes")) == (4, "--nodes")
+    assert job.origin("resources.time") == f"{path}:4"
+
+
+def test_an_option_of_the_wrong_type_names_itself(tmp_path: Path) -> None:
+    path = job_file(tmp_path, "command: [a]\n")
+    with pytest.raises(SpecError, match=r"--nodes: resources\.nodes: must be a whole number"):
+        load_job(path, [Override(key="nodes", value="many", origin="--nodes")])
+
+
+def test_the_work_folder_is_relative_to_the_file(tmp_path: Path) -> None:
+    job = load_job(job_file(tmp_path, "command: [a]\nworkdir: sub\n"), [])
+    assert job.value.workdir == str(tmp_path / "sub")
+
+
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password"]
+)
+def test_a_secret_is_not_written_into_a_script(tmp_path: Path, name: str) -> None:
+    path = job_file(tmp_path, f"command: [a]\nenv:\n  {name}: hush-hush\n")
+    with pytest.raises(SpecError, match=rf":3: env\.{name} looks like a secret") as failure:
+        load_job(path, [])
+    assert f"export {name}" in failure.value.hint
+    assert "hush" not in failure.value.message
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEYBOARD"])
+def test_a_harmless_name_is_no_secret(tmp_path: Path, name: str) -> None:
+    job = load_job(job_file(tmp_path, f"command: [a]\nenv:\n  {name}: '1'\n"), [])
+    assert job.value.env == {name: "1"}
+
+
+def test_a_variable_that_no_shell_takes(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="'A-B' is not a name of an environment variable"):
+        load_job(job_file(tmp_path, "command: [a]\nenv: {A-B: x}\n"), [])
+
+
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"command line: .* is not UTF-8 text"):
+        command_job(Path("train.py"), ["bad\udcff"], [])
+
+
+def test_a_python_script_runs_under_python() -> None:
+    job = command_job(Path("train.py"), ["--epochs", "3"], [parse_setting("tasks_per_node=2")])
+    assert job.value.command == ("python", "train.py", "--epochs", "3")
+    assert job.value.name == "train"
+    assert job.value.resources.tasks_per_node == 2
+
+
+def test_any_other_script_is_a_program() -> None:
+    assert command_job(Path("/bin/run.sh"), ["x"], []).value.command == ("/bin/run.sh", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{a-b: env}", "'a-b' is not a name of an environment variable"),
+        ("{HF_TOKEN: hush}", r":2: secrets\.HF_TOKEN is neither `env` nor the path of a file"),
+    ],
+)
+def test_a_secret_is_named_and_not_given(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said) as failure:
+        load_job(job_file(tmp_path, f"command: [a]\nsecrets: {text}\n"), [])
+    assert "hush" not in failure.value.message + failure.value.hint
+
+
+def test_a_secret_is_not_in_env_too(tmp_path: Path) -> None:
+    text = "command: [a]\nenv: {X: 1}\nsecrets: {X: env}\n"
+    with pytest.raises(SpecError, match=":3: X is also in env"):
+        load_job(job_file(tmp_path, text), [])
+
+
+def test_the_file_of_a_secret_is_relative_to_the_job(tmp_path: Path) -> None:
+    text = "command: [a]\nsecrets: {A: ./a, B: ~/b, C: env}\n"
+    job = load_job(job_file(tmp_path, text), [])
+    found = job.value.secrets
+    assert found == {"A": str(tmp_path / "a"), "B": str(Path.home() / "b"), "C": "env"}
+
+
+@pytest.mark.parametrize("name", ["child", "code", "RANK", "EUID", "HPCTRAIN_RUN"])
+@pytest.mark.parametrize("key", ["env", "secrets"])
+def test_what_the_script_sets_itself_is_refused(tmp_path: Path, key: str, name: str) -> None:
+    with pytest.raises(SpecError, match=rf":2: {key}\.{name}: the script or bash sets {name}"):
+        load_job(job_file(tmp_path, f"command: [a]\n{key}: {{{name}: env}}\n"), [])
+
+
+def test_an_image_is_no_option(tmp_path: Path) -> None:
+    text = "command: [a]\ncontainer: {image: --bind=/x}\n"
+    with pytest.raises(SpecError, match="would be parsed as an option"):
+        load_job(job_file(tmp_path, text), [])

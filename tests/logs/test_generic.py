@@ -1,0 +1,82 @@
+"""docs/hand-written-lines.md: what the generic parser reads, and what is too uncertain."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.metrics import UNITS
+from hpc_train.logs.formats.generic import Generic, quantities
+from hpc_train.logs.line import Line
+from tests.logs.parse_text import Brief, brief
+
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "hand-written-lines.md"
+ROW = re.compile(r"^\| `(.+)` \| (.+) \|$", re.MULTILINE)
+
+
+def tables() -> list[dict[str, str]]:
+    """Return the tables of the page: what is read of each line, and why nothing is."""
+    parts = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
+    return [{line.replace(r"\|", "|"): cell for line, cell in ROW.findall(part)} for part in parts]
+
+
+READ, NOTHING = tables()
+
+
+def shown(one: Brief) -> str:
+    metric, value, scope, step, rank = one
+    unit = UNITS[metric].removeprefix("1")
+    words = [f"`{metric}`", f"{value:.10g}", f"1{unit}" if unit.startswith("/") else unit]
+    words += [f"({scope})"] if scope != "per_rank" else []
+    places = [f", step {step}"] if step is not None else []
+    places += [f", rank {rank}"] if rank is not None else []
+    return " ".join(filter(None, words)) + "".join(places)
+
+
+def test_the_page_has_many_lines() -> None:
+    assert len(READ) >= 40
+    assert len(NOTHING) >= 40
+
+
+@pytest.mark.parametrize("text", READ)
+def test_a_line_that_leaves_no_doubt(text: str) -> None:
+    assert "; ".join(map(shown, brief(text.encode(), "generic"))) == READ[text]
+
+
+@pytest.mark.parametrize("text", NOTHING)
+def test_a_line_whose_values_are_not_certain(text: str) -> None:
+    assert Generic().read(Line(text.encode())) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "epoch 1, loss: 0.5 (loss: 0.4)", "epoch 1 loss 0.5 train loss 0.4",
+        "100 images/s, 90 images/s, loss scale 1",
+    ],
+)  # fmt: skip
+def test_two_values_of_one_metric_are_none(text: str) -> None:
+    assert Generic().read(Line(text.encode())) == []
+
+
+def test_a_rank_of_the_prefix_is_that_of_the_line() -> None:
+    assert brief(b"[rank3]: [GPU1] Epoch 2 loss 0.5", "generic") == [
+        ("loss", 0.5, "per_rank", 2, 3)
+    ]
+
+
+@pytest.mark.parametrize("text", ["x 12.5", "x 1,234.5", "x -3e-4", "x .5", "x 1.5k tokens/s"])
+def test_numbers(text: str) -> None:
+    expected = {"12.5": 12.5, "1,234.5": 1234.5, "-3e-4": -3e-4, "1.5k": 1500.0}
+    found = [one.value for one in quantities(text)]
+    assert found == ([expected[text.split()[1]]] if text.split()[1] in expected else [])
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["v1.2.3", "2024-01-02", "03:04:05,678", "10.0.0.1:29500", "a1", "1e", "gpu-3", "5x", "7 9%d"],
+)
+def test_what_is_no_number(text: str) -> None:
+    assert [one.text for one in quantities(text)] in ([], ["7"])

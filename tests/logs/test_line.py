@@ -1,0 +1,97 @@
+"""Prefixes of launchers: what they name, however they are stacked, and what is none."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.base.timed_regex import TimedPattern
+from hpc_train.logs.line import Line, Prefix, peel
+from tests.cases import cases
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "local", "host"), cases("logs/prefixes.yaml", "a_prefix_names_who_wrote")
+)
+def test_a_prefix_names_who_wrote(
+    text: str, rank: int | None, local: int | None, host: str | None
+) -> None:
+    found = peel(text)
+    assert (found.rest, found.rank, found.local, found.host) == ("text", rank, local, host)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "text",
+        "[titan] step: 1",
+        "[INFO] 3: text",
+        "2025-01-02 03:04:05,678 INFO step 3",
+        "2025-01-02 03:04:05.525932: W tensorflow/core/op_kernel.cc:1] text",
+        "[2025-01-02 03:04:05,678] [INFO] text",
+        "[train.py:12]: text",
+        "[E1015 10:11:12.3 ProcessGroupNCCL.cpp:616] text",
+        "iter 3: loss 2",
+        "03:04:05 text",
+        "[99999999999] text",
+    ],
+)
+def test_what_is_no_prefix_stays(text: str) -> None:
+    assert peel(text) == Prefix(text)
+
+
+def test_label_of_srun_is_kept_under_torchrun() -> None:
+    found = peel("1: [default3]:text")
+    assert (found.task, found.local, found.rank) == (1, 3, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "rank", "local", "host"),
+    [
+        ("<gpu3@nid001> text", None, 3, "nid001"),
+        ("7: <gpu3@nid001> text", None, 3, "nid001"),
+        ("<gpu3@nid001> [rank9]: text", 9, 3, "nid001"),
+        ("text", None, None, None),
+    ],
+)
+def test_prefix_of_a_site(text: str, rank: int | None, local: int | None, host: str | None) -> None:
+    line = Line(text.encode())
+    line.peel(TimedPattern(r"<gpu(?P<local>\d+)@(?P<host>\w+)> "))
+    assert (line.text, line.rank, line.prefix.local, line.node) == ("text", rank, local, host)
+
+
+def test_a_site_may_state_the_rank_and_may_be_wrong() -> None:
+    assert peel("r12|text", TimedPattern(r"r(?P<rank>\w+)\|")).rank == 12
+    assert peel("rxy|text", TimedPattern(r"r(?P<rank>\w+)\|")) == Prefix("text")
+    assert peel("text", TimedPattern(r"x*")) == Prefix("text")
+
+
+@pytest.mark.parametrize(
+    ("raw", "node"),
+    [
+        (b"[n1:2]:text", "n1"),
+        (b"\x1b[31m[n1:2]:\x1b[0m text", "n1"),
+        (b"Jan 12 03:04:05 [n1:2]:text", "n1"),
+        (b"text", None),
+        (b"\xff\x00", None),
+        (b"", None),
+    ],
+)
+def test_node_of_a_line(raw: bytes, node: str | None) -> None:
+    assert Line(raw).node == node
+
+
+def test_a_prefix_of_a_site_is_matched_with_the_next_512_characters() -> None:
+    site = TimedPattern(r"<(?P<host>[^>]*)> ")
+    assert peel(f"<{'n' * 500}> text", site).rest == "text"
+    assert peel(f"<{'n' * 520}> text", site) == Prefix(f"<{'n' * 520}> text")
+
+
+@pytest.mark.parametrize("rest", ["Epoch: [0]", "Jan 12 is no prefix", "Mon, 3", "é 5", "x", ""])
+def test_text_behind_a_prefix_may_look_like_another(rest: str) -> None:
+    assert peel(f"3: {rest}") == Prefix(rest, rank=3, task=3)
+    assert peel(f"12:00:00 3: {rest}") == Prefix(rest, rank=3, task=3)
+
+
+def test_date_behind_a_prefix_belongs_to_the_next_one() -> None:
+    assert peel("3: Jan 12 10:00:00 [rank5]: x") == Prefix("x", rank=5, task=3)

@@ -1,0 +1,95 @@
+"""MLPerf logs of all rounds: what counts once, what does not count, and what is no number."""
+
+from __future__ import annotations
+
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import LogParseError
+from hpc_train.logs.collect import collect
+from hpc_train.logs.formats.base import Unreadable
+from hpc_train.logs.formats.mlperf import events_in, mlperf_run, scaling_factor
+from hpc_train.logs.read_log import ParseStats
+
+LOGS = Path(__file__).parents[1] / "log_files" / "mlperf"
+
+
+def line(key: str, value: str = "null", metadata: str = "{}", ms: int = 1000) -> bytes:
+    return (
+        f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "X", "key": "{key}", '
+        f'"value": {value}, "metadata": {metadata}}}\n'
+    ).encode()
+
+
+def test_what_several_ranks_print_counts_once() -> None:
+    census = ParseStats()
+    records = list(collect("r", [LOGS / "doubled.log"], "mlperf", census=census))
+    assert [(r.metric, r.value, r.scope, r.step, r.variant) for r in records] == [
+        ("condition", 1.0, "global", None, "model=llama2_70b_lora"),
+        ("global_batch_size", 8.0, "global", None, ""),
+        ("samples_per_second", 2.5, "global", 10, ""),
+        ("step_time", 3.2, "global", 10, ""),
+        ("loss", 1.25, "global", 10, ""),
+        ("loss", 0.93, "global", 10, "eval"),
+        ("time_to_train", 120.0, "global", None, ""),
+    ]
+    # The second event of the line is cut.
+    assert sum(census.damaged.values()) == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("first_round.log", [("condition", 1.0), ("accuracy", 0.31), ("time_to_train", 3600.25)]),
+        (
+            "second_round.log",
+            [("global_batch_size", 4096.0), ("accuracy", 0.5), ("time_to_train", 500.5)],
+        ),
+    ],
+)
+def test_old_rounds(name: str, expected: list[tuple[str, float]]) -> None:
+    records = collect("r", [LOGS / name], "mlperf")
+    assert [(record.metric, record.value) for record in records] == expected
+
+
+def test_the_run_has_its_words() -> None:
+    run = mlperf_run(LOGS / "doubled.log")
+    assert (run.benchmark, run.platform, run.status) == ("llama2_70b_lora", "2xBox", "success")
+    assert (run.time_to_train_s, run.global_batch_size) == (120.0, 8)
+    assert mlperf_run(LOGS / "first_round.log").benchmark == "resnet"
+
+
+def test_a_run_that_does_not_stop_failed(tmp_path: Path) -> None:
+    log = tmp_path / "result_0.txt"
+    log.write_bytes(line("run_start"))
+    run = mlperf_run(log)
+    assert (run.status, run.time_to_train_s) == ("failed", None)
+
+
+def test_scaling_factor_is_one_without_a_file(tmp_path: Path) -> None:
+    assert scaling_factor(tmp_path) == 1.0
+    file = tmp_path / "scaling.json"
+    file.write_text('{"scaling_factor": 1.025}')
+    assert scaling_factor(tmp_path) == 1.025
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"scaling_factor": "x"}', '{"scaling_factor": 0}'])
+def test_a_damaged_scaling_file_is_named(tmp_path: Path, text: str) -> None:
+    (tmp_path / "scaling.json").write_text(text)
+    with pytest.raises(LogParseError, match=r"scaling\.json"):
+        scaling_factor(tmp_path)
+
+
+def test_the_first_end_counts(tmp_path: Path) -> None:
+    log = tmp_path / "result_0.txt"
+    ends = (line("run_stop", metadata=f'{{"status": "{word}"}}') for word in ("success", "aborted"))
+    log.write_bytes(line("run_start") + b"".join(ends))
+    assert mlperf_run(log).status == "success"
+
+
+def test_broken_events_without_end_are_given_up() -> None:
+    found = list(islice(events_in(":::MLLOG {" * 8000), 200))
+    assert len(found) < 100
+    assert all(isinstance(event, Unreadable) for event in found)

@@ -1,0 +1,80 @@
+"""Numbers as programs print them, in our units."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.diagnosis.signature_matcher import Clock
+from hpc_train.logs.formats.number import scaled
+from hpc_train.logs.read_log import LineSample, ParseStats
+from tests.logs.parse_text import values
+
+
+@pytest.mark.parametrize(
+    ("printed", "factor", "value"),
+    [(51.0, 1e-3, 0.051), (30.17, 1e-3, 0.03017), (35.0, 1e-2, 0.35), (0.1 + 0.2, 1.0, 0.1 + 0.2)],
+)
+def test_another_unit_adds_no_digits(printed: float, factor: float, value: float) -> None:
+    assert scaled(printed, factor) == value
+
+
+def test_milliseconds_and_percent_of_a_log() -> None:
+    log = b"iter 1: loss 2.1, time 51.00ms, mfu 35.00%\n"
+    assert values(log, "step_time") == [0.051]
+    assert values(log, "mfu") == [0.35]
+
+
+def test_megabytes_of_a_log() -> None:
+    log = b"# OSU MPI Bandwidth Test v5.6\n# Size      Bandwidth (MB/s)\n4        30.17\n"
+    assert values(log, "algbw") == [0.03017]
+
+
+def seen(lines: int, source: str = "a.log") -> dict[str, LineSample]:
+    return {"p": LineSample(source, 1, "text", lines)}
+
+
+def test_lines_of_further_logs_are_added() -> None:
+    whole = ParseStats()
+    for source, lines in (("a.log", 3), ("b.log", 4), ("c.log", 5)):
+        one = ParseStats(
+            known=seen(lines, source), nearly=seen(10 * lines), refused=seen(100 * lines)
+        )
+        one.damaged[source] = lines
+        whole.add(one)
+    assert [kind["p"].lines for kind in (whole.known, whole.nearly, whole.refused)] == [
+        12,
+        120,
+        1200,
+    ]
+    assert whole.known["p"].source == "a.log"
+    assert whole.damaged == {"a.log": 3, "b.log": 4, "c.log": 5}
+    assert whole.lines == 12 + 120 + 12
+
+
+SHORT = "[E0131 12:00:00.123 file.cpp:1] text"
+
+
+def test_the_year_is_looked_for_near_the_beginning() -> None:
+    clock = Clock()
+    for _ in range(199):
+        clock.look("text")
+    assert clock.wants_year
+    assert clock.time(SHORT) is None
+    clock.look("2025-01-31 11:59:59 text")
+    assert not clock.wants_year
+    assert clock.time(SHORT) == "2025-01-31T12:00:00.123"
+
+
+def test_the_year_of_a_late_line_is_not_looked_for() -> None:
+    clock = Clock()
+    for _ in range(200):
+        clock.look("text")
+    assert not clock.wants_year
+    clock.look("2025-01-31 11:59:59 text")
+    assert clock.time(SHORT) is None
+
+
+def test_a_stamp_far_from_the_beginning_is_not_the_time_of_the_line() -> None:
+    stamp = "2025-01-31 11:59:59"
+    assert Clock().time(f"{'x' * 381}{stamp}") == "2025-01-31T11:59:59"
+    assert Clock().time(f"{'x' * 382}{stamp}") is None

@@ -1,0 +1,76 @@
+"""Why a GPU had no memory: other processes, fragmentation, or too much work."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.diagnosis.signatures import catalogue, explain, kind_of, size
+from tests.cases import cases
+from tests.logs.sighted import groups, ids, sighted
+
+_HEAD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. GPU 3 has a total"
+_REST = (
+    " capacity of 80.00 GiB of which {free} is free. {others}Including non-PyTorch memory, this"
+    " process has 70.00 GiB memory in use. Of the allocated memory {allocated} is allocated"
+    " by PyTorch, and {unused} is reserved by PyTorch but unallocated. If reserved but"
+    " unallocated memory is large try setting PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"
+)
+_PLAIN = {"others": "", "free": "1.00 GiB"}
+
+
+def _line(**values: str) -> str:
+    return (_HEAD + _REST).format(**(_PLAIN | values))
+
+
+FULL = _line(tried="2.00 GiB", allocated="76.00 GiB", unused="300.00 MiB")
+FOREIGN = _line(
+    tried="2.00 GiB",
+    allocated="30.00 GiB",
+    unused="300.00 MiB",
+    others="Process 4711 has 500.00 MiB memory in use. Process 4712 has 40.00 GiB memory in use. ",
+)
+OLD = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB (GPU 1; 15.90 GiB total"
+    " capacity; 15.00 GiB already allocated; 10.00 MiB free; {reserved} reserved in total by"
+    " PyTorch)"
+)
+CONTAINER = (
+    "OutOfMemoryError: CUDA out of memory. Tried to allocate 10.74 GiB. GPU 0 has a total capacity"
+    " of 47.53 GiB of which 7.86 GiB is free. {others}Process 4711 has 39.44 GiB memory"
+    " in use. Of the allocated memory 20.52 GiB is allocated by PyTorch, and {unused} is reserved"
+    " by PyTorch but unallocated."
+)
+ALONE = CONTAINER.format(others="", unused="18.59 GiB")
+CROWDED = CONTAINER.format(others="Process 9 has 12.00 GiB memory in use. ", unused="1.00 GiB")
+CROWDED = CROWDED.replace("39.44", "27.50")
+HIP = FULL.replace("CUDA out", "HIP out")
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    cases("logs/oom.yaml", "three_kinds"),
+)
+def test_three_kinds(line: str, kind: str | None) -> None:
+    assert ids(line) == ["cuda_oom"]
+    assert kind_of(groups(line)) == kind
+
+
+def test_sizes_and_who_are_told() -> None:
+    (sighting,) = sighted("[rank11]: " + FULL)
+    signature = catalogue().by_id[sighting.signature]
+    assert explain(signature, sighting).title == (
+        "GPU 3 of rank 11 ran out of memory: 76.00 GiB of 80.00 GiB are allocated by PyTorch,"
+        " 2.00 GiB more were requested"
+    )
+    (sighting,) = sighted(FOREIGN)
+    assert "Process 4712 has 40.00 GiB" in explain(signature, sighting).title
+    (sighting,) = sighted(FULL[:70])
+    assert "?" not in explain(signature, sighting).title
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("1.50 GiB", 1.5 * 2**30), ("2 MB", 2e6), ("7 bytes", 7.0), ("", 0.0), ("1.2.3 GiB", 0.0)],
+)
+def test_sizes(text: str, value: float) -> None:
+    assert size(text) == value

@@ -1,0 +1,123 @@
+"""Lines of CSV are those that `csv.writer` writes."""
+
+from __future__ import annotations
+
+import csv
+import io
+from itertools import permutations
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpc_train.jobs.log_selection import LogPattern
+from hpc_train.logs.collect import logs_of, records_of, wanted
+from hpc_train.logs.formats.base import Hit
+from hpc_train.logs.line import Line
+from hpc_train.logs.read_log import Packer, ParseStats, Wanted
+from hpc_train.logs.record import Record, packs_of
+from hpc_train.logs.record_file import csv_rows, is_record_file
+from hpc_train.logs.record_index import Index
+from hpc_train.reports.collect import records_text
+
+WORDS = st.text('a," \n\r;é0%s', max_size=5)
+COUNTS = st.one_of(st.none(), st.integers(0, 2**40))
+RECORDS = st.builds(
+    Record,
+    run=WORDS,
+    source=WORDS,
+    line=st.integers(1, 2**40),
+    parser=WORDS,
+    metric=WORDS,
+    value=st.floats(),
+    unit=WORDS,
+    scope=st.sampled_from(["global", "per_rank"]),
+    step=COUNTS,
+    rank=COUNTS,
+    node=st.one_of(st.none(), WORDS),
+    steps=st.integers(1, 1000),
+    message_size=COUNTS,
+    variant=WORDS,
+)
+
+
+def written(records: list[Record], *, head: bool) -> str:
+    text = io.StringIO()
+    table = csv.writer(text, lineterminator="\n")
+    if head:
+        table.writerow(Record.__struct_fields__)
+    table.writerows(map(attrgetter(*Record.__struct_fields__), records))
+    return text.getvalue()
+
+
+@settings(deadline=None)
+@given(st.lists(RECORDS, max_size=9))
+def test_it_is_what_the_csv_module_writes(records: list[Record]) -> None:
+    assert "".join(csv_rows(packs_of(records))) == written(records, head=False)
+    assert "".join(records_text(packs_of(records), "csv")) == written(records, head=True)
+
+
+@pytest.mark.parametrize(("name", "holds"), [("a.csv", True), ("a.log", False), ("a.json", False)])
+def test_a_file_of_records_is_known_by_its_suffix_and_its_first_line(
+    tmp_path: Path, name: str, holds: bool
+) -> None:
+    path = tmp_path / name
+    path.write_text(written([], head=True))
+    assert is_record_file(path) is holds
+
+
+def one(line: int = 1, source: str = "a.log", value: float = 1.0, **more: Any) -> Record:
+    fields: dict[str, Any] = {"run": "r", "parser": "p", "metric": "loss", "unit": "1"}
+    return Record(source=source, line=line, value=value, scope="global", **fields, **more)
+
+
+def test_hits_of_a_line() -> None:
+    packer = Packer("r", "a.log")
+    line = Line(b"[rank3]: x", 7)
+    hits = [Hit("loss", 2.5, "global", 9, once="loss 9"), Hit("loss", 2.0, "global", 10, rank=None)]
+    packer.add("p", line, hits)
+    packer.add("p", line, hits[:1])
+    pack = packer.taken()
+    assert list(pack.records()) == [
+        one(line=7, value=2.5, step=9, rank=3),
+        one(line=7, value=2.0, step=10),
+        one(line=7, value=2.5, step=9, rank=3),
+    ]
+    assert (len(pack.kinds), pack.once, len(packer)) == (1, {0: "loss 9", 2: "loss 9"}, 0)
+
+
+def test_the_host_in_the_prefix_of_a_line_is_that_of_its_values() -> None:
+    packer = Packer("r", "a.log")
+    for number, name in enumerate((b"n1", b"n2", b"n1"), start=1):
+        packer.add("p", Line(b"[%s:0] x" % name, number), [Hit("loss", 1.0, "global")])
+    assert [record.node for record in packer.taken().records()] == ["n1", "n2", "n1"]
+
+
+TOOK = LogPattern(regex=r"took (?P<step_time>[\d.]+) s", scope="global")
+QUESTIONS = {
+    "auto": wanted("auto"),
+    "events": wanted("events"),
+    "prefix": wanted("auto", r"job \d{1,9}: "),
+    "pattern": wanted("auto", patterns=(TOOK,)),
+}
+
+
+def read(log: Path, question: Wanted, kept: bytes = b"") -> tuple[Index, int]:
+    index = Index(question, kept)
+    return index, len(list(records_of(logs_of("r", [log]), question, ParseStats(), index)))
+
+
+@pytest.mark.parametrize(("first", "second"), list(permutations(QUESTIONS, 2)))
+def test_another_question_reads_the_log_again(tmp_path: Path, first: str, second: str) -> None:
+    log = tmp_path / "a.log"
+    log.write_text('job 7: took 0.5 s\njob 7: @hpct {"step":1,"step_time":0.5}\n')
+    kept = read(log, QUESTIONS[first])[0].content()
+    assert kept is not None
+    fresh = read(log, QUESTIONS[second])
+    assert read(log, QUESTIONS[second], kept)[1] == fresh[1]
+    (asked,) = logs_of("r", [log])
+    assert Index(QUESTIONS[first], kept).knows(asked)
+    assert not Index(QUESTIONS[second], kept).knows(asked)

@@ -1,0 +1,78 @@
+"""Output that is cut off, empty, of another shape or no text at all is never a traceback."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.base.registry import BUILT_IN
+from hpc_train.base.run_program import Answer
+from hpc_train.machine.draft_profile import Findings, draft
+from hpc_train.machine.infer_settings import gpu_order, guess
+from hpc_train.machine.node_kinds import kinds, shape
+from hpc_train.machine.read_hardware import read_hardware
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.slurm.query_slurm import read_cluster
+from tests.machine.machines import CLUSTERS, SHAPES, Slurm, output
+
+DAMAGES = ("cut", "empty", "shuffled", "binary", "columns", "numbers")
+
+LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
+
+
+def damaged(text: str, how: str, chance: random.Random) -> str:
+    if how == "cut":
+        return text[: chance.randrange(len(text) + 1)]
+    if how == "empty":
+        return "\n"
+    if how == "shuffled":
+        lines = text.splitlines()
+        chance.shuffle(lines)
+        return "\n".join(lines)
+    if how == "columns":
+        return "\n".join(line[chance.randrange(9) :] for line in text.splitlines())
+    if how == "numbers":
+        return "".join(chance.choice("09²-٣.") if c.isdigit() else c for c in text)
+    return "".join(chr(chance.randrange(256)) if chance.random() < 0.2 else c for c in text)
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", SHAPES)
+def test_a_machine(name: str, how: str) -> None:
+    for seed in range(20):
+        found = read_hardware(damaged(output(name), how, random.Random(seed)))  # noqa: S311
+        assert sorted(gpu_order(found)) in ([], list(range(len(found.gpus))))
+        assert set(guess(found).interfaces) <= {link.name for link in found.links}
+
+
+@pytest.mark.parametrize("how", DAMAGES)
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_a_cluster(name: str, how: str) -> None:
+    for seed in range(20):
+        chance = random.Random(seed)  # noqa: S311
+        slurm = Slurm(name)
+
+        def ask(*argv: str, timeout_s: float = 30.0) -> Answer:
+            text = slurm(*argv).text  # noqa: B023 - used before the next turn
+            return Answer(text=damaged(text, how, chance) if text else "")  # noqa: B023
+
+        try:
+            found = read_cluster(ask)
+        except HpcTrainError as failure:
+            assert failure.message and failure.hint
+            continue
+        hardware = {shape(one.nodes[0]): read_hardware(output("ls6")) for one in kinds(found)}
+        text = draft(
+            Findings(
+                name="x", date="2026-08-01", cluster=found, hardware=hardware, launchers=LAUNCHERS
+            )
+        )
+        assert text.isprintable() or all(c.isprintable() or c == "\n" for c in text)
+
+
+def test_an_answer_that_ends_in_the_middle_says_so() -> None:
+    whole = output("dgx_a100")
+    found = read_hardware(whole[: whole.index("GPU3\t")])
+    assert "could not be read: nvidia_topology: the output is truncated" in found.unread

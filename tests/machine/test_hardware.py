@@ -1,0 +1,148 @@
+"""What a machine's tools print -> Hardware, the order of its GPUs, and a guess at its fabric."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from hpc_train.machine.gpu_tools import rocm_gpus
+from hpc_train.machine.hardware import Link
+from hpc_train.machine.infer_settings import gpu_order, guess, usable
+from hpc_train.machine.nvidia_topology import nvidia_topology
+from hpc_train.machine.read_hardware import disks, links, read_hardware
+from hpc_train.machine.read_topology import rocm_topology
+from hpc_train.plans.node_topology import nearest_nics
+from tests.machine.machines import fixture, output
+
+
+@pytest.mark.parametrize(
+    ("shape", "count", "order"),
+    [
+        ("dgx_a100", 8, (2, 3, 0, 1, 6, 7, 4, 5)),
+        ("gh200", 4, ()),
+        ("a100_reversed", 4, (3, 2, 1, 0)),
+        ("ls6", 3, ()),
+        ("mi250x", 8, (4, 5, 2, 3, 6, 7, 0, 1)),
+    ],
+)
+def test_gpus_and_their_order(shape: str, count: int, order: tuple[int, ...]) -> None:
+    found = read_hardware(output(shape))
+    assert [gpu.index for gpu in found.gpus] == list(range(count))
+    assert gpu_order(found) == order
+    assert found.unread == ()
+
+
+def test_a_dgx_and_its_adapters() -> None:
+    found = read_hardware(output("dgx_a100"))
+    assert found.gpus[0].name == "NVIDIA A100-SXM4-40GB"
+    assert found.gpus[0].memory_mib == 40960
+    assert nearest_nics(found.topology.gpus[2]) == ("mlx5_2", "mlx5_3")
+    assert nearest_nics(found.topology.gpus[7]) == ("mlx5_8", "mlx5_9")
+    cpu = found.processor
+    assert cpu is not None
+    assert (cpu.cpus, cpu.sockets, cpu.cores_per_socket, cpu.threads_per_core) == (256, 2, 64, 2)
+    assert cpu.numa[3] == (3, 48)
+    network = guess(found)
+    assert network.fabric == "infiniband"
+    # mlx5_4 is down, mlx5_5 is Ethernet for the storage.
+    assert network.hcas == tuple(f"mlx5_{n}" for n in (0, 1, 2, 3, 6, 7, 8, 9))
+    assert (network.interfaces, network.others, network.gbps) == (("ib0",), ("enp226s0",), 200)
+
+
+def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
+    found = nvidia_topology(fixture("gh200.topology")).places
+    assert [(one.gpu, one.numa, one.first_cpu) for one in found] == [
+        (0, 0, 0),
+        (1, 1, 72),
+        (2, 2, 144),
+        (3, 3, 216),
+    ]
+    assert nearest_nics(found[2]) == ("hsi2",)
+
+
+def test_a_table_copied_with_blanks_for_tabs() -> None:
+    text = fixture("ls6.topology").expandtabs(8).replace(" X ", " X  ")
+    assert nvidia_topology(text) == nvidia_topology(fixture("ls6.topology"))
+
+
+def test_rocm_says_the_same_as_text_and_as_json() -> None:
+    text = rocm_topology(fixture("mi250x.topology"))
+    assert [one.numa for one in text.places] == [3, 3, 1, 1, 0, 0, 2, 2]
+    assert rocm_topology(fixture("mi250x.topology.json")) == text
+    assert rocm_gpus("GPU[1]\t\t: Card series: \t\tAMD Instinct MI300X\n")[0].index == 1
+
+
+def test_slingshot_takes_all_its_interfaces() -> None:
+    found = read_hardware(output("mi250x"))
+    network = guess(found)
+    assert network.fabric == "slingshot"
+    assert network.interfaces == ("hsn0", "hsn1", "hsn2", "hsn3")
+    assert (network.hcas, network.gbps, network.others) == ((), 200, ("nmn0",))
+
+
+@pytest.mark.parametrize(("name", "fabric"), [("roce", "roce"), ("efa", "efa")])
+def test_other_adapters(name: str, fabric: str) -> None:
+    found = guess(read_hardware(output("ls6", ports=fixture(f"{name}.ports"))))
+    assert found.fabric == fabric
+    assert found.hcas == (("mlx5_0", "mlx5_1") if fabric == "roce" else ())
+
+
+def test_the_slowest_adapter_is_the_speed_that_all_have() -> None:
+    found = read_hardware(output("ls6", ports=fixture("roce.ports")))
+    speeds = (200, 100)
+    ports = tuple(
+        msgspec.structs.replace(port, gbps=gbps)
+        for port, gbps in zip(found.ports, speeds, strict=False)
+    )
+    assert guess(msgspec.structs.replace(found, ports=ports)).gbps == min(speeds)
+
+
+def test_virtual_interfaces_are_not_usable() -> None:
+    there = links("", "lo 772 unknown -1 1\neth0 1 up 10000 0\nveth0 1 up 10000 1\n")
+    found = msgspec.structs.replace(read_hardware(output("ls6")), links=tuple(there))
+    assert [one.name for one in usable(found)] == ["eth0"]
+
+
+def test_interfaces_from_sys_alone() -> None:
+    found = links("", fixture("mi250x.interfaces") + "veth0 1 up 10000 1\nbond0 1 up 25000 1\n")
+    assert found[1] == Link(name="nmn0", up=True, kind="ethernet", mbps=1000)
+    assert [one.name for one in found if one.virtual] == ["lo", "veth0"]
+
+
+@pytest.mark.parametrize(("flags", "up"), [('"UP"', True), ("", False)])
+def test_a_state_that_the_driver_does_not_know(flags: str, up: bool) -> None:
+    text = f'[{{"ifname": "ib0", "operstate": "UNKNOWN", "flags": [{flags}]}}]'
+    assert [one.up for one in links(text, "")] == [up]
+
+
+def test_a_link_without_a_carrier_is_not_up() -> None:
+    text = '[{"ifname": "ib0", "operstate": "DOWN", "flags": ["NO-CARRIER", "UP"]}]'
+    assert [one.up for one in links(text, "")] == [False]
+
+
+@pytest.mark.parametrize("speed", ["-1", "0", "4294967295", "unknown"])
+def test_without_a_cable_a_link_has_no_speed(speed: str) -> None:
+    (found,) = links("", f"eth0 1 up {speed} 0\n")
+    assert found.mbps is None
+
+
+def test_a_machine_without_a_network_has_no_fabric() -> None:
+    found = guess(read_hardware(output("ls6")))
+    assert (found.fabric, found.interfaces) == (None, ())
+
+
+def test_only_disks_for_jobs_are_storage() -> None:
+    text = """\
+Filesystem     Type  1024-blocks     Used Available Capacity Mounted on
+/dev/sda2      xfs      52403200 20000000  32403200      39% /
+/dev/sda1      xfs       1038336   300000    738336      29% /boot
+tmpfs          tmpfs   263000000        0 263000000       0% /dev/shm
+/dev/sda3      xfs       1038336   300000    738336      29% /opt
+/dev/sda4      xfs       1038336   300000    738336      29% /opt/site
+/dev/nvme0n1   xfs    1875374592 10000000 1865374592      1% /local scratch
+/dev/pmem0     ext4   1048576000 10000000 1038576000      1% /optane
+df: /gpfs: Stale file handle
+"""
+    disk, other = disks(text)
+    assert (disk.path, disk.kind, disk.size_mib) == ("/local scratch", "xfs", 1831420)
+    assert (other.path, other.kind) == ("/optane", "ext4")

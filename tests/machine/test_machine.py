@@ -1,0 +1,182 @@
+"""The probe script on this machine, and `doctor` and `site init` where something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import SpecError
+from hpc_train.machine.probe_script import probe_script
+from hpc_train.machine.read_hardware import this_hardware
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def hpctrain(*words: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HPCTRAIN_", "SLURM_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "hpc_train", *words],
+        cwd=cwd,
+        env={**kept, "PYTHONPATH": str(ROOT), **extra},
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+
+
+def program(folder: Path, name: str, *lines: str) -> None:
+    """Put a program on a PATH of our own."""
+    path = folder / name
+    path.write_text("\n".join(("#!/bin/bash", *lines, "")))
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """Return a PATH with what every Linux has, and no torch, Slurm or GPU."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    names = "bash cat hostname uname timeout sed grep df readlink lscpu ip"
+    for name in names.split():
+        found = next(
+            (p for d in ("/usr/bin", "/bin", "/usr/sbin") if (p := Path(d, name)).exists()), None
+        )
+        if found:
+            (folder / name).symlink_to(found)
+    return folder
+
+
+def test_this_machine() -> None:
+    found = this_hardware()
+    assert found.host == os.uname().nodename
+    assert found.arch == os.uname().machine
+    assert found.processor is not None
+    assert found.processor.cpus == os.cpu_count()
+    assert "lo" in {link.name for link in found.links}
+    assert found.limits.memory_mib and found.limits.open_files
+    assert not [said for said in found.unread if "cut off" in said]
+
+
+def test_the_script_is_sound() -> None:
+    done = subprocess.run(["bash", "-n"], input=probe_script("a.b:80"), text=True, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("reach", ["a b", "x;reboot", "$(id)", "host:port", "", "-x"])
+def test_a_host_that_is_none(reach: str) -> None:
+    with pytest.raises(SpecError, match="HOST:PORT"):
+        probe_script(reach)
+
+
+def test_no_host_is_contacted_unless_named() -> None:
+    assert "/dev/tcp" not in probe_script()
+    assert this_hardware("127.0.0.1:1").reached is False
+
+
+def test_doctor_without_slurm_gpus_and_torch(empty: Path, tmp_path: Path) -> None:
+    done = hpctrain("doctor", "--json", cwd=tmp_path, PATH=str(empty))
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["ok"], said["cluster"]) == (True, None)
+    assert (said["hardware"]["gpus"], said["hardware"]["software"]["torch"]) == ([], None)
+    plain = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
+    words = [line for line in plain.stdout.splitlines() if line and not line.startswith(" ")]
+    assert words[:8] == "slurm launchers torch gpus network limits containers sagemaker".split()
+
+
+def test_doctor_fails_where_jobs_cannot_work(empty: Path, tmp_path: Path) -> None:
+    program(empty, "nvidia-smi", 'case "$*" in *query*) echo index, name; echo 0, X100;; esac')
+    torch = '{"version": "2.9", "backends": ["gloo"]}'
+    program(empty, "python", f"echo a warning; echo '{torch}'")
+    done = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
+    assert done.returncode == 1, done.stdout
+    assert "error: 1 GPUs, but torch 2.9 is built for CPUs only" in done.stdout
+
+
+def test_a_driver_that_does_not_answer_is_named(empty: Path, tmp_path: Path) -> None:
+    words = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    program(empty, "nvidia-smi", f'echo "{words}"', "exit 9")
+    done = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
+    assert f"could not be read: nvidia-smi: {words}" in done.stdout
+
+
+def test_site_init_without_slurm(empty: Path, tmp_path: Path) -> None:
+    done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
+    assert done.returncode == 1
+    first, hint = done.stderr.splitlines()
+    assert first == "hpctrain: this machine has neither Slurm (scontrol) nor PBS (qstat)"
+    assert "hpctrain site init --hosts a,b" in hint
+    assert not (tmp_path / "site_profiles").exists()
+
+
+def test_site_init_with_a_slurm_that_talks_nonsense(empty: Path, tmp_path: Path) -> None:
+    program(empty, "scontrol", r"printf 'Cluster\xff\x00Name\n'")
+    done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "unknown format" in done.stderr
+
+
+def test_site_init_with_a_slurm_that_never_ends(empty: Path, tmp_path: Path) -> None:
+    program(empty, "scontrol", "exec /usr/bin/yes x")
+    done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "`scontrol show config`: more than 64 MiB of output" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["a b"], ["x", "-o", "y.yaml"], ["x", "--reach", "h"]])
+def test_site_init_refuses(words: list[str], tmp_path: Path) -> None:
+    done = hpctrain("site", "init", *words, cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
+def test_site_init_replaces_nothing_unasked(tmp_path: Path) -> None:
+    (tmp_path / "here.yaml").write_text("mine")
+    done = hpctrain("site", "init", "here", "-o", "here.yaml", cwd=tmp_path)
+    assert (done.returncode, "exists already" in done.stderr) == (2, True)
+    assert (tmp_path / "here.yaml").read_text() == "mine"
+
+
+def test_site_init_says_that_a_draft_cannot_be_written(empty: Path, tmp_path: Path) -> None:
+    answers = Path(__file__).parent / "fixtures"
+    kinds = ("config", "partition", "node")
+    cases = (f'*" {kind}"*) cat {answers}/lab.{kind.rstrip("s")}*.txt;;' for kind in kinds)
+    program(empty, "scontrol", 'case " $*" in', *cases, "*) exit 1;; esac")
+    (tmp_path / "file").write_text("mine")
+    words = ("site", "init", "here", "-o", "file/here.yaml")
+    done = hpctrain(*words, cwd=tmp_path, PATH=str(empty))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert "file/here.yaml: cannot be written: " in done.stderr
+    assert hpctrain(*words[:3], cwd=tmp_path, PATH=str(empty)).returncode in (0, 3)
+    assert [path.name for path in (tmp_path / "site_profiles").iterdir()] == ["here.yaml"]
+
+
+def test_the_topology_and_nothing_else(empty: Path, tmp_path: Path) -> None:
+    program(empty, "python", "echo torch was asked >&2; touch asked")
+    done = hpctrain("doctor", "--topology", cwd=tmp_path, PATH=str(empty))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[0].startswith(f"{os.uname().nodename}: no GPU was found")
+    assert not (tmp_path / "asked").exists()
+    said = json.loads(hpctrain("doctor", "--topology", "--json", cwd=tmp_path).stdout)
+    assert (said["schema"], said["topology"]["host"]) == (1, os.uname().nodename)
+    assert len(said["topology"]["numa"]) >= 1
+
+
+def test_the_gpus_of_a_driver_are_in_the_topology(empty: Path, tmp_path: Path) -> None:
+    matrix = r"\tGPU0\tGPU1\tNIC0\tCPU Affinity\nGPU0\t X \tNV4\tPIX\t0\nGPU1\tNV4\t X \tSYS\t1\n"
+    gpus = r"index, name\n0, X1\n1, X1\n"
+    words = f"case \"$*\" in topo*) printf '{matrix}';; *) printf '{gpus}';; esac"
+    program(empty, "nvidia-smi", words)
+    done = hpctrain("doctor", "--topology", cwd=tmp_path, PATH=str(empty))
+    assert "2 x X1" in done.stdout
+    assert "  all pairs of GPUs: NV4" in done.stdout
+
+
+def test_a_topology_contacts_no_host(tmp_path: Path) -> None:
+    done = hpctrain("doctor", "--topology", "--reach", "a", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "--reach is not for --topology" in done.stderr

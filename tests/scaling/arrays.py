@@ -1,0 +1,13 @@
+"""Intervals of many pairs of samples, one pair in each row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpc_train.scaling import confidence_intervals as intervals
+from hpc_train.scaling.group_reductions import Floats, Moments
+
+
+def welch(a: Floats, b: Floats, confidence: float) -> intervals.IntervalArrays:
+    logs = [Moments.along_axis(np.log(sample)) for sample in (a, b)]
+    return intervals.welch(logs[0], logs[1], confidence)

@@ -1,0 +1,94 @@
+from __future__ import annotations
+
+from math import exp
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from hpc_train.base.errors import ReportError
+from hpc_train.scaling.confidence_intervals import (
+    harmonic_means,
+    means,
+    ratio_interval,
+    students_t,
+)
+from hpc_train.scaling.group_reductions import Moments
+
+samples = st.lists(st.floats(1, 100), min_size=2, max_size=8).filter(
+    lambda values: max(values) > min(values) * (1 + 1e-9)
+)
+
+
+@settings(deadline=None, max_examples=50)
+@given(samples, samples)
+def test_the_interval_contains_the_value(a: list[float], b: list[float]) -> None:
+    value, low, high = ratio_interval(a, b)
+    assert low is not None
+    assert high is not None
+    assert low <= value * (1 + 1e-12)
+    assert value <= high * (1 + 1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(samples, samples)
+def test_the_unit_does_not_matter(a: list[float], b: list[float]) -> None:
+    scaled = ratio_interval([x * 1e9 for x in a], [x * 1e9 for x in b])
+    assert scaled == pytest.approx(ratio_interval(a, b), rel=1e-6)
+
+
+def test_it_agrees_with_scipys_welch() -> None:
+    a, b = [9.0, 10.0, 12.0], [5.0, 5.1, 4.8, 5.3]
+    welch = stats.ttest_ind(np.log(a), np.log(b), equal_var=False).confidence_interval(0.95)
+    _, low, high = ratio_interval(a, b)
+    assert (low, high) == pytest.approx((np.exp(welch.low), np.exp(welch.high)))
+
+
+def test_neither_one_run_nor_equal_runs_have_an_interval() -> None:
+    single = ratio_interval([4.0], [2.0, 2.0])
+    assert single.value == pytest.approx(2.0)
+    assert single[1:] == (None, None)
+    equal = ratio_interval([4.0, 4.0], [2.0, 2.0])
+    assert equal.value == pytest.approx(2.0)
+    assert equal[1:] == (None, None)
+
+
+@given(st.floats(1e-99, 1e99), st.integers(2, 30), st.integers(2, 30))
+def test_equal_values_have_no_interval_whatever_their_rounding(
+    value: float, first: int, second: int
+) -> None:
+    assert ratio_interval([value] * first, [3 * value] * second)[1:] == (None, None)
+    own = Moments.along_axis(np.full(first, value))
+    for found in (means(own, 0.95), harmonic_means(own, 0.95)):
+        assert np.isnan(found.low)
+        assert np.isnan(found.high)
+
+
+@pytest.mark.parametrize("bad", [[], [0.0, 1.0], [float("nan")], [-1.0]])
+def test_what_has_no_logarithm_is_refused(bad: list[float]) -> None:
+    with pytest.raises(ReportError, match="positive"):
+        ratio_interval([1.0], bad)
+
+
+def test_rates_are_averaged_over_equal_work() -> None:
+    times = Moments.along_axis(1 / np.array([1.0, 3.0]))
+    value, low, high = harmonic_means(times, 0.95)
+    assert value == pytest.approx(1.5)
+    # Mean time 2/3, its error 1/3, so that ln(mean) has the error 1/2; t = 12.7062 for n = 2.
+    assert (low, high) == pytest.approx((1.5 / exp(6.3531), 1.5 * exp(6.3531)), rel=1e-4)
+    assert means(times, 0.95) == pytest.approx((1 / value, 1 / high, 1 / low), rel=1e-12)
+
+
+def test_runs_that_nothing_relates_have_no_upper_limit() -> None:
+    value, low, high = ratio_interval([1e90, 1e-90], [1.0, 1.0])
+    assert value == pytest.approx(1.0)
+    assert low == 0.0
+    assert high is None
+
+
+def test_students_t_is_that_of_scipy() -> None:
+    freedom = np.array([0.7, 1, 2, 4.3, 30, 1e6, np.inf])
+
+    np.testing.assert_allclose(students_t(freedom, 0.95), stats.t.ppf(0.975, freedom), rtol=1e-12)

@@ -1,0 +1,74 @@
+"""Least squares with coefficients of 0 or above, beside scipy's NNLS."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from hpc_train.scaling import confidence_intervals as of
+from hpc_train.scaling.scaling_fit import Law
+from hpc_train.scaling.scaling_fits import basis, solve
+from hpc_train.submissions.submission_checks import WIDTHS, expected_width
+from tests.scaling.resolution import resolution
+
+LAWS: st.SearchStrategy[Law] = st.sampled_from(["amdahl", "gustafson", "usl"])
+SIZES = st.lists(
+    st.sampled_from([1, 2, 4, 8, 16, 64, 512, 4096]), min_size=5, max_size=8, unique=True
+)
+
+
+@settings(deadline=None)
+@given(SIZES, LAWS, st.integers(0, 2**32 - 1))
+def test_the_fit_is_as_good_as_that_of_scipy(sizes: list[int], law: Law, seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    q = np.sort(np.array(sizes, dtype=np.float64))
+    # Also speedups that fall, whose best coefficients without a bound are below 0.
+    speedup = q ** chance.uniform(-0.5, 1.5) * chance.uniform(0.7, 1.3, len(q))
+    target = speedup if law == "gustafson" else q / speedup
+    relative = basis(law, q) / target[:, np.newaxis]
+    length = np.linalg.norm(relative, axis=0)
+    found = solve(law, q, speedup)
+    assert (found.c >= 0).all()
+    _, least = nnls(relative / length, np.ones(len(q)))
+    assert np.linalg.norm(found.residuals) <= least * (1 + 1e-9) + 1e-9
+
+
+# NIST/SEMATECH e-Handbook of Statistical Methods, 1.3.6.7.
+
+
+def test_published_quantiles_and_tails() -> None:
+    t = of.student_quantile(np.array([1.0, 4.0, np.nan]), 0.975)
+    assert t[:2] == pytest.approx([12.706, 2.776], abs=5e-4)
+    assert np.isnan(t[2])
+    assert of.f_above(2, 10, 4.103) == pytest.approx(0.05, abs=5e-5)
+
+
+def test_runs_without_repetitions_need_no_scipy() -> None:
+    code = (
+        "import sys, numpy as np; from hpc_train.scaling.confidence_intervals import students_t; "
+        "assert np.isnan(students_t(np.full((2, 1), np.nan), np.full(3, 0.95))).all(); "
+        "assert 'scipy' not in sys.modules, 1"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize(("n", "percent"), [(3, 5), (5, 3), (10, 1.9), (20, 1.3)])
+def test_what_repetitions_resolve(n: int, percent: float) -> None:
+    found = resolution(n)
+    assert 100 * found == pytest.approx(percent, abs=0.1)
+    assert resolution(n, 0.04) == pytest.approx(2 * found)
+
+
+def test_the_stored_widths_are_the_computed_ones() -> None:
+    assert {n: round(resolution(n), 4) for n in WIDTHS} == WIDTHS
+
+
+def test_beyond_the_stored_widths() -> None:
+    assert expected_width(40) == pytest.approx(resolution(40), rel=0.02)
+    assert expected_width(1) is None

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from hpc_train.base.errors import MissingExtraError, ReportError
+from hpc_train.foreign.parquet import (
+    has_records,
+    parquet_bytes,
+    read_records,
+    read_texts,
+    records_frame,
+)
+from hpc_train.logs.record import packs_of
+from hpc_train.scaling.runs import run_frame
+from tests.scaling.studies import expected, record, steps, study
+
+pyarrow = pytest.importorskip("pyarrow")
+RECORDS = [
+    *steps("a", [[1.0, 2.0], [3.0, 1.0]]),
+    record("a", "loss", float("nan"), node="n1"),
+    record("a", "busbw", 1.0, message_size=8),
+]
+
+
+def written(path: Path, **metadata: str) -> Path:
+    """Write the records as a file of another version would be."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(io.BytesIO(parquet_bytes(packs_of(RECORDS))))
+    parquet.write_table(table.replace_schema_metadata(metadata), path)
+    return path
+
+
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "r.parquet").write_bytes(parquet_bytes(packs_of(RECORDS)))
+    found = read_records(tmp_path / "r.parquet")
+    wanted = records_frame(packs_of(RECORDS))[list(found.columns)]
+    for name in found.columns:
+        own = found[name]
+        if isinstance(own.dtype, pd.CategoricalDtype):
+            assert own.astype(object).where(own.notna(), None).tolist() == [
+                getattr(each, name) for each in RECORDS
+            ]
+        else:
+            pd.testing.assert_series_equal(own, wanted[name])
+    asked = study([expected("a", gpus=2)])
+    pd.testing.assert_frame_equal(run_frame(asked, found), run_frame(asked, RECORDS))
+
+
+def test_a_file_names_its_schema() -> None:
+    from pyarrow import parquet
+
+    schema = parquet.read_schema(io.BytesIO(parquet_bytes(packs_of(RECORDS))))
+    assert schema.metadata[b"hpctrain_schema"] == b"1"
+
+
+def test_a_file_without_a_schema_is_of_the_first(tmp_path: Path) -> None:
+    assert len(read_records(written(tmp_path / "r.parquet"))) == len(RECORDS)
+
+
+@pytest.mark.parametrize("schema", ["2", "1000", "later"])
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path, schema: str) -> None:
+    path = written(tmp_path / "r.parquet", hpctrain_schema=schema)
+    with pytest.raises(ReportError, match=r"r\.parquet: written by a newer hpctrain") as error:
+        read_records(path)
+    assert error.value.hint == "pip install --upgrade hpctrain"
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    pd.DataFrame({"run": ["a"], "speed": [1.0]}).to_parquet(path)
+    with pytest.raises(ReportError, match="the column source is missing"):
+        read_records(path)
+
+
+def test_wrong_types_and_damage_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    wrong = records_frame(packs_of(RECORDS)).astype({"value": "str"})
+    wrong["value"] = "fast"
+    wrong.to_parquet(path)
+    with pytest.raises(ReportError, match=r"r\.parquet: column value: "):
+        read_records(path)
+    path.write_bytes(parquet_bytes(packs_of(RECORDS))[:-20])
+    with pytest.raises(ReportError, match="cannot be read as Parquet"):
+        read_records(path)
+
+
+def test_without_pyarrow_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
+        read_records(tmp_path / "r.parquet")
+    with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
+        parquet_bytes(packs_of(RECORDS))
+
+
+def foreign(folder: Path, **columns: list[Any]) -> Path:
+    """Write a Parquet file of another program."""
+    path = folder / "t.parquet"
+    pd.DataFrame(columns).to_parquet(path)
+    return path
+
+
+def test_columns_of_another_program_are_texts(tmp_path: Path) -> None:
+    path = foreign(tmp_path, nodes=[1, 2], step_time=[0.5, float("nan")], torch=[" 2.9 ", None])
+    assert not has_records(path)
+    assert read_texts(path) == (
+        ("nodes", "step_time", "torch"),
+        [("1", "0.5", "2.9"), ("2", "", "")],
+    )
+
+
+@pytest.mark.parametrize(
+    ("columns", "message"),
+    [
+        ({"nodes": []}, "no row in it"),
+        ({"nodes": [1], "x": [[1, 2]]}, "the column 'x' has lists or objects"),
+    ],
+)
+def test_a_foreign_file_that_is_no_table_is_refused(
+    tmp_path: Path, columns: dict[str, list[Any]], message: str
+) -> None:
+    with pytest.raises(ReportError, match=message):
+        read_texts(foreign(tmp_path, **columns))
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [b"{", b"[]", b'{"index_columns": [{"name": "n"}]}', b'{"index_columns": 1}',
+     b'{"index_columns": [{"name": "n", "start": 0, "stop": 9, "step": 1}]}',
+     b'{"index_columns": [{"name": "n", "start": 0, "stop": 9, "step": 0}]}'],
+)  # fmt: skip
+def test_an_index_that_is_not_described_as_by_pandas_is_none(tmp_path: Path, stated: bytes) -> None:
+    from pyarrow import parquet
+
+    table = pyarrow.table({"nodes": [1, 2]}).replace_schema_metadata({b"pandas": stated})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    assert read_texts(tmp_path / "t.parquet") == (("nodes",), [("1",), ("2",)])

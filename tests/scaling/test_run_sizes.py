@@ -1,0 +1,73 @@
+"""Sizes of runs: as planned or stated, else from the log; series of logs without a size."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+
+from hpc_train.base.errors import ReportError
+from hpc_train.jobs.study import Scaling
+from hpc_train.scaling.runs import run_frame, series_of, sizes_of
+from hpc_train.scaling.scaling_regime import regimes
+from tests.scaling.studies import expected, foreign, rate, study
+
+NAN = float("nan")
+
+
+def test_the_plan_comes_before_the_log() -> None:
+    runs = [expected("a", nodes=2, gpus=4), foreign("b"), foreign("c")]
+    found = sizes_of(runs, np.array([1.0, 16.0, NAN]))
+    assert found.ranks[:2].tolist() == [8, 16]
+    assert np.isnan(found.ranks[2])
+    assert found.planned[0] == 8
+    assert np.isnan(found.planned[1:]).all()
+
+
+def test_logs_without_ranks_are_apart_unless_somebody_names_their_series() -> None:
+    bare = [foreign("a"), foreign("b")]
+    named = msgspec.structs.replace(foreign("c"), axes={"lr": 1})
+    sized = msgspec.structs.replace(foreign("d"), sizes={"nodes": 2})
+    runs = [*bare, named, sized]
+    assert series_of(runs, np.full(4, NAN)) == ["a", "b", "lr=1", "all"]
+    assert series_of(runs, np.full(4, 8.0)) == ["all", "all", "lr=1", "all"]
+    assert series_of(bare[:1], np.array([NAN])) == ["all"]
+
+
+def derived(batches: dict[int, float | None], declared: Scaling | None = None) -> str:
+    runs = [expected(f"n{nodes}", nodes=nodes) for nodes in batches]
+    records = [r for nodes, batch in batches.items() for r in rate(f"n{nodes}", 1, batch)]
+    return set(regimes(run_frame(study(runs), records), declared).values()).pop()
+
+
+@pytest.mark.parametrize(
+    ("batches", "regime"),
+    [
+        ({1: 64, 2: 64, 4: 64}, "strong"),
+        ({1: 64, 2: 128, 4: 256}, "weak"),
+        ({1: 64, 2: 128, 4: 128}, "mixed"),
+        ({1: None, 2: None}, "unknown"),
+        ({1: 64}, "unknown"),
+    ],
+)
+def test_the_regime_follows_from_the_batches(batches: dict[int, float | None], regime: str) -> None:
+    assert derived(batches) == regime
+
+
+@pytest.mark.parametrize("batches", [{1: 64, 2: 128}, {1: 64, 2: 96, 4: 64}])
+def test_a_declaration_that_the_data_contradict_is_refused(batches: dict[int, float]) -> None:
+    with pytest.raises(ReportError, match=r"is 64 in n1 and (128|96) in n2"):
+        derived(dict(batches), "strong")
+
+
+def test_a_declaration_without_data_stands() -> None:
+    assert derived({1: None, 2: None}, "weak") == "unknown"
+
+
+def test_a_run_without_ranks_leaves_those_of_the_others() -> None:
+    # Two and four GPUs on each node: the batch per rank is the same, the batch per node is not.
+    runs = [expected("a", nodes=1, gpus=2), expected("b", nodes=2, gpus=4), foreign("c")]
+    records = [*rate("a", 1, 64), *rate("b", 1, 256), *rate("c", 1)]
+    frame = run_frame(study(runs), records)
+    assert frame["ranks"].isna().tolist() == [False, False, True]
+    assert set(regimes(frame.assign(series="all")).values()) == {"weak"}

@@ -1,0 +1,5 @@
+"""The fixture of profiles that `hpctrain site` is tested with."""
+
+from tests.machine.site.conftest import profiles
+
+__all__ = ["profiles"]

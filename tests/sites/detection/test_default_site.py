@@ -1,0 +1,228 @@
+"""The site of a command without --site, on hosts of several kinds."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import HpcTrainError, SiteProfileError
+from hpc_train.sites import detection_cache, schedulers
+from hpc_train.sites.default_site import choose_site, default_site, load_choice
+from hpc_train.sites.detected import Found, Match, Scheduler
+from hpc_train.sites.detection_cache import cache_path, examine_here, found_here
+from hpc_train.sites.sites_with_nodes import advice_for
+
+SLURM = Scheduler(kind="Slurm", cluster="alpha", evidence="ClusterName in /etc/slurm/slurm.conf")
+PROFILE = """\
+schema: 1
+name: {name}
+description: d
+scheduler: {scheduler}
+sources: [{{what: manual, date: 2026-08-20, confidence: high}}]
+launchers: {{default: torchrun, allowed: [torchrun]}}
+partitions: [{{name: gpu, default: true, max_nodes: {nodes}}}]
+detect: {detect}
+"""
+
+
+def match(name: str, *reasons: str, shipped: bool = True, scheduler: str = "slurm") -> Match:
+    return Match(name=name, reasons=reasons, shipped=shipped, scheduler=scheduler)
+
+
+def found(*matches: Match, scheduler: Scheduler | None = SLURM) -> Found:
+    return Found(host="login2", scheduler=scheduler, matches=matches, env={})
+
+
+@pytest.fixture
+def host(profiles: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the own profiles of a host that has a cache of its own, and no scheduler."""
+    monkeypatch.delenv("HPCTRAIN_SITE", raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(profiles.parent / "cache"))
+    monkeypatch.setenv("PATH", str(profiles / "bin"))
+    for module in (schedulers, detection_cache):
+        monkeypatch.setattr(module, "CONF_FILES", (profiles / "slurm.conf",))
+    monkeypatch.setattr(schedulers, "PBS_FILES", ())
+    return profiles
+
+
+def write(folder: Path, name: str, detect: str, scheduler: str = "slurm", nodes: int = 4) -> Path:
+    path = folder / f"{name}.yaml"
+    fields = {"name": name, "detect": detect, "scheduler": scheduler, "nodes": nodes}
+    path.write_text(PROFILE.format(**fields))
+    return path
+
+
+def test_local_is_for_hosts_without_a_scheduler() -> None:
+    choice = default_site(found(scheduler=None))
+    choice.check()
+    assert choice.name == "local"
+    assert choice.notice == (
+        "site local: no scheduler was found on login2, and no profile matches it"
+    )
+
+
+def test_nothing_starts_on_a_login_node_without_a_profile() -> None:
+    choice = default_site(found())
+    assert choice.name == "slurm-generic"
+    with pytest.raises(SiteProfileError) as failure:
+        choice.check()
+    assert failure.value.message == (
+        "this host looks like a login node of the Slurm cluster alpha (ClusterName in "
+        "/etc/slurm/slurm.conf), and no site profile matches it: no job was started"
+    )
+    for command in ("hpctrain site init", "--site slurm-generic", "--site local"):
+        assert command in failure.value.hint
+
+
+def test_another_scheduler_starts_nothing_here_either() -> None:
+    choice = default_site(found(scheduler=Scheduler(kind="PBS", evidence="qsub, /etc/pbs.conf")))
+    with pytest.raises(SiteProfileError, match="login node of a PBS cluster") as failure:
+        choice.check()
+    assert "hpctrain site init drafts a profile" in failure.value.hint
+    assert "--site local" in failure.value.hint
+    other = default_site(found(scheduler=Scheduler(kind="LSF", evidence="bsub")))
+    assert "hpctrain does not submit to LSF" in other.hint
+
+
+def test_a_match_is_taken_and_named() -> None:
+    choice = default_site(found(match("alpha", "ClusterName alpha")))
+    choice.check()
+    assert choice.notice == (
+        "this host looks like a login node of the Slurm cluster alpha: site alpha "
+        "(ClusterName alpha)"
+    )
+
+
+def test_equal_matches_are_no_choice() -> None:
+    choice = default_site(found(match("a", "x"), match("b", "y"), match("c", "z", shipped=False)))
+    with pytest.raises(SiteProfileError, match="2 site profiles match login2 equally well: a, b"):
+        choice.check()
+    assert "--site a or --site b" in choice.hint
+
+
+def test_the_users_words_come_first(host: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (host / "slurm.conf").write_text("ClusterName=alpha\n")
+    assert choose_site(None).refusal
+    assert choose_site("local").refusal == ""
+    monkeypatch.setenv("HPCTRAIN_SITE", "local")
+    choice = choose_site(None)
+    assert (choice.name, choice.notice, choice.refusal) == ("local", "", "")
+    assert choose_site("mine").name == "mine"
+
+
+def test_more_reasons_win_then_the_users_own_profile(host: Path) -> None:
+    (host / "slurm.conf").write_text("ClusterName=alpha\n")
+    for name, detect in (("a", "{hosts: ['*']}"), ("b", "{hosts: ['*'], clusters: [alpha]}")):
+        write(host, name, detect)
+    assert [one.name for one in found_here().matches] == ["b", "a"]
+    assert choose_site(None).name == "b"
+
+
+def test_a_profile_of_another_user_here_is_left_out(
+    host: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = write(Path(), "here", "{hosts: ['*']}")
+    assert [one.name for one in examine_here()[1].matches] == ["here"]
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a file to another user")
+    os.chown(here, 12345, 12345)
+    detection, now = examine_here()
+    assert now.matches == ()
+    assert detection.unread == (
+        "here.yaml: left out, as it belongs to another user: --site here.yaml uses it",
+    )
+
+
+def make_scontrol(host: Path) -> Path:
+    """Install a scontrol that answers, and counts how often it was asked."""
+    (host / "bin").mkdir()
+    program, asked = host / "bin" / "scontrol", host / "asked"
+    program.write_text(f"#!/bin/sh\necho once >>{asked}\necho 'ClusterName = alpha'\n")
+    program.chmod(0o755)
+    return asked
+
+
+@pytest.mark.parametrize("change", ["profile", "edit", "conf", "variable", "path", "rule", "age"])
+def test_what_changed_is_examined_anew(
+    host: Path, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    asked = make_scontrol(host)
+    mine = write(host, "mine", "{env: {MY_CLUSTER: mine}}")
+    found_here()
+    if change == "profile":
+        write(host, "other", "{clusters: [alpha]}")
+    elif change == "edit":
+        mine.write_text(mine.read_text() + "contact: me\n")
+    elif change == "conf":
+        (host / "slurm.conf").write_text("Include other.conf\n")
+    elif change == "variable":
+        monkeypatch.setenv("MY_CLUSTER", "mine")
+    elif change == "path":
+        monkeypatch.setenv("PATH", f"{host}/bin:/nowhere")
+    elif change == "rule":
+        monkeypatch.setenv("SLURM_CLUSTERS", "beta")
+    else:
+        path = cache_path()
+        assert path is not None
+        kept = json.loads(path.read_text())
+        path.write_text(json.dumps({**kept, "made": kept["made"] - 601}))
+    again = found_here()
+    assert asked.read_text() == "once\n" * 2
+    names = {"profile": ["other"], "variable": ["mine"]}
+    assert [one.name for one in again.matches] == names.get(change, [])
+
+
+@pytest.mark.parametrize(
+    "kind", ["empty", "text", "list", "bytes", "deep", "future", "folder", "fifo", "loop", "no"]
+)
+def test_a_damaged_cache_costs_time_only(
+    host: Path, monkeypatch: pytest.MonkeyPatch, kind: str
+) -> None:
+    right = found_here()
+    path = cache_path()
+    assert path is not None
+    text = path.read_text()
+    contents = {
+        "empty": b"", "text": b"what", "list": b"[]", "bytes": b"\xff\0", "deep": b"[" * 100_000,
+        "future": json.dumps({**json.loads(text), "made": time.time() + 9e9}).encode(),
+    }  # fmt: skip
+    path.unlink()
+    if kind in contents:
+        path.write_bytes(contents[kind])
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    elif kind == "loop":
+        path.symlink_to(path)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", "/proc/no")
+    assert found_here() == right
+
+
+def test_the_advice_names_the_clusters_of_the_user(host: Path) -> None:
+    assert "hpctrain lab up" in advice_for(2)
+    write(host, "big", "{hosts: [none]}", nodes=8)
+    write(host, "small", "{hosts: [none]}", nodes=2)
+    write(host, "desk", "{hosts: [none]}", scheduler="local", nodes=9)
+    (host / "broken.yaml").write_text("schema: 1\nscheduler: slurm\n")
+    assert advice_for(2) == "2 nodes: --site big or --site small"
+    assert advice_for(8) == "8 nodes: --site big"
+    assert "hpctrain site list" in advice_for(9)
+
+
+@pytest.mark.parametrize("name", ["nope", "./nope.yaml"])
+def test_a_wrong_name_of_the_environment_is_said_to_be_one(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setenv("HPCTRAIN_SITE", name)
+    with pytest.raises(HpcTrainError, match="nope") as error:
+        load_choice(choose_site(None))
+    assert error.value.hint.startswith("the site is that of the environment variable HPCTRAIN_SITE")
+    with pytest.raises(HpcTrainError, match="nope") as error:
+        load_choice(choose_site(name))
+    assert "environment" not in error.value.hint

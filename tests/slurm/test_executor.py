@@ -1,0 +1,167 @@
+"""The executor on its own: batches in, standings out, one scancel."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.base.errors import StoreError, SubmitError
+from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.runs.run import RunFolder
+from hpc_train.runs.submission import JobState, Script, SlurmEndpoint
+from hpc_train.runs.submission_file import write
+from hpc_train.sites.site import Limits
+from hpc_train.slurm.executor import ALLOCATIONS, SlurmExecutor
+from tests.sites import test_host_list as host_list
+from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
+from tests.slurm.made import runs, says, submission, submitted
+
+SLURM = SlurmExecutor()
+SCRIPT = Script(text="#!/bin/bash\n# all of them\n", digest="d", template_digest="t")
+
+
+def states(*made: RunFolder) -> dict[str, str]:
+    found = SLURM.query({run: submission(run) for run in made})
+    return {run.run_id: report.state.value for run, report in found.items()}
+
+
+def test_excluded_nodes_and_the_sites_configuration(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    cluster = SlurmEndpoint(conf="/site/slurm.conf", poll_s=7.0)
+    SLURM.submit(tmp_path, [run], ExecutorOptions(cluster=cluster, exclude=("n1", "n2")))
+    assert option(slurm.calls("sbatch")[0], "exclude") == "n1,n2"
+    assert submission(run).cluster == cluster
+
+
+def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2")
+    slurm.on("sbatch", f"for r in 1 2; do cp {tmp_path}/p-r$r/submission.json $S/$r; done")
+    SLURM.submit(tmp_path, made, ExecutorOptions())
+    for number, run in enumerate(made, 1):
+        before = msgspec.json.decode((slurm.folder / str(number)).read_bytes())
+        after = submission(run)
+        assert before["native_id"] == f"_{number}"
+        assert before["comment"] == after.comment == option(slurm.calls("sbatch")[0], "comment")
+        assert after.native_id == f"1001_{number}"
+
+
+def test_the_runs_of_an_allocation_are_one_job_in_the_queue(tmp_path: Path) -> None:
+    plan = host_list.plan_of(host_list.write(tmp_path), host_list.JOB)
+    single = ExecutorOptions(limits=Limits(max_submit_jobs=1))
+    with pytest.raises(SubmitError, match="2 jobs, but the site allows 1"):
+        SLURM.ready(tmp_path, [plan, plan], single)
+    shared = msgspec.structs.replace(single, allocation=SCRIPT)
+    assert SLURM.ready(tmp_path, [plan, plan], shared) == shared
+
+
+def test_the_script_of_a_refused_allocation_is_taken_away(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
+    made = runs(tmp_path, "p-r1", "q-r1")
+    with pytest.raises(SubmitError):
+        SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
+    assert list((tmp_path / ALLOCATIONS).iterdir()) == []
+    assert not any(run.submission.exists() for run in made)
+
+
+def test_an_allocation_that_cannot_be_written(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (tmp_path / ALLOCATIONS).write_text("")
+    with pytest.raises(StoreError, match=r"\.sbatch: File exists"):
+        SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), ExecutorOptions(allocation=SCRIPT))
+    assert slurm.calls("sbatch") == []
+
+
+def test_after_a_silence_in_the_middle_the_rest_is_not_tried(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpc_train.slurm.sbatch._PAUSES_S", ())
+    slurm.on("sbatch", f"[ $n = 1 ] || {{ echo '{BUSY}' >&2; exit 1; }}")
+    made = runs(tmp_path, "p-r1", "q-r1", "s-r1")
+    with pytest.raises(SubmitError, match="1 of 3 runs were submitted, then: sbatch was not") as e:
+        SLURM.submit(tmp_path, made, ExecutorOptions())
+    assert e.value.transient
+    assert [run.submission.exists() for run in made] == [True, True, False]
+    assert [submission(run).answered for run in made[:2]] == [True, False]
+
+
+def test_the_advice_for_a_later_refusal_is_kept(slurm: FakeSlurm, tmp_path: Path) -> None:
+    refuse = "echo 'sbatch: error: Invalid qos specification' >&2; exit 1"
+    slurm.on("sbatch", f"[ $n = 1 ] || {{ {refuse}; }}")
+    with pytest.raises(SubmitError) as failure:
+        SLURM.submit(tmp_path, runs(tmp_path, "p-r1", "q-r1"), ExecutorOptions())
+    assert "--qos" in failure.value.hint
+    assert not failure.value.transient
+
+
+def test_each_cluster_is_asked_once(slurm: FakeSlurm, tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+    made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
+    SLURM.submit(tmp_path, made[:2], ExecutorOptions())
+    SLURM.submit(tmp_path, made[2:], ExecutorOptions(cluster=SlurmEndpoint(conf=str(conf))))
+    assert set(states(*made).values()) == {"PENDING"}
+    assert len(slurm.calls("squeue")) == 2
+
+
+def test_the_accounting_is_asked_since_the_oldest_of_the_forgotten_jobs(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    day_s = 86400.0
+    young, old = runs(tmp_path, "p-r1", "p-r2")
+    asked = {young: submitted(young, "8"), old: submitted(old, "7", age_s=9 * day_s)}
+    SLURM.query(asked)
+    (words,) = slurm.calls("sacct")
+    since = datetime.date.fromisoformat(asked[old].submitted[:10]) - datetime.timedelta(days=1)
+    assert option(words, "starttime") == since.isoformat()
+
+
+def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2")
+    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
+    for run in made:
+        write(run, msgspec.structs.replace(submission(run), native_id=""))
+    slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n1")
+    says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
+    found = SLURM.query({run: submission(run) for run in made})
+    assert {run: (s.state, s.job) for run, s in found.items()} == {
+        made[1]: (JobState.PENDING, "1001")
+    }
+
+
+def test_cancelling_is_one_scancel_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
+    SLURM.submit(tmp_path, made, ExecutorOptions())
+    SLURM.cancel(tmp_path, {run: submission(run) for run in made})
+    assert slurm.calls("scancel") == [["1001_1", "1001_2", "1002"]]
+    assert {submission(run).state for run in made} == {JobState.CANCELLED}
+    assert submission(made[0]).reason == "cancelled by the user"
+
+
+def test_a_scancel_that_fails_cancels_nothing(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    found = submitted(run, "7")
+    slurm.on("scancel", "echo 'scancel: error: Access/permission denied' >&2; exit 1")
+    with pytest.raises(SubmitError, match=r"scancel: .*Access/permission denied"):
+        SLURM.cancel(tmp_path, {run: found})
+    assert submission(run).state is None
+
+
+def test_a_scancel_that_fails_without_a_word_cancels_nothing(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    found = submitted(run, "7")
+    slurm.on("scancel", "exit 3")
+    with pytest.raises(SubmitError, match=r"scancel: exit code 3"):
+        SLURM.cancel(tmp_path, {run: found})
+    assert submission(run).state is None
+
+
+def test_a_job_without_an_id_cannot_be_cancelled_yet(slurm: FakeSlurm, tmp_path: Path) -> None:
+    one, other = runs(tmp_path, "p-r1", "p-r2")
+    known, unknown = submitted(one, "7"), submitted(other, "_2")
+    with pytest.raises(SubmitError, match="p-r2: its job id is not known yet"):
+        SLURM.cancel(tmp_path, {one: known, other: unknown})
+    assert slurm.calls("scancel") == []

@@ -1,0 +1,158 @@
+"""Jobs whose id nobody wrote down are found again, or known not to exist, or left alone."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from hpc_train.runs.run import RunFolder
+from hpc_train.runs.submission import JobReport, JobState, SlurmEndpoint
+from hpc_train.runs.submission_file import owner
+from hpc_train.slurm.job_states import FIELD, RECORD, find, search
+from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
+from tests.slurm.made import runs, says, submission, submitted
+
+CLUSTER = SlurmEndpoint()
+
+
+def queue(slurm: FakeSlurm, *entries: tuple[str, str, str]) -> None:
+    """Put jobs (id, state, comment) into the queue."""
+    lines = [
+        FIELD.join((job, state, "N/A", "", "None", "j", comment)) for job, state, comment in entries
+    ]
+    (slurm.folder / "queue").write_text("".join(f"{line}{RECORD}\n" for line in lines))
+
+
+def one(*made: RunFolder) -> dict[str, JobReport]:
+    found = search(CLUSTER, {run: submission(run) for run in made})
+    return {run.run_id: report for run, report in found.items()}
+
+
+def test_a_job_is_found_by_its_comment(slurm: FakeSlurm) -> None:
+    queue(slurm, ("7", "PENDING", "(null)"), ("8", "RUNNING", "hpctrain:a"))
+    assert find(CLUSTER, "hpctrain:a", "me") == (("8",), "")
+    assert find(CLUSTER, "hpctrain:b", "me") == ((), "")
+    assert option(slurm.calls("squeue")[0], "user") == "me"
+
+
+def test_an_array_is_found_as_a_whole(slurm: FakeSlurm) -> None:
+    queue(slurm, ("12_[1-3]", "PENDING", "hpctrain:a"), ("12_0", "RUNNING", "hpctrain:a"))
+    assert find(CLUSTER, "hpctrain:a", "me") == (("12",), "")
+
+
+def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_path: Path) -> None:
+    one_run, many = runs(tmp_path, "p-r1", "q-r2")
+    submitted(one_run, "", comment="hpctrain:a")
+    submitted(many, "_2", comment="hpctrain:b")
+    queue(
+        slurm,
+        ("10", "RUNNING", "hpctrain:a"),
+        ("9", "PENDING", "hpctrain:a"),
+        ("12_[1-2]", "PENDING", "hpctrain:b"),
+        ("11_2", "RUNNING", "hpctrain:b"),
+    )
+    found = {name: report.job for name, report in one(one_run, many).items()}
+    assert found == {"p-r1": "9", "q-r2": "11_2"}
+    assert find(CLUSTER, "hpctrain:a", "me")[0][0] == "9"
+
+
+def test_silence_is_told(slurm: FakeSlurm) -> None:
+    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
+    job, failure = find(CLUSTER, "hpctrain:a", "me")
+    assert job == ()
+    assert "Socket timed out" in failure
+
+
+def test_elements_of_an_array_are_told_apart(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2", "p-r11")
+    for run, native_id in zip(made, ("_1", "_2", "_11"), strict=True):
+        submitted(run, native_id, comment="hpctrain:a")
+    queue(slurm, ("9_11", "RUNNING", "hpctrain:a"), ("9_[1-2]", "PENDING", "hpctrain:a"))
+    found = one(*made)
+    assert {run_id: (s.job, s.state) for run_id, s in found.items()} == {
+        "p-r1": ("9_1", JobState.PENDING),
+        "p-r2": ("9_2", JobState.PENDING),
+        "p-r11": ("9_11", JobState.RUNNING),
+    }
+    assert len(slurm.calls("squeue")) == 1
+
+
+def test_nothing_to_search_asks_nobody(slurm: FakeSlurm, tmp_path: Path) -> None:
+    assert search(CLUSTER, {}) == {}
+    assert slurm.calls("squeue") == []
+
+
+@pytest.mark.parametrize(
+    ("age_s", "state", "reason"),
+    [
+        (60, JobState.UNKNOWN, "sbatch was called 6"),
+        (180, JobState.LOST, "Slurm never received it: sbatch was not answered"),
+    ],
+)
+def test_without_a_job_its_age_decides(
+    slurm: FakeSlurm, tmp_path: Path, age_s: float, state: JobState, reason: str
+) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=age_s)
+    queue(slurm, ("7", "PENDING", "hpctrain:other"))
+    report = one(run)["p-r1"]
+    assert (report.state, report.job) == (state, "")
+    assert report.reason.startswith(reason)
+
+
+def test_no_job_is_lost_while_slurm_does_not_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=1e6)
+    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
+    report = one(run)["p-r1"]
+    assert report.state is JobState.UNKNOWN
+    assert report.reason == "Slurm does not answer: " + BUSY
+
+
+def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """The queue forgot it minutes ago, the accounting did not."""
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=1e4)
+    says(run, job="4711")
+    line = FIELD.join(("4711", "NODE_FAIL", "2026-11-21T01:00:00", "n1", "0:0", "None", "j"))
+    slurm.on("sacct", f"echo '{line}'; exit")
+    report = one(run)["p-r1"]
+    assert (report.state, report.job) == (JobState.NODE_FAIL, "4711")
+    says(run, job="4711", ended=1001.0, exit_code=3)
+    slurm.on("sacct", "")
+    report = one(run)["p-r1"]
+    assert (report.state, report.job) == (JobState.LOST, "4711")
+
+
+@pytest.mark.parametrize(
+    ("age_s", "state"),
+    [(60.0, JobState.UNKNOWN), (100.0, JobState.UNKNOWN), (140.0, JobState.LOST)],
+)
+def test_an_sbatch_has_two_minutes(
+    slurm: FakeSlurm, tmp_path: Path, age_s: float, state: JobState
+) -> None:
+    """It tries again for a while when the controller is slow (man slurm.conf, MessageTimeout)."""
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=age_s)
+    assert one(run)["p-r1"].state is state
+
+
+def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=1e4)
+    says(run)
+    assert one(run)["p-r1"].reason == "Slurm never received it: sbatch was not answered"
+    assert slurm.calls("sacct") == []
+
+
+def test_the_user_is_the_owner_of_the_folder(tmp_path: Path) -> None:
+    assert owner(tmp_path) == pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
+def test_an_owner_without_a_name_is_a_number(tmp_path: Path) -> None:
+    os.chown(tmp_path, 54321, -1)
+    assert owner(tmp_path) == "54321"

@@ -1,0 +1,314 @@
+"""One call of sbatch: when Slurm is slow it is tried again, and never made twice."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pwd
+import time
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.errors import SubmitError
+from hpc_train.runs.executor import ExecutorOptions
+from hpc_train.sites.site import Limits
+from hpc_train.slurm import sbatch as sbatch_module
+from hpc_train.slurm.executor import _MANY, SlurmExecutor, submit_batches
+from hpc_train.slurm.sbatch import (
+    Sbatch,
+    allocation,
+    await_job_id,
+    batches,
+    start_sbatch,
+)
+from tests.slurm.fake_slurm import BUSY, FakeSlurm, option
+from tests.slurm.made import runs, submission
+
+SLOW = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
+
+
+def job_id_for(call: Sbatch) -> str:
+    """Return the job's id."""
+    return await_job_id(start_sbatch(call, lambda: None))
+
+
+@pytest.fixture(autouse=True)
+def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wait a moment instead of a minute; two further attempts."""
+    monkeypatch.setattr(sbatch_module, "_PAUSES_S", (0.001, 0.001))
+
+
+def sbatch(
+    home: Path, *names: str, options: ExecutorOptions | None = None, text: str = "#!/bin/sh\n"
+) -> Sbatch:
+    (batch,) = batches(runs(home, *names, text=text), 1001)
+    return Sbatch(batch=batch, executor_options=options or ExecutorOptions(), comment="hpctrain:c")
+
+
+def test_the_options_of_one_submission(tmp_path: Path) -> None:
+    options = ExecutorOptions(limits=Limits(max_array_running=2), exclude=("n1", "n7"))
+    one, many = (
+        sbatch(tmp_path, "p-r1", options=options),
+        sbatch(tmp_path, "q-r1", "q-r3", options=options),
+    )
+    assert one.options == (
+        f"--output={tmp_path}/p-r1/logs/job.out",
+        "--comment=hpctrain:c",
+        "--exclude=n1,n7",
+    )
+    assert many.options[2:] == ("--array=1,3%2", "--exclude=n1,n7")
+    assert one.command[:2] == ("sbatch", "--parsable")
+    assert one.command[-2:] == (f"{tmp_path}/p-r1/job.sbatch", f"{tmp_path}/p-r1")
+
+
+def test_what_is_recorded_is_what_is_called(slurm: FakeSlurm, tmp_path: Path) -> None:
+    call = sbatch(tmp_path, "p-r1", "p-r2")
+    assert job_id_for(call) == "1001"
+    assert [("sbatch", *argv) for argv in slurm.calls("sbatch")] == [call.command]
+    assert slurm.calls("squeue") == []
+
+
+def test_each_call_is_on_record_before_it_is_made(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
+    made_before: list[int] = []
+    note = lambda: made_before.append(len(slurm.calls("sbatch")))  # noqa: E731
+    assert await_job_id(start_sbatch(sbatch(tmp_path, "p-r1"), note)) == "1002"
+    assert made_before == [0, 1]
+
+
+def test_a_refusal_is_not_tried_again(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on(
+        "sbatch",
+        "echo 'sbatch: error: Memory specification can not be satisfied' >&2\n"
+        "echo 'sbatch: error: Batch job submission failed: Requested node configuration is not "
+        "available' >&2; exit 1",
+    )
+    with pytest.raises(SubmitError) as failure:
+        job_id_for(sbatch(tmp_path, "p-r1"))
+    assert not failure.value.transient
+    assert failure.value.message == (
+        "sbatch: Memory specification can not be satisfied; "
+        "Batch job submission failed: Requested node configuration is not available"
+    )
+    assert failure.value.hint
+    assert len(slurm.calls("sbatch")) == 1
+    assert slurm.calls("squeue") == []
+
+
+def test_a_job_that_was_accepted_without_an_answer_is_found(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    slurm.on("sbatch", f'accept "$@"; echo "{SLOW}" >&2; exit 1')
+    assert job_id_for(sbatch(tmp_path, "p-r1", "p-r2")) == "1001"
+    assert len(slurm.calls("sbatch")) == 1
+    (call,) = slurm.calls("squeue")
+    assert option(call, "user") == pwd.getpwuid(os.getuid()).pw_name
+    assert option(call, "jobs") is None
+
+
+def test_a_job_of_the_same_user_with_another_comment_is_not_it(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    slurm.on("sbatch", f'[ $n = 2 ] || {{ accept --comment=other; echo "{SLOW}" >&2; exit 1; }}')
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "1002"
+
+
+def test_what_was_not_accepted_is_submitted_once_more(
+    slurm: FakeSlurm,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(sbatch_module, "_PAUSES_S", (0.2,))
+    begun = time.monotonic()
+    slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
+    with caplog.at_level(logging.WARNING):
+        assert job_id_for(sbatch(tmp_path, "p-r1")) == "1002"
+    assert len(slurm.calls("sbatch")) == 2
+    assert time.monotonic() - begun >= 0.2
+    assert "Slurm does not answer (Batch job submission failed: Socket timed out" in caplog.text
+
+
+@pytest.mark.parametrize("names", [("p-r1",), ("p-r1", "p-r2")])
+def test_of_two_that_were_accepted_the_older_one_stays(
+    slurm: FakeSlurm, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """The first came through late, after the queue was searched for it."""
+    late = f'[ $n = 1 ] || {{ accept "$@"; job=1001; accept "$@"; }}; echo "{SLOW}" >&2; exit 1'
+    slurm.on("sbatch", late)
+    assert job_id_for(sbatch(tmp_path, *names)) == "1001"
+    assert len(slurm.calls("sbatch")) == 2
+    assert slurm.calls("scancel") == [["1002"]]
+    kept = [job for job in slurm.ids() if job.startswith("1001")]
+    queue = (slurm.folder / "queue").read_text()
+    assert len(kept) == queue.count("PENDING") == queue.count("CANCELLED") == len(names)
+
+
+@pytest.mark.parametrize(
+    ("said", "waits_s"),
+    [
+        (SLOW, 15.0),
+        ("sbatch: error: Zero Bytes were transmitted or received", 15.0),
+        ("sbatch: error: Unable to contact slurm controller (connect failure)", 2.0),
+        ("sbatch: error: Connection refused", 2.0),
+        ("sbatch: error: No route to host", 2.0),
+    ],
+)
+def test_what_may_be_under_way_is_given_time(said: str, waits_s: float) -> None:
+    assert sbatch_module._delay(said, 2.0) == waits_s
+    assert sbatch_module._delay(said, 30.0) == 30.0
+
+
+def test_the_queue_is_not_searched_before_that_time_is_over(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sbatch_module, "_UNDER_WAY_S", 0.5)
+    slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "1002"
+    call, searched = (slurm.folder / f"{name}.1.argv" for name in ("sbatch", "squeue"))
+    assert searched.stat().st_mtime - call.stat().st_mtime > 0.4
+
+
+def test_nothing_is_sent_again_while_the_queue_cannot_be_seen(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    slurm.on("sbatch", f'accept "$@"; echo "{SLOW}" >&2; exit 1')
+    slurm.on("squeue", f'[ $n -gt 2 ] || {{ echo "{BUSY}" >&2; exit 1; }}')
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "1001"
+    assert (len(slurm.calls("sbatch")), len(slurm.calls("squeue"))) == (1, 3)
+
+
+@pytest.mark.parametrize(("squeue", "calls"), [("", 3), (f'echo "{BUSY}" >&2; exit 1', 1)])
+def test_giving_up_keeps_what_was_asked(
+    slurm: FakeSlurm, tmp_path: Path, squeue: str, calls: int
+) -> None:
+    slurm.on("sbatch", f'echo "{SLOW}" >&2; exit 1')
+    slurm.on("squeue", squeue)
+    (run,) = runs(tmp_path, "p-r1")
+    with pytest.raises(SubmitError, match="sbatch was not answered: Batch job") as failure:
+        SlurmExecutor().submit(tmp_path, [run], ExecutorOptions())
+    assert failure.value.transient
+    assert "hpctrain status finds the job" in failure.value.hint
+    assert len(slurm.calls("sbatch")) == calls
+    found = submission(run)
+    assert not found.answered
+    assert {option(argv, "comment") for argv in slurm.calls("sbatch")} == {found.comment}
+
+
+def test_what_sbatch_took_without_an_id_is_not_sent_again(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("sbatch", "echo accepted; exit")
+    with pytest.raises(SubmitError, match="sbatch was not answered: ") as failure:
+        job_id_for(sbatch(tmp_path, "p-r1"))
+    assert failure.value.transient
+    assert len(slurm.calls("sbatch")) == 1
+
+
+def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("sbatch", "echo Welcome; echo '4711;alpha'; exit")
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "4711"
+
+
+def test_repetitions_of_a_point_are_one_array(tmp_path: Path) -> None:
+    made = runs(tmp_path, "2-ab-r3", "1-cd-r1", "2-ab-r1", "2-ab-r2")
+    first, second = batches(made, 1001)
+    assert first.elements == (1, 2, 3)
+    assert first.output == f"{tmp_path}/2-ab-r%a/logs/job.out"
+    assert first.arguments == (f"{tmp_path}/2-ab-r", "")
+    assert first.native_id(made[0], "77") == "77_3"
+    assert first.native_id(made[0], "") == "_3"
+    assert second.elements == ()
+    assert second.arguments == (f"{tmp_path}/1-cd-r1",)
+    assert second.native_id(made[1], "78") == "78"
+
+
+def test_further_attempts_keep_their_ending(tmp_path: Path) -> None:
+    (batch,) = batches(runs(tmp_path, "p-r2.3", "p-r10.3"), 1001)
+    assert batch.elements == (2, 10)
+    assert batch.output == f"{tmp_path}/p-r%a.3/logs/job.out"
+    assert batch.arguments == (f"{tmp_path}/p-r", ".3")
+
+
+def test_attempts_do_not_share_an_array(tmp_path: Path) -> None:
+    assert len(batches(runs(tmp_path, "p-r1", "p-r2.2"), 1001)) == 2
+
+
+def test_different_scripts_do_not_share_an_array(tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1") + runs(tmp_path, "p-r2", text="#!/bin/bash\nother\n")
+    assert len(batches(made, 1001)) == 2
+
+
+def test_a_number_beyond_the_largest_is_a_job_of_its_own(tmp_path: Path) -> None:
+    first, second = batches(runs(tmp_path, "p-r1", "p-r2", "p-r3"), 3)
+    assert (first.elements, second.elements) == ((1, 2), ())
+    assert [len(batch.runs) for batch in batches(runs(tmp_path / "x", "p-r1", "p-r2"), 0)] == [1, 1]
+
+
+def test_a_percent_sign_in_a_path_is_no_pattern(tmp_path: Path) -> None:
+    home = tmp_path / "100%j"
+    (batch,) = batches(runs(home, "p-r1", "p-r2"), 1001)
+    assert batch.output == f"{tmp_path}/100%%j/p-r%a/logs/job.out"
+    assert batch.arguments[0] == f"{home}/p-r"
+
+
+def test_single_jobs_are_never_an_array(tmp_path: Path) -> None:
+    made = runs(tmp_path, "20261121-043123-758208-09be612d", "20261121-043124-758208-09be612d")
+    assert [len(batch.runs) for batch in batches(made, 1001)] == [1, 1]
+
+
+def test_an_allocation_has_them_all(tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "q-r1")
+    batch = allocation(tmp_path, made, tmp_path / ".allocations" / "a.sbatch", "x")
+    assert batch.shared
+    assert batch.output == f"{tmp_path}/.allocations/a.out"
+    assert {batch.native_id(run, "9") for run in made} == {"9"}
+
+
+NAMES = [f"p{number}-r1" for number in range(_MANY)]
+
+
+def test_each_is_asked_once_and_has_its_own_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES)
+    submit_batches(batches(made, 1001), ExecutorOptions())
+    calls = slurm.calls("sbatch")
+    comments = {f"{1001 + number}": option(call, "comment") for number, call in enumerate(calls)}
+    assert {submission(run).native_id: submission(run).comment for run in made} == comments
+    assert len(comments) == _MANY
+
+
+def test_a_refusal_loses_nothing_that_was_under_way(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES)
+    third = made[2].script
+    refuse = "echo 'sbatch: error: Invalid qos specification' >&2; exit 1"
+    slurm.on("sbatch", f'case "$*" in *{third}*) {refuse} ;; esac')
+    with pytest.raises(SubmitError, match=r"^3 of 16 runs were submitted, then: .*Invalid qos"):
+        submit_batches(batches(made, 1001), ExecutorOptions())
+    there = [run.run_id for run in made if run.submission.exists()]
+    assert there == ["p0-r1", "p1-r1", "p3-r1"]
+    assert all(submission(run).answered for run in made if run.submission.exists())
+    assert len(slurm.calls("sbatch")) == 4
+
+
+def test_two_refusals_are_one_error(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES)
+    slurm.on("sbatch", "echo 'sbatch: error: Invalid qos specification' >&2; exit 1")
+    with pytest.raises(SubmitError, match=r"^sbatch: Invalid qos specification"):
+        submit_batches(batches(made, 1001), ExecutorOptions())
+    assert not any(run.submission.exists() for run in made)
+    assert len(slurm.calls("sbatch")) == 2
+
+
+def test_the_users_comment_stands_behind_the_mark(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1")
+    submit_batches(batches(made, 0), ExecutorOptions(comment="for $(ada), größe"))
+    comment = submission(made[0]).comment
+    assert comment.startswith("hpctrain:")
+    assert comment.endswith(" for $(ada), größe")
+    assert option(slurm.calls("sbatch")[0], "comment") == comment
+
+
+def test_a_few_keep_their_order(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, *NAMES[1:])
+    submit_batches(batches(made, 1001), ExecutorOptions())
+    ids = [submission(run).native_id for run in made]
+    assert ids == [str(1001 + number) for number in range(_MANY - 1)]

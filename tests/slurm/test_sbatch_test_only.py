@@ -1,0 +1,243 @@
+"""sbatch --test-only: its verdict, on one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.base.subprocesses import Finished
+from hpc_train.runs.submission import SlurmEndpoint
+from hpc_train.slurm.sbatch import answer_of, ask_sbatch, shell_variables
+from hpc_train.slurm.sbatch import test_only as verdict
+from hpc_train.slurm.slurm_commands import (
+    as_arguments,
+    environment_changes,
+    notices,
+    option_of,
+)
+from tests.cases import cases
+from tests.slurm.fake_slurm import FakeSlurm
+
+ERRORS = "slurm/errors.yaml"
+
+
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "j"
+    path.write_text("#!/bin/bash\n#SBATCH --partition=short\n")
+    return path
+
+
+@pytest.mark.parametrize(("body", "said"), cases(ERRORS, "answers_of_test_only"))
+def test_a_verdict(slurm: FakeSlurm, script: Path, body: str, said: str) -> None:
+    slurm.on("sbatch", body)
+    assert verdict(SlurmEndpoint(), script) == said
+    assert slurm.calls("sbatch") == [["--test-only", str(script)]]
+
+
+def test_the_site_s_configuration_is_used(slurm: FakeSlurm, tmp_path: Path, script: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+    verdict(SlurmEndpoint(conf=str(conf)), script)
+    assert slurm.environment()["SLURM_CONF"] == str(conf)
+
+
+def test_sbatch_sees_what_it_will_see_at_the_submission(
+    slurm: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SBATCH_QOS", "SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"):
+        monkeypatch.setenv(name, "1")
+    verdict(SlurmEndpoint(), script)
+    found = slurm.environment()
+    assert found["SBATCH_QOS"] == "1"
+    assert not {"SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"} & found.keys()
+
+
+UNSPECIFIED = "allocation failure: Unspecified error"
+
+
+def finished(stderr: str, returncode: int = 1, stdout: str = "") -> Finished:
+    return Finished(returncode=returncode, stdout=stdout, stderr=stderr)
+
+
+def test_a_plan_is_read_among_other_lines() -> None:
+    text = (
+        "sbatch: lua: your project has 12 hours left\n"
+        "sbatch: error: Ignoring -S since it's not allowed\n"
+        "sbatch: Job 2 to start at 2026-11-23T18:36:24 using 1 processors on nodes n1\n"
+    )
+    answer = answer_of(finished(text, 0))
+    assert answer.outcome == "accepted"
+    assert answer.words == "to start at 2026-11-23T18:36:24 using 1 processors on nodes n1"
+    assert answer.warnings == ("Ignoring -S since it's not allowed",)
+
+
+@pytest.mark.parametrize(
+    "done",
+    [
+        finished("allocation failure: Socket timed out on send/recv operation"),
+        finished("allocation failure: Unable to contact slurm controller (connect failure)"),
+        finished("sbatch: fatal: Could not establish a configuration source"),
+        finished("SLURM_CONF=/gone cannot be read", 127),
+        finished("no answer within 30.0 s", 124),
+        finished("allocation failure: Incompatible versions of client and server code"),
+        finished(f"sbatch: error: Zero Bytes were transmitted or received\n{UNSPECIFIED}"),
+        finished(f"sbatch: error: Unable to contact slurm controller\n{UNSPECIFIED}"),
+        finished(f"sbatch: error: invalid protocol version 11264\n{UNSPECIFIED}"),
+    ],
+    ids=range(9),
+)
+def test_no_answer_is_no_refusal(done: Finished) -> None:
+    answer = answer_of(done)
+    assert (answer.outcome, answer.refusal) == ("unanswered", None)
+    assert answer.words in done.stderr
+
+
+def test_a_refusal_of_a_second_controller_is_a_refusal() -> None:
+    first = "sbatch: error: Unable to contact slurm controller"
+    text = f"{first}\nallocation failure: Invalid qos specification"
+    assert answer_of(finished(text)).outcome == "refused"
+
+
+@pytest.mark.parametrize("stray", ["", "a "])
+def test_the_plan_has_no_stray_word(stray: str) -> None:
+    plan = "using 4 processors on nodes a in partition a"
+    text = f"sbatch: Job 6 to start at 2026-11-23T18:36:24 {stray}{plan}\n"
+    answer = answer_of(finished(text, 0))
+    assert answer.words == f"to start at 2026-11-23T18:36:24 {plan}"
+
+
+def test_a_message_has_the_line_and_the_word_that_it_names() -> None:
+    quote = answer_of(finished('sbatch: fatal: j: line 12: Unmatched `"` in [--partition="x]'))
+    assert quote.line == 12
+    word = answer_of(finished("sbatch: error: Invalid directive found in batch script: word"))
+    assert (word.line, word.stray) == (0, "word")
+    assert answer_of(finished("")).words == "exit code 1"
+
+
+def test_a_configuration_that_cannot_be_read_is_not_waited_for(
+    slurm: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", "/nonexistent/slurm.conf")
+    done = ask_sbatch(SlurmEndpoint(), script, ())
+    assert done.stderr == "SLURM_CONF=/nonexistent/slurm.conf cannot be read"
+    assert slurm.calls("sbatch") == []
+
+
+def test_the_shell_s_variables_are_named_with_what_happens_to_them() -> None:
+    environment = {"SBATCH_QOS": "q", "SBATCH_PARTITION": "p", "SBATCH_WAIT": "1", "HOME": "/"}
+    found = shell_variables(environment, {"partition"})
+    assert [(one.name, one.option, one.removed) for one in found] == [
+        ("SBATCH_PARTITION", "partition", True),
+        ("SBATCH_QOS", "qos", False),
+    ]
+
+
+INSIDE = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_CPU_BIND": "mask",
+    "PMIX_RANK": "0",
+    "OMPI_COMM_WORLD_RANK": "0",
+    "SLURM_CONF": "/etc/slurm.conf",
+    "HOME": "/root",
+}
+
+
+def test_the_outer_job_is_removed_and_named() -> None:
+    changes = environment_changes(INSIDE, SlurmEndpoint(), ())
+    assert changes == dict.fromkeys(
+        ("SLURM_JOB_ID", "SLURM_CPU_BIND", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+    )
+    (said,) = notices(INSIDE, {})
+    assert said.startswith("this shell is inside Slurm job 7; 4 of its variables (SLURM_JOB_ID,")
+
+
+@pytest.mark.parametrize(
+    ("variable", "option"),
+    [
+        ("SBATCH_PARTITION", "partition"),
+        ("SBATCH_TIMELIMIT", "time"),
+        ("SBATCH_MEM_PER_NODE", "mem"),
+        ("SBATCH_GPUS_PER_NODE", "gpus-per-node"),
+    ],
+)
+def test_a_variable_names_its_option(variable: str, option: str) -> None:
+    assert option_of(variable) == option
+
+
+def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
+    found = {"SBATCH_PARTITION": "long", "SBATCH_ACCOUNT": "a", "SBATCH_WAIT": "1"}
+    found["SBATCH_OUTPUT"] = "mine.log"
+    ignored = {"SBATCH_OUTPUT", "SBATCH_PARTITION", "SBATCH_WAIT"}
+    assert set(environment_changes(found, SlurmEndpoint(), ["partition"])) == ignored
+    assert notices(found, {"partition": "own"}) == (
+        "SBATCH_ACCOUNT=a is effective: sbatch reads it as --account",
+        "SBATCH_OUTPUT=mine.log is ignored: the submission sets --output itself",
+        "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
+        "SBATCH_WAIT=1 is ignored: submit never waits (--wait of hpctrain follows the runs)",
+    )
+
+
+def test_a_variable_that_sbatch_does_not_read_is_told() -> None:
+    found = {"SBATCH_PARTITIONS": "long", "SBATCH_NODES": "2"}
+    assert environment_changes(found, SlurmEndpoint(), ["nodes", "partition"]) == {}
+    assert notices(found, {"nodes": "own", "partition": "own"}) == (
+        "SBATCH_NODES=2: sbatch reads no variable of that name",
+        "SBATCH_PARTITIONS=long: sbatch reads no variable of that name; did you mean 'PARTITION'?",
+    )
+
+
+def test_a_clusters_conf_is_given_unless_there_is_one() -> None:
+    cluster = SlurmEndpoint(conf="/lab/slurm.conf")
+    assert environment_changes({}, cluster, ())["SLURM_CONF"] == "/lab/slurm.conf"
+    assert "SLURM_CONF" not in environment_changes({"SLURM_CONF": "/mine"}, cluster, ())
+
+
+def test_an_ordinary_shell_needs_no_word() -> None:
+    assert notices({"HOME": "/root", "SLURM_CONF": "/x"}, {"partition": "own"}) == ()
+
+
+OWN = {
+    "OMPI_MCA_btl_tcp_if_include": "ib0",
+    "PMIX_MCA_gds": "hash",
+    "PRTE_MCA_rmaps": "x",
+    "LOCAL_SCRATCH": "/scratch",
+}
+
+
+def test_what_a_user_told_mpi_stays_outside_a_job() -> None:
+    ranks = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    assert set(environment_changes(OWN | ranks, SlurmEndpoint(), ())) == set(ranks)
+    inside = OWN | ranks | {"SLURM_JOB_ID": "7"}
+    assert set(environment_changes(inside, SlurmEndpoint(), ())) == set(inside)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["RANK"], "RANK of this shell is not passed on"),
+        (["A_B", "RANK", "PMIX_RANK"], "RANK, PMIX_RANK of this shell are not passed on"),
+        (
+            ["RANK", "PMI_ID", "NNODES", "PET_X", "HPCTRAIN_TURN"],
+            "RANK, PMI_ID, NNODES and 2 more of this shell are not passed on",
+        ),
+    ],
+)
+def test_what_is_left_behind_outside_a_job_is_named(names: list[str], said: str) -> None:
+    assert notices(dict.fromkeys(names, "1"), {}) == (said,)
+
+
+@pytest.mark.parametrize("name", ["SBATCH_CLUSTERS", "SLURM_CLUSTERS"])
+def test_the_clusters_of_the_shell_are_in_force_unless_the_script_names_them(name: str) -> None:
+    assert environment_changes({name: "far"}, SlurmEndpoint(), ()) == {}
+    (said,) = notices({name: "far"}, {})
+    assert said == f"{name}=far is effective: sbatch reads it as --clusters"
+    assert environment_changes({name: "far"}, SlurmEndpoint(), ["clusters"]) == {name: None}
+    (said,) = notices({name: "far"}, {"clusters": "own"})
+    assert said == f"{name}=far is ignored: the script sets --clusters itself"
+
+
+def test_changes_are_a_call_of_env_and_no_changes_are_none() -> None:
+    assert as_arguments({"A": None, "B": "x y"}) == ["env", "-u", "A", "B=x y"]
+    assert as_arguments({}) == []

@@ -1,0 +1,296 @@
+"""Python functions through submitit's plug-in: our script, submitit's pickles and results."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import submitit
+from submitit.core import utils
+
+from hpc_train.base.errors import PlanError, SpecError, SubmitError, UnknownNameError
+from hpc_train.runs.run import RunFolder
+from hpc_train.slurm.job_states import FIELD, RECORD
+from hpc_train.slurm.submitit_function import FunctionJob
+from hpc_train.slurm.submitit_script import ScriptExecutor, ScriptJob, job_id_of
+from tests.slurm.conftest import Fake
+from tests.slurm.fake_slurm import FakeSlurm, option
+
+
+@pytest.fixture
+def executor(slurm: FakeSlurm, tmp_path: Path) -> submitit.AutoExecutor:
+    return submitit.AutoExecutor(tmp_path / "f", cluster="hpctrain")
+
+
+def settled(executor: submitit.AutoExecutor, **more: Any) -> submitit.AutoExecutor:
+    executor.update_parameters(hpctrain_site="slurm-generic", hpctrain_launcher="srun", **more)
+    return executor
+
+
+def script_of(job: submitit.Job[Any]) -> str:
+    return (job.paths.folder / str(job.job_id) / "job.sbatch").read_text()
+
+
+def directives(job: submitit.Job[Any]) -> dict[str, str]:
+    found = re.findall(r"^#SBATCH --([a-z-]+)(?:=(.*))?$", script_of(job), re.MULTILINE)
+    return dict(found)
+
+
+def left(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.rglob("*")) if folder.exists() else []
+
+
+def test_submitits_words_become_the_job(executor: submitit.AutoExecutor) -> None:
+    words = {"timeout_min": 90, "mem_gb": 2.5, "nodes": 2, "tasks_per_node": 4}
+    counts = {"cpus_per_task": 3, "gpus_per_node": 4, "name": "fit", "stderr_to_stdout": True}
+    ours = {"hpctrain_account": "abc", "hpctrain_partition": "p", "hpctrain_exclusive": True}
+    job = settled(executor, **words, **counts, **ours).submit(print, "hello")
+    found = directives(job)
+    assert {key: found[key] for key in ("job-name", "nodes", "ntasks-per-node", "account")} == {
+        "job-name": "fit",
+        "nodes": "2",
+        "ntasks-per-node": "4",
+        "account": "abc",
+    }
+    assert (found["cpus-per-task"], found["gpus-per-node"], found["partition"]) == ("3", "4", "p")
+    assert (found["time"], found["mem"], found["exclusive"]) == ("01:30:00", "2560M", "")
+    assert job.num_tasks == 8
+
+
+def test_sbatch_gets_our_script_and_the_run_folder(
+    executor: submitit.AutoExecutor, slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    job = settled(executor).submit(print, "hello")
+    (argv,) = slurm.calls("sbatch")
+    run = tmp_path / "f" / "1001"
+    assert isinstance(job, FunctionJob)
+    assert job.job_id == "1001"
+    assert run.is_symlink()
+    assert argv == [
+        "--parsable",
+        f"--output={run.resolve()}/logs/job.out",
+        "--comment=hpctrain",
+        f"{run.resolve()}/job.sbatch",
+        str(run.resolve()),
+    ]
+    assert "submitit.core._submit" in script_of(job)
+    assert f"{tmp_path}/f" in script_of(job)
+    assert re.search("^export SUBMITIT_EXECUTOR=.?hpctrain", script_of(job), re.MULTILINE)
+
+
+def test_pickles_and_logs_are_found_by_the_job_id(
+    executor: submitit.AutoExecutor, tmp_path: Path
+) -> None:
+    job = settled(executor, tasks_per_node=2).submit(divmod, 7, 2)
+    assert job.paths.submitted_pickle.exists()
+    assert utils.DelayedSubmission.load(job.paths.submitted_pickle).result() == (3, 1)
+    logs = tmp_path / "f" / "1001" / "logs"
+    assert job.task(1).paths.stdout == logs / "rank-1.out"
+    assert job.paths.stderr == logs / "job.out"
+    for rank in (0, 1):
+        utils.cloudpickle_dump(("success", rank * 10), job.task(rank).paths.result_pickle)
+    assert job.results() == [0, 10]
+
+
+def test_an_array_is_one_job_for_each(executor: submitit.AutoExecutor, slurm: FakeSlurm) -> None:
+    jobs = settled(executor).map_array(abs, [-1, -2, -3])
+    assert [job.job_id for job in jobs] == ["1001", "1002", "1003"]
+    assert [option(argv, "array") for argv in slurm.calls("sbatch")] == [None] * 3
+    assert len({argv[-1] for argv in slurm.calls("sbatch")}) == 3
+    calls = [utils.DelayedSubmission.load(job.paths.submitted_pickle).result() for job in jobs]
+    assert calls == [1, 2, 3]
+
+
+def test_a_job_that_a_further_call_makes_fit(
+    executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("strict.yaml").write_text(
+        "schema: 1\nname: strict\ndescription: d\nscheduler: slurm\naccount: {required: true}\n"
+        "launchers: {default: srun, allowed: [srun]}\n"
+    )
+    executor.update_parameters(hpctrain_site="strict")
+    with pytest.raises(PlanError, match="strict needs an account"):
+        executor.submit(print)
+    assert left(tmp_path / "f") == []
+    executor.update_parameters(hpctrain_account="abc")
+    assert directives(executor.submit(print))["account"] == "abc"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "error", "part"),
+    [
+        ({"hpctrain_lancher": "srun"}, NameError, "Unknown argument 'lancher'"),
+        ({"hpctrain_command": ["x"]}, NameError, "Unknown argument 'command'"),
+        ({"nodes": 0}, SpecError, r"update_parameters: resources\.nodes: must be a whole number"),
+        ({"hpctrain_env": {"A_TOKEN": "hush-hush"}}, SpecError, r"env\.A_TOKEN looks like a"),
+        ({"hpctrain_site": "slurm-genric"}, UnknownNameError, "did you mean 'slurm-generic'"),
+        (
+            {"hpctrain_site": "slurm-generic", "hpctrain_launcher": "snur"},
+            UnknownNameError,
+            "update_parameters: unknown launcher 'snur'",
+        ),
+    ],
+)
+def test_wrong_parameters_are_refused_at_once(
+    executor: submitit.AutoExecutor,
+    tmp_path: Path,
+    parameters: dict[str, Any],
+    error: type[Exception],
+    part: str,
+) -> None:
+    with pytest.raises(error, match=part):
+        executor.update_parameters(**parameters)
+    assert executor._executor.parameters == {}, "what was refused is not kept"
+    assert left(tmp_path / "f") == []
+
+
+def test_an_outer_job_leaves_no_trace(
+    executor: submitit.AutoExecutor, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_JOB_ID", "PMIX_RANK", "SBATCH_JOB_NAME", "SBATCH_NO_REQUEUE"):
+        monkeypatch.setenv(name, "1")
+    settled(executor).submit(print)
+    found = slurm.environment()
+    assert not {"SLURM_JOB_ID", "PMIX_RANK", "SBATCH_JOB_NAME"} & found.keys()
+    assert found["SBATCH_NO_REQUEUE"] == "1"
+
+
+def test_an_id_that_starts_again(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
+    """A Slurm that was set up anew counts its jobs from 1."""
+    folder = tmp_path / "f"
+    (folder / "older").mkdir(parents=True)
+    (folder / "1001").symlink_to("older")
+    utils.cloudpickle_dump(("success", "old"), folder / "1001_0_result.pkl")
+    job = settled(executor).submit(print)
+    assert (folder / "1001").resolve().name != "older"
+    assert not job.paths.result_pickle.exists()
+
+
+def test_a_refused_function_leaves_nothing(
+    executor: submitit.AutoExecutor, slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    settled(executor).submit(print)
+    before = left(tmp_path / "f")
+    slurm.on("sbatch", "echo 'Invalid account' >&2; exit 1")
+    with pytest.raises(utils.FailedJobError, match="Invalid account"):
+        executor.map_array(abs, [-1, -2])
+    assert left(tmp_path / "f") == before
+
+
+def test_the_watcher_asks_as_often_as_the_site_allows(
+    executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(FunctionJob.watcher, "_delay_s", 30)
+    Path("slow.yaml").write_text(
+        "schema: 1\nname: slow\ndescription: d\nscheduler: slurm\npoll: 2m\n"
+        "launchers: {default: srun, allowed: [srun]}"
+    )
+    executor.update_parameters(hpctrain_site="slow")
+    assert executor.submit(print).watcher._delay_s == 120
+
+
+def test_a_launcher_without_ranks_is_refused(
+    executor: submitit.AutoExecutor, tmp_path: Path
+) -> None:
+    executor.update_parameters(hpctrain_site="slurm-generic", hpctrain_launcher="spawn")
+    with pytest.raises(SpecError, match="launcher spawn starts one process per node"):
+        executor.submit(print)
+    assert left(tmp_path / "f") == []
+
+
+def script_executor(run: RunFolder, **changes: str | None) -> ScriptExecutor:
+    return ScriptExecutor(run.path, run.script, ["--comment=c"], [str(run.path)], changes)
+
+
+def submit(asked: ScriptExecutor) -> ScriptJob:
+    return asked.job(asked.start())
+
+
+def test_sbatch_gets_the_script_its_options_and_arguments(
+    fake: Fake, run: RunFolder, tmp_path: Path
+) -> None:
+    fake("sbatch", f'printf "%s\\n" "$@" >{tmp_path}/argv; echo "123;cluster"')
+    before = run.script.read_bytes()
+    job = submit(script_executor(run))
+    assert isinstance(job, ScriptJob)
+    assert job.job_id == "123"
+    argv = (tmp_path / "argv").read_text().splitlines()
+    assert argv == ["--parsable", "--comment=c", str(run.script), str(run.path)]
+    assert run.script.read_bytes() == before
+
+
+def test_nothing_else_is_left_in_the_run_folder(fake: Fake, run: RunFolder) -> None:
+    fake("sbatch", "echo 123")
+    submit(script_executor(run))
+    assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
+
+
+def test_the_environment_is_changed_for_sbatch_alone(
+    fake: Fake, run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    fake("sbatch", f'echo "${{SLURM_JOB_ID-none}} $SLURM_CONF" >{tmp_path}/seen; echo 1')
+    submit(script_executor(run, SLURM_JOB_ID=None, SLURM_CONF="/a b"))
+    assert (tmp_path / "seen").read_text() == "none /a b\n"
+
+
+@pytest.mark.parametrize("body", ["echo 'sbatch: error: no' >&2; exit 1", "echo what"])
+def test_a_refusal_is_an_error_and_leaves_nothing(
+    fake: Fake, run: RunFolder, body: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    fake("sbatch", body)
+    with pytest.raises(SubmitError, match="no"):
+        submit(script_executor(run))
+    assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["17", "17;alpha", "Welcome to Alpha\n17", b"17\n", "17\nThank you", "Submitted batch job 17"],
+)
+def test_an_id_is_read_from_what_sbatch_prints(text: str | bytes) -> None:
+    assert job_id_of(text) == "17"
+
+
+def test_no_array_of_submitits_own(fake: Fake, run: RunFolder) -> None:
+    with pytest.raises(NotImplementedError):
+        script_executor(run).map_array(print, [1, 2])
+
+
+def test_a_job_reads_its_log_and_its_result(fake: Fake, run: RunFolder) -> None:
+    fake("sbatch", "echo 123")
+    job = submit(script_executor(run))
+    assert job.stdout() is None
+    (run.logs / "job.out").write_text("words\n")
+    assert job.stdout() == job.stderr() == "words\n"
+    run.status.write_text(json.dumps({"started": 1, "ended": 2, "exit_code": 0}))
+    assert job.done()
+    assert job.result() == 0
+    assert job.exception() is None
+
+
+def test_a_failed_job_has_its_code_and_an_exception(fake: Fake, run: RunFolder) -> None:
+    fake("sbatch", "echo 123")
+    fields = ("123", "FAILED", "2026-11-21T01:00:00", "n1", "NonZeroExitCode", "j", "c")
+    fake("squeue", f"echo '{FIELD.join(fields)}{RECORD}'")
+    job = submit(script_executor(run))
+    run.status.write_text(json.dumps({"started": 1, "ended": 2, "exit_code": 7}))
+    assert job.result() == 7
+    assert isinstance(job.exception(), utils.FailedJobError)
+
+
+def test_importing_it_adds_no_log_handlers() -> None:
+    code = (
+        "import logging, hpc_train.slurm.submitit_script\n"
+        "print(logging.getLogger('submitit').handlers)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,225 @@
+"""Bad tables of every kind: refused with place, reason and next command, or read with a caveat."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import openpyxl
+import pandas as pd
+import pytest
+
+from hpc_train.base.errors import HpcTrainError
+from hpc_train.jobs.job import Topology
+from hpc_train.jobs.log_selection import Search
+from hpc_train.reports.build import build_report
+from hpc_train.reports.report_inputs import ReportInputs, report_inputs
+from hpc_train.runs.run import JobStart, JobStatus, Run
+from hpc_train.runs.run_states import runs_below
+from hpc_train.runs.submission import JobState
+from hpc_train.scaling.report_options import ReportOptions
+from hpc_train.submissions.last_measurement import (
+    LastMeasurement,
+    Progress,
+    RunProgress,
+    hours_used,
+    time_left,
+)
+from hpc_train.submissions.submit import submit
+from tests.slurm.fake_slurm import FakeSlurm
+from tests.submissions.on_slurm import RESULTS, job
+
+HEADER = ("nodes", "gpus_per_node", "global_batch_size", "step_time")
+Rows = Sequence[Sequence[Any]]
+
+
+def as_csv(path: Path, header: Sequence[str], rows: Rows) -> None:
+    lines = (";".join(map(str, row)) for row in (header, *rows))
+    path.write_text("".join(f"{line}\n" for line in lines))
+
+
+def as_packed(path: Path, header: Sequence[str], rows: Rows) -> None:
+    as_csv(path, header, rows)
+    path.write_bytes(gzip.compress(path.read_bytes(), mtime=0))
+
+
+def as_lines(path: Path, header: Sequence[str], rows: Rows) -> None:
+    objects = (json.dumps(dict(zip(header, row, strict=True))) for row in rows)
+    path.write_text("".join(f"{line}\n" for line in objects))
+
+
+def as_array(path: Path, header: Sequence[str], rows: Rows) -> None:
+    objects = [dict(zip(header, row, strict=True)) for row in rows]
+    path.write_text(json.dumps(objects, indent=1))
+
+
+def as_workbook(path: Path, header: Sequence[str], rows: Rows) -> None:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in (header, *rows):
+        # A workbook has no such numbers.
+        finite = [c if isinstance(c, str) or math.isfinite(c) else str(c) for c in row]
+        sheet.append(finite)
+    book.save(path)
+
+
+def as_parquet(path: Path, header: Sequence[str], rows: Rows) -> None:
+    pd.DataFrame(rows, columns=list(header)).to_parquet(path)
+
+
+WRITE: dict[str, Callable[[Path, Sequence[str], Rows], None]] = {
+    "csv": as_csv,
+    "csv.gz": as_packed,
+    "jsonl": as_lines,
+    "json": as_array,
+    "xlsx": as_workbook,
+    "parquet": as_parquet,
+}
+
+
+def read(*paths: Path) -> ReportInputs:
+    return report_inputs([str(path) for path in paths], Search(root=paths[0].parent / "none"))
+
+
+def refusal(*paths: Path) -> HpcTrainError:
+    with pytest.raises(HpcTrainError) as refused:
+        read(*paths)
+    return refused.value
+
+
+VALUES: list[tuple[str, Any, str]] = [
+    ("NaN", math.nan, "is not a measurement; leave the cell empty"),
+    ("infinite", math.inf, "is not a measurement; leave the cell empty"),
+    ("negative", -0.5, "-0.5 must be above 0; leave the cell empty"),
+    ("zero", 0.0, "must be above 0"),
+    ("1e308", 1e308, "1e+308 is too large for a measurement; at most 1e+100"),
+    ("comma", "0,5", "'0,5' has a decimal comma; write 0.5 with a point"),
+    ("unit", "0.5 s", "'0.5 s' has the unit 's'; write a number alone, the column is in s"),
+    ("text", "fast", "'fast' is not a number"),
+]
+
+
+CASES = [
+    pytest.param(kind, value, said, id=f"{name}-{kind}")
+    for name, value, said in VALUES
+    for kind in WRITE
+    # NaN is the missing value of pandas.
+    if kind == "csv" or name in ("text", "infinite")
+]
+
+
+@pytest.mark.parametrize(("kind", "value", "said"), CASES)
+def test_a_bad_value_is_refused_with_its_place(
+    tmp_path: Path, kind: str, value: object, said: str
+) -> None:
+    path = tmp_path / f"t.{kind}"
+    first: object = "0.5" if isinstance(value, str) else 0.5
+    WRITE[kind](path, HEADER, [(1, 4, 256, first), (2, 4, 256, value)])
+    error = refusal(path)
+    line = {"jsonl": 2, "json": 8}.get(kind, 3)
+    assert error.message.startswith(f"{path}:{line}: step_time: "), error.message
+    assert said in error.message
+    assert error.hint == "correct this cell"
+
+
+def caveats(*paths: Path) -> str:
+    return "\n".join(build_report(read(*paths), ReportOptions()).summary)
+
+
+def test_two_tables_in_other_units(tmp_path: Path) -> None:
+    rows = [(1, 4, 256, 0.501), (2, 4, 256, 0.271)]
+    as_csv(tmp_path / "s.csv", HEADER, [(1, 4, 256, 0.5), (2, 4, 256, 0.27)])
+    milliseconds = [(*row[:3], row[3] * 1000) for row in rows]
+    as_csv(tmp_path / "ms.csv", HEADER, milliseconds)
+    as_csv(tmp_path / "stated.csv", (*HEADER[:3], "step_time [ms]"), milliseconds)
+    assert "the unit of a value may be wrong" in caveats(tmp_path / "s.csv", tmp_path / "ms.csv")
+    both = (tmp_path / "s.csv", tmp_path / "stated.csv")
+    assert "unit" not in caveats(*both)
+    values = [record.value for record in read(*both).records.records() if record.unit == "s"]
+    assert values == pytest.approx([0.5, 0.27, 0.501, 0.271])
+
+
+LEFT = "1 h 50 min to the time limit, 0.167 node-h"
+EVENT = '@hpct {"step": %d, "step_time": 0.25, "loss": %s}\n'
+
+
+@pytest.fixture
+def run(slurm: FakeSlurm) -> Iterator[Run]:
+    done = submit(job("time=2h"), RESULTS, [])
+    (found,) = runs_below(done.home)
+    status = JobStatus(started=time.time() - 600)
+    yield msgspec.structs.replace(found, state=JobState.RUNNING, status=status)
+
+
+def log(run: Run, text: str, name: str = "rank-0.out") -> None:
+    with Path(run.folder.logs / name).open("a") as file:
+        file.write(text)
+
+
+def test_only_new_lines_are_read_and_the_last_counts(run: Run) -> None:
+    last = LastMeasurement(run)
+    assert last.text() == ""
+    log(run, EVENT % (1, "2.5") + EVENT % (2, "1.5") + EVENT[:20])
+    assert last.text() == "step 2, 0.25 s a step, loss 1.5"
+    (run.folder.logs / "rank-0.out").write_text("x" * 200)
+    assert last.text() == "step 2, 0.25 s a step, loss 1.5"
+
+
+def test_the_time_to_the_limit(run: Run) -> None:
+    assert time_left(run) == "1 h 50 min to the time limit"
+    assert time_left(msgspec.structs.replace(run, status=None)) == ""
+
+
+def test_a_line_is_returned_when_it_is_new_and_due(run: Run) -> None:
+    log(run, EVENT % (1, "2.5"))
+    rare, often = Progress(3600.0), Progress(0.0)
+    line = f"{run.folder.run_id}  step 1, 0.25 s a step, loss 2.5, {LEFT}"
+    assert rare.line([run]) == often.line([run]) == line
+    log(run, EVENT % (2, "2.5"))
+    assert (rare.line([run]), often.line([])) == ("", "")
+    assert "step 2" in often.line([run])
+    assert often.line([run]) == ""
+
+
+def test_the_time_to_the_last_step_follows_from_the_number_of_steps(run: Run) -> None:
+    log(run, '@hpct {"event": "start", "world_size": 2, "total_steps": 1201}\n' + EVENT % (1, "2"))
+    name, progress = run.folder.run_id, RunProgress(3600.0)
+    text = f"step 1, 0.25 s a step, loss 2, 5 min to step 1,201, {LEFT}"
+    assert progress.texts([run]) == {name: text}
+    log(run, EVENT % (2, "1"))
+    assert progress.texts([run]) == {name: text}
+    ended = msgspec.structs.replace(run, state=JobState.COMPLETED)
+    assert progress.texts([ended]) == RunProgress(0.0).texts([ended]) == {}
+
+
+def test_the_hours_are_those_of_all_starts(run: Run) -> None:
+    assert run.status is not None
+    assert run.manifest is not None
+    began = run.status.started
+    first = JobStart(restart=0, started=began - 9000, ended=began - 1800, exit_code=75)
+    status = msgspec.structs.replace(run.status, restart_count=1)
+    again = msgspec.structs.replace(run, status=status, starts=(first,))
+    assert hours_used(again) == "2.17 node-h"
+    topology = Topology(nodes=2, tasks_per_node=4, gpus_per_node=4, cpus_per_task=1)
+    plan = msgspec.structs.replace(run.manifest.plan, topology=topology)
+    manifest = msgspec.structs.replace(run.manifest, plan=plan)
+    assert hours_used(msgspec.structs.replace(again, manifest=manifest)) == "17.3 GPU-h"
+    assert hours_used(msgspec.structs.replace(run, status=None)) == ""
+
+
+def test_a_slow_rank_is_named_while_its_run_is_watched(run: Run) -> None:
+    for rank, seconds in enumerate((0.1, 0.3)):
+        step = '@hpct {"event": "step", "step": %d, "step_time": 0.4, "compute_time": %g}\n'
+        log(run, "".join(step % (n, seconds) for n in range(9)), f"rank-{rank}.out")
+    (text,) = RunProgress(0.0).texts([run]).values()
+    assert text.endswith("; slow: rank 1 takes 0.3 s a step, 3 times the median of the other ranks")
+    # Each of several runs would have the logs of all its ranks opened.
+    several = RunProgress(0.0).texts([run, run])
+    assert "slow: " not in "".join(several.values())

@@ -1,0 +1,162 @@
+"""Everything that stands in a script says where it comes from and why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.base.errors import NewerVersionError, StoreError, UnknownNameError
+from hpc_train.base.registry import names
+from hpc_train.jobs.override import parse_setting
+from hpc_train.runs.json_files import to_json
+from hpc_train.runs.run_folders import create_runs
+from hpc_train.scripts.explain import Explained, explain
+from hpc_train.scripts.prepare import Prepared, Request, prepare
+from hpc_train.sites.batch_system import find_batch_system
+from hpc_train.submissions.explain_run import explain_run, find_run
+from hpc_train.submissions.submit import profile_facts
+from tests.submissions.runs_of import manifest, written
+
+SIZES = ("nodes=2", "tasks_per_node=4", "gpus_per_node=4", "cpus_per_task=8", "time=1h", "mem=64G")
+
+
+SITE = """\
+schema: 1
+name: big
+description: d
+scheduler: slurm
+launchers:
+  default: srun
+  allowed: [ALLOWED]
+  srun_args: [--wait=30]
+"""
+
+
+def prepared(launcher: str, *more: str) -> Prepared:
+    Path("big.yaml").write_text(SITE.replace("ALLOWED", ", ".join(names("launchers"))))
+    path = Path("job.yaml")
+    path.write_text("command: [python, t.py]\nenv: {A: b}\nsecrets: {HF_TOKEN: env}\n")
+    overrides = tuple(map(parse_setting, (*SIZES, f"launcher={launcher}", *more)))
+    return prepare(Request(path=path, site="big", overrides=overrides))
+
+
+def rows(made: Prepared) -> tuple[Explained, ...]:
+    return explain(made.points[0].plan, made.first.site)
+
+
+@pytest.mark.parametrize("launcher", [name for name in names("launchers") if name != "single"])
+def test_each_line_of_the_script_is_explained(desk: Path, launcher: str) -> None:
+    made = prepared(launcher)
+    found = rows(made)
+    text = made.points[0].script.text
+    directives = re.findall(r"^#SBATCH (--[a-z-]+)", text, re.MULTILINE)
+    assert [row.name for row in found if row.kind == "directive"] == directives
+    exports = set(re.findall(r"^export ([A-Z_]+)=", text, re.MULTILINE))
+    ours = {"SLURM_EXPORT_ENV", "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILURE_FILE"}
+    # Of the process that reads the topology of a node.
+    ours.add("LC_ALL")
+    variables = {row.name for row in found if row.kind == "variable"}
+    assert exports - ours - variables == set()
+    arguments = [row for row in found if row.kind == "argument"]
+    assert arguments
+    assert [row.name for row in arguments if not row.why] == []
+
+
+@pytest.mark.parametrize("scheduler", ["local", "pbs"])
+def test_what_the_scheduler_lacks_is_explained_with_what_is_done_instead(
+    desk: Path, scheduler: str
+) -> None:
+    launchers = "launchers: {default: torchrun, allowed: [torchrun]}\n"
+    text = f"schema: 1\nname: s\ndescription: d\nscheduler: {scheduler}\n{launchers}"
+    Path("s.yaml").write_text(text)
+    Path("job.yaml").write_text("command: [python, t.py]\nlifecycle: {}\nsignal_before_end: 1m\n")
+    sizes = ("nodes=1", "gpus_per_node=0", "tasks_per_node=1", "cpus_per_task=1", "time=1h")
+    request = Request(path=Path("job.yaml"), site="s", overrides=tuple(map(parse_setting, sizes)))
+    made = prepare(request)
+    instead = find_batch_system(scheduler).instead
+    missing = [row for row in rows(made) if row.kind == "missing"]
+    assert {row.name: row.value for row in missing} == instead
+    assert {row.origin for row in missing} == {"s.yaml:4"}
+    assert all(row.why for row in missing)
+    for key in ("lifecycle", "signal_before_end"):
+        assert any(instead[key] in warning for warning in made.warnings)
+
+
+SITE_OF_RUN = """\
+schema: 1
+name: big
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun], srun_args: [--wait=30]}
+partitions: [{name: gpu, max_time: 1d}]
+sources: [{what: the guide, date: "2026-11-01", confidence: high}]
+"""
+
+
+@pytest.fixture(params=["big", "{}/big.yaml"])
+def submitted(desk: Path, request: pytest.FixtureRequest) -> Prepared:
+    """Return a job whose run folder is kept/j/one."""
+    Path("big.yaml").write_text(SITE_OF_RUN)
+    Path("job.yaml").write_text("command: [python, t.py]\nenv: {A: b}\nname: j\n")
+    words = ("nodes=2", "tasks_per_node=4", "gpus_per_node=4", "cpus_per_task=8", "time=1h")
+    prepared = prepare(
+        Request(
+            path=Path("job.yaml"),
+            site=request.param.format(desk),
+            overrides=tuple(map(parse_setting, words)),
+        )
+    )
+    (point,) = prepared.points
+    facts = {**profile_facts(prepared.first.profile), "cwd": str(desk)}
+    stored = manifest("one", spec=point.job.value, plan=point.plan, provenance=facts)
+    create_runs(Path("kept/j"), [(stored, point.script)])
+    return prepared
+
+
+def as_printed(items: tuple[Explained, ...]) -> object:
+    return msgspec.json.decode(to_json(items))
+
+
+@pytest.mark.parametrize("word", ["on", "j", "kept/j/one"])
+def test_a_run_has_the_explanation_of_its_file(submitted: Prepared, word: str) -> None:
+    folder = find_run(Path(word), Path("kept"))
+    assert folder is not None
+    run = explain_run(folder)
+    assert (run.title, run.changed) == ("", "")
+    before = explain(submitted.points[0].plan, submitted.first.site)
+    assert as_printed(run.items) == as_printed(before)
+    assert {"the guide", ""} == {item.source for item in run.items if item.kind == "argument"}
+
+
+def test_a_changed_profile_is_no_source(submitted: Prepared) -> None:
+    Path("big.yaml").write_text(SITE_OF_RUN.replace("=30", "=60"))
+    run = explain_run(Path("kept/j/one"))
+    assert run.changed == str(submitted.first.profile)
+    found = {item.name: item for item in run.items}
+    assert (found["srun --wait"].value, found["srun --wait"].source) == ("30", "")
+    assert found["A"].origin == "job.yaml:2"
+    Path("big.yaml").unlink()
+    assert explain_run(Path("kept/j/one")) == run
+
+
+def test_a_file_is_no_run(submitted: Prepared) -> None:
+    Path("two").write_text("#!/bin/sh\n")
+    written(Path("kept/j"), "two", "")
+    assert find_run(Path("two"), Path("kept")) is None
+    for name in ("job.yaml", "none.yaml", "train.py"):
+        assert find_run(Path(name), Path("kept")) is None
+    with pytest.raises(UnknownNameError, match="did you mean 'one'"):
+        find_run(Path("ome"), Path("kept"))
+
+
+def test_a_damaged_run_is_named(submitted: Prepared) -> None:
+    file = Path("kept/j/one/run.json")
+    file.write_text('{"schema": 99}')
+    with pytest.raises(NewerVersionError):
+        find_run(Path("one"), Path("kept"))
+    file.write_text("{")
+    with pytest.raises(StoreError, match=r"one/run\.json"):
+        explain_run(Path("kept/j/one"))

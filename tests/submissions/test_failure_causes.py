@@ -1,0 +1,271 @@
+"""The first line of the diagnosis of failed runs: kept, limited, and read anew if logs change."""
+
+from __future__ import annotations
+
+import os
+import pickle
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from hpc_train.diagnosis import diagnose_runs as diagnose
+from hpc_train.diagnosis import failure_causes
+from hpc_train.diagnosis.diagnose_runs import diagnosis_of
+from hpc_train.diagnosis.failure_causes import FILE, causes, failed_rank, next_step
+from hpc_train.runs.run import Failure, Run
+from hpc_train.runs.run_table import explained, row, rows
+from hpc_train.runs.submission import JobState
+from tests.submissions.runs_of import written
+
+CRASH = 'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n{}\n'
+EMPTY = CRASH.format("ValueError: the batch is empty")
+
+
+def failed(home: Path, run_id: str, log: str, state: str = "FAILED") -> Run:
+    run = written(home, run_id, log, exit_code=1)
+    return msgspec.structs.replace(run, state=JobState(state), problem="rank 0 on vm: exit code 1")
+
+
+@pytest.fixture
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Return the runs whose logs were read."""
+    read: list[str] = []
+    original = diagnose.diagnosis_of
+
+    def count(run: Run) -> object:
+        read.append(run.folder.run_id)
+        return original(run)
+
+    monkeypatch.setattr(diagnose, "diagnosis_of", count)
+    return read
+
+
+def test_a_failed_run_is_read_once(tmp_path: Path, counted: list[str]) -> None:
+    run, good = failed(tmp_path, "a", EMPTY), written(tmp_path, "b", EMPTY)
+    for _ in range(3):
+        found = causes([run, good])
+        assert list(found) == ["a"]
+        assert "the batch is empty" in found["a"]
+    assert counted == ["a"]
+    assert (run.folder.path / FILE).exists() and not (good.folder.path / FILE).exists()
+    said = f"rank 0 on vm: exit code 1; {found['a']}"
+    assert explained(run, found) == said == rows([run], (), found)[0][-1]
+    assert (row(run, found)["cause"], row(run)["cause"]) == (found["a"], "")
+
+
+@pytest.mark.parametrize("state", ["CANCELLED", "NODE_FAIL", "PREEMPTED", "LOST", "RUNNING"])
+def test_other_states_are_not_diagnosed(tmp_path: Path, counted: list[str], state: str) -> None:
+    assert causes([failed(tmp_path, "a", EMPTY, state)]) == {}
+    assert counted == []
+
+
+def test_changed_logs_are_read_again(tmp_path: Path, counted: list[str]) -> None:
+    run = failed(tmp_path, "a", EMPTY)
+    causes([run])
+    (run.folder.logs / "rank-0.out").write_text(CRASH.format("KeyError: 'vocabulary'"))
+    assert "KeyError" in causes([run])["a"]
+    assert counted == ["a", "a"]
+
+
+@pytest.mark.parametrize("kind", ["text", "list", "folder", "fifo", "loop"])
+def test_a_damaged_file_is_not_used(tmp_path: Path, kind: str) -> None:
+    run = failed(tmp_path, "a", EMPTY)
+    right = causes([run])
+    path = run.folder.path / FILE
+    path.unlink()
+    if kind in ("text", "list"):
+        path.write_text("what" if kind == "text" else "[]")
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "fifo":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path)
+    assert causes([run]) == right
+
+
+def test_work_is_limited(
+    tmp_path: Path, counted: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [failed(tmp_path, name, EMPTY) for name in ("a", "b", "c")]
+    assert causes(runs, limit_s=-1.0) == {}
+    most = len(EMPTY) + failure_causes._OPENED
+    monkeypatch.setattr(failure_causes, "_LARGEST", most - 1)
+    assert causes(runs) == {}
+    assert counted == []
+    monkeypatch.setattr(failure_causes, "_LARGEST", most)
+    assert list(causes(runs)) == ["a", "b", "c"]
+    # What is kept needs no time.
+    assert list(causes(runs, limit_s=-1.0)) == ["a", "b", "c"]
+
+
+def test_an_exit_code_does_not_stand_alone(tmp_path: Path) -> None:
+    run = failed(tmp_path, "a", "loading\ncannot find the vocabulary\x1b[31m\n\n")
+    (cause,) = causes([run]).values()
+    assert cause.startswith("last line of logs/rank-0.out: cannot find the vocabulary")
+    assert "\x1b" not in cause
+    long = failed(tmp_path, "b", "x" * 100_000 + "\n")
+    (cause,) = causes([long]).values()
+    assert len(cause) == 160 and cause.endswith("…")
+    assert causes([failed(tmp_path, "c", "")]) == {}
+
+
+def test_the_rank_that_failed_first(tmp_path: Path) -> None:
+    run = failed(tmp_path, "a", EMPTY)
+    assert failed_rank(run) == 0
+    assert run.status is not None
+    failure = Failure(rank=3, host="n1", exit_code=1)
+    known = msgspec.structs.replace(
+        run, status=msgspec.structs.replace(run.status, failure=failure)
+    )
+    assert failed_rank(known) == 3
+    assert failed_rank(written(tmp_path, "b", EMPTY)) is None
+
+
+def test_the_next_step_names_the_run_or_the_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = tmp_path / "results" / "j"
+    home.mkdir(parents=True)
+    one, two = failed(home, "a", EMPTY), failed(home, "b", EMPTY)
+    assert next_step([one, two], home) == f"next: hpctrain diagnose {home}"
+    monkeypatch.setenv("HPCTRAIN_RESULTS", str(tmp_path / "results"))
+    assert next_step([one], home) == "next: hpctrain diagnose a"
+    assert next_step([one, two], home) == "next: hpctrain diagnose j"
+    assert next_step([written(home, "c", "")], home) == ""
+
+
+@pytest.mark.parametrize("host", ["host2", "host2.cluster"])
+def test_the_last_line_is_that_of_the_host_that_failed_first(tmp_path: Path, host: str) -> None:
+    run = written(tmp_path, "a", "", exit_code=3)
+    (run.folder.logs / "job.out").write_text('begun\nhpctrain: status {"started": 1}\n')
+    for number, text in enumerate(("all is well", "no data")):
+        (run.folder.logs / f"node-{number}.out").write_text(f"{text}\n")
+    failure = Failure(rank=None, host=host, exit_code=3)
+    assert run.status is not None
+    status = msgspec.structs.replace(run.status, nodes="host[1-2]", failure=failure)
+    found = causes([msgspec.structs.replace(run, status=status)])
+    assert found == {"a": "last line of logs/node-1.out: no data"}
+    for number in range(2):
+        (run.folder.logs / f"node-{number}.out").unlink()
+    found = causes([msgspec.structs.replace(run, status=status)])
+    assert found == {"a": "last line of logs/job.out: begun"}
+
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total "
+    "capacity of {} of which 1.00 GiB is free. Including non-PyTorch memory, this process has "
+    "23.10 GiB memory in use. Of the allocated memory 21.00 GiB is allocated by PyTorch, and "
+    "500.00 MiB is reserved by PyTorch but unallocated.\n"
+)
+TRAINER = ["python", "-m", "hpc_train.trainer.train"]
+
+
+def advice(home: Path, capacity: str, batch: int, trainer: dict[str, Any], ranks: int) -> str:
+    job = {
+        "command": [*TRAINER, "--global-batch-size", str(batch), "--optimizer", "adamw"],
+        "trainer": {"precision": "bf16", **trainer},
+        "resources": {"tasks_per_node": ranks},
+        "launcher": "torchrun",
+    }
+    run = written(home, "a", OOM.format(capacity), job=job, exit_code=1)
+    root = diagnosis_of(replace(run, state=JobState.FAILED)).root
+    assert root is not None and root.id == "cuda_oom"
+    return root.advice
+
+
+def test_the_simplest_strategy_that_fits_is_named(tmp_path: Path) -> None:
+    said = advice(tmp_path, "24.50 GiB", 2, {"model": "gpt-1.5b", "strategy": "ddp"}, 2)
+    assert "By the formulas of `hpctrain advise`, strategy fsdp fits on 2 ranks" in said
+    assert said.endswith("of 24.5 GiB.")
+
+
+def test_more_ranks_if_none_fits_on_as_many(tmp_path: Path) -> None:
+    said = advice(tmp_path, "13.50 GiB", 8, {"model": "gpt-1.5b", "strategy": "fsdp"}, 2)
+    assert "strategy fsdp fits on 8 ranks" in said
+
+
+def test_smaller_micro_batches_before_more_ranks(tmp_path: Path) -> None:
+    said = advice(tmp_path, "23.50 GiB", 256, {"model": "gpt-124m", "strategy": "ddp"}, 2)
+    assert "ddp fits with micro-batches of" in said
+
+
+@pytest.mark.parametrize(
+    ("capacity", "model"), [("79.15 GiB", "gpt-tiny"), ("79.15 GiB", "cnn"), ("many", "gpt-1.5b")]
+)
+def test_nothing_is_said_where_the_formulas_do_not_explain_it(
+    tmp_path: Path, capacity: str, model: str
+) -> None:
+    assert "formulas" not in advice(tmp_path, capacity, 8, {"model": model}, 2)
+
+
+LOG = (
+    "[rank0]:[E520 06:31:05.1 ProcessGroupNCCL.cpp:757] [Rank 0] Watchdog caught collective "
+    "operation timeout: WorkNCCL(SeqNum=6, OpType=ALLREDUCE, NumelIn=64, NumelOut=64, "
+    "Timeout(ms)=600000) ran for 600051 milliseconds before timing out.\n"
+)
+
+
+def hung(home: Path) -> Run:
+    run = written(home, "a", LOG, exit_code=1)
+    for rank, last in enumerate((6, 6, 5)):
+        operation = {
+            "process_group": ("0", "default_pg"),
+            "collective_seq_id": last,
+            "profiling_name": "nccl:all_reduce",
+            "input_sizes": ((64,),),
+            "state": "started" if last == 6 else "completed",
+            "retired": last == 5,
+        }
+        groups = {"0": {"desc": "default_pg", "ranks": "[0, 1, 2]"}}
+        dump = pickle.dumps({"pg_config": groups, "entries": [operation]})
+        (run.folder.logs / f"nccl_trace_rank_{rank}").write_bytes(dump)
+    return msgspec.structs.replace(run, state=JobState.FAILED)
+
+
+def test_the_rank_that_did_not_come_is_named(tmp_path: Path) -> None:
+    root = diagnosis_of(hung(tmp_path)).root
+    assert root is not None
+    assert root.title == (
+        "Ranks 0-1 waited in collective 6 (ALLREDUCE), and rank 2 did not come: last enqueued 5"
+    )
+    assert [one.source for one in root.evidence] == [
+        "logs/rank-0.out",
+        "logs/nccl_trace_rank_0",
+        "logs/nccl_trace_rank_2",
+    ]
+
+
+def test_dumps_of_an_earlier_start_are_left_out(tmp_path: Path) -> None:
+    run = hung(tmp_path)
+    for rank in range(3):
+        os.utime(run.folder.logs / f"nccl_trace_rank_{rank}", (1e8, 1e8))
+    check_unknown(run)
+
+
+def test_a_damaged_dump_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = hung(tmp_path)
+    (run.folder.logs / "nccl_trace_rank_2").write_bytes(b"\x80")
+    check_unknown(run)
+    assert "logs/nccl_trace_rank_2: this dump of torch's flight recorder is damaged" in caplog.text
+
+
+def test_a_dump_that_is_no_file_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    run = hung(tmp_path)
+    for rank, make in ((1, lambda path: path.symlink_to("gone")), (2, os.mkfifo)):
+        path = run.folder.logs / f"nccl_trace_rank_{rank}"
+        path.unlink()
+        make(path)
+    check_unknown(run)
+    assert "logs/nccl_trace_rank_1: it cannot be read: No such file or directory" in caplog.text
+    assert "logs/nccl_trace_rank_2: it cannot be read: " in caplog.text
+
+
+def check_unknown(run: Run) -> None:
+    root = diagnosis_of(run).root
+    assert root is not None
+    assert "did not come" not in root.title
+    assert [one.source for one in root.evidence] == ["logs/rank-0.out"]

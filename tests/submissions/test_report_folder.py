@@ -1,0 +1,453 @@
+""""""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+import pandas as pd
+import pytest
+
+import hpc_train
+from hpc_train.base.errors import ArgumentError, LogParseError, StoreError
+from hpc_train.jobs.log_selection import Search
+from hpc_train.jobs.study import Gates
+from hpc_train.logs.record import Record
+from hpc_train.reports.build import (
+    NOT_RECORDED,
+    Digests,
+    build_report,
+    merged_gates,
+    provenance,
+    unreadable_gates,
+    with_site_gates,
+)
+from hpc_train.reports.compare import CompareOptions, compare
+from hpc_train.reports.gates import verdicts_of
+from hpc_train.reports.report import Fact
+from hpc_train.reports.report_inputs import ReportInputs, mlperf_notes, report_inputs
+from hpc_train.reports.run_details import details
+from hpc_train.reports.write_report import check_format, default_options, write_report
+from hpc_train.runs.expected_study import ExpectedStudy
+from hpc_train.runs.nccl_transport import Adapter, Transport
+from hpc_train.runs.run import Run
+from hpc_train.runs.run_states import runs_below
+from hpc_train.scaling.record_arrays import record_arrays
+from hpc_train.scaling.report_options import ReportOptions
+from hpc_train.sites.search import find_profile
+from tests.scaling.studies import expected, record, study
+from tests.submissions.runs_of import run, written
+
+TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
+1,4,256,1000
+1,4,256,1010
+2,4,256,1900
+2,4,256,1950
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    home = tmp_path_factory.mktemp("report")
+    table, out = home / "mine.csv", home / "deep" / "out"
+    table.write_text(TABLE, encoding="utf-8")
+    found = report_inputs([str(table)], Search(root=home / "none"))
+    written = write_report(build_report(found, default_options(out, None)), out, None)
+    assert sorted(written) == sorted(out.iterdir())
+    return out
+
+
+def test_a_folder_gets_every_form(folder: Path) -> None:
+    names = {path.name for path in folder.iterdir()}
+    texts = {"report.html", "report.md", "report.tex", "report.json", "points.csv", "tidy.csv"}
+    assert texts | {"tidy.parquet", "scaling.svg", "scaling.png", "scaling.pdf"} <= names
+    assert "scaling.svg" in (folder / "report.md").read_text()
+    assert "<svg" in (folder / "report.html").read_text()
+    rows = json.loads((folder / "report.json").read_text())["rows"]
+    with (folder / "points.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    # Nine digits in CSV, all of them in JSON.
+    assert float(second["speedup"]) == pytest.approx(rows[1]["speedup"]["value"], rel=1e-8)
+    assert float(second["speedup"]) > float(first["speedup"]) == 1
+
+
+def test_both_tidy_files_say_the_same(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    parquet = pd.read_parquet(folder / "tidy.parquet")
+    text = pd.read_csv(folder / "tidy.csv")
+    assert list(parquet.columns) == list(text.columns)
+    assert parquet["value"].tolist() == text["value"].tolist()
+    assert set(parquet["metric"]) >= {"samples_per_second", "global_batch_size"}
+
+
+def test_each_picture_has_its_numbers_beside_it(folder: Path) -> None:
+    pictures = {path.stem for path in folder.glob("*.svg")}
+    assert pictures
+    assert {path.stem for path in folder.glob("*.csv")} >= pictures
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file.md").write_text("")
+    out = tmp_path / "file.md" / "out"
+    found = tmp_path / "mine.csv"
+    found.write_text(TABLE, encoding="utf-8")
+    report = build_report(report_inputs([str(found)], Search(root=tmp_path / "none")))
+    with pytest.raises(StoreError, match="out: cannot be created: Not a directory"):
+        write_report(report, out, None)
+
+
+def test_an_ending_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="a name without an extension is a folder"):
+        check_format(None, tmp_path / "r.foo")
+
+
+STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
+
+
+def test_the_study_wins_over_its_site_and_a_rule_stands_behind_its_own_layer() -> None:
+    csc = merged_gates(Gates(efficiency=0.8), Gates(rule="csc", efficiency=0.7, busbw=100.0))
+    assert (csc.efficiency, csc.doubling, csc.node_counts, csc.script) == (0.8, 1.5, 3, True)
+    assert csc.busbw == 100
+    assert merged_gates(Gates(rule="csc"), Gates(efficiency=0.7)).efficiency == 0.75
+    assert merged_gates(Gates(missing=False), Gates(missing=True)).missing is False
+    assert merged_gates(Gates(), Gates()) == Gates()
+
+
+def test_the_command_line_names_what_to_be_no_slower_than() -> None:
+    found = with_site_gates(
+        ReportInputs(study=study([]), records=record_arrays([])), ReportOptions(against="old")
+    ).gates.regression
+    assert found is not None
+    assert (found.against, found.tolerance) == ("old", 0.05)
+    said = ReportInputs(study=study([], efficiency=0.5), records=record_arrays([]))
+    assert with_site_gates(said, ReportOptions()).gates == Gates(efficiency=0.5)
+
+
+def with_profile(run: Run, file: Path) -> Run:
+    assert run.manifest is not None
+    facts = {**run.manifest.provenance, "profile": str(file)}
+    return msgspec.structs.replace(
+        run, manifest=msgspec.structs.replace(run.manifest, provenance=facts)
+    )
+
+
+def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Path) -> None:
+    text = find_profile("local").read_text()
+    said = "report: {gates: {efficiency: 0.7}, price_per_gpu_hour: 2.5, currency: EUR}\n"
+    (tmp_path / "local.yaml").write_text(text + said)
+    runs = runs_below(STUDY)[:2]
+    own = [with_profile(run, tmp_path / "local.yaml") for run in runs]
+    of_site = ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
+    found = with_site_gates(of_site, ReportOptions())
+    assert (found.gates.efficiency, found.price_per_gpu_hour, found.currency) == (0.7, 2.5, "EUR")
+    stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
+    assert with_site_gates(stricter, ReportOptions()).gates.efficiency == 0.9
+    mixed = (own[0], with_profile(runs[1], tmp_path / "other.yaml"))
+    of_two = msgspec.structs.replace(of_site, own=mixed)
+    assert with_site_gates(of_two, ReportOptions()).price_per_gpu_hour is None
+
+
+def of_site(tmp_path: Path, *texts: str | None) -> ReportInputs:
+    """Return two runs on profiles of their own; None: it is gone, and its name unknown."""
+    own = []
+    for number, (one, text) in enumerate(zip(runs_below(STUDY), texts, strict=False)):
+        file = tmp_path / str(number) / "lab7.yaml"
+        file.parent.mkdir()
+        if text is not None:
+            file.write_text(find_profile("local").read_text().replace("name: local", text))
+        named = with_profile(one, file)
+        assert named.manifest is not None
+        plan = msgspec.structs.replace(named.manifest.plan, site="lab7")
+        manifest = msgspec.structs.replace(named.manifest, plan=plan)
+        own.append(msgspec.structs.replace(named, manifest=manifest))
+    return ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
+
+
+STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([None], "there is no profile lab7 on the search path"),
+        (["name: lab7\nreport: {gates: {efficiency: high}}"], "report.gates.efficiency"),
+        (["name: lab7\n- broken"], "not valid YAML"),
+        ([STRICT, "name: lab7"], "several sites with different gates"),
+        ([STRICT, None], "there is no profile lab7 on the search path"),
+    ],
+)
+def test_gates_of_a_site_that_are_not_known_are_not_met(
+    texts: list[str | None], said: str, tmp_path: Path
+) -> None:
+    found = of_site(tmp_path, *texts)
+    assert said in with_site_gates(found, ReportOptions()).site_unknown
+    report = build_report(found)
+    assert any(said in line for line in report.checks)
+    assert any(said in note and "are not known" in note for note in report.notes)
+    (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
+    assert decided.outcome == "error"
+    assert unreadable_gates(report)
+    (unread,) = (line for line in report.summary if "not every gate could be read" in line)
+    assert said in unread
+
+
+def test_gates_that_are_the_same_on_two_sites_hold(tmp_path: Path) -> None:
+    found = with_site_gates(of_site(tmp_path, STRICT, STRICT), ReportOptions())
+    assert (found.gates.efficiency, found.site_unknown) == (0.7, "")
+
+
+def test_runs_of_which_no_manifest_can_be_read_have_no_known_site() -> None:
+    unread = msgspec.structs.replace(runs_below(STUDY)[0], manifest=None)
+    found = ReportInputs(study=study([]), records=record_arrays([]), own=(unread,))
+    assert "run.json" in with_site_gates(found, ReportOptions()).site_unknown
+
+
+def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
+    wanted: ExpectedStudy = study([expected(one.folder.run_id) for one in runs])
+    fields = record_arrays(records)
+    return ReportInputs(study=wanted, records=fields, own=tuple(runs), **more)  # type: ignore[arg-type]
+
+
+def facts(inputs: ReportInputs, digests: Digests | None = None) -> dict[str, tuple[object, ...]]:
+    return {fact.name: fact.values for fact in provenance(inputs, digests)}
+
+
+def _is_missing(fact: Fact) -> bool:
+    return fact.name == NOT_RECORDED
+
+
+def test_equal_values_are_said_once_and_others_counted() -> None:
+    other = run("c", {"env": {"NCCL_ALGO": "Ring"}}, script_digest="e" * 64)
+    said = facts(found([run("a"), run("b"), other]))
+    assert said["commit"] == (("0123456789ab+changes", 3),)
+    assert said["script"] == (("d" * 12, 2), ("e" * 12, 1))
+    assert said["NCCL_ALGO"] == (("Ring", 1),)
+    assert said["jobs"] == (("101", 3),)
+    assert said["started"] == (("2001-09-09 01:46:40 UTC", 3),)
+    assert said["submitted"] == (("2026-11-01 10:00:00 UTC", 3),)
+    assert said["nodes"] == (("n[1-2]", 3),)
+
+
+def test_the_words_of_the_job_win() -> None:
+    own = run("a")
+    words = [record("a", "condition", 1, variant=f"gpu={name}") for name in ("H100", "again")]
+    said = facts(found([own], *words, record("a", "seed", 7)))
+    assert said["gpu"] == (("H100", 1),)
+    assert said["seed"] == (("7", 1),)
+
+
+def test_what_nobody_recorded_is_named_once() -> None:
+    ((line, count),) = next(f.values for f in provenance(found([run("a")])) if _is_missing(f))
+    assert count == 1
+    assert {"driver", "power cap", "nccl", "adapters"} <= set(line.split(", "))
+    assert not {"commit", "jobs", "nodes"} & set(line.split(", "))
+    used = Transport(nccl_version=("2.27",), adapters=(Adapter(name="mlx5_0:1", link_layer="IB"),))
+    said = facts(found([run("a")], transports={"a": used}))
+    assert said["adapters"] == (("mlx5_0:1 IB", 1),)
+    assert "adapters" not in str(said[NOT_RECORDED])
+
+
+def test_logs_are_named_by_their_digest(tmp_path: Path) -> None:
+    one = written(tmp_path, "a", "first\n")
+    before = facts(found([one]), Digests())["logs"]
+    (one.folder.logs / "rank-0.out").write_text("fyrst\n")
+    after = facts(found([one]), Digests())["logs"]
+    assert before != after
+    assert "1 file, 6 B, sha256 " in str(before)
+    assert "not digested" in str(facts(found([one]), Digests(most=5))["logs"])
+    assert "logs" not in facts(found([one]))
+
+
+def test_details_share_scripts_and_tell_why_a_run_failed(tmp_path: Path) -> None:
+    runs = [
+        written(tmp_path, "a", "fine\n"),
+        written(tmp_path, "b", "Traceback (most recent call last):\nKeyError: 'x'\n", 1),
+    ]
+    (good, bad), scripts = details(found(runs))
+    assert scripts == {"d" * 64: "#!/bin/bash\n"}
+    assert good.script == bad.script == "d" * 64
+    assert good.diagnosis == ""
+    assert "KeyError" in bad.diagnosis
+    assert ("launcher", "torchrun", "site_profiles/local.yaml:11") in bad.settings
+
+
+def event(ms: int, key: str, rest: str) -> str:
+    return f':::MLLOG {{"time_ms": {ms}, "key": "{key}", "metadata": {{}}, {rest}}}\n'
+
+
+def result(folder: Path, minutes: list[float | None]) -> list[Path]:
+    """Write one log for each time to train; None is a run that was aborted."""
+    folder.mkdir(exist_ok=True)
+    for number, time in enumerate(minutes):
+        end = "aborted" if time is None else "success"
+        text = event(0, "submission_benchmark", '"value": "bert"')
+        text += event(0, "submission_platform", '"value": "2xDGX A100"')
+        text += event(0, "run_start", '"value": null')
+        text += (
+            f':::MLLOG {{"time_ms": {(time or 1) * 60_000}, "key": "run_stop", "value": null, '
+            f'"metadata": {{"status": "{end}"}}}}\n'
+        )
+        (folder / f"result_{number}.txt").write_text(text)
+    return sorted(folder.glob("*.txt"))
+
+
+def notes(paths: list[Path]) -> list[str]:
+    return [note.partition("MLPerf score ")[2] for note in mlperf_notes(paths)]
+
+
+def test_best_and_worst_are_left_out(tmp_path: Path) -> None:
+    said = "3.000 minutes to train, by the rules' mean of 5 runs"
+    paths = result(tmp_path / "a", [1, 2, 3, 4, 90])
+    assert notes(paths) == [said]
+    assert list(mlperf_notes(paths)) == [f"bert on 2xDGX A100 ({tmp_path}/a): MLPerf score {said}"]
+
+
+def test_one_failed_run_is_forgiven(tmp_path: Path) -> None:
+    paths = result(tmp_path, [1, 2, 3, 4, None])
+    assert notes(paths)[0].startswith("3.000 minutes")
+    assert notes(paths)[0].endswith("of 5 runs, 1 of them without success")
+    assert notes(result(tmp_path, [1, 2, 3, None, None])) == ["none: 2 of 5 runs without success"]
+
+
+def test_scaling_factor(tmp_path: Path) -> None:
+    paths = result(tmp_path, [1, 2, 3])
+    (tmp_path / "scaling.json").write_text('{"scaling_factor": 1.5}')
+    assert notes(paths) == [
+        "3.000 minutes to train, by the rules' mean of 3 runs, times the factor 1.5 of scaling.json"
+    ]
+    (tmp_path / "scaling.json").write_text("{}")
+    assert "no MLPerf score" in next(mlperf_notes(paths))
+
+
+def test_a_part_of_a_result_has_no_score(tmp_path: Path) -> None:
+    assert notes(result(tmp_path, [1, 2, 3, 4, 5])[:4]) == []
+    assert notes(result(tmp_path / "two", [1, 2])) == []
+
+
+def test_other_files_of_that_name_have_no_score(tmp_path: Path) -> None:
+    for number in range(3):
+        (tmp_path / f"result_{number}.txt").write_text("nothing\n")
+    assert notes(sorted(tmp_path.glob("*.txt"))) == []
+
+
+def test_a_report_notes_it(tmp_path: Path) -> None:
+    result(tmp_path, [1, 2, 3])
+    found = report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))
+    assert any("MLPerf score 2.000 minutes" in note for note in found.study.notes)
+
+
+def test_no_log_is_an_error_that_says_so() -> None:
+    with pytest.raises(ArgumentError, match="paths: the list is empty"):
+        hpc_train.collect([])
+
+
+BUS = """\
+# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1    10.00    2.00    3.50      0
+"""
+STEPS = "".join(f"iter {n}: loss 2.5000, time 100.00ms, mfu 20.00%\n" for n in range(1, 30))
+
+
+def problems(folder: Path, *texts: str) -> list[str]:
+    for number, text in enumerate(texts):
+        (folder / f"{number}.log").write_text(text)
+    found = report_inputs([str(folder)], Search(root=folder / "none"))
+    return [run.problem for run in found.study.runs]
+
+
+def test_a_benchmark_of_a_network_is_named_as_one(tmp_path: Path) -> None:
+    benchmark, both, training = problems(tmp_path, BUS, BUS + STEPS, STEPS)
+    assert benchmark.startswith("a benchmark (algbw, busbw, latency), not a training")
+    assert both == training == ""
+
+
+def test_linpack_is_named_as_a_benchmark(tmp_path: Path) -> None:
+    row = "WR11C2R4        5120   128     2     2              26.71             3.3515e+00\n"
+    (problem,) = problems(tmp_path, row)
+    assert problem.startswith("a benchmark (gflops, solve_time), not a training")
+
+
+def test_a_log_without_a_throughput_has_a_result_of_its_own(tmp_path: Path) -> None:
+    (tmp_path / "a.log").write_text(STEPS)
+    summary = build_report(report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))).summary
+    assert "an unknown number of ranks 100.0 ms a step." in summary
+    assert not any("o speedup" in line for line in summary)
+
+
+def test_no_word_is_no_evidence(tmp_path: Path) -> None:
+    with pytest.raises(LogParseError, match="no log was given"):
+        report_inputs([], Search(root=tmp_path))
+
+
+ALONE = '@hpct {"world_size": 1}\n'
+
+
+def model(parameters: int, parts: int) -> str:
+    """Return what Megatron prints of a model in so many parts, and of a step."""
+    named = "".join(
+        f" > number of parameters on (tensor, pipeline) model parallel rank (0, {part}): "
+        f"{parameters // parts}\n"
+        for part in range(parts)
+    )
+    return named * 2 + STEPS
+
+
+@pytest.mark.parametrize(("other", "differ"), [(4_100_000_000, False), (8_000_000_000, True)])
+def test_models_of_different_sizes_are_named(tmp_path: Path, other: int, differ: bool) -> None:
+    for name, text in (("a", model(4_000_000_000, 2)), ("b", model(other, 4)), ("c", STEPS)):
+        (tmp_path / f"{name}.log").write_text(text + ALONE)
+    found = report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))
+    notes = build_report(found).notes
+    said = f"parameters differs: 4 B (1 run, a.log), {other / 1e9:g} B (1 run, b.log)"
+    assert any(said in note for note in notes) == differ
+    allowed = build_report(found, ReportOptions(allow_mixed=("parameters",))).notes
+    assert any("allowed to differ: parameters" in note for note in allowed) == differ
+
+
+def test_a_log_with_a_number_of_ranks_only_is_not_called_a_benchmark(tmp_path: Path) -> None:
+    (tmp_path / "job.log").write_text('@hpct {"event":"start","world_size":4}\n')
+    (run,) = report_inputs([str(tmp_path / "job.log")], Search(root=tmp_path / "none")).study.runs
+    assert run.problem.startswith(
+        "a number of ranks, but no time or rate of training; see hpctrain"
+    )
+
+
+RATES = (100.0, 101.0, 99.0, 100.5, 99.5)
+
+
+def stored(path: Path, nodes: Sequence[str]) -> str:
+    """Write a report of runs on two nodes each, with the names of these."""
+    runs = [
+        {
+            "run_id": f"r{i}", "series": "all", "state": "COMPLETED", "nodes": 2, "repetition": i,
+            "gpus_per_node": 1, "tasks_per_node": 1, "ranks": 2, "gpus": 2, "conditions": {},
+            "samples_per_second": RATES[i], "node_list": text, "flags": [],
+        }
+        for i, text in enumerate(nodes)
+    ]  # fmt: skip
+    path.write_text(json.dumps({"schema": 1, "rows": [], "runs": runs}))
+    return str(path)
+
+
+def caveats(a: str, b: str) -> list[str]:
+    found = compare(a, b, Search(root=Path("runs")), CompareOptions()).report
+    return [line for line in found.summary if "share no node" in line]
+
+
+def test_sides_that_share_no_node_are_a_caveat(tmp_path: Path) -> None:
+    a = stored(tmp_path / "a.json", ["n1,n2"] * 5)
+    (said,) = caveats(a, stored(tmp_path / "b.json", ["n3,n4"] * 5))
+    assert said.startswith("Caveats: A and B share no node, and their repetitions are on the same")
+    assert said.endswith("between A and B: 2 nodes, 2 GPUs: A on n1, n2, B on n3, n4.") or (
+        said.endswith("between A and B: 2 GPUs: A on n1, n2, B on n3, n4.")
+    )
+    # A node of both sides, other nodes for each run of both, and nodes that were not recorded.
+    assert caveats(a, stored(tmp_path / "c.json", ["n2,n3"] * 5)) == []
+    several = stored(tmp_path / "d.json", [f"m{i},m{i + 1}" for i in range(5)])
+    assert caveats(several, stored(tmp_path / "e.json", [f"k{i},k{i + 1}" for i in range(5)])) == []
+    assert caveats(a, stored(tmp_path / "f.json", [""] * 5)) == []

@@ -1,0 +1,122 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hpc_train.trainer import WorkloadError  # noqa: E402
+from hpc_train.trainer.datasets import (  # noqa: E402
+    FOLDER,
+    TEST,
+    TRAIN,
+    Images,
+    load_data,
+    read_cifar,
+)
+from hpc_train.trainer.process_group import launcher_of  # noqa: E402
+from hpc_train.trainer.training_loop import Loader, Order, Place  # noqa: E402
+
+CPU = Place(torch.device("cpu"), torch.float32)
+
+
+def numbers(count: int) -> Images:
+    images = torch.zeros(count, 1, 2, 2, dtype=torch.uint8)
+    return Images(images=images, labels=torch.arange(count), white=1.0)
+
+
+def share(rank: int, ranks: int, epoch: int, first: int = 0, workers: int = 0) -> list[list[int]]:
+    loader = Loader(numbers(103), Order(103, 12 // ranks, (rank, ranks), 0), CPU, workers)
+    return [labels.tolist() for _, labels in loader.epoch(epoch, first)]
+
+
+def shares(ranks: int, epoch: int = 1) -> list[list[list[int]]]:
+    return [share(rank, ranks, epoch) for rank in range(ranks)]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_global_batches_do_not_depend_on_the_ranks(ranks: int) -> None:
+    whole = [set(batch) for batch in shares(1)[0]]
+    parts = [set().union(*batch) for batch in zip(*shares(ranks), strict=True)]
+    assert len(whole) == 8
+    assert all(len(batch) == 12 for batch in whole)
+    assert whole == parts
+
+
+def test_each_epoch_has_its_own_order() -> None:
+    assert shares(1, epoch=1) != shares(1, epoch=2)
+
+
+def test_workers_change_neither_batches_nor_their_order() -> None:
+    assert share(0, 2, epoch=3, workers=2) == share(0, 2, epoch=3)
+
+
+def test_an_epoch_continues_where_it_was_left() -> None:
+    assert share(0, 1, epoch=1, first=3) == share(0, 1, epoch=1)[3:]
+
+
+def test_digits_split_is_fixed_and_whole() -> None:
+    pytest.importorskip("sklearn")
+    train, test = load_data("digits")
+    assert (len(train), len(test)) == (1437, 360)
+    images, labels = train.prepare(train.__getitems__([0, 1]), *CPU)
+    assert images.shape == (2, 1, 8, 8)
+    assert (images.min().item(), images.max().item()) == (-0.5, 0.5)
+    again, _ = load_data("digits")
+    assert torch.equal(labels, again.__getitems__([0, 1])[1])
+
+
+def write_cifar(path: Path) -> None:
+    (path / FOLDER).mkdir()
+    for number, name in enumerate(TRAIN + TEST):
+        data = np.full((2, 3072), number, dtype=np.uint8)
+        content = {b"data": data, b"labels": [number, 9]}
+        (path / FOLDER / name).write_bytes(pickle.dumps(content, protocol=2))
+
+
+def test_cifar_files_in_order(tmp_path: Path) -> None:
+    write_cifar(tmp_path)
+    images, labels, test_images, test_labels = read_cifar(tmp_path)
+    assert images.shape == (10, 3, 32, 32)
+    assert images[::2, 0, 0, 0].tolist() == [0, 1, 2, 3, 4]
+    assert labels.tolist() == [0, 9, 1, 9, 2, 9, 3, 9, 4, 9]
+    assert (test_images.shape, test_labels.tolist()) == ((2, 3, 32, 32), [5, 9])
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps({}), pickle.dumps(print)])
+def test_file_that_is_not_cifar(tmp_path: Path, content: bytes) -> None:
+    write_cifar(tmp_path)
+    (tmp_path / FOLDER / "data_batch_3").write_bytes(content)
+    with pytest.raises(WorkloadError, match="data_batch_3: not a CIFAR-10 batch"):
+        read_cifar(tmp_path)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    write_cifar(tmp_path)
+    (tmp_path / FOLDER / "test_batch").unlink()
+    with pytest.raises(WorkloadError, match="test_batch does not exist"):
+        load_data(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("names", "size", "launcher"),
+    [
+        ((), 1, "single"),
+        (("SLURM_STEP_ID",), 1, "single"),
+        (("RANK",), 1, "single"),
+        (("RANK",), 2, "unknown"),
+        (("RANK", "SLURM_STEP_ID"), 2, "srun"),
+        (("RANK", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"), 2, "torchrun"),
+        (("RANK", "SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK"), 2, "mpirun"),
+        (("RANK", "SLURM_STEP_ID", "HPCTRAIN_SPAWNED"), 2, "spawn"),
+    ],
+)
+def test_launcher_is_recognised(names: tuple[str, ...], size: int, launcher: str) -> None:
+    assert launcher_of(dict.fromkeys(names, "0"), size) == launcher
+
+
+def test_the_batch_script_is_no_step() -> None:
+    assert launcher_of({"RANK": "0", "SLURM_STEP_ID": "-5"}, 1) == "single"
